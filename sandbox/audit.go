@@ -40,6 +40,8 @@ type Erased struct {
 	Recordings    int `json:"recordings"`
 	PendingWrites int `json:"pending_writes"`
 	Sandboxes     int `json:"sandboxes"`
+	Conversations int `json:"conversations"`
+	Messages      int `json:"messages" doc:"Of conversations that stay: their text was removed"`
 
 	Files []ErasedFile `json:"-"` // the artifacts that were erased
 }
@@ -59,5 +61,7 @@ func (e *Erased) Add(other Erased) {
 	e.Recordings += other.Recordings
 	e.PendingWrites += other.PendingWrites
 	e.Sandboxes += other.Sandboxes
+	e.Conversations += other.Conversations
+	e.Messages += other.Messages
 	e.Files = append(e.Files, other.Files...)
 }

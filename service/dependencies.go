@@ -52,6 +52,8 @@ type History interface {
 	ActivityReader
 	AuditLog
 	Eraser
+	ConversationReader
+	ConversationWriter
 	Ping(context.Context) error
 }
 
@@ -103,6 +105,22 @@ type AuditLog interface {
 type Eraser interface {
 	EraseExecution(ctx context.Context, id string) (sandbox.Erased, error)
 	EraseUser(ctx context.Context, user string) (sandbox.Erased, error)
+}
+
+// ConversationReader reads the conversations with a language model.
+type ConversationReader interface {
+	Conversation(ctx context.Context, id string) (sandbox.Conversation, error)
+	Conversations(context.Context, sandbox.RecordFilter) ([]sandbox.Conversation, string, error)
+	Messages(ctx context.Context, conversation string) ([]sandbox.ChatMessage, error)
+	Message(ctx context.Context, conversation string, position int) (sandbox.ChatMessage, error)
+}
+
+// ConversationWriter stores the conversations with a language model.
+type ConversationWriter interface {
+	CreateConversation(context.Context, sandbox.Conversation) error
+	UpdateConversation(context.Context, sandbox.Conversation) error
+	PutMessages(ctx context.Context, conversation string, at time.Time, list ...sandbox.ChatMessage) error
+	EraseConversation(ctx context.Context, id string) error
 }
 
 // KeyStore keeps API keys.

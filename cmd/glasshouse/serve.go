@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"glasshouse/policy/limit"
+	"glasshouse/service/chat"
 	"glasshouse/service/compat/nemo"
 	"glasshouse/service/httpapi"
 	"glasshouse/service/mcpapi"
@@ -36,6 +37,10 @@ func newServeCommand() *cobra.Command {
 
 func serve(ctx context.Context, s settings, _ []string) error {
 	if err := s.checkAddresses(); err != nil {
+		return err
+	}
+	model, warnings, err := s.model.model()
+	if err != nil {
 		return err
 	}
 	begun := time.Now()
@@ -71,13 +76,19 @@ func serve(ctx context.Context, s settings, _ []string) error {
 		return err
 	}
 	defer os.Remove(addressFile)
+	for _, warning := range warnings {
+		a.log.Warn(warning)
+	}
 	link := httpapi.NewSignInLink(a.adminKey)
+	tools := mcpapi.New(mcpapi.Config{
+		Service: a.service, Log: a.log, Version: version, MaxChars: s.server.mcpMaxChars,
+	})
+	conversations := chat.New(chat.Config{Service: a.service, Tools: tools, Model: model, Log: a.log})
+	defer conversations.Drain() // before the service closes
 	server := newServer(
 		httpapi.New(httpapi.Config{
 			Service: a.service, Log: a.log, Version: version, Access: s.server.accessLog, CPU: a.cpu, SignInLink: link,
-			MCP: mcpapi.New(mcpapi.Config{
-				Service: a.service, Log: a.log, Version: version, MaxChars: s.server.mcpMaxChars,
-			}),
+			MCP: tools, Chat: conversations,
 		}),
 		a.plan.connections, a.log,
 	)
@@ -142,6 +153,7 @@ func serve(ctx context.Context, s settings, _ []string) error {
 	// The service drains before the server shuts down, so that interrupted runs are answered.
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.server.drain)
 	defer cancel()
+	conversations.Drain() // an answer would go on asking the model for as long as the service drains
 	a.service.Drain(drain)
 	a.service = nil // close need not drain it again
 	shutdown, cancelShutdown := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)

@@ -36,6 +36,7 @@ type settings struct {
 	python    pythonSettings
 	databases databaseSettings
 	retention retentionSettings
+	model     modelSettings
 	compat    compatSettings
 }
 
@@ -53,6 +54,7 @@ func (s *settings) sections() []section {
 		{"Python", s.python.register},
 		{"Databases", s.databases.register},
 		{"Retention", s.retention.register},
+		{"Chat", s.model.register},
 		{"Compatibility API", s.compat.register},
 	}
 }

@@ -116,6 +116,8 @@ func TestUnknownFlagsAndCommandsAreRefusedWithASuggestion(t *testing.T) {
 		{"serve --pool 0", exitFailed, "at least 1"},
 		{"serve --recordings-max-age -1h", exitFailed, "too small"},
 		{"serve --tls-cert missing.pem --tls-key missing.pem", exitFailed, "must name a certificate"},
+		{"serve --model-url http://127.0.0.1:1/v1", exitFailed, "--model-url needs --model-name"},
+		{"serve --model-url http://a:b@127.0.0.1:1/v1 --model-name x", exitFailed, "has credentials"},
 		{"run missing.py", exitFailed, "name a file that your account can read"},
 		{"check code .", exitFailed, "is a directory"},
 		{"debug -", exitFailed, "name a file with the program"},
@@ -160,7 +162,7 @@ func TestHelpListsTheFlagsOfTheCommand(t *testing.T) {
 	for command, want := range map[string][]string{
 		"serve --help": {
 			"--allowed-hosts", "GLASSHOUSE_ALLOWED_HOSTS", "Server:\n", "Limits:\n", "Isolation:\n", "Python:\n", "Databases:\n", "Retention:\n",
-			"Compatibility API:\n", "Examples:\n",
+			"Chat:\n", "Compatibility API:\n", "Examples:\n",
 		},
 		"keys create --help": {"--role", "!--allowed-hosts", "--data-dir", "Examples:\n"},
 		"run --help":         {"--python", "!--allowed-hosts", "Examples:\n"},

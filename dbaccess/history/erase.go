@@ -27,7 +27,8 @@ const eraseExecutions = `WITH
 	SELECT (SELECT count(*) FROM e), (SELECT count(*) FROM q), (SELECT count(*) FROM c),
 		(SELECT count(DISTINCT execution_id) FROM r), (SELECT count(*) FROM w)`
 
-// EraseExecution deletes an ended execution with its statements, connections, artifacts, recording and pending writes.
+// EraseExecution deletes an ended execution with its statements, connections, artifacts, recording and pending writes,
+// and what conversations hold of it.
 // It returns FaultNotFound if there is no such execution, and FaultBusy if it runs or a write of it is being applied.
 func (s *Store) EraseExecution(ctx context.Context, id string) (sandbox.Erased, error) {
 	e, err := s.Execution(ctx, id)
@@ -49,8 +50,8 @@ func (s *Store) EraseExecution(ctx context.Context, id string) (sandbox.Erased, 
 }
 
 // EraseUser deletes all that history has of a user: the ended executions with all that belongs to them, ended
-// sandboxes, other pending writes and counts. What runs stays. It erases batch after batch; after an error, the numbers
-// say how much is erased, and another call continues.
+// sandboxes, conversations, other pending writes and counts. What runs stays. It erases batch after batch; after an
+// error, the numbers say how much is erased, and another call continues.
 func (s *Store) EraseUser(ctx context.Context, user string) (erased sandbox.Erased, err error) {
 	if err := s.writer.waitInserted(ctx, ofUser(user)); err != nil {
 		return erased, unavailable(err)
@@ -74,6 +75,7 @@ func (s *Store) EraseUser(ctx context.Context, user string) (erased sandbox.Eras
 		for sql, count := range map[string]*int{
 			`DELETE FROM sandboxes WHERE owner = $1 AND state <> 'active'`:         &erased.Sandboxes,
 			`DELETE FROM pending_writes WHERE owner = $1 AND status <> 'applying'`: &erased.PendingWrites,
+			`DELETE FROM conversations WHERE owner = $1`:                           &erased.Conversations,
 			`DELETE FROM execution_totals WHERE owner = $1 AND executions = 0`:     new(int),
 		} {
 			tag, err := tx.Exec(ctx, sql, clean(user))
@@ -109,8 +111,12 @@ func (s *Store) erase(ctx context.Context, ids []string) (out sandbox.Erased, er
 			}
 			out.Files = append(out.Files, file)
 		}
-		return tx.QueryRow(ctx, eraseExecutions, ids).Scan(&out.Executions, &out.Statements, &out.Connections,
+		err = tx.QueryRow(ctx, eraseExecutions, ids).Scan(&out.Executions, &out.Statements, &out.Connections,
 			&out.Recordings, &out.PendingWrites)
+		if err == nil {
+			out.Messages, err = eraseMessages(ctx, tx, ids)
+		}
+		return err
 	})
 	for _, id := range ids {
 		if err != nil {

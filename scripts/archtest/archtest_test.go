@@ -27,7 +27,8 @@ const module = "glasshouse"
 // lower layers, or packages of the same entry of this table.
 var layers = map[string]int{
 	"cmd":                         50,
-	"service/httpapi":             41,
+	"service/httpapi":             42,
+	"service/chat":                41,
 	"service/compat":              41,
 	"service/mcpapi":              41,
 	"service":                     40,
@@ -64,6 +65,8 @@ var forbidden = map[string][]string{
 	"service/httpapi": {"dbaccess", "dbaccess/history", "sandbox/supervisor", "sandbox/blob", "sandbox/isolate",
 		"sandbox/egress", "sandbox/environment", "sandbox/protocol", "sandbox/python"},
 	"service/compat": {"dbaccess", "dbaccess/history", "debugger", "sandbox/supervisor", "sandbox/blob",
+		"sandbox/isolate", "sandbox/egress", "sandbox/environment", "sandbox/protocol", "sandbox/python"},
+	"service/chat": {"dbaccess", "dbaccess/history", "debugger", "sandbox/supervisor", "sandbox/blob",
 		"sandbox/isolate", "sandbox/egress", "sandbox/environment", "sandbox/protocol", "sandbox/python"},
 	"service/mcpapi": {"dbaccess", "dbaccess/history", "sandbox/supervisor", "sandbox/blob",
 		"sandbox/isolate", "sandbox/egress", "sandbox/environment", "sandbox/protocol", "sandbox/python"},

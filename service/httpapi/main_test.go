@@ -30,7 +30,9 @@ import (
 	"glasshouse/sandbox/isolate"
 	"glasshouse/sandbox/supervisor"
 	"glasshouse/service"
+	"glasshouse/service/chat"
 	"glasshouse/service/httpapi"
+	"glasshouse/service/mcpapi"
 )
 
 // The tests share one complete service: real isolation, a real PostgreSQL with the demo data and a real HTTP server.
@@ -155,7 +157,11 @@ func runTests(m *testing.M) (int, error) {
 		return 1, err
 	}
 	serve := func(s *service.Service) *httptest.Server {
-		return httptest.NewServer(httpapi.New(httpapi.Config{Service: s, Log: log, Version: "test", Access: true}))
+		tools := mcpapi.New(mcpapi.Config{Service: s, Log: log})
+		unanswered := chat.New(chat.Config{Service: s, Tools: tools, Log: log})
+		return httptest.NewServer(httpapi.New(httpapi.Config{
+			Service: s, Log: log, Version: "test", Access: true, Chat: unanswered,
+		}))
 	}
 	server := serve(testService)
 	serverURL = server.URL

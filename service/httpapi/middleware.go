@@ -28,6 +28,7 @@ type requestInfo struct {
 	id     string
 	prefix string      // "" or versionPrefix
 	caller sandbox.Key // set by authenticate
+	secret string      // of the caller's key; set by authenticate
 }
 
 type requestInfoKey struct{}
@@ -189,7 +190,7 @@ func (a *api) authenticate(g *gin.Context) {
 		a.fail(g, err)
 		return
 	}
-	infoFrom(g.Request.Context()).caller = caller
+	infoFrom(g.Request.Context()).caller, infoFrom(g.Request.Context()).secret = caller, secret
 	a.cpu.Seen(caller.User)
 	ctx, stop := a.service.WhileValid(limit.WithUser(g.Request.Context(), caller.User), secret)
 	defer stop()

@@ -49,6 +49,7 @@ const (
 	tagPendingWrites tag = "Pending writes"
 	tagEnvironments  tag = "Environments"
 	tagHelp          tag = "Help"
+	tagChat          tag = "Chat"
 	tagKeys          tag = "Keys"
 	tagReview        tag = "Review"
 	tagMCP           tag = "MCP"
@@ -67,6 +68,7 @@ var tagDescriptions = []*huma.Tag{
 	{Name: string(tagPendingWrites), Description: "Captured statements that wait for an admin."},
 	{Name: string(tagEnvironments), Description: "Python environments and their packages."},
 	{Name: string(tagHelp), Description: "Helper functions, examples and templates."},
+	{Name: string(tagChat), Description: "Conversations with a language model that runs code in a sandbox."},
 	{Name: string(tagKeys), Description: "API keys."},
 	{Name: string(tagReview), Description: "What ran and who saw it: lists over all executions, and the audit log."},
 	{Name: string(tagMCP), Description: "The Model Context Protocol, for agents."},

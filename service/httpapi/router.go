@@ -29,6 +29,7 @@ import (
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/service"
+	"glasshouse/service/chat"
 )
 
 // Config configures the API.
@@ -38,6 +39,7 @@ type Config struct {
 	Version string // of the service, for OpenAPI
 	Access  bool   // log every request
 	MCP     MCP    // serves POST /mcp
+	Chat    *chat.Chat
 
 	CPU *limit.CPU // shares the encoding of large records; nil: unlimited
 
@@ -54,6 +56,7 @@ type MCP interface {
 // api is the state that handlers and middlewares share.
 type api struct {
 	service *service.Service
+	chat    *chat.Chat
 	log     logrus.FieldLogger
 	access  bool
 	version string
@@ -93,7 +96,7 @@ func New(c Config) http.Handler {
 // newRouter returns the router and the description of its routes.
 func newRouter(c Config) (*gin.Engine, *huma.OpenAPI) {
 	a := &api{
-		service: c.Service, log: c.Log, access: c.Access, version: c.Version, limits: newLimits(),
+		service: c.Service, chat: c.Chat, log: c.Log, access: c.Access, version: c.Version, limits: newLimits(),
 		metrics: newMetrics(), cpu: c.CPU, link: c.SignInLink,
 	}
 	router := gin.New()
@@ -136,6 +139,7 @@ func newRouter(c Config) (*gin.Engine, *huma.OpenAPI) {
 	a.routeLogin(r)
 	a.routeReview(r)
 	a.routeMCP(r, c.MCP)
+	a.routeChat(r)
 	r.finish(a)
 	return router, r.api.OpenAPI()
 }

@@ -1,0 +1,454 @@
+// Package chat lets a person talk with a language model that runs code in the person's sandbox.
+//
+//	model := &chat.Model{URL: url, Name: name, Key: key}
+//	c := chat.New(chat.Config{Service: s, Tools: mcpServer, Model: model, Log: log})
+//	conversation, err := c.Create(ctx, caller)
+//	message, err := c.Send(ctx, caller, conversation.ID, "How many customers are there?", whileValid)
+//	feed, err := c.Follow(ctx, caller, conversation.ID, "")
+//	c.Drain()
+//
+// Send stores the message and starts a goroutine that writes the answer: it asks the model, runs the tools that the
+// model calls with the rights of the person, and asks again, until the model calls no tool. Each message is on disk
+// before its event says that it is there. An answer does not need a reader: any number of readers may follow it.
+// Drain ends all answers and waits for their goroutines.
+//
+// The endpoint gets the conversation, and with it what code printed and rows of the database. It gets no key of
+// Glasshouse. Its own key is in no message, log or error.
+package chat
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/sirupsen/logrus"
+
+	"glasshouse/policy/limit"
+	"glasshouse/sandbox"
+	"glasshouse/service"
+)
+
+// Limits of conversations.
+const (
+	MaxInputChars   = 32_000  // of one message of a person
+	MaxRounds       = 20      // requests to the model for one message of a person
+	MaxContextChars = 120_000 // of a conversation that the model reads; about 30 000 tokens
+
+	answersPerUser = 4  // at the same time
+	answersInAll   = 40 // likewise; one user has at most four fifths
+	titleChars     = 80
+)
+
+// Tools are the functions that the model may call.
+type Tools interface {
+	Tools() []service.Tool
+	CallTool(ctx context.Context, caller sandbox.Key, name string, arguments json.RawMessage,
+		onRun func(service.ToolRun)) service.ToolAnswer
+}
+
+// Config configures a Chat.
+type Config struct {
+	Service *service.Service
+	Tools   Tools
+	Model   *Model // nil: conversations can be read, and nobody answers
+	Log     logrus.FieldLogger
+}
+
+// Chat answers messages.
+type Chat struct {
+	Config
+	tools   []offeredTool
+	perUser *limit.Keyed
+	inAll   *limit.Shared
+
+	mu      sync.Mutex
+	answers map[string]*answer // by conversation
+	stopped bool
+	work    sync.WaitGroup
+}
+
+// answer is an answer that is being written.
+type answer struct {
+	id     string // of its events
+	log    *answerLog
+	cancel context.CancelCauseFunc
+}
+
+// New returns a Chat.
+func New(c Config) *Chat {
+	return &Chat{
+		Config: c, tools: offer(c.Tools.Tools()), answers: map[string]*answer{},
+		perUser: limit.NewKeyed(answersPerUser), inAll: limit.NewShared(answersInAll),
+	}
+}
+
+// ModelStatus says whether there is a model, and which limits hold.
+type ModelStatus struct {
+	Configured bool   `json:"configured" doc:"False: the settings --model-url and --model-name are not set"`
+	Model      string `json:"model,omitempty"`
+	Host       string `json:"host,omitempty" doc:"Where messages, results and rows of the database are sent"`
+	MaxInput   int    `json:"max_input_chars"`
+	MaxRounds  int    `json:"max_rounds" doc:"Requests to the model for one message"`
+	MaxContext int    `json:"max_context_chars" doc:"Of a conversation that the model reads"`
+}
+
+// Status returns the status of the chat.
+func (c *Chat) Status() ModelStatus {
+	s := ModelStatus{MaxInput: MaxInputChars, MaxRounds: MaxRounds, MaxContext: MaxContextChars}
+	if c.Model != nil {
+		s.Configured, s.Model, s.Host = true, c.Model.Name, c.Model.Host()
+	}
+	return s
+}
+
+func (c *Chat) requireModel() error {
+	if c.Model == nil {
+		return sandbox.Errorf(sandbox.FaultBusy, "no model is configured: the operator starts the service with "+
+			"--model-url and --model-name, and with --model-key-file if the endpoint needs a key (docs/chat.md)")
+	}
+	return nil
+}
+
+// Create makes a conversation of the caller without messages.
+func (c *Chat) Create(ctx context.Context, caller sandbox.Key) (sandbox.Conversation, error) {
+	if err := c.requireModel(); err != nil {
+		return sandbox.Conversation{}, err
+	}
+	now := c.Service.Clock()
+	conversation := sandbox.Conversation{
+		ID: c.Service.NewID(), User: caller.User, Model: c.Model.Name, CreatedAt: now, UpdatedAt: now,
+	}
+	return conversation, c.Service.History.CreateConversation(ctx, conversation)
+}
+
+// ConversationView is a conversation with its messages.
+type ConversationView struct {
+	sandbox.Conversation
+	Messages  []sandbox.ChatMessage `json:"messages"`
+	Answering bool                  `json:"answering" doc:"An answer is being written: follow the events"`
+}
+
+// View returns a conversation that the caller may see. A conversation whose answer the end of the service interrupted
+// has a note that says so.
+func (c *Chat) View(ctx context.Context, caller sandbox.Key, id string) (ConversationView, error) {
+	conversation, err := c.Service.Conversation(ctx, caller, id)
+	if err != nil {
+		return ConversationView{}, err
+	}
+	view := ConversationView{Conversation: conversation, Answering: c.answerOf(id) != nil}
+	if view.Messages, err = c.Service.History.Messages(ctx, id); err != nil {
+		return ConversationView{}, err
+	}
+	if !view.Answering && c.answerOf(id) == nil { // an answer may have begun after the messages were read
+		view.Messages = append(view.Messages, c.interruption(view.Messages)...)
+	}
+	return view, nil
+}
+
+// interruption returns the note for a conversation that does not end with a whole answer, and marks the runs of list
+// that nobody waits for any more.
+func (c *Chat) interruption(list []sandbox.ChatMessage) []sandbox.ChatMessage {
+	for n := range list {
+		if list[n].Status == sandbox.MessageRunning {
+			list[n].Status = sandbox.MessageCut
+		}
+	}
+	end := len(list)
+	for end > 0 && list[end-1].Note == sandbox.NoteNewSession { // also written when there is no answer
+		end--
+	}
+	if end == 0 {
+		return nil
+	}
+	last := list[end-1]
+	if last.Role == sandbox.MessageNote || last.Role == sandbox.MessageAssistant && len(last.Calls) == 0 {
+		return nil
+	}
+	return []sandbox.ChatMessage{{
+		Position: list[len(list)-1].Position + 1, Role: sandbox.MessageNote, Note: sandbox.NoteInterrupted,
+		Status: sandbox.MessageComplete, CreatedAt: last.CreatedAt,
+		Text: "The service ended while this answer was written. What was finished is kept. Send a message to go on.",
+	}}
+}
+
+func (c *Chat) answerOf(conversation string) *answer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.answers[conversation]
+}
+
+// own returns a conversation of the caller. Nobody writes into the conversation of another user.
+func (c *Chat) own(ctx context.Context, caller sandbox.Key, id string) (sandbox.Conversation, error) {
+	conversation, err := c.Service.Conversation(ctx, caller, id)
+	if err == nil && conversation.User != caller.User {
+		err = sandbox.Errorf(sandbox.FaultForbidden, "this conversation belongs to %s: you may read it; begin one of "+
+			"your own to write", conversation.User)
+	}
+	return conversation, err
+}
+
+// WhileValid returns a context that ends when the key of the caller becomes invalid. The caller calls stop.
+type WhileValid func(context.Context) (_ context.Context, stop func())
+
+// Send stores a message of the caller and begins the answer. It returns FaultBusy if an answer is being written or no
+// model is configured, FaultInvalid for a message that is empty or too long, FaultLimit and FaultFull if too many
+// answers are being written.
+func (c *Chat) Send(
+	ctx context.Context, caller sandbox.Key, id, text string, whileValid WhileValid,
+) (sandbox.ChatMessage, error) {
+	if err := c.requireModel(); err != nil {
+		return sandbox.ChatMessage{}, err
+	}
+	if err := checkInput(text); err != nil {
+		return sandbox.ChatMessage{}, err
+	}
+	conversation, err := c.own(ctx, caller, id)
+	if err != nil {
+		return sandbox.ChatMessage{}, err
+	}
+	release, err := c.acquire(ctx, caller)
+	if err != nil {
+		return sandbox.ChatMessage{}, err
+	}
+	// The answer continues when the request has ended.
+	running, cancel := context.WithCancelCause(limit.WithUser(context.WithoutCancel(ctx), caller.User))
+	a := &answer{id: c.Service.NewID(), log: newAnswerLog(), cancel: cancel}
+	if err := c.register(id, a); err != nil {
+		cancel(nil)
+		release()
+		return sandbox.ChatMessage{}, err
+	}
+	unregister := func() {
+		cancel(nil)
+		release()
+		c.unregister(id, a)
+	}
+	message, next, err := c.storeInput(ctx, &conversation, text)
+	if err != nil {
+		unregister()
+		return sandbox.ChatMessage{}, err
+	}
+	valid, stop := whileValid(running)
+	r := &run{chat: c, answer: a, caller: toolCaller(caller), conversation: conversation, next: next}
+	go func() {
+		defer unregister()
+		defer stop()
+		defer func() {
+			if panicked := recover(); panicked != nil {
+				c.Log.WithField("panic", panicked).WithField("conversation_id", id).Error("an answer panicked")
+			}
+		}()
+		r.write(valid)
+	}()
+	return message, nil
+}
+
+func checkInput(text string) error {
+	problem := ""
+	switch n := utf8.RuneCountInString(text); {
+	case strings.TrimSpace(text) == "":
+		problem = "the message is empty"
+	case n > MaxInputChars:
+		problem = fmt.Sprintf("the message has %d characters, and at most %d are allowed; upload long text as a file",
+			n, MaxInputChars)
+	default:
+		return nil
+	}
+	return &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "text", Detail: problem}
+}
+
+// acquire takes a slot for an answer.
+func (c *Chat) acquire(ctx context.Context, caller sandbox.Key) (release func(), err error) {
+	releaseUser, err := c.perUser.Acquire(ctx, caller.User, 0)
+	if errors.Is(err, limit.ErrFull) {
+		return nil, &sandbox.Error{Fault: sandbox.FaultLimit, RetryAfter: 5, Detail: fmt.Sprintf(
+			"%d of your conversations are being answered, the maximum for one user; wait for one, or stop one",
+			answersPerUser)}
+	}
+	if err != nil {
+		return nil, err
+	}
+	releaseAll, err := c.inAll.Acquire(ctx, caller.User, 0)
+	if err != nil {
+		releaseUser()
+		if errors.Is(err, limit.ErrFull) {
+			err = &sandbox.Error{Fault: sandbox.FaultFull, RetryAfter: 5,
+				Detail: "the service answers as many conversations as it can; try again soon"}
+		}
+		return nil, err
+	}
+	return func() { releaseAll(); releaseUser() }, nil
+}
+
+// register makes an answer known. Each conversation has one at a time.
+func (c *Chat) register(conversation string, a *answer) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stopped {
+		return &sandbox.Error{Fault: sandbox.FaultFull, RetryAfter: 5,
+			Detail: "the service is stopping; try again when it is back"}
+	}
+	if c.answers[conversation] != nil {
+		return &sandbox.Error{Fault: sandbox.FaultBusy, RetryAfter: 2,
+			Detail: "this conversation is being answered: wait for the end of the answer, or stop it"}
+	}
+	c.answers[conversation] = a
+	c.work.Add(1)
+	return nil
+}
+
+// unregister ends the events of an answer. A reader of the last one may send the next message.
+func (c *Chat) unregister(conversation string, a *answer) {
+	c.mu.Lock()
+	delete(c.answers, conversation)
+	c.mu.Unlock()
+	a.log.end()
+	c.work.Done()
+}
+
+// storeInput stores the message of a person, and before it the note of an interruption. It returns the position of the
+// next message.
+func (c *Chat) storeInput(
+	ctx context.Context, conversation *sandbox.Conversation, text string,
+) (m sandbox.ChatMessage, next int, err error) {
+	list, err := c.Service.History.Messages(ctx, conversation.ID)
+	if err != nil {
+		return m, 0, err
+	}
+	changed := slices.Clone(list)
+	note := c.interruption(changed)
+	var put []sandbox.ChatMessage
+	for n := range changed {
+		if changed[n].Status != list[n].Status {
+			put = append(put, changed[n])
+		}
+	}
+	put = append(put, note...)
+	now := c.Service.Clock()
+	m = sandbox.ChatMessage{
+		Position: 1, Role: sandbox.MessageUser, Status: sandbox.MessageComplete, Text: text, CreatedAt: now,
+	}
+	if len(list) > 0 {
+		m.Position = list[len(list)-1].Position + len(note) + 1
+	}
+	if conversation.Title == "" {
+		conversation.Title = title(text)
+	}
+	conversation.Model, conversation.UpdatedAt = c.Model.Name, now
+	if err := c.Service.History.UpdateConversation(ctx, *conversation); err != nil {
+		return m, 0, err
+	}
+	return m, m.Position + 1, c.Service.History.PutMessages(ctx, conversation.ID, now, append(put, m)...)
+}
+
+// title returns the beginning of a text on one line.
+func title(text string) string {
+	runes := []rune(strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " "))
+	if len(runes) > titleChars {
+		return string(runes[:titleChars]) + "…"
+	}
+	return string(runes)
+}
+
+var (
+	errStopped  = errors.New("the person stopped the answer")
+	errDraining = errors.New("the service is stopping")
+)
+
+// Stop ends the answer of a conversation of the caller, and the execution that it runs. It returns FaultBusy if no
+// answer is being written.
+func (c *Chat) Stop(ctx context.Context, caller sandbox.Key, id string) error {
+	if _, err := c.own(ctx, caller, id); err != nil {
+		return err
+	}
+	a := c.answerOf(id)
+	if a == nil {
+		return sandbox.Errorf(sandbox.FaultBusy, "no answer is being written: it has already ended")
+	}
+	a.cancel(errStopped)
+	return nil
+}
+
+// Drain ends all answers, refuses new ones, and returns when their goroutines have ended.
+func (c *Chat) Drain() {
+	c.mu.Lock()
+	c.stopped = true
+	for _, a := range c.answers {
+		a.cancel(errDraining)
+	}
+	c.mu.Unlock()
+	c.work.Wait()
+}
+
+// Session returns the live sandbox of a conversation of the caller, and makes one if there is none.
+func (c *Chat) Session(ctx context.Context, caller sandbox.Key, id string) (string, error) {
+	if err := c.requireModel(); err != nil {
+		return "", err
+	}
+	conversation, err := c.own(ctx, caller, id)
+	if err != nil {
+		return "", err
+	}
+	if c.isLive(ctx, caller, conversation.SandboxID) {
+		return conversation.SandboxID, nil
+	}
+	a := &answer{id: c.Service.NewID(), log: newAnswerLog(), cancel: func(error) {}}
+	if err := c.register(id, a); err != nil { // an answer makes sessions itself
+		return "", err
+	}
+	defer c.unregister(id, a)
+	hadOne := conversation.SandboxID != ""
+	created, err := c.Service.Create(ctx, caller, nil)
+	if err != nil {
+		return "", err
+	}
+	conversation.SandboxID, conversation.UpdatedAt = created.ID, c.Service.Clock()
+	if err := c.Service.History.UpdateConversation(ctx, conversation); err != nil {
+		return "", err
+	}
+	if !hadOne {
+		return created.ID, nil
+	}
+	list, err := c.Service.History.Messages(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	note := append(c.interruption(list), newSessionNote(c.Service.Clock()))
+	for n := range note {
+		note[n].Position = len(list) + n + 1
+	}
+	return created.ID, c.Service.History.PutMessages(ctx, id, conversation.UpdatedAt, note...)
+}
+
+// isLive reports whether the caller has a live sandbox with an id.
+func (c *Chat) isLive(ctx context.Context, caller sandbox.Key, id string) bool {
+	if id == "" {
+		return false
+	}
+	_, err := c.Service.Files(ctx, caller, id)
+	fault := sandbox.FaultOf(err)
+	return err == nil || fault != sandbox.FaultGone && fault != sandbox.FaultNotFound
+}
+
+func newSessionNote(now time.Time) sandbox.ChatMessage {
+	return sandbox.ChatMessage{
+		Role: sandbox.MessageNote, Note: sandbox.NoteNewSession, Status: sandbox.MessageComplete, CreatedAt: now,
+		Text: "The Python session of this conversation has ended. The next run has a new session: variables, imports " +
+			"and uploaded files from before are gone.",
+	}
+}
+
+// toolCaller returns the caller whose rights the tools have. Text in a database or a file can lead a model astray, so a
+// model never has the rights of an admin, who may read the records of other users.
+func toolCaller(caller sandbox.Key) sandbox.Key {
+	if caller.Role == sandbox.RoleAdmin {
+		caller.Role = sandbox.RoleDeveloper
+	}
+	return caller
+}
