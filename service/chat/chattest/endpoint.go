@@ -56,6 +56,7 @@ type Reply struct {
 	Calls  []Call
 	Raw    []string // lines that are sent as they are, before the chunks
 	Hold   bool     // wait after the chunks until Release, or until the client leaves
+	After  []string // pieces of text after Hold
 	Break  bool     // close the connection after the chunks
 	Finish string   // "": stop, or tool_calls
 }
@@ -146,6 +147,7 @@ func (e *Endpoint) complete(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	send(w, Reply{Chunks: reply.After})
 	if reply.Break {
 		connection, _, err := http.NewResponseController(w).Hijack()
 		if err == nil {

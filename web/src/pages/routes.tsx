@@ -1,4 +1,5 @@
 import type { FunctionComponent } from "preact";
+import { lazily } from "../parts/lazy";
 import { path } from "../router";
 import { Page } from "../shell";
 import { Artifacts } from "./artifacts";
@@ -25,6 +26,8 @@ const pages = new Map<string, FunctionComponent>([
   ["/writes", Writes],
 ]);
 
+const Chat = lazily("Chat", async () => (await import("./chat")).Chat);
+
 function decoded(part: string): string {
   try {
     return decodeURIComponent(part);
@@ -41,6 +44,8 @@ export function Routes() {
   if (execution) return <Execution key={execution} id={decoded(execution)} />;
   const recorded = /^\/executions\/([^/]+)\/steps$/.exec(path.value)?.[1];
   if (recorded) return <Steps key={recorded} id={decoded(recorded)} />;
+  const conversation = /^\/chat(?:\/([^/]+))?$/.exec(path.value);
+  if (conversation) return <Chat id={decoded(conversation[1] ?? "")} />;
   return (
     <Page title="Not found">
       <p>There is no page at this address. <a href="/ui/">Go to the executions</a>.</p>

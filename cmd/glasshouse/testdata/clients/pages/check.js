@@ -457,6 +457,8 @@ const checks = {
   },
 };
 
+Object.assign(checks, require('./chat.js')({ address, open, settled, shoot, wantAccessible, wantNothingWrong, call, adminKey, schemes }));
+
 async function main() {
   browser = await chromium.launch({ executablePath, args: flags });
   const ids = await seed();

@@ -1,0 +1,156 @@
+// Checks of /ui/chat, for check.js. The model is an endpoint that replies as chatScripts in pages_clients_test.go says.
+const assert = require('node:assert');
+
+module.exports = ({ address, open, settled, shoot, wantAccessible, wantNothingWrong, call, adminKey, schemes }) => {
+  const host = process.env.GLASSHOUSE_MODEL_HOST;
+  const release = () => fetch(`http://${host}/release`, { method: 'POST' });
+
+  async function ask(page, text) {
+    await page.getByLabel('Message', { exact: true }).fill(text);
+    await page.keyboard.press('Enter');
+    await page.locator('.question', { hasText: text }).last().waitFor();
+  }
+  const ended = (page) => page.getByRole('button', { name: 'Send' }).waitFor();
+
+  async function start(options = {}) {
+    const page = await open(adminKey, options);
+    await page.goto(`${address}/ui/chat`);
+    await page.getByLabel('Message', { exact: true }).waitFor();
+    return page;
+  }
+
+  return {
+    async 'chat: text appears while the model writes, and a reload goes on'() {
+      const page = await start();
+      await page.getByText(`go to ${host} (model scripted)`).waitFor();
+      await page.getByLabel('Message', { exact: true }).fill('two');
+      await page.keyboard.press('Shift+Enter');
+      assert.strictEqual(await page.getByLabel('Message', { exact: true }).inputValue(), 'two\n');
+      await ask(page, 'stream');
+      await page.getByText('The first part.').waitFor();
+      await page.waitForURL(/\/ui\/chat\/./);
+      assert.strictEqual(await page.getByText('The last part.').count(), 0, 'the model has not written the end yet');
+      await page.reload();
+      await page.getByText('The first part.').waitFor();
+      await page.getByRole('button', { name: 'Stop' }).waitFor();
+      await release();
+      await page.getByText('The first part. The last part.').waitFor();
+      await ended(page);
+      await page.locator('.conversations a[aria-current]', { hasText: 'stream' }).waitFor();
+      await wantNothingWrong(page);
+    },
+
+    async 'chat: a run with a figure, and rows'() {
+      for (const colorScheme of schemes) {
+        const page = await start({ colorScheme });
+        await ask(page, 'figure');
+        await page.getByText('The end of the figure.').waitFor();
+        await ended(page);
+        const run = page.getByRole('region', { name: 'Python' });
+        await run.getByText('drawn by code', { exact: true }).waitFor();
+        const picture = run.locator('.picture img');
+        await picture.waitFor();
+        assert(await picture.evaluate((image) => image.decode().then(() => image.naturalWidth > 100)), 'the figure is a picture');
+        await run.getByRole('link', { name: 'squares.csv' }).waitFor();
+        await page.locator('.prose td', { hasText: '4' }).waitFor();
+        await shoot(page, `${colorScheme}-chat-figure`);
+        await ask(page, 'rows');
+        await page.getByText('Those are the rows.').waitFor();
+        await page.getByRole('columnheader', { name: '<img src=x onerror=alert(1)>' }).waitFor();
+        await ended(page);
+        await wantAccessible(page);
+        await shoot(page, `${colorScheme}-chat-rows`);
+        await page.goto(`${address}/ui/chat`);
+        await settled(page);
+        await wantAccessible(page);
+        await shoot(page, `${colorScheme}-chat-new`);
+        await page.goBack();
+        await run.getByRole('link', { name: 'Record of this run' }).click();
+        await page.waitForURL(/\/ui\/executions\//);
+        await page.getByText('drawn by code').first().waitFor();
+        await wantNothingWrong(page);
+      }
+    },
+
+    async 'chat: stop ends a run'() {
+      const page = await start();
+      await ask(page, 'loop');
+      await page.getByText('the loop has begun', { exact: true }).waitFor();
+      await page.getByRole('button', { name: 'Stop' }).click();
+      await page.getByText('You stopped this answer.').waitFor();
+      await ended(page);
+      await page.getByRole('link', { name: 'Record of this run' }).click();
+      await page.locator('.summary').getByText('cancelled').waitFor();
+      await wantNothingWrong(page);
+    },
+
+    async 'chat: an error of the endpoint says what to do'() {
+      const page = await start();
+      await ask(page, 'overloaded');
+      const note = page.getByRole('alert').filter({ hasText: 'after 17 s' });
+      await note.waitFor();
+      assert.match(await note.textContent(), /<img src=x onerror=alert\(1\)> too many/);
+      await ended(page);
+      await ask(page, 'once more');
+      await page.getByText('You said: once more').waitFor();
+      await ended(page);
+      await wantAccessible(page);
+      await shoot(page, 'chat-error');
+      await wantNothingWrong(page);
+    },
+
+    async 'chat: hostile text runs nothing and requests nothing'() {
+      const page = await start();
+      const requests = [];
+      page.on('request', (request) => requests.push(request.url()));
+      await ask(page, 'hostile');
+      await page.getByText('The end of the attack.').waitFor();
+      await ended(page);
+      await settled(page);
+      const found = await page.evaluate(() => ({
+        owned: window.owned, made: document.querySelectorAll('.messages :is(img, script, svg, iframe, a)').length,
+      }));
+      assert.deepStrictEqual(found, { owned: undefined, made: 0 });
+      assert.deepStrictEqual(requests.filter((url) => /leak|javascript|:9\//.test(url)), []);
+      await page.getByText('[link](javascript:window.owned=1)').waitFor();
+      await wantNothingWrong(page);
+    },
+
+    async 'chat: a file is uploaded and read, on a phone'() {
+      const page = await start({ viewport: { width: 375, height: 740 } });
+      await page.getByLabel('Files to upload').setInputFiles({ name: 'numbers.txt', mimeType: 'text/plain', buffer: Buffer.from('4711') });
+      await page.getByText('numbers.txt (4 B)').waitFor();
+      await ask(page, 'files');
+      await page.getByText('I have read it.').waitFor();
+      await page.getByRole('region', { name: 'Python' }).getByText('4711', { exact: true }).waitFor();
+      await ended(page);
+      const width = await page.evaluate(() => document.documentElement.scrollWidth);
+      assert(width <= 375, `the page is ${width} pixels wide, want at most 375`);
+      await wantAccessible(page);
+      await shoot(page, 'phone-chat');
+      await page.goto(`${address}/ui/chat`);
+      await settled(page);
+      await shoot(page, 'phone-chat-new');
+      await wantNothingWrong(page);
+    },
+
+    async 'chat: a message has a limit, and an admin erases a conversation'() {
+      const page = await start();
+      await page.getByLabel('Message', { exact: true }).fill('x'.repeat(32_001));
+      await page.getByText('32,001 of 32,000 characters').waitFor();
+      assert(await page.getByRole('button', { name: 'Send' }).isDisabled());
+      await ask(page, 'to be erased');
+      await page.getByText('You said: to be erased').waitFor();
+      await ended(page);
+      const id = page.url().split('/').at(-1);
+      await page.getByRole('button', { name: 'Erase' }).click();
+      await page.getByRole('button', { name: 'Erase this conversation for ever' }).click();
+      await page.waitForURL(`${address}/ui/chat`);
+      const { entries } = await call('GET', `/audit?object=conversation/${id}`);
+      assert.deepStrictEqual(entries.map((entry) => entry.action), ['erased']);
+      await page.goto(`${address}/ui/chat/${id}`);
+      await page.getByRole('alert').waitFor();
+      await wantNothingWrong(page);
+    },
+  };
+};

@@ -1,0 +1,119 @@
+import { useLayoutEffect, useRef } from "preact/hooks";
+import type { ConversationView, Message } from "../api/chat";
+import { fullTime, plural } from "../format";
+import { Prose } from "../parts/prose";
+import { Run } from "./chat_run";
+import type { Live } from "./chat_state";
+
+const noteTitles: Record<string, string> = {
+  problem: "The answer ended", stopped: "Stopped", interrupted: "Interrupted", "new-session": "New session",
+};
+
+function Note({ of: message }: { of: Message }) {
+  const tone = message.note === "problem" ? "notice danger" : message.note === "stopped" ? "notice" : "notice warn";
+  return (
+    <li>
+      <div class={tone} role={message.note === "problem" ? "alert" : undefined}>
+        <strong>{noteTitles[message.note ?? ""] ?? "Note"}</strong>
+        <p>{message.text}</p>
+      </div>
+    </li>
+  );
+}
+
+function Answer({ of: message, results, live, answering }: {
+  of: Message;
+  results: Map<string, Message>;
+  live: Live;
+  answering: boolean;
+}) {
+  return (
+    <li class="answer">
+      <h2 class="visually-hidden">The model, {fullTime(message.created_at)}</h2>
+      {message.left_out ? (
+        <p class="muted">
+          The conversation is long: for this answer the model did not read {plural(message.left_out, "older message or result", "older messages or results")}.
+        </p>
+      ) : null}
+      {message.text && <Prose text={message.text} />}
+      {message.status === "cut" && <p class="muted">(The answer ends here.)</p>}
+      {message.calls?.map((call) => {
+        const result = results.get(call.id);
+        return (
+          <Run key={call.id} call={call} message={result} answering={answering} output={result ? live.output[result.position] ?? "" : ""} />
+        );
+      })}
+    </li>
+  );
+}
+
+// Writing shows the message that the model writes now.
+function Writing({ live }: { live: Live }) {
+  const text = Object.values(live.text).join("");
+  const tool = Object.values(live.call).at(-1);
+  return (
+    <li class="answer writing">
+      {text && <Prose text={text} />}
+      <p class="loading" role="status">
+        <span class="spinner" aria-hidden="true" />
+        {tool === "run_python" ? "The model writes code…" : tool ? `The model calls ${tool}…` : text ? "The model writes…" : "The model reads and thinks…"}
+      </p>
+    </li>
+  );
+}
+
+// Messages shows a conversation. It stays at the end while one is there.
+export function Messages({ view, live }: { view: ConversationView; live: Live }) {
+  const box = useRef<HTMLDivElement>(null);
+  const isAtEnd = useRef(true);
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    const content = element.firstElementChild!;
+    const stay = () => {
+      if (isAtEnd.current) element.scrollTop = element.scrollHeight;
+    };
+    const observer = new ResizeObserver(stay); // figures and code get their height later
+    observer.observe(content);
+    return () => observer.disconnect();
+  }, []);
+  const { messages, answering } = view;
+  const last = messages.at(-1);
+  useLayoutEffect(() => {
+    if (last?.role !== "user") return;
+    isAtEnd.current = true; // one has just sent it
+    if (box.current) box.current.scrollTop = box.current.scrollHeight;
+  }, [last?.position]);
+  const results = new Map(messages.filter((m) => m.role === "tool").map((m) => [m.call_id ?? "", m]));
+  const runs = messages.some((m) => m.status === "running");
+  const waits = last?.role === "assistant" && (last.calls?.length ?? 0) > 0;
+  return (
+    <div ref={box} class="messages" tabIndex={0} role="group" aria-label="Conversation" onScroll={({ currentTarget: at }) => {
+      isAtEnd.current = at.scrollHeight - at.scrollTop - at.clientHeight < 60;
+    }}>
+      <ol>
+        {messages.map((message) => {
+          switch (message.role) {
+            case "user":
+              return (
+                <li key={message.position} class="question">
+                  <h2 class="visually-hidden">{view.user_id}, {fullTime(message.created_at)}</h2>
+                  <p>{message.text}</p>
+                </li>
+              );
+            case "assistant":
+              return <Answer key={message.position} of={message} results={results} live={live} answering={answering} />;
+            case "note":
+              return <Note key={message.position} of={message} />;
+            default:
+              return null; // shown with its call
+          }
+        })}
+        {answering && !runs && !waits && <Writing live={live} />}
+      </ol>
+      {messages.length === 0 && !answering && (
+        <p class="muted">No messages yet. Ask something about the database, or upload a file.</p>
+      )}
+    </div>
+  );
+}
