@@ -88,7 +88,8 @@ while True:
 		Body: `{"error":{"message":"<img src=x onerror=alert(1)> too many"}}`}},
 	"hostile": {{Chunks: []string{`<img src=x onerror="window.owned=1"><script>window.owned=1</script> `,
 		"![picture](/leak.png) ![out](http://127.0.0.1:9/leak.png) [link](javascript:window.owned=1) ",
-		"**<svg onload=window.owned=1>** `<b>code</b>`\n\n```html\n<iframe srcdoc='<script>top.owned=1</script>'>\n```\n",
+		"**<svg onload=window.owned=1>** `<b>code</b>`\n\n",
+		"```html\n<iframe srcdoc='<script>top.owned=1</script>'>\n```\n",
 		"| <img src=x onerror=window.owned=1> |\n|---|\n| javascript:alert(1) |\n\nThe end of the attack."}}},
 	"files": {
 		{Calls: []chattest.Call{chattest.Python(`print(open("/data/numbers.txt").read())`)}},

@@ -518,6 +518,24 @@ func TestChatIsPrivateAndAudited(t *testing.T) {
 	}
 }
 
+// TestChatToolsDoNotHaveTheRightsOfAnAdmin shows that text which leads a model astray cannot make it read the
+// executions of other users, even if an admin chats.
+func TestChatToolsDoNotHaveTheRightsOfAnAdmin(t *testing.T) {
+	t.Parallel()
+	other := newUser(t, sandbox.RoleAgent)
+	id, _ := other.run(t, other.create(t, nil), "'of another user'").get("execution_id").(string)
+	s := newChatServer(t, map[string][]chattest.Reply{
+		"read": {{Calls: []chattest.Call{{Tool: "get_execution", Arguments: `{"execution_id":"` + id + `"}`}}},
+			{Chunks: []string{"no"}}},
+	})
+	c := talker{admin, ""}
+	c.server = s.url
+	c.id, _ = c.ok(t, "POST", "/chat/conversations", nil).get("conversation_id").(string)
+	if m := c.ask(t, "read")[1]; m.Status != sandbox.MessageFailed || strings.Contains(m.Text, "of another user") {
+		t.Errorf("got %+v, want that there is no such execution for the model", m)
+	}
+}
+
 func TestChatErasesWithExecutions(t *testing.T) {
 	t.Parallel()
 	const secret = "the-secret-4711"

@@ -457,7 +457,9 @@ const checks = {
   },
 };
 
-Object.assign(checks, require('./chat.js')({ address, open, settled, shoot, wantAccessible, wantNothingWrong, call, adminKey, schemes }));
+Object.assign(checks, require('./chat.js')({
+  address, adminKey, call, open, schemes, settled, shoot, wantAccessible, wantNothingWrong,
+}));
 
 async function main() {
   browser = await chromium.launch({ executablePath, args: flags });
