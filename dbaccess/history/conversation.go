@@ -49,7 +49,7 @@ func (s *Store) Conversations(
 	if f.Text != "" {
 		c.addText(f.Text, "title")
 	}
-	return conversations.page(ctx, s, scope{}, c, f.After, f.Limit)
+	return conversations.page(ctx, s, ofUser(f.User), c, f.After, f.Limit)
 }
 
 // UpdateConversation stores the title, the model, the sandbox and the time of a conversation. It returns FaultNotFound

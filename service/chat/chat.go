@@ -40,6 +40,9 @@ const (
 	MaxRounds       = 20      // requests to the model for one message of a person
 	MaxContextChars = 120_000 // of a conversation that the model reads; about 30 000 tokens
 
+	// maxConversationBytes is the size from which a conversation takes no further message.
+	maxConversationBytes = 8 << 20
+
 	answersPerUser = 4  // at the same time
 	answersInAll   = 40 // likewise; one user has at most four fifths
 	titleChars     = 80
@@ -321,6 +324,10 @@ func (c *Chat) storeInput(
 	if err != nil {
 		return m, 0, err
 	}
+	if size(list) > maxConversationBytes {
+		return m, 0, sandbox.Errorf(sandbox.FaultInvalid, "this conversation has more than %d MiB: begin a new one",
+			maxConversationBytes>>20)
+	}
 	changed := slices.Clone(list)
 	note := c.interruption(changed)
 	var put []sandbox.ChatMessage
@@ -345,6 +352,17 @@ func (c *Chat) storeInput(
 		return m, 0, err
 	}
 	return m, m.Position + 1, c.Service.History.PutMessages(ctx, conversation.ID, now, append(put, m)...)
+}
+
+// size returns about how many bytes messages have.
+func size(list []sandbox.ChatMessage) (n int) {
+	for _, m := range list {
+		n += len(m.Text)
+		for _, call := range m.Calls {
+			n += len(call.Arguments)
+		}
+	}
+	return n
 }
 
 // title returns the beginning of a text on one line.

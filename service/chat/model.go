@@ -22,8 +22,7 @@ const (
 	maxAnswerTime       = 15 * time.Minute
 	maxAnswerBytes      = 16 << 20
 	maxEventBytes       = 1 << 20
-	maxAnswerChars      = 200_000 // of the text
-	maxArgumentChars    = 200_000 // of one call
+	maxAnswerChars      = 200_000 // of the text and of all calls
 	maxCalls            = 32
 	maxErrorBytes       = 64 << 10
 )
@@ -97,6 +96,7 @@ type callDelta struct {
 type turn struct {
 	text   strings.Builder
 	calls  []*turnCall
+	size   int
 	finish string // the endpoint's reason for the end; "" if the answer broke off
 }
 
@@ -266,9 +266,8 @@ func (m *Model) readEvent(data []byte, out *turn, listener turnListener) (done b
 	}
 	for _, choice := range c.Choices[:min(len(c.Choices), 1)] {
 		if text := choice.Delta.Content + choice.Delta.Refusal; text != "" {
-			if out.text.Len()+len(text) > maxAnswerChars {
-				return false, m.errorf("wrote more than %d characters in one answer. Ask for less at once.",
-					maxAnswerChars)
+			if err := m.addSize(out, len(text)); err != nil {
+				return false, err
 			}
 			out.text.WriteString(text)
 			listener.onText(text)
@@ -308,10 +307,15 @@ func (m *Model) addCall(out *turn, delta callDelta, listener turnListener) error
 	}
 	call.id = cmp.Or(call.id, delta.ID)
 	call.name = cmp.Or(call.name, delta.Function.Name)
-	if call.arguments.Len()+len(delta.Function.Arguments) > maxArgumentChars {
-		return m.errorf("wrote more than %d characters of code at once. Ask for less at once.", maxArgumentChars)
-	}
 	call.arguments.WriteString(delta.Function.Arguments)
+	return m.addSize(out, len(delta.Function.Arguments))
+}
+
+// addSize counts what the model writes. A conversation is read whole in each round.
+func (m *Model) addSize(out *turn, n int) error {
+	if out.size += n; out.size > maxAnswerChars {
+		return m.errorf("wrote more than %d characters in one answer. Ask for less at once.", maxAnswerChars)
+	}
 	return nil
 }
 

@@ -132,7 +132,26 @@ module.exports = ({ address, open, settled, shoot, wantAccessible, wantNothingWr
       await page.goto(`${address}/ui/chat`);
       await settled(page);
       await shoot(page, 'phone-chat-new');
+      await page.getByRole('button', { name: 'Conversations' }).click();
+      await page.locator('.conversations a', { hasText: 'files' }).first().click();
+      await page.getByText('I have read it.').waitFor();
       await wantNothingWrong(page);
+    },
+
+    async 'chat: without a model the page says what to set'() {
+      for (const colorScheme of schemes) {
+        const page = await open(adminKey, { colorScheme });
+        const unset = { configured: false, max_input_chars: 32000, max_rounds: 20, max_context_chars: 120000 };
+        await page.route('**/chat', (route) => (route.request().url() === `${address}/chat`
+          ? route.fulfill({ json: unset }) : route.continue()));
+        await page.goto(`${address}/ui/chat`);
+        await page.getByText('--model-name qwen3:8b').waitFor();
+        await settled(page);
+        assert.strictEqual(await page.getByLabel('Message', { exact: true }).count(), 0);
+        await wantAccessible(page);
+        await shoot(page, `${colorScheme}-chat-unset`);
+        await wantNothingWrong(page);
+      }
     },
 
     async 'chat: a message has a limit, and an admin erases a conversation'() {
