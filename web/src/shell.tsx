@@ -14,6 +14,7 @@ interface Entry {
 
 const entries: Entry[] = [
   { path: "/", name: "Executions", icon: "M3 4h10M3 8h10M3 12h6" },
+  { path: "/play", name: "Playground", icon: "M2 3h12v10H2zM5 6l2 2-2 2M8 10h3" },
   { path: "/chat", name: "Chat", icon: "M2 3h12v8H7l-3 3v-3H2zM5 6h6M5 8h4" },
   { path: "/statements", name: "Statements", icon: "M3 4c0-2 10-2 10 0v8c0 2-10 2-10 0zM3 4c0 2 10 2 10 0M3 8c0 2 10 2 10 0" },
   { path: "/writes", name: "Pending writes", admin: true, icon: "M3 13l1-3 7-7 2 2-7 7zM9 13h4" },

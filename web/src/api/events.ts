@@ -11,6 +11,7 @@ interface Listener {
   onEvent: (event: ServerEvent) => void;
   onOpen?: () => void;
   onLost?: (problem: Problem) => void; // it tries again, unless the problem is final
+  onEnd?: () => void; // there are no more events
 }
 
 // maxDelay is the longest time between two attempts to connect, in milliseconds.
@@ -19,8 +20,7 @@ const maxDelay = 15_000;
 // follow reads server-sent events until the returned function is called, and connects again after a failure with the
 // id of the last event. It does what EventSource does, and tells the reason of a failure. A hidden page keeps no
 // connection: a browser has six for a server, and each tab would take one.
-export function follow(path: string, query: Record<string, string>, listener: Listener): () => void {
-  let lastID = "";
+export function follow(path: string, query: Record<string, string>, listener: Listener, lastID = ""): () => void {
   let attempts = 0;
   let stopped = false;
   let timer = 0;
@@ -37,6 +37,7 @@ export function follow(path: string, query: Record<string, string>, listener: Li
       });
       if (response.status === 204 || !response.body) {
         stop();
+        listener.onEnd?.();
         return;
       }
       attempts = 0;
@@ -55,8 +56,7 @@ export function follow(path: string, query: Record<string, string>, listener: Li
       if (isAborted(thrown) || stopped || request !== mine) return;
       const problem = Problem.from(thrown);
       listener.onLost?.(problem);
-      // 4xx will not get better by itself; 429 will.
-      if (problem.status >= 400 && problem.status < 500 && problem.status !== 429) stop();
+      if (isFinal(problem)) stop();
       else again();
     }
   };
@@ -79,6 +79,43 @@ export function follow(path: string, query: Record<string, string>, listener: Li
   document.addEventListener("visibilitychange", show);
   if (!document.hidden) void connect();
   return stop;
+}
+
+// startExecution posts code whose execution is answered with events, and returns a function that stops reading. After a
+// lost connection it follows the execution at its location. A problem before there is one goes to onRefused.
+export function startExecution(path: string, body: unknown, listener: Listener & { onRefused: (problem: Problem) => void }): () => void {
+  const request = new AbortController();
+  let stopFollowing = () => {};
+  const read = async () => {
+    let location = "";
+    let lastID = "";
+    try {
+      const response = await send("POST", path, { body, accept: "text/event-stream", signal: request.signal });
+      location = response.headers.get("Location") ?? "";
+      for await (const event of events(response.body!)) {
+        if (event.id) lastID = event.id;
+        if (event.name === "error") throw problemOf(event);
+        listener.onEvent(event);
+        if (event.name === "done") return;
+      }
+    } catch (thrown) {
+      if (request.signal.aborted) return;
+      const problem = Problem.from(thrown);
+      if (!location) return listener.onRefused(problem);
+      listener.onLost?.(problem);
+    }
+    if (!request.signal.aborted) stopFollowing = follow(location, {}, listener, lastID);
+  };
+  void read();
+  return () => {
+    request.abort();
+    stopFollowing();
+  };
+}
+
+// isFinal reports whether trying again would fail in the same way. 4xx does not get better by itself; 429 does.
+export function isFinal(problem: Problem): boolean {
+  return problem.status >= 400 && problem.status < 500 && problem.status !== 429;
 }
 
 function problemOf(event: ServerEvent): Problem {

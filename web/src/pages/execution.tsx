@@ -84,7 +84,7 @@ function useExecution(id: string): Live {
 }
 
 // useNow returns the time, which goes on while something runs.
-function useNow(runs: boolean): number {
+export function useNow(runs: boolean): number {
   const [now, setNow] = useState(Date.now());
   useEffect(() => {
     if (!runs) return;
@@ -96,7 +96,7 @@ function useNow(runs: boolean): number {
 
 // marks returns the lines of the code that an exception passed through. The innermost one in the code itself is where
 // it failed; deeper frames are in libraries.
-function marks(e: Record): LineMark[] {
+export function marks(e: Record): LineMark[] {
   const frames = (e.exception?.traceback ?? []).filter((frame) => !frame.file && frame.line > 0);
   const summary = e.error ?? "";
   if (frames.length === 0) {
@@ -183,7 +183,7 @@ export function Execution({ id }: { id: string }) {
 
 // useSteps returns the number of recorded steps. The record does not tell whether there is a recording, so this asks
 // for one; agents may not read it.
-function useSteps(e: Record): number {
+export function useSteps(e: Record): number {
   const [steps, setSteps] = useState(0);
   const canBe = isOver(e) && e.environment !== undefined && me.value?.role !== "agent";
   useEffect(() => {

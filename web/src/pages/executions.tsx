@@ -172,7 +172,7 @@ function Ending({ list }: { list: ExecutionList }) {
   return (
     <Empty title="Nothing has run yet.">
       {isAdmin.value ? "Runs of all users appear here as they begin. " : "Your runs appear here as they begin. "}
-      Send code to <code>POST /sandbox/agent/quick-execute</code>, or connect an agent to <code>/mcp</code>.{" "}
+      Try code in <a href="/ui/play">the playground</a>, send it to <code>POST /sandbox/agent/quick-execute</code>, or connect an agent to <code>/mcp</code>.{" "}
       <a href="/docs">The API</a>
     </Empty>
   );

@@ -14,19 +14,21 @@ import { Steps } from "./steps";
 import { System } from "./system";
 import { Writes } from "./writes";
 
+const Chat = lazily("Chat", async () => (await import("./chat")).Chat);
+const Playground = lazily("Playground", async () => (await import("./play")).Playground);
+
 const pages = new Map<string, FunctionComponent>([
   ["/", Executions],
   ["/artifacts", Artifacts],
   ["/audit", Audit],
   ["/connections", Connections],
   ["/keys", Keys],
+  ["/play", Playground],
   ["/sandboxes", Sandboxes],
   ["/statements", Statements],
   ["/system", System],
   ["/writes", Writes],
 ]);
-
-const Chat = lazily("Chat", async () => (await import("./chat")).Chat);
 
 function decoded(part: string): string {
   try {

@@ -7,7 +7,7 @@ import type { LineMark } from "./code";
 
 // This module is loaded when code is shown: CodeMirror is four times as large as everything else.
 
-const highlighting = HighlightStyle.define([
+export const highlighting = HighlightStyle.define([
   { tag: [tags.keyword, tags.operatorKeyword, tags.modifier, tags.self], color: "var(--code-keyword)" },
   { tag: [tags.string, tags.special(tags.string)], color: "var(--code-string)" },
   { tag: [tags.number, tags.bool, tags.null], color: "var(--code-number)" },
@@ -15,7 +15,7 @@ const highlighting = HighlightStyle.define([
   { tag: [tags.function(tags.variableName), tags.function(tags.definition(tags.variableName)), tags.definition(tags.className)], color: "var(--code-name)" },
 ]);
 
-const theme = EditorView.theme({
+export const theme = EditorView.theme({
   "&": { backgroundColor: "var(--ground)", color: "var(--text)", fontSize: "12px" },
   "&.cm-focused": { outline: "2px solid var(--accent)", outlineOffset: "-2px" },
   ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.6", maxHeight: "640px" },
@@ -91,7 +91,7 @@ function list(variables: [string, string][]): HTMLElement {
   return made;
 }
 
-function decorations(state: EditorState, marks: LineMark[]): DecorationSet {
+export function decorations(state: EditorState, marks: LineMark[]): DecorationSet {
   const builder = new RangeSetBuilder<Decoration>();
   const lines = marks.filter((mark) => mark.line >= 1 && mark.line <= state.doc.lines).sort((a, b) => a.line - b.line);
   for (const mark of lines) {

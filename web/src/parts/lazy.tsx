@@ -10,10 +10,17 @@ export function lazily<P extends object>(title: string, load: () => Promise<Func
   return function Lazy(props: P) {
     const [Shown, setShown] = useState<FunctionComponent<P> | undefined>(() => loaded);
     const [problem, setProblem] = useState<Problem>();
+    const [attempt, setAttempt] = useState(0);
     useEffect(() => {
-      if (!loaded) load().then((page) => setShown(() => (loaded = page)), (thrown) => setProblem(Problem.from(thrown)));
-    }, []);
+      if (loaded) return;
+      setProblem(undefined);
+      load().then((page) => setShown(() => (loaded = page)), (thrown: unknown) => setProblem(Problem.from(thrown)));
+    }, [attempt]);
     if (Shown) return <Shown {...props} />;
-    return <Page title={title}>{problem ? <Failure problem={problem} retry={() => location.reload()} /> : <Loading what="the page" />}</Page>;
+    return (
+      <Page title={title}>
+        {problem ? <Failure problem={problem} retry={() => setAttempt(attempt + 1)} /> : <Loading what="the page" />}
+      </Page>
+    );
   };
 }

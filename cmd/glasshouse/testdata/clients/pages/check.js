@@ -14,7 +14,7 @@ const axe = fs.readFileSync(installed.resolve('axe-core/axe.min.js'), 'utf8');
 const flags = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
   '--disable-component-update', '--disable-sync'];
 const schemes = ['light', 'dark'];
-const lists = ['/', '/statements', '/statements?view=all', '/writes', '/sandboxes', '/connections', '/artifacts', '/keys',
+const lists = ['/', '/play', '/play?panel=schema', '/statements', '/statements?view=all', '/writes', '/sandboxes', '/connections', '/artifacts', '/keys',
   '/system', '/audit'];
 
 async function call(method, route, body, key = adminKey) {
@@ -457,9 +457,8 @@ const checks = {
   },
 };
 
-Object.assign(checks, require('./chat.js')({
-  address, adminKey, call, open, schemes, settled, shoot, wantAccessible, wantNothingWrong,
-}));
+const tools = { address, adminKey, call, run, open, schemes, settled, shoot, wantAccessible, wantNothingWrong };
+for (const name of ['play', 'chat']) Object.assign(checks, require(`./${name}.js`)(tools));
 
 async function main() {
   browser = await chromium.launch({ executablePath, args: flags });

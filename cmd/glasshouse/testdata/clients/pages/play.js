@@ -1,0 +1,369 @@
+// The checks of the playground. check.js runs them; tools are its functions.
+const assert = require('node:assert');
+
+module.exports = (tools) => {
+  const { address, adminKey, call, run, open, settled, schemes, wantAccessible, wantNothingWrong, shoot } = tools;
+
+  const content = (page) => page.locator('.code-editor .cm-content');
+  const codeOf = (page) => content(page).evaluate((element) => [...element.querySelectorAll('.cm-line')].map((line) => line.innerText.replace(/\n$/, '')).join('\n'));
+  const sandboxOf = (page) => new URL(page.url()).searchParams.get('sandbox');
+  const newest = (page) => page.locator('.run').first();
+
+  async function openPlayground(query = '', options = {}) {
+    const page = await open(adminKey, options);
+    await page.goto(`${address}/ui/play${query}`);
+    await content(page).waitFor();
+    await settled(page);
+    return page;
+  }
+
+  // write replaces the code, without what the editor adds to typed text.
+  async function write(page, code) {
+    await content(page).click();
+    await page.keyboard.press('ControlOrMeta+a');
+    await page.keyboard.press('Delete'); // Chromium gives text that replaces a selection inline styles, and reports them
+    await page.keyboard.insertText(code);
+  }
+
+  async function runCode(page, code) {
+    const before = await page.locator('.run').count();
+    await write(page, code);
+    await page.keyboard.press('ControlOrMeta+Enter');
+    await page.waitForFunction((count) => document.querySelectorAll('.run').length > count, before);
+    return newest(page);
+  }
+
+  const ended = (shown, status = 'completed') => shown.locator('> header').getByText(status, { exact: true }).waitFor();
+
+  return {
+    async 'playground: completion is offered and inserted'() {
+      const page = await openPlayground();
+      await content(page).click();
+      await page.keyboard.type('import math\nmath.sq');
+      await page.locator('.cm-tooltip-autocomplete').getByText('sqrt').waitFor();
+      assert(sandboxOf(page), 'the session is in the address');
+      await page.locator('.cm-tooltip-autocomplete [aria-selected]').waitFor();
+      await page.waitForTimeout(100); // CodeMirror takes no key in the first 75 ms of the list
+      await page.keyboard.press('Tab');
+      await page.waitForFunction(() => document.querySelector('.code-editor').shadowRoot.querySelector('.cm-content').innerText.includes('math.sqrt'));
+      assert.strictEqual(await codeOf(page), 'import math\nmath.sqrt');
+      // A character beyond the first 65 536 counts once.
+      await write(page, '"😀😀"; import math; math.flo');
+      await page.keyboard.type('o');
+      await page.locator('.cm-tooltip-autocomplete').getByText('floor').waitFor();
+      await page.waitForTimeout(100);
+      await page.keyboard.press('Enter');
+      await page.waitForFunction(() => document.querySelector('.code-editor').shadowRoot.querySelector('.cm-content').innerText.includes('math.floor'));
+      assert.strictEqual(await codeOf(page), '"😀😀"; import math; math.floor');
+      // Tab indents; Escape and then Tab leaves.
+      await write(page, 'x');
+      await page.keyboard.press('Home');
+      await page.keyboard.press('Tab');
+      assert.strictEqual(await codeOf(page), '    x');
+      await page.keyboard.press('Escape');
+      await page.keyboard.press('Tab');
+      await page.waitForFunction(() => !document.activeElement.matches('.code-editor'));
+      await wantNothingWrong(page);
+    },
+
+    async 'playground: a syntax error is marked while one types'() {
+      const page = await openPlayground();
+      await ended(await runCode(page, 'value = 1'));
+      await write(page, '');
+      await page.keyboard.type('value = = 2');
+      await page.locator('.cm-lintRange-error').waitFor();
+      await page.locator('.cm-lint-marker-error').hover();
+      await page.locator('.cm-tooltip-lint').getByText('invalid syntax').waitFor();
+      await write(page, 'import os');
+      await page.locator('.cm-lintRange-error', { hasText: 'import os' }).waitFor();
+      await write(page, 'value = 2');
+      await page.locator('.cm-lintRange-error').waitFor({ state: 'detached' });
+      await wantNothingWrong(page);
+    },
+
+    async 'playground: output streams, and a run is stopped'() {
+      const page = await openPlayground();
+      const code = 'import time\nfor n in range(600):\n    print("tick", n, flush=True)\n    print(f"{n} %", end="\\r")\n    time.sleep(0.1)';
+      const shown = await runCode(page, code);
+      await shown.getByText(/tick 3/).waitFor();
+      await ended(shown, 'running');
+      await shoot(page, 'play-streams');
+      await page.keyboard.press('Escape'); // stops nothing
+      await shown.getByText(/tick 6/).waitFor();
+      await page.reload(); // the session continues, and so does the run
+      await newest(page).getByText(/tick 9/).waitFor();
+      assert.strictEqual(await codeOf(page), code, 'the code survives a reload');
+      await page.getByRole('button', { name: 'Stop' }).click();
+      await ended(newest(page), 'cancelled');
+      await wantNothingWrong(page);
+    },
+
+    async 'playground: carriage returns and 100 MB of output'() {
+      const page = await openPlayground();
+      const bar = await runCode(page, 'for n in range(101):\n    print(f"\\r{n:3} %", end="")\nprint("\\rdone ")');
+      await ended(bar);
+      assert.strictEqual(await bar.getByRole('group', { name: 'stdout' }).textContent(), 'done \n');
+      const large = await runCode(page, 'for n in range(100):\n    print("y" * 79 + "\\n", end="" )\n    print(("x" * 99 + "\\n") * 10_000, end="")');
+      await ended(large);
+      await large.getByText(/The first [\d,]+ characters are not shown here/).waitFor();
+      await large.getByText(/The end is missing: .* MB more were printed/).waitFor();
+      assert.strictEqual(await page.evaluate(() => 1 + 1), 2);
+      const length = await large.getByRole('group', { name: 'stdout' }).evaluate((element) => element.textContent.length);
+      assert(length <= 64_000, `got ${length} characters in the page, want at most 64 000`);
+      await shoot(page, 'play-large');
+      await wantNothingWrong(page);
+    },
+
+    async 'playground: a figure, a table, and a failed line'() {
+      const page = await openPlayground();
+      await page.getByRole('button', { name: 'Plot revenue by month', exact: true }).click();
+      await newest(page).locator('.picture img').waitFor();
+      await newest(page).locator('.picture img').evaluate((image) => image.decode());
+      await ended(newest(page));
+      await page.getByRole('button', { name: 'Run: List the best customers' }).click();
+      await newest(page).getByRole('columnheader', { name: 'revenue' }).waitFor();
+      await ended(newest(page));
+      await page.getByRole('button', { name: 'Run: Misspell a column' }).click();
+      await page.locator('.code-editor .cm-failure').getByText('did you mean status?').first().waitFor();
+      assert.match(await page.locator('.code-editor .cm-failed').textContent(), /stauts/);
+      await shoot(page, 'play-failed');
+      await content(page).focus();
+      await page.keyboard.type(' ');
+      await page.locator('.code-editor .cm-failed').waitFor({ state: 'detached' });
+      // The code of a run goes back into the editor.
+      await page.locator('.run').last().getByRole('button', { name: 'Copy code into the editor' }).click();
+      assert.match(await codeOf(page), /Revenue by month/);
+      await wantNothingWrong(page);
+    },
+
+    async 'playground: every example does what it says'() {
+      const page = await openPlayground();
+      const expected = {
+        'Plot revenue by month': 'completed', 'List the best customers': 'completed', 'Work with a data frame': 'completed',
+        'Watch the output arrive': 'completed', 'Misspell a column': 'failed', 'Try to reach the network': 'failed', 'Leave a file': 'completed',
+      };
+      for (const [title, status] of Object.entries(expected)) {
+        await page.getByRole('button', { name: `Run: ${title}` }).click();
+        await page.waitForFunction((count) => document.querySelectorAll('.run').length === count, Object.keys(expected).indexOf(title) + 1);
+        await ended(newest(page), status);
+      }
+      await page.getByRole('link', { name: 'Files', exact: true }).click();
+      await page.getByRole('list', { name: 'Artifacts' }).getByText('products.csv').waitFor();
+      await page.getByRole('link', { name: 'Examples', exact: true }).click();
+      const first = sandboxOf(page);
+      await page.getByRole('button', { name: 'Run: Capture a write' }).click();
+      await page.getByRole('button', { name: 'Start a session that captures writes' }).click();
+      await page.getByText('A session begins with the first run.').waitFor();
+      await page.getByRole('button', { name: /^Run Ctrl/ }).click();
+      await ended(newest(page));
+      await newest(page).locator('.status', { hasText: 'captured' }).waitFor();
+      assert.notStrictEqual(sandboxOf(page), first);
+      await wantNothingWrong(page);
+    },
+
+    async 'playground: a dropped file is read by code'() {
+      const page = await openPlayground();
+      const drop = async (name, size) => {
+        const transfer = await page.evaluateHandle(([fileName, length]) => {
+          const data = new DataTransfer();
+          data.items.add(new File([length ? 'x'.repeat(length) : 'city,people\nOslo,7\nBergen,3\n'], fileName, { type: 'text/csv' }));
+          return data;
+        }, [name, size]);
+        await content(page).dispatchEvent('drop', { dataTransfer: transfer });
+      };
+      await drop('cities.csv', 0);
+      await page.getByRole('list', { name: 'Uploads', exact: true }).getByText('cities.csv').waitFor();
+      assert.strictEqual(await codeOf(page), '', 'the editor inserts no text of a dropped file');
+      await page.getByRole('button', { name: 'Insert code that reads cities.csv' }).click();
+      assert.match(await codeOf(page), /read_csv\("\/data\/cities.csv"\)/);
+      await page.keyboard.press('ControlOrMeta+Enter');
+      await newest(page).getByRole('cell', { name: 'Bergen' }).waitFor();
+      await drop('<img src=x onerror=alert(1)>.bin', 6 << 20);
+      await page.getByText('<img src=x onerror=alert(1)>.bin is not uploaded').waitFor();
+      await page.getByText(/upload_max_bytes/).waitFor();
+      await shoot(page, 'play-files');
+      await page.getByRole('button', { name: /^Dismiss/ }).click();
+      await page.getByRole('button', { name: 'Delete', exact: true }).click();
+      await page.getByRole('button', { name: 'Delete it' }).click();
+      await page.getByText('cities.csv', { exact: true }).waitFor({ state: 'detached' });
+      page.wrong = page.wrong.filter((text) => !/status of 413/.test(text));
+      await wantNothingWrong(page);
+    },
+
+    async 'playground: variables and the schema'() {
+      const page = await openPlayground('?panel=variables');
+      await ended(await runCode(page, 'population = {"Oslo": 7}\nimport pandas as pd\nframe = pd.DataFrame({"a": [1, 2, 3]})'));
+      const variables = page.getByRole('list', { name: 'Variables' });
+      await variables.locator('.name', { hasText: 'population' }).waitFor();
+      await variables.getByText('DataFrame 3 × 1').waitFor();
+      await variables.locator('summary', { hasText: 'population' }).click();
+      await page.getByRole('group', { name: 'Value of population' }).getByText('Oslo').waitFor();
+      await shoot(page, 'play-variables');
+      await page.getByRole('link', { name: 'Schema', exact: true }).click();
+      await page.getByLabel('Filter tables and columns').fill('ordered_at');
+      await page.getByRole('button', { name: 'ordered_at' }).waitFor();
+      assert.strictEqual(await page.locator('.play-side .entries > li').count(), 1);
+      await write(page, '');
+      await page.getByRole('button', { name: 'Insert a query of orders' }).click();
+      assert.match(await codeOf(page), /^rows = await db_query\("SELECT id, customer_id, .* FROM orders LIMIT 10"\)\nrows$/);
+      await shoot(page, 'play-schema');
+      await page.keyboard.press('ControlOrMeta+Enter');
+      await newest(page).getByRole('columnheader', { name: 'ordered_at' }).waitFor();
+      await page.reload(); // the panel, the session, its runs and the code are there
+      await page.getByLabel('Filter tables and columns').waitFor();
+      await page.locator('.run').nth(1).waitFor();
+      await page.getByRole('link', { name: 'Variables', exact: true }).click();
+      await variables.locator('.name', { hasText: 'population' }).waitFor();
+      assert.match(await codeOf(page), /FROM orders/);
+      await wantNothingWrong(page);
+    },
+
+    async 'playground: a run has its review and its steps'() {
+      const page = await openPlayground();
+      await write(page, 'total = 0\nfor n in range(3):\n    total += n\ntotal');
+      await page.getByRole('button', { name: 'Run step by step' }).click();
+      await ended(newest(page));
+      await newest(page).getByRole('link', { name: 'Its steps' }).click();
+      await page.getByText('of 9 steps').waitFor();
+      await page.goBack();
+      await newest(page).getByRole('link', { name: 'Open its review' }).click();
+      await page.getByRole('link', { name: '9 steps' }).waitFor();
+      const id = new URL(page.url()).pathname.split('/').pop();
+      await page.goto(`${address}/ui/`);
+      await page.locator(`.sizer a[href$="${id}"]`).waitFor();
+      await wantNothingWrong(page);
+    },
+
+    async 'playground: the code and context of another execution'(ids) {
+      const made = await call('POST', `/sandbox/${ids.sandbox}/execute`, { code: 'limit * 2', context: { limit: 21 } });
+      const page = await openPlayground(`?execution=${made.execution_id}`);
+      await page.getByText(/The editor has the code of execution/).waitFor();
+      assert.strictEqual(await codeOf(page), 'limit * 2');
+      assert.deepStrictEqual(JSON.parse(await page.getByLabel('Context, a JSON object').inputValue()), { limit: 21 });
+      await page.getByRole('button', { name: /^Run Ctrl/ }).click();
+      await newest(page).getByRole('group', { name: 'Result' }).getByText('42').waitFor();
+      await content(page).click();
+      await page.keyboard.press('ControlOrMeta+End');
+      await page.keyboard.type(' + 1');
+      await page.reload();
+      await content(page).waitFor();
+      assert.strictEqual(await codeOf(page), 'limit * 2 + 1', 'a reload keeps what one has changed');
+      await page.getByLabel('Context, a JSON object').fill('{"limit": ');
+      await page.getByRole('button', { name: /^Run Ctrl/ }).click();
+      await page.getByText('The context is not a JSON object').waitFor();
+      await wantNothingWrong(page);
+    },
+
+    async 'playground: a session that has ended'() {
+      const page = await openPlayground();
+      await ended(await runCode(page, 'kept = 1'));
+      const sandbox = sandboxOf(page);
+      await call('DELETE', `/sandbox/${sandbox}`); // from elsewhere
+      await write(page, 'kept + 1');
+      await page.keyboard.press('ControlOrMeta+Enter');
+      await page.getByRole('alert').getByText('This session has ended.').waitFor();
+      assert.strictEqual(await codeOf(page), 'kept + 1');
+      await shoot(page, 'play-ended');
+      await page.reload();
+      await page.getByText('This session has ended.').waitFor();
+      await page.locator('.run', { hasText: 'kept = 1' }).waitFor();
+      await page.getByRole('button', { name: 'Start a new session' }).click();
+      await page.locator('.run').first().waitFor({ state: 'detached' });
+      await page.keyboard.press('ControlOrMeta+Enter');
+      await ended(newest(page), 'failed'); // the variable was of the former session
+      assert.notStrictEqual(sandboxOf(page), sandbox);
+      await page.getByRole('button', { name: 'End session' }).click();
+      await page.getByRole('button', { name: 'End it, with its variables' }).click();
+      await page.getByText('This session has ended.').waitFor();
+      page.wrong = page.wrong.filter((text) => !/status of 410/.test(text));
+      await wantNothingWrong(page);
+    },
+
+    async 'playground: a refused run keeps the code'() {
+      const page = await openPlayground();
+      const answer = (status, title) => (route) => route.fulfill({
+        status, contentType: 'application/problem+json', body: JSON.stringify({ status, title, detail: `the ${title} of the test` }),
+      });
+      await page.route('**/sandbox/create', answer(429, 'limit'));
+      await write(page, '1 + 1');
+      await page.keyboard.press('ControlOrMeta+Enter');
+      await newest(page).getByText('the limit of the test').waitFor();
+      await newest(page).getByText(/You have reached a limit/).waitFor();
+      await page.unroute('**/sandbox/create');
+      await page.route('**/execute', answer(503, 'queue'));
+      await page.keyboard.press('ControlOrMeta+Enter');
+      await newest(page).getByText('the queue of the test').waitFor();
+      await newest(page).getByText(/The service is busy/).waitFor();
+      await page.unroute('**/execute');
+      assert.strictEqual(await codeOf(page), '1 + 1');
+      await page.keyboard.press('ControlOrMeta+Enter');
+      await ended(newest(page));
+      page.wrong = page.wrong.filter((text) => !/status of (429|503)/.test(text));
+      await wantNothingWrong(page);
+    },
+
+    async 'playground: hostile outputs run nothing'() {
+      const page = await openPlayground('?panel=variables');
+      const attack = '<img src=x onerror="window.owned=1"><script>window.owned=1</script>';
+      const shown = await runCode(page, `attack = ${JSON.stringify(attack)}
+print(attack)
+debug(attack)
+class Shown:
+    def _repr_html_(self): return attack
+display(Shown())
+rows = await db_query("SELECT 1 AS \\"<img src=x onerror=alert(1)>\\"")
+rows`);
+      await ended(shown);
+      await shown.getByRole('group', { name: 'stdout' }).getByText('<script>').waitFor();
+      await shown.getByRole('columnheader', { name: '<img src=x onerror=alert(1)>' }).waitFor();
+      await page.getByRole('list', { name: 'Variables' }).locator('.name', { hasText: 'attack' }).waitFor();
+      const failed = await runCode(page, `raise ValueError(attack)`);
+      await ended(failed, 'failed');
+      await page.locator('.code-editor .cm-failure').getByText('<script>').first().waitFor();
+      const found = await page.evaluate(() => ({
+        owned: window.owned, html: document.querySelectorAll('main script, main img[src=x]').length,
+        inEditor: document.querySelector('.code-editor').shadowRoot.querySelectorAll('script, img[src=x]').length,
+      }));
+      assert.deepStrictEqual(found, { owned: undefined, html: 0, inEditor: 0 });
+      page.wrong = page.wrong.filter((text) => !/sandbox|Content Security Policy|frame/i.test(text));
+      await wantNothingWrong(page);
+    },
+
+    async 'playground: accessible in both schemes and on a phone'() {
+      for (const colorScheme of schemes) {
+        const page = await openPlayground('', { colorScheme });
+        await page.getByRole('button', { name: 'Plot revenue by month', exact: true }).click();
+        await ended(newest(page));
+        await page.getByRole('button', { name: 'Run: Misspell a column' }).click();
+        await ended(newest(page), 'failed');
+        await content(page).focus();
+        await page.keyboard.press('ControlOrMeta+End');
+        await page.keyboard.type('\nprint(row');
+        await page.locator('.cm-tooltip-autocomplete').getByText('rows').first().waitFor();
+        await shoot(page, `${colorScheme}-play-completion`);
+        await page.keyboard.press('Escape');
+        await page.keyboard.type(' = = 1');
+        await page.locator('.cm-lintRange-error').first().waitFor();
+        await shoot(page, `${colorScheme}-play-checked`);
+        for (const panel of ['examples', 'variables', 'schema', 'files', 'functions']) {
+          await page.goto(`${address}/ui/play?sandbox=${sandboxOf(page)}&panel=${panel}`);
+          await newest(page).locator('.panel').first().waitFor();
+          await settled(page);
+          await wantAccessible(page);
+          await shoot(page, `${colorScheme}-play-${panel}`);
+        }
+        await page.setViewportSize({ width: 375, height: 740 });
+        for (const panel of ['examples', 'schema', 'files']) {
+          await page.goto(`${address}/ui/play?sandbox=${sandboxOf(page)}&panel=${panel}`);
+          await newest(page).locator('.panel').first().waitFor();
+          await settled(page);
+          const width = await page.evaluate(() => document.documentElement.scrollWidth);
+          assert(width <= 375, `the panel ${panel} is ${width} pixels wide, want at most 375`);
+          await wantAccessible(page);
+          await shoot(page, `${colorScheme}-play-phone-${panel}`);
+        }
+        await wantNothingWrong(page);
+      }
+    },
+  };
+};

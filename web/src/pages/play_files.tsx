@@ -1,0 +1,196 @@
+import { signal } from "@preact/signals";
+import { useRef, useState } from "preact/hooks";
+import { reportUnauthorized, remove } from "../api/client";
+import { Problem } from "../api/problem";
+import type { Artifact } from "../api/records";
+import { bytes } from "../format";
+import { Failure, TwoSteps } from "../parts/feedback";
+import { useLoaded } from "./play_panels";
+import type { Session } from "./play_session";
+
+interface UploadedFile {
+  path: string;
+  size: number;
+  mime_type: string;
+}
+
+interface FileList {
+  files: UploadedFile[];
+  bytes: number;
+  upload_max_bytes: number;
+}
+
+interface Upload {
+  name: string;
+  size: number;
+  sent: number;
+  problem?: string;
+}
+
+// Uploads sends files to the session, one after the other.
+export class Uploads {
+  readonly list = signal<Upload[]>([]); // those that are not stored
+
+  constructor(private readonly session: Session) {}
+
+  async add(files: Iterable<File>): Promise<void> {
+    for (const file of files) {
+      const upload: Upload = { name: file.name, size: file.size, sent: 0 };
+      this.list.value = [...this.list.value, upload];
+      try {
+        await this.session.ensure();
+        await send(`${this.session.path}/files/${file.name.split("/").map(encodeURIComponent).join("/")}`, file, (sent) => {
+          upload.sent = sent;
+          this.list.value = [...this.list.value];
+        });
+        this.dismiss(upload);
+        this.session.changes.value++;
+      } catch (thrown) {
+        const problem = Problem.from(thrown);
+        this.session.learn(problem);
+        upload.problem = problem.status === 0
+          ? "it could not be sent: the connection failed, or this is a folder or a file that cannot be read" : problem.message;
+        this.list.value = [...this.list.value];
+      }
+    }
+  }
+
+  dismiss(upload: Upload): void {
+    this.list.value = this.list.value.filter((other) => other !== upload);
+  }
+}
+
+// send puts a file. It uses XMLHttpRequest because fetch tells no progress of what is sent.
+function send(path: string, file: File, onProgress: (sent: number) => void): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.open("PUT", path);
+    request.setRequestHeader("Accept", "application/json");
+    request.setRequestHeader("Content-Type", "application/octet-stream");
+    request.upload.onprogress = (event) => onProgress(event.loaded);
+    request.onerror = () => reject(new Problem(0, "The service cannot be reached", ""));
+    request.onload = () => {
+      if (request.status >= 200 && request.status < 300) return resolve();
+      const problem = problemOf(request);
+      if (problem.status === 401) reportUnauthorized(problem);
+      reject(problem);
+    };
+    request.send(file);
+  });
+}
+
+function problemOf(request: XMLHttpRequest): Problem {
+  try {
+    const body = JSON.parse(request.responseText) as { title?: string; detail?: string };
+    return new Problem(request.status, body.title ?? "", body.detail ?? "");
+  } catch {
+    return new Problem(request.status, `The service answered ${request.status}.`, "");
+  }
+}
+
+const readers: Record<string, (path: string) => string> = {
+  csv: (path) => `import pandas as pd\nframe = pd.read_csv(${path})\nframe.head()`,
+  parquet: (path) => `import pandas as pd\nframe = pd.read_parquet(${path})\nframe.head()`,
+  json: (path) => `import json\nvalue = json.load(open(${path}))\nvalue`,
+};
+
+function readerOf(file: UploadedFile): string {
+  const path = JSON.stringify(`/data/${file.path}`);
+  const reader = readers[/\.(\w+)$/.exec(file.path)?.[1]?.toLowerCase() ?? ""];
+  return reader?.(path) ?? (file.mime_type.startsWith("text/") ? `text = open(${path}).read()\ntext` : `content = open(${path}, "rb").read()\nlen(content)`);
+}
+
+export function Files({ session, uploads, insertLines }: { session: Session; uploads: Uploads; insertLines: (text: string) => void }) {
+  const input = useRef<HTMLInputElement>(null);
+  const hasSession = session.state.value === "live";
+  const { answer, problem, reload } = useLoaded<FileList>(hasSession ? `${session.path}/files` : "", [session.changes.value]);
+  const [failure, setFailure] = useState<Problem>();
+  const drop = async (file: UploadedFile) => {
+    setFailure(undefined);
+    try {
+      await remove(`${session.path}/files/${file.path.split("/").map(encodeURIComponent).join("/")}`);
+      reload();
+    } catch (thrown) {
+      setFailure(Problem.from(thrown));
+    }
+  };
+  return (
+    <>
+      <div class="body upload">
+        <button onClick={() => input.current?.click()}>Upload files</button>
+        <input ref={input} type="file" multiple class="visually-hidden" tabIndex={-1} aria-label="Files to upload" onChange={(event) => {
+          void uploads.add([...(event.currentTarget.files ?? [])]);
+          event.currentTarget.value = "";
+        }} />
+        <span class="muted">or drop them anywhere on this page. Code reads them in <code>/data</code>.</span>
+      </div>
+      <UploadList uploads={uploads} />
+      {failure && <Failure problem={failure} />}
+      {problem && <Failure problem={problem} retry={reload} />}
+      {answer && answer.files.length > 0 && (
+        <>
+          <ul class="entries" aria-label="Uploads">
+            {answer.files.map((file) => (
+              <li key={file.path}>
+                <div class="entry">
+                  <a href={`${session.path}/files/${file.path.split("/").map(encodeURIComponent).join("/")}`} download>{file.path}</a>{" "}
+                  <span class="muted">{bytes(file.size)}</span>
+                </div>
+                <button aria-label={`Insert code that reads ${file.path}`} onClick={() => insertLines(readerOf(file))}>Read</button>
+                <TwoSteps label="Delete" confirm="Delete it" danger action={() => drop(file)} />
+              </li>
+            ))}
+          </ul>
+          <p class="muted body">{bytes(answer.bytes)} of at most {bytes(answer.upload_max_bytes)}</p>
+        </>
+      )}
+      <h3 class="body">Files that code has left</h3>
+      <ArtifactList session={session} />
+    </>
+  );
+}
+
+function UploadList({ uploads }: { uploads: Uploads }) {
+  return (
+    <ul class="entries" aria-label="Uploads that are not stored">
+      {uploads.list.value.map((upload, index) => (
+        <li key={index}>
+          {upload.problem ? (
+            <>
+              <div class="entry" role="alert"><strong class="field-error">{upload.name} is not uploaded</strong><p>{upload.problem}</p></div>
+              <button aria-label={`Dismiss the message about ${upload.name}`} onClick={() => uploads.dismiss(upload)}>Dismiss</button>
+            </>
+          ) : (
+            <div class="entry">
+              {upload.name} <span class="muted">{bytes(upload.sent)} of {bytes(upload.size)}</span>
+              <progress aria-label={`Upload of ${upload.name}`} max={upload.size || 1} value={upload.sent} />
+            </div>
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+const maxThumbnail = 2 * 1024 ** 2; // bytes
+
+function ArtifactList({ session }: { session: Session }) {
+  const path = session.id.value ? `${session.path}/artifacts` : "";
+  const { answer, problem, reload } = useLoaded<{ artifacts: Artifact[] }>(path, [session.changes.value]);
+  if (problem && problem.status !== 404) return <Failure problem={problem} retry={reload} />;
+  if (!answer || answer.artifacts.length === 0) {
+    return <p class="muted body">None yet. A file that code writes to <code>/session/artifacts</code> is kept, with a link here.</p>;
+  }
+  return (
+    <ul class="entries" aria-label="Artifacts">
+      {answer.artifacts.map((artifact) => (
+        <li key={artifact.artifact_id}>
+          {artifact.mime_type.startsWith("image/") && artifact.size <= maxThumbnail && (
+            <img class="thumbnail" src={artifact.url} alt="" loading="lazy" width="48" height="48" />
+          )}
+          <div class="entry"><a href={artifact.url} download>{artifact.path}</a> <span class="muted">{bytes(artifact.size)}</span></div>
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,240 @@
+import { useEffect, useState } from "preact/hooks";
+import { get } from "../api/client";
+import { isAborted, Problem } from "../api/problem";
+import { count, plural } from "../format";
+import { Failure, Loading } from "../parts/feedback";
+import { examples, type Example } from "./play_examples";
+import type { Session } from "./play_session";
+
+// The panels beside the editor, except that of the files.
+
+// useLoaded loads an answer, and again when one of the values changes. The former answer stays meanwhile.
+export function useLoaded<T>(path: string, values: unknown[]): { answer: T | undefined; problem: Problem | undefined; reload: () => void } {
+  const [state, setState] = useState<{ path: string; answer?: T; problem?: Problem }>({ path });
+  const [attempt, setAttempt] = useState(0);
+  useEffect(() => {
+    if (!path) return;
+    const request = new AbortController();
+    get<T>(path, {}, request.signal).then((answer) => setState({ path, answer }), (thrown: unknown) => {
+      if (!isAborted(thrown)) setState((before) => ({ ...(before.path === path ? before : {}), path, problem: Problem.from(thrown) }));
+    });
+    return () => request.abort();
+  }, [path, attempt, ...values]);
+  const mine = state.path === path;
+  return { answer: mine ? state.answer : undefined, problem: mine ? state.problem : undefined, reload: () => setAttempt(attempt + 1) };
+}
+
+export function Examples({ session, use, run }: {
+  session: Session;
+  use: (example: Example) => void;
+  run: (example: Example) => void;
+}) {
+  const path = session.state.value === "live" ? `${session.path}/help/examples` : "";
+  const { answer } = useLoaded<{ examples: { title: string; code: string }[] }>(path, []);
+  const more = (answer?.examples ?? []).map((example): Example => ({ ...example, shows: "" }));
+  return (
+    <>
+      <p class="muted body">They run on the demo data. Open puts the code into the editor; Run also runs it.</p>
+      <ul class="entries">
+        {[...examples, ...more].map((example) => (
+          <li key={example.title}>
+            <div class="entry">
+              <strong>{example.title}</strong>
+              {example.shows && <p class="muted">{example.shows}</p>}
+            </div>
+            <button aria-label={`Open: ${example.title}`} onClick={() => use(example)}>Open</button>
+            <button aria-label={`Run: ${example.title}`} disabled={session.isRunning} onClick={() => run(example)}>Run</button>
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+interface Variable {
+  type: string;
+  repr: string;
+  shape?: number[];
+}
+
+export function Variables({ session }: { session: Session }) {
+  const isLive = session.state.value === "live";
+  const isRunning = session.isRunning;
+  const { answer, problem, reload } = useLoaded<{ variables: Record<string, Variable>; total: number }>(
+    isLive && !isRunning ? `${session.path}/variables` : "", [session.changes.value]);
+  // Completions and checks are inspections, too, and one is done at a time.
+  const isBusy = problem?.status === 409;
+  useEffect(() => {
+    if (!isBusy) return;
+    const timer = window.setTimeout(reload, 500);
+    return () => window.clearTimeout(timer);
+  }, [problem]);
+  if (!isLive) return <p class="muted body">Run code first. The variables of the session appear here.</p>;
+  if (isRunning) return <p class="muted body">The variables are read when the code has ended.</p>;
+  if (problem && !isBusy) return <Failure problem={problem} retry={reload} />;
+  if (!answer) return <Loading what="the variables" />;
+  const entries = Object.entries(answer.variables);
+  if (entries.length === 0) return <p class="muted body">The session has no variables yet.</p>;
+  return (
+    <>
+      <ul class="entries variables-list" aria-label="Variables">
+        {entries.map(([name, { type, repr, shape }]) => (
+          <li key={name}>
+            <details>
+              <summary>
+                <code class="name">{name}</code>{" "}
+                <span class="muted">{type}{shape && ` ${shape.join(" × ")}`}</span>
+                <code class="preview">{repr}</code>
+              </summary>
+              <pre class="text" tabIndex={0} role="group" aria-label={`Value of ${name}`}>{repr}</pre>
+            </details>
+          </li>
+        ))}
+      </ul>
+      {answer.total > entries.length && <p class="muted body">{plural(answer.total - entries.length, "more variable")}</p>}
+    </>
+  );
+}
+
+interface Column {
+  column_name: string;
+  data_type: string;
+  is_nullable: string;
+  comment: string | null;
+  primary_key: boolean;
+  references: string | null;
+  masked: boolean;
+}
+
+interface Schema {
+  schema: {
+    tables: string[];
+    schema: Record<string, Column[]>;
+    details: Record<string, { table_type: string; comment: string | null; row_estimate: number | null }>;
+  };
+}
+
+// Words that PostgreSQL reads as names only if they are quoted.
+const reserved = new Set(("all analyse analyze and any array as asc asymmetric both case cast check collate column constraint create " +
+  "current_date current_role current_time current_timestamp current_user default deferrable desc distinct do else end except false fetch " +
+  "for foreign from grant group having in initially intersect into lateral leading limit localtime localtimestamp not null offset on only " +
+  "or order placing primary references returning select session_user some symmetric table then to trailing true union unique user using " +
+  "variadic when where window with").split(" "));
+
+function sqlName(name: string): string {
+  return /^[a-z_][a-z0-9_]*$/.test(name) && !reserved.has(name) ? name : `"${name.replaceAll('"', '""')}"`;
+}
+
+const maxSelected = 12; // columns
+
+function selectLine(table: string, columns: Column[]): string {
+  const names = columns.length <= maxSelected ? columns.map((column) => sqlName(column.column_name)).join(", ") : "*";
+  const from = table.split(".").map(sqlName).join(".");
+  return `rows = await db_query(${JSON.stringify(`SELECT ${names || "*"} FROM ${from} LIMIT 10`)})\nrows`;
+}
+
+export function SchemaBrowser({ session, insert, insertLines }: {
+  session: Session;
+  insert: (text: string) => void;
+  insertLines: (text: string) => void;
+}) {
+  const [filter, setFilter] = useState("");
+  const { answer, problem, reload } = useLoaded<Schema>(
+    session.state.value === "live" ? `${session.path}/database/schema` : "/database/schema", []);
+  if (problem) return <Failure problem={problem} retry={reload} />;
+  if (!answer) return <Loading what="the schema" />;
+  const { tables, schema, details } = answer.schema;
+  const text = filter.trim().toLowerCase();
+  const columnsOf = (table: string) => schema[table] ?? [];
+  const shown = tables.filter((table) => table.toLowerCase().includes(text) ||
+    columnsOf(table).some((column) => column.column_name.toLowerCase().includes(text)));
+  return (
+    <>
+      <p class="body">
+        <input type="search" aria-label="Filter tables and columns" placeholder="Table or column" value={filter}
+          onInput={(event) => setFilter(event.currentTarget.value)} />
+      </p>
+      {tables.length === 0 && <p class="muted body">There is no table that code may read.</p>}
+      {tables.length > 0 && shown.length === 0 && <p class="muted body">No table and no column has this in its name.</p>}
+      <ul class="entries">
+        {shown.map((table) => {
+          const about = details[table];
+          const columns = columnsOf(table).filter((column) => text === "" || table.toLowerCase().includes(text) ||
+            column.column_name.toLowerCase().includes(text));
+          return (
+            <li key={table}>
+              <details open={text !== ""}>
+                <summary>
+                  <code class="name">{table}</code>{" "}
+                  <span class="muted">
+                    {about?.table_type !== "table" && `${about?.table_type}, `}
+                    {about?.row_estimate != null ? `about ${plural(about.row_estimate, "row")}` : plural(columnsOf(table).length, "column")}
+                  </span>
+                </summary>
+                {about?.comment && <p class="muted body">{about.comment}</p>}
+                <p class="schema-actions">
+                  <button aria-label={`Insert a query of ${table}`} onClick={() => insertLines(selectLine(table, columnsOf(table)))}>
+                    Insert a query
+                  </button>
+                  <button aria-label={`Insert the name ${table}`} onClick={() => insert(table)}>Insert the name</button>
+                </p>
+                <ul class="columns-list">
+                  {columns.map((column) => (
+                    <li key={column.column_name}>
+                      <button class="link" title="Insert the name" onClick={() => insert(column.column_name)}><code>{column.column_name}</code></button>
+                      <span class="muted" title={column.comment ?? undefined}>
+                        {column.data_type}{column.is_nullable === "NO" ? "" : ", null"}{column.primary_key && ", key"}
+                        {column.references && ` → ${column.references}`}
+                      </span>
+                      {column.masked && <span class="masked" title="A query may select it, as ***, and not use it in any other way">masked</span>}
+                    </li>
+                  ))}
+                </ul>
+              </details>
+            </li>
+          );
+        })}
+      </ul>
+    </>
+  );
+}
+
+export function Helpers({ session, insert, begin }: { session: Session; insert: (text: string) => void; begin: () => void }) {
+  const [filter, setFilter] = useState("");
+  const groups = Object.entries(session.helpers.value);
+  if (session.state.value !== "live") {
+    return (
+      <p class="muted body">
+        The functions that code finds without an import. They are listed when there is a session. <button onClick={begin}>Start one</button>
+      </p>
+    );
+  }
+  if (groups.length === 0) return <Loading what="the functions" />;
+  const text = filter.trim().toLowerCase();
+  const shown = groups.flatMap(([group, helpers]) => helpers.filter((helper) =>
+    `${helper.name} ${helper.description} ${group}`.toLowerCase().includes(text)).map((helper) => ({ ...helper, group })));
+  return (
+    <>
+      <p class="body">
+        <input type="search" aria-label="Filter functions" placeholder="Function" value={filter}
+          onInput={(event) => setFilter(event.currentTarget.value)} />
+      </p>
+      {shown.length === 0 && <p class="muted body">No function matches.</p>}
+      <ul class="entries" aria-label={plural(shown.length, "function")}>
+        {shown.map((helper) => (
+          <li key={helper.name}>
+            <details>
+              <summary><code class="name">{helper.name}</code> <span class="muted">{helper.group}</span></summary>
+              <div class="body">
+                <p><code>{helper.signature}</code></p>
+                <p>{helper.description}</p>
+                <p><button aria-label={`Insert ${helper.name}`} onClick={() => insert(helper.name)}>Insert the name</button></p>
+              </div>
+            </details>
+          </li>
+        ))}
+      </ul>
+      <p class="muted body">{count(shown.length)} of {plural(groups.flatMap(([, helpers]) => helpers).length, "function")}</p>
+    </>
+  );
+}

@@ -1,0 +1,171 @@
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import type { Execution } from "../api/records";
+import { asText, bytes, clock, count, duration, firstLine, fullTime, plural } from "../format";
+import { Code } from "../parts/code";
+import { Copy, Failure, Loading } from "../parts/feedback";
+import { Status } from "../parts/label";
+import { Panel } from "../parts/panel";
+import { isTable, Value } from "../parts/value";
+import { me } from "../session";
+import { marks, useNow, useSteps } from "./execution";
+import { Artifacts, ExceptionPanel, Logs, Queries } from "./execution_details";
+import { Outputs } from "./execution_outputs";
+import type { Run } from "./play_run";
+import { advice, type Session } from "./play_session";
+
+// Runs shows the runs of the session, newest first.
+export function Runs({ session, copy }: { session: Session; copy: (code: string) => void }) {
+  const runs = session.runs.value;
+  return (
+    <>
+      {runs.map((run, index) => <RunView key={run} run={run} number={runs.length - index} session={session} copy={copy} />)}
+      {session.hasMore.value && (
+        <p class="muted">
+          Earlier runs are in <a href={`/ui/?sandbox=${encodeURIComponent(session.id.value)}`}>the list of executions</a>.
+        </p>
+      )}
+    </>
+  );
+}
+
+function RunView({ run, number, session, copy }: { run: Run; number: number; session: Session; copy: (code: string) => void }) {
+  run.version.value; // draws again when it changes; each part of a run reads it
+  const status = run.status.value;
+  const review = `/ui/executions/${encodeURIComponent(run.id)}`;
+  const now = useNow(!run.isOver);
+  const time = run.record ? duration(run.record.execution_time * 1000) : !run.isOver && duration(now - new Date(run.createdAt).getTime());
+  return (
+    <section class="panel run" aria-label={`Run ${number}`}>
+      <header>
+        <h2>
+          <span>Run {number}</span> <Status of={status} />
+          <span class="muted" title={fullTime(run.createdAt)}>
+            {time && <>{time}, </>}<time dateTime={run.createdAt}>{clock(new Date(run.createdAt)).slice(0, 8)}</time>
+          </span>
+        </h2>
+        <span class="run-actions">
+          {run.record && <StepsLink run={run} record={run.record} />}
+          {run.id && <a href={review}>Open its review</a>}
+          <button onClick={() => copy(run.code)}>Copy code into the editor</button>
+        </span>
+      </header>
+      <RunCode run={run} />
+      <div class="run-body">
+        {run.isLoaded ? <Body run={run} session={session} /> : (
+          <p><button onClick={() => void run.load()}>Show what it gave</button></p>
+        )}
+      </div>
+    </section>
+  );
+}
+
+// StepsLink leads to the steps of a recorded run. The record of a former run does not tell whether it was recorded.
+function StepsLink({ run, record }: { run: Run; record: Execution }) {
+  const former = useSteps(record);
+  const isRecorded = (run.isRecorded && me.value?.role !== "agent") || former > 0;
+  return isRecorded ? <a href={`/ui/executions/${encodeURIComponent(run.id)}/steps`}>Its steps</a> : null;
+}
+
+function RunCode({ run }: { run: Run }) {
+  run.version.value;
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <details class="run-code" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>
+        <code>{firstLine(run.code) || "(no code)"}</code>{" "}
+        {run.isLoaded && <span class="muted">{plural(run.code.trimEnd().split("\n").length, "line")}</span>}
+      </summary>
+      {isOpen && <Code code={run.code} marks={run.record ? marks(run.record) : []} label="Code of the run" />}
+    </details>
+  );
+}
+
+function Body({ run, session }: { run: Run; session: Session }) {
+  run.version.value;
+  const record = run.record;
+  const result = record?.result ?? null;
+  const hasResult = result !== null && !run.outputs.some((output) => output.role === "result");
+  const isSilent = record && !hasResult && !record.error && run.outputs.length === 0 && !run.stdout.text && !run.stderr.text;
+  const whole = <a href={`/ui/executions/${encodeURIComponent(run.id)}`}>its review</a>;
+  return (
+    <>
+      {run.problem && <RunProblem run={run} />}
+      {run.isLost && <p class="notice warn" role="status">The connection is lost; the run continues. Connecting again…</p>}
+      {record?.session_reset && (
+        <p class="notice warn"><strong>The variables of the session are lost.</strong> Its process has ended. Files stay.</p>
+      )}
+      {record?.exception ? <ExceptionPanel of={record.exception} /> : record?.error && (
+        <div class="notice danger"><strong>{record.error}</strong></div>
+      )}
+      {hasResult && (
+        <Panel title="Result" note={isTable(result) ? plural(result.length, "row") : undefined}
+          actions={<Copy label="Copy JSON" text={() => JSON.stringify(result, null, 2)} />}>
+          <Value of={short(result)} label="Result" />
+        </Panel>
+      )}
+      <Outputs outputs={run.outputs} />
+      <Left count={run.left.outputs} what="output" whole={whole} />
+      {(["stdout", "stderr"] as const).map((name) => run[name].text && (
+        <Stream key={name} name={name} run={run} limit={session.limits.value?.max_output_size} whole={whole} />
+      ))}
+      {run.queries.length > 0 && <Queries queries={run.queries} cut={run.left.queries} />}
+      {record && record.artifacts.length > 0 && <Artifacts of={record} />}
+      {(run.logs.length > 0 || Object.keys(record?.debug_info.variables ?? {}).length > 0) && (
+        <Logs logs={run.logs} variables={record?.debug_info.variables ?? {}} />
+      )}
+      <Left count={run.left.logs} what="note" whole={whole} />
+      {isSilent && <p class="muted">The code ended without a result and printed nothing.</p>}
+      {!run.isOver && !run.problem && <Loading what="what the code prints" />}
+    </>
+  );
+}
+
+function RunProblem({ run }: { run: Run }) {
+  run.version.value;
+  const problem = run.problem!;
+  const help = run.id ? "" : advice(problem);
+  return (
+    <>
+      <Failure problem={problem} />
+      {help && <p class="muted">{help}{problem.status === 429 && <> <a href="/ui/sandboxes">Sandboxes</a></>}</p>}
+    </>
+  );
+}
+
+function Left({ count: left, what, whole }: { count: number; what: string; whole: ComponentChildren }) {
+  if (left === 0) return null;
+  return <p class="muted">{plural(left, `more ${what}`)} {left === 1 ? "is" : "are"} not shown here. Open {whole}.</p>;
+}
+
+// Stream shows the end of what a run has printed, and says what is missing.
+function Stream(props: { name: "stdout" | "stderr"; run: Run; limit: number | undefined; whole: ComponentChildren }) {
+  const { name, run, limit } = props;
+  run.version.value;
+  const tail = run[name];
+  const unkept = run.record?.truncated[name] ?? 0;
+  return (
+    <Panel title={name} actions={<Copy label="Copy" text={() => tail.text} />}>
+      {tail.left > 0 && (
+        <p class="cut">The first {count(tail.left)} characters are not shown here. {run.id && <>All that is kept is in {props.whole}.</>}</p>
+      )}
+      <pre class="text" tabIndex={0} role="group" aria-label={name}>{tail.text}</pre>
+      {(unkept > 0 || run.isCut[name]) && (
+        <p class="cut">
+          The end is missing: {unkept > 0 ? `${bytes(unkept)} more were printed, and ` : "more was printed, and "}
+          the service keeps the first {limit ? bytes(limit) : "part"} only (<code>max_output_size</code>).
+        </p>
+      )}
+    </Panel>
+  );
+}
+
+const maxResultChars = 200_000;
+
+// short returns a value, or the beginning of its text if it is too large to be drawn at once.
+function short(value: unknown): unknown {
+  if (isTable(value)) return value; // shows its first rows
+  const text = asText(value);
+  if (text.length <= maxResultChars) return value;
+  return `${text.slice(0, maxResultChars)}\n… ${count(text.length - maxResultChars)} more characters are not shown here`;
+}
