@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Execution } from "../api/records";
 import { asText, bytes, clock, count, duration, firstLine, fullTime, plural } from "../format";
 import { Code } from "../parts/code";
@@ -143,13 +143,20 @@ function Stream(props: { name: "stdout" | "stderr"; run: Run; limit: number | un
   const { name, run, limit } = props;
   run.version.value;
   const tail = run[name];
+  const box = useRef<HTMLPreElement>(null);
+  const isAtEnd = useRef(true);
+  useLayoutEffect(() => {
+    if (box.current && isAtEnd.current) box.current.scrollTop = box.current.scrollHeight;
+  });
   const unkept = run.record?.truncated[name] ?? 0;
   return (
     <Panel title={name} actions={<Copy label="Copy" text={() => tail.text} />}>
       {tail.left > 0 && (
         <p class="cut">The first {count(tail.left)} characters are not shown here. {run.id && <>All that is kept is in {props.whole}.</>}</p>
       )}
-      <pre class="text" tabIndex={0} role="group" aria-label={name}>{tail.text}</pre>
+      <pre ref={box} class="text" tabIndex={0} role="group" aria-label={name} onScroll={({ currentTarget: at }) => {
+        isAtEnd.current = at.scrollTop + at.clientHeight >= at.scrollHeight - 20;
+      }}>{tail.text}</pre>
       {(unkept > 0 || run.isCut[name]) && (
         <p class="cut">
           The end is missing: {unkept > 0 ? `${bytes(unkept)} more were printed, and ` : "more was printed, and "}
