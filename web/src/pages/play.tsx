@@ -17,19 +17,20 @@ import { Examples, Helpers, SchemaBrowser, Variables } from "./play_panels";
 import { Runs } from "./play_runs";
 import { Session } from "./play_session";
 
-// The code that is not run yet survives a reload, in this tab only.
+// The code that is not run yet survives a reload, in this tab and for this user only.
+const nameOf = (name: string) => `play-${name}-${me.value?.user_id}`;
 const kept = {
   get: (name: string): string => {
     try {
-      return sessionStorage.getItem(`play-${name}`) ?? "";
+      return sessionStorage.getItem(nameOf(name)) ?? "";
     } catch {
       return ""; // the browser keeps nothing
     }
   },
   set: (name: string, value: string): void => {
     try {
-      if (value) sessionStorage.setItem(`play-${name}`, value);
-      else sessionStorage.removeItem(`play-${name}`);
+      if (value) sessionStorage.setItem(nameOf(name), value);
+      else sessionStorage.removeItem(nameOf(name));
     } catch {
       // the browser keeps nothing, or the code is too large for it
     }
@@ -87,7 +88,6 @@ export function Playground() {
   const setCode = (code: string) => {
     if (editor.current) editor.current.setCode(code);
     else waiting.current = code;
-    kept.set("code", code);
   };
   const changeContext = (text: string) => {
     setContext(text);
@@ -227,9 +227,10 @@ export function Playground() {
             </details>
             <p class="hint muted">
               <span role="status">{note}</span>
-              <span>Tab indents; Escape, then Tab leaves the editor. F8 goes to the next problem.</span>
+              <span class="keys">Tab indents; Escape, then Tab leaves the editor. F8 goes to the next problem.</span>
             </p>
           </Panel>
+          <p class="to-side"><button onClick={() => document.querySelector(".play-side")?.scrollIntoView()}>Examples, variables, schema and files</button></p>
           {session.runs.value.length === 0 && state !== "opening" && <NoRuns run={runExample} />}
           <Runs session={session} copy={(code) => {
             setCode(code);

@@ -39,6 +39,11 @@ export class Uploads {
       this.list.value = [...this.list.value, upload];
       try {
         await this.session.ensure();
+        const max = Math.min(this.session.limits.value?.upload_max_bytes ?? Infinity, this.session.limits.value?.file_max_bytes ?? Infinity);
+        if (file.size > max) {
+          throw new Problem(413, "too large", `it has ${bytes(file.size)}; the uploads of a session may have ${bytes(max)} ` +
+            "(upload_max_bytes). Upload a part of it, or create a sandbox with a larger limit by the API");
+        }
         await send(`${this.session.path}/files/${file.name.split("/").map(encodeURIComponent).join("/")}`, file, (sent) => {
           upload.sent = sent;
           this.list.value = [...this.list.value];

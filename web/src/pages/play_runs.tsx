@@ -19,8 +19,8 @@ export function Runs({ session, copy }: { session: Session; copy: (code: string)
   const runs = session.runs.value;
   return (
     <>
-      {runs.map((run, index) => <RunView key={run} run={run} number={runs.length - index} session={session} copy={copy} />)}
-      {session.hasMore.value && (
+      {runs.map((run, index) => <RunView key={run} run={run} number={session.unlisted.value + runs.length - index} session={session} copy={copy} />)}
+      {session.unlisted.value > 0 && (
         <p class="muted">
           Earlier runs are in <a href={`/ui/?sandbox=${encodeURIComponent(session.id.value)}`}>the list of executions</a>.
         </p>
@@ -82,7 +82,7 @@ function RunCode({ run }: { run: Run }) {
 }
 
 function Body({ run, session }: { run: Run; session: Session }) {
-  run.version.value;
+  run.version.value; // the lists are copied: a part that is given the same list is not drawn again
   const record = run.record;
   const result = record?.result ?? null;
   const hasResult = result !== null && !run.outputs.some((output) => output.role === "result");
@@ -104,15 +104,15 @@ function Body({ run, session }: { run: Run; session: Session }) {
           <Value of={short(result)} label="Result" />
         </Panel>
       )}
-      <Outputs outputs={run.outputs} />
+      <Outputs outputs={[...run.outputs]} />
       <Left count={run.left.outputs} what="output" whole={whole} />
       {(["stdout", "stderr"] as const).map((name) => run[name].text && (
         <Stream key={name} name={name} run={run} limit={session.limits.value?.max_output_size} whole={whole} />
       ))}
-      {run.queries.length > 0 && <Queries queries={run.queries} cut={run.left.queries} />}
+      {run.queries.length > 0 && <Queries queries={[...run.queries]} cut={run.left.queries} />}
       {record && record.artifacts.length > 0 && <Artifacts of={record} />}
       {(run.logs.length > 0 || Object.keys(record?.debug_info.variables ?? {}).length > 0) && (
-        <Logs logs={run.logs} variables={record?.debug_info.variables ?? {}} />
+        <Logs logs={[...run.logs]} variables={record?.debug_info.variables ?? {}} />
       )}
       <Left count={run.left.logs} what="note" whole={whole} />
       {isSilent && <p class="muted">The code ended without a result and printed nothing.</p>}

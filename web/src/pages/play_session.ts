@@ -12,6 +12,8 @@ export interface Limits {
   enable_network_access: boolean;
   allowed_hosts: string[];
   write_policy: "reject" | "capture";
+  upload_max_bytes: number; // all uploads of the session
+  file_max_bytes: number;
 }
 
 export interface Helper {
@@ -32,7 +34,7 @@ export class Session {
   readonly limits = signal<Limits | undefined>(undefined);
   readonly helpers = signal<Record<string, Helper[]>>({});
   readonly runs = signal<Run[]>([]);
-  readonly hasMore = signal(false); // former runs that are not listed
+  readonly unlisted = signal(0); // former runs beyond those in runs
   readonly problem = signal<Problem | undefined>(undefined);
   readonly changes = signal(0); // grows when variables, files or artifacts may be different
 
@@ -114,7 +116,8 @@ export class Session {
     this.state.value = "opening";
     this.problem.value = undefined;
     try {
-      const made = await post<{ sandbox_id: string }>("/sandbox/create", { ...sessionTimes, ...this.config });
+      const made = await post<{ sandbox_id: string; data: { config: Limits } }>("/sandbox/create", { ...sessionTimes, ...this.config });
+      this.limits.value = made.data.config;
       this.id.value = made.sandbox_id;
       this.state.value = "live";
     } catch (thrown) {
@@ -142,7 +145,10 @@ export class Session {
       const known = new Set(this.runs.value.map((run) => run.id));
       const former = page.executions.filter((e) => !known.has(e.execution_id)).map(Run.of);
       this.runs.value = [...this.runs.value, ...former];
-      this.hasMore.value = page.next !== undefined;
+      if (page.next) {
+        const { total_executions: total } = await get<{ total_executions: number }>(`${this.path}/history`, { limit: 1 });
+        this.unlisted.value = Math.max(0, total - page.executions.length);
+      }
       for (const [index, run] of former.entries()) {
         if (index >= loadedRuns && run.isOver) continue;
         void run.load().then(() => this.changes.value++);

@@ -1,5 +1,6 @@
 // The checks of the playground. check.js runs them; tools are its functions.
 const assert = require('node:assert');
+const net = require('node:net');
 
 module.exports = (tools) => {
   const { address, adminKey, call, run, open, settled, schemes, wantAccessible, wantNothingWrong, shoot } = tools;
@@ -98,6 +99,50 @@ module.exports = (tools) => {
       await wantNothingWrong(page);
     },
 
+    async 'playground: outputs and statements appear during the run'() {
+      const page = await openPlayground();
+      const code = 'import time\nfor n in range(4):\n    display({"number": n})\n    rows = await db_query("SELECT :n AS n", {"n": n})\n' +
+        '    debug("note", data=n)\n    time.sleep(0.4)\ntime.sleep(60)';
+      const shown = await runCode(page, code);
+      for (const n of [0, 3]) await shown.getByText(`"number": ${n}`).waitFor();
+      await shown.getByRole('group', { name: 'Statements' }).getByText('{"n":3}').waitFor();
+      await shown.locator('.logs li').nth(3).waitFor();
+      await ended(shown, 'running');
+      await page.getByRole('button', { name: 'Stop' }).click();
+      await ended(shown, 'cancelled');
+      await wantNothingWrong(page);
+    },
+
+    async 'playground: a lost connection is made again'() {
+      // A proxy whose connections can be cut.
+      const target = new URL(address);
+      const sockets = new Set();
+      const proxy = net.createServer((client) => {
+        const server = net.connect(Number(target.port), target.hostname);
+        for (const [from, to] of [[client, server], [server, client]]) {
+          sockets.add(from);
+          from.on('error', () => {}).on('close', () => { sockets.delete(from); to.destroy(); });
+          from.pipe(to);
+        }
+      });
+      await new Promise((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+      const page = await open();
+      await page.goto(`http://127.0.0.1:${proxy.address().port}/ui/play`);
+      await page.getByLabel('API key').fill(adminKey);
+      await page.keyboard.press('Enter');
+      await content(page).waitFor();
+      const shown = await runCode(page, 'import time\nfor n in range(30):\n    print("line", n, flush=True)\n    time.sleep(0.1)\n"the end"');
+      await shown.getByText(/line 3/).waitFor();
+      for (const socket of sockets) socket.destroy();
+      await ended(shown);
+      const lines = Array.from({ length: 30 }, (_, n) => `line ${n}\n`).join('');
+      assert.strictEqual(await shown.getByRole('group', { name: 'stdout' }).textContent(), lines, 'each line once');
+      await shown.getByText('the end').first().waitFor();
+      proxy.close();
+      page.wrong = page.wrong.filter((text) => !/net::ERR_/.test(text));
+      await wantNothingWrong(page);
+    },
+
     async 'playground: carriage returns and 100 MB of output'() {
       const page = await openPlayground();
       const bar = await runCode(page, 'for n in range(101):\n    print(f"\\r{n:3} %", end="")\nprint("\\rdone ")');
@@ -180,7 +225,11 @@ module.exports = (tools) => {
       await newest(page).getByRole('cell', { name: 'Bergen' }).waitFor();
       await drop('<img src=x onerror=alert(1)>.bin', 6 << 20);
       await page.getByText('<img src=x onerror=alert(1)>.bin is not uploaded').waitFor();
-      await page.getByText(/upload_max_bytes/).waitFor();
+      await page.getByText(/it has 6.00 MB; the uploads of a session may have 5.00 MB/).waitFor();
+      await page.getByRole('button', { name: /^Dismiss/ }).click();
+      await drop('large.bin', 5 << 20); // with the first one more than all may have
+      await page.getByText('large.bin is not uploaded').waitFor();
+      await page.getByText(/upload_max_bytes: all uploads/).waitFor();
       await shoot(page, 'play-files');
       await page.getByRole('button', { name: /^Dismiss/ }).click();
       await page.getByRole('button', { name: 'Delete', exact: true }).click();
