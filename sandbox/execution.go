@@ -59,6 +59,9 @@ type Execution struct {
 	Queries       []Query           `json:"queries"`
 	Connections   []Connection      `json:"connections"`
 	Edits         []Edit            `json:"edits,omitempty" doc:"Changes that a person made in the debugger"`
+	// RecordedSteps is the number of steps of the recording that history has, so far if the execution runs. It is 0 if
+	// there is none: it was never made, or it was removed.
+	RecordedSteps int64 `json:"recorded_steps" doc:"Length of the recording; 0: there is none"`
 	// Truncated says how much is missing: bytes of stdout, stderr and result, items of all others.
 	Truncated map[string]int64 `json:"truncated"`
 	Isolation
@@ -122,8 +125,9 @@ type ExecutionAnswer struct {
 	EnforcedBy  map[string]string   `json:"enforced_by,omitempty"`
 	Environment *EnvironmentVersion `json:"environment,omitempty"`
 
-	SessionReset bool   `json:"session_reset,omitempty"`
-	Text         string `json:"text,omitempty"` // the execution as a language model reads it
+	RecordedSteps int64  `json:"recorded_steps,omitempty"`
+	SessionReset  bool   `json:"session_reset,omitempty"`
+	Text          string `json:"text,omitempty"` // the execution as a language model reads it
 }
 
 // Answer returns the answer form of e, with the parts of include: code, context, enforced_by, environment, user_id or
@@ -131,7 +135,8 @@ type ExecutionAnswer struct {
 func (e *Execution) Answer(include ...string) ExecutionAnswer {
 	a := ExecutionAnswer{
 		Execution: e, Outputs: e.Outputs, Artifacts: e.Artifacts, ArtifactMap: e.ArtifactMap, Queries: e.Queries,
-		Connections: e.Connections, Truncated: e.Truncated, SessionReset: e.SessionReset,
+		Connections: e.Connections, Truncated: e.Truncated, RecordedSteps: e.RecordedSteps,
+		SessionReset: e.SessionReset,
 	}
 	if len(e.DebugInfo.Logs)+len(e.DebugInfo.Variables) > 0 {
 		a.DebugInfo = &e.DebugInfo

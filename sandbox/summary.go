@@ -25,6 +25,7 @@ type ExecutionSummary struct {
 	RowsRead      int64      `json:"rows_read" doc:"Rows that its statements returned"`
 	Connections   int        `json:"connections" doc:"Number of network connections"`
 	Artifacts     int        `json:"artifacts" doc:"Number of files that it left"`
+	RecordedSteps int64      `json:"recorded_steps" doc:"Length of its recording; 0: it has none"`
 	CreatedAt     time.Time  `json:"created_at"`
 	CompletedAt   *time.Time `json:"completed_at"`
 }
@@ -35,8 +36,8 @@ func (e *Execution) Summary() ExecutionSummary {
 		ID: e.ID, SandboxID: e.SandboxID, User: e.User, Kind: e.Kind, Status: e.Status,
 		Code: firstChars(e.Code, SummaryCodeChars), CodeBytes: int64(len(e.Code)), ExecutionTime: e.ExecutionTime,
 		CPUMS: e.Usage.CPUMS, MemoryUsage: e.MemoryUsage, Queries: len(e.Queries), RowsRead: e.RowsRead(),
-		Connections: len(e.Connections), Artifacts: len(e.Artifacts), CreatedAt: e.CreatedAt,
-		CompletedAt: e.CompletedAt,
+		Connections: len(e.Connections), Artifacts: len(e.Artifacts), RecordedSteps: e.RecordedSteps,
+		CreatedAt: e.CreatedAt, CompletedAt: e.CompletedAt,
 	}
 	if e.Error != nil {
 		s.Error = new(firstChars(*e.Error, SummaryErrorChars))

@@ -437,6 +437,7 @@ func (r *run) execution(outcome sandbox.Outcome) *sandbox.Execution {
 	dropped := map[string]int64{"queries": r.handler.droppedQueries, "artifacts": r.artifacts.missed}
 	if r.recording != nil {
 		dropped["recording"] = r.recording.missing
+		e.RecordedSteps = r.recording.stored
 		e.Edits = r.recording.recorded.Edits()
 	}
 	for name, n := range dropped {

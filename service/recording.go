@@ -32,6 +32,7 @@ type recording struct {
 
 	mu      sync.Mutex // guards the fields below
 	pending []sandbox.Chunk
+	stored  int64         // steps that history has
 	failed  bool          // history has not stored a chunk in time
 	writing chan struct{} // closed when writeChunks ends; nil if it does not run
 }
@@ -96,7 +97,7 @@ func (r *recording) writeChunk() bool {
 		cancel()
 		r.mu.Lock()
 		if err == nil {
-			r.pending = r.pending[1:]
+			r.pending, r.stored = r.pending[1:], int64(chunk.Last)
 			return true
 		}
 		r.service.Log.WithError(err).WithField("execution_id", r.execution.ID).

@@ -133,11 +133,10 @@ func (s *Store) cancelOpen(ctx context.Context, id, reason string, now time.Time
 // Execution returns the execution with an id, or FaultNotFound. A running execution has its queries and connections so
 // far.
 func (s *Store) Execution(ctx context.Context, id string) (sandbox.Execution, error) {
-	var record []byte
-	var progress [][]byte
+	var stored storedExecution
 	err := s.readExecutions(ctx, ofExecution(id), func(ctx context.Context) error {
 		return s.pool.QueryRow(ctx, `SELECT `+recordColumns+` FROM executions e WHERE id = $1`, clean(id)).
-			Scan(&record, &progress)
+			Scan(stored.columns()...)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return sandbox.Execution{}, notFound("execution")
@@ -145,26 +144,40 @@ func (s *Store) Execution(ctx context.Context, id string) (sandbox.Execution, er
 	if err != nil {
 		return sandbox.Execution{}, err
 	}
-	return s.decodeExecution(ctx, record, progress)
+	return s.decodeExecution(ctx, stored)
 }
 
-// recordColumns are the record of an execution e and, if it runs, the records of its progress.
-const recordColumns = `e.record, CASE WHEN e.completed_at IS NULL THEN
-	ARRAY(SELECT p.record FROM progress p WHERE p.execution_id = e.id ORDER BY p.kind, p.number) END`
+// storedExecution is what history has of an execution: the columns of recordColumns.
+type storedExecution struct {
+	record        []byte
+	progress      [][]byte // records of the progress of a running execution
+	recordedSteps int64
+}
 
-// decodeExecution returns the execution of recordColumns. It decodes a large record in the turn of the context's user.
-func (s *Store) decodeExecution(
-	ctx context.Context, record []byte, progress [][]byte,
-) (e sandbox.Execution, err error) {
-	size := len(record)
-	for _, p := range progress {
-		size += len(p)
+func (e *storedExecution) columns() []any { return []any{&e.record, &e.progress, &e.recordedSteps} }
+
+// size returns the bytes of the records.
+func (e *storedExecution) size() int {
+	n := len(e.record)
+	for _, p := range e.progress {
+		n += len(p)
 	}
-	s.cpu.Compute(limit.UserOf(ctx), size, func() {
-		if e, err = decode(record); err != nil {
+	return n
+}
+
+// recordColumns are the columns of a storedExecution e.
+var recordColumns = `e.record, CASE WHEN e.completed_at IS NULL THEN
+	ARRAY(SELECT p.record FROM progress p WHERE p.execution_id = e.id ORDER BY p.kind, p.number) END,
+	` + recordedSteps("e.id")
+
+// decodeExecution returns a stored execution. It decodes a large record in the turn of the context's user.
+func (s *Store) decodeExecution(ctx context.Context, stored storedExecution) (e sandbox.Execution, err error) {
+	s.cpu.Compute(limit.UserOf(ctx), stored.size(), func() {
+		if e, err = decode(stored.record); err != nil {
 			return
 		}
-		if err := addProgress(&e, progress); err != nil {
+		e.RecordedSteps = stored.recordedSteps // a recording may be removed after the record was written
+		if err := addProgress(&e, stored.progress); err != nil {
 			s.logger.WithError(err).WithField("execution_id", e.ID).
 				Error("a query or connection of a running execution is left out")
 		}

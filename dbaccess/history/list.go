@@ -124,23 +124,18 @@ func (s *Store) collectPage(ctx context.Context, rows pgx.Rows) ([]sandbox.Execu
 	defer rows.Close()
 	list, pageBytes := []sandbox.Execution{}, 0
 	for rows.Next() {
-		var record []byte
-		var progress [][]byte
-		if err := rows.Scan(&record, &progress); err != nil {
+		var stored storedExecution
+		if err := rows.Scan(stored.columns()...); err != nil {
 			return nil, err
 		}
-		size := len(record)
-		for _, p := range progress {
-			size += len(p)
-		}
-		if len(list) > 0 && pageBytes+size > maxPageBytes {
+		if len(list) > 0 && pageBytes+stored.size() > maxPageBytes {
 			return list, nil
 		}
-		e, err := s.decodeExecution(ctx, record, progress)
+		e, err := s.decodeExecution(ctx, stored)
 		if err != nil {
 			return nil, err
 		}
-		list, pageBytes = append(list, e), pageBytes+size
+		list, pageBytes = append(list, e), pageBytes+stored.size()
 	}
 	return list, rows.Err()
 }

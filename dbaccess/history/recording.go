@@ -39,6 +39,14 @@ func (s *Store) ChunkData(ctx context.Context, executionID string, sequence int)
 		`SELECT data FROM recording_chunks WHERE execution_id = $1 AND sequence = $2`, clean(executionID), sequence)
 }
 
+// recordedSteps returns the expression for the number of steps of an execution's recording, which is 0 without one. It
+// is read, and no column of executions, because recordings are removed alone. LIMIT keeps it one look into the index
+// for each row of a page: PostgreSQL could turn an EXISTS into a read of all recordings.
+func recordedSteps(executionID string) string {
+	return `coalesce((SELECT last_step FROM recording_chunks WHERE execution_id = ` + executionID + `
+		ORDER BY sequence DESC LIMIT 1), 0)`
+}
+
 // PruneRecordings deletes the recordings whose last chunk is older than a time, and then the oldest recordings until at
 // most maxBytes remain; 0 means no limit. It returns the number of deleted recordings.
 func (s *Store) PruneRecordings(ctx context.Context, before time.Time, maxBytes int64) (int, error) {

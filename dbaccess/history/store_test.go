@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -138,6 +139,7 @@ func TestRecordingsAreStoredAndPruned(t *testing.T) {
 			Index: []byte{byte(n)}, Data: bytes.Repeat([]byte{byte(n)}, 1000)}
 	}
 	for _, id := range []string{"old", "new"} {
+		h.finish(t, reviewed(id, "ada", time.Now(), 0), sandbox.StatusCompleted)
 		for n := range 3 {
 			if err := h.KeepChunk(ctx, id, chunk(n)); err != nil {
 				t.Fatal(err)
@@ -169,11 +171,37 @@ func TestRecordingsAreStoredAndPruned(t *testing.T) {
 		}
 		return err == nil
 	}
+	recordedSteps := func() (steps []int64) {
+		t.Helper()
+		summaries, _, err := h.ExecutionSummaries(ctx, sandbox.ExecutionFilter{User: "ada"})
+		if err != nil || len(summaries) != 2 {
+			t.Fatalf("got %d summaries, %v; want 2", len(summaries), err)
+		}
+		records, _, err := h.Executions(ctx, sandbox.ExecutionFilter{User: "ada"})
+		if err != nil || len(records) != 2 {
+			t.Fatalf("got %d records, %v; want 2", len(records), err)
+		}
+		for n, e := range summaries {
+			one, err := h.Execution(ctx, e.ID)
+			if err != nil || one.RecordedSteps != e.RecordedSteps || records[n].RecordedSteps != e.RecordedSteps {
+				t.Errorf("%s: got %d steps alone, %d in the list of records and %d in the summary, %v; want the same",
+					e.ID, one.RecordedSteps, records[n].RecordedSteps, e.RecordedSteps, err)
+			}
+			steps = append(steps, e.RecordedSteps)
+		}
+		return steps
+	}
+	if got := recordedSteps(); !slices.Equal(got, []int64{30, 30}) {
+		t.Errorf("recorded steps of new and old: got %d, want 30 each", got)
+	}
 	if n, err := h.PruneRecordings(ctx, time.Now().Add(-time.Hour), 4096<<20); err != nil || n != 0 {
 		t.Errorf("PruneRecordings of nothing: got %d, %v", n, err)
 	}
 	if n, err := h.PruneRecordings(ctx, time.Time{}, 5000); err != nil || n != 1 || exists("old") || !exists("new") {
 		t.Errorf("PruneRecordings by size: got %d, %v; want the old one deleted", n, err)
+	}
+	if got := recordedSteps(); !slices.Equal(got, []int64{30, 0}) {
+		t.Errorf("recorded steps of new and old: got %d, want 30 and none", got)
 	}
 	if n, err := h.PruneRecordings(ctx, time.Now().Add(time.Hour), 0); err != nil || n != 1 || exists("new") {
 		t.Errorf("PruneRecordings by age: got %d, %v; want the new one deleted", n, err)

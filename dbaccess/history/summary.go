@@ -19,13 +19,13 @@ const maxScanned = 5000
 var executionSummaries = timeline[sandbox.ExecutionSummary]{
 	from: "executions",
 	columns: fmt.Sprintf(`id, sandbox_id, owner, kind, status, left(code, %d), octet_length(code), left(error, %d),
-		seconds, cpu_ms, memory_mb, query_count, rows_read, connection_count, artifact_count, created_at, completed_at`,
-		sandbox.SummaryCodeChars, sandbox.SummaryErrorChars),
+		seconds, cpu_ms, memory_mb, query_count, rows_read, connection_count, artifact_count, created_at, completed_at,
+		%s`, sandbox.SummaryCodeChars, sandbox.SummaryErrorChars, recordedSteps("id")),
 	order: []string{"created_at", "id"}, types: []string{"timestamptz", "text"},
 	scan: func(row pgx.CollectableRow) (e sandbox.ExecutionSummary, err error) {
 		err = row.Scan(&e.ID, &e.SandboxID, &e.User, &e.Kind, &e.Status, &e.Code, &e.CodeBytes, &e.Error,
 			&e.ExecutionTime, &e.CPUMS, &e.MemoryUsage, &e.Queries, &e.RowsRead, &e.Connections, &e.Artifacts,
-			&e.CreatedAt, &e.CompletedAt)
+			&e.CreatedAt, &e.CompletedAt, &e.RecordedSteps)
 		e.CreatedAt, e.CompletedAt = e.CreatedAt.UTC(), inUTC(e.CompletedAt)
 		return e, err
 	},

@@ -65,6 +65,16 @@ func TestRecordingIsReadStepByStep(t *testing.T) {
 		t.Errorf("got the last steps %s, then %d", got, page.Next)
 	}
 
+	if got := c.ok(t, "GET", path, nil).get("recorded_steps"); got != float64(page.Total) ||
+		d.execution.RecordedSteps != int64(page.Total) {
+		t.Errorf("got %v recorded steps in the record and %d in the answer, want %d", got, d.execution.RecordedSteps,
+			page.Total)
+	}
+	summaries := c.ok(t, "GET", "/executions?sandbox_id="+id, nil).text
+	if want := fmt.Sprintf(`"recorded_steps":%d,`, page.Total); !strings.Contains(string(summaries), want) {
+		t.Errorf("got %s, want a summary with %s", summaries, want)
+	}
+
 	var view debugger.StepView
 	at := 3 + 100*stepsPerIteration + 5 // the 101st iteration, at seen.append
 	if err := json.Unmarshal(c.ok(t, "GET", fmt.Sprintf("%s/steps/%d", path, at), nil).text, &view); err != nil {

@@ -62,6 +62,9 @@ func withoutEmpty(execution map[string]any) map[string]any {
 	if out["session_reset"] == false {
 		delete(out, "session_reset")
 	}
+	if out["recorded_steps"] == 0.0 {
+		delete(out, "recorded_steps")
+	}
 	return out
 }
 

@@ -30,6 +30,7 @@ export interface Summary {
   rows_read: number;
   connections: number;
   artifacts: number;
+  recorded_steps: number; // 0: there is no recording
   created_at: string;
   completed_at: string | null;
 }
@@ -139,6 +140,7 @@ export interface Execution {
   artifacts: Artifact[];
   queries: Query[];
   connections: Connection[];
+  recorded_steps: number;
   truncated: Record<string, number>;
   isolation: string;
   enforced_by: Record<string, string>;

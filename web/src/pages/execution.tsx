@@ -181,23 +181,13 @@ export function Execution({ id }: { id: string }) {
   );
 }
 
-// useSteps returns the number of recorded steps. The record does not tell whether there is a recording, so this asks
-// for one; agents may not read it.
-export function useSteps(e: Record): number {
-  const [steps, setSteps] = useState(0);
-  const canBe = isOver(e) && e.environment !== undefined && me.value?.role !== "agent";
-  useEffect(() => {
-    if (!canBe) return;
-    const request = new AbortController();
-    get<{ total_steps: number }>(`/executions/${encodeURIComponent(e.execution_id)}/steps`, { limit: 1 }, request.signal)
-      .then((page) => setSteps(page.total_steps), () => {}); // there is none
-    return () => request.abort();
-  }, [e.execution_id, canBe]);
-  return steps;
+// stepsOf returns the number of recorded steps that the caller may see: agents may not read recordings.
+export function stepsOf(e: Record): number {
+  return isOver(e) && me.value?.role !== "agent" ? e.recorded_steps : 0;
 }
 
 function Actions({ of: e }: { of: Record }) {
-  const steps = useSteps(e);
+  const steps = stepsOf(e);
   const [problem, setProblem] = useState<Problem>();
   const [isCancelled, setCancelled] = useState(false);
   const gone = useRef(false);

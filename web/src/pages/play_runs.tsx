@@ -8,7 +8,7 @@ import { Status } from "../parts/label";
 import { Panel } from "../parts/panel";
 import { isTable, Value } from "../parts/value";
 import { me } from "../session";
-import { marks, useNow, useSteps } from "./execution";
+import { marks, stepsOf, useNow } from "./execution";
 import { Artifacts, ExceptionPanel, Logs, Queries } from "./execution_details";
 import { Outputs } from "./execution_outputs";
 import type { Run } from "./play_run";
@@ -62,7 +62,7 @@ function RunView({ run, number, session, copy }: { run: Run; number: number; ses
 
 // StepsLink leads to the steps of a recorded run. The record of a former run does not tell whether it was recorded.
 function StepsLink({ run, record }: { run: Run; record: Execution }) {
-  const former = useSteps(record);
+  const former = stepsOf(record);
   const isRecorded = (run.isRecorded && me.value?.role !== "agent") || former > 0;
   return isRecorded ? <a href={`/ui/executions/${encodeURIComponent(run.id)}/steps`}>Its steps</a> : null;
 }

@@ -81,7 +81,8 @@ class Execution:
     status: completed, failed, timeout, cancelled or killed; `usage["ended_by"]` names the limit that ended it.
     result: the value of __result__ or of the last expression as JSON, or None. stdout, stderr: what was printed.
     error: "TypeError: ..." or the limit, or None. execution_time: seconds. memory_usage: MB. truncated: how much is
-    missing, by part. text: the execution in the words that a language model should read. raw: the answer as it came.
+    missing, by part. recorded_steps: the length of the recording, 0 if there is none. text: the execution in the
+    words that a language model should read. raw: the answer as it came.
     """
 
     execution_id: str
@@ -106,6 +107,7 @@ class Execution:
     session_reset: bool
     created_at: str
     completed_at: str | None
+    recorded_steps: int
     text: str
     raw: Json = dataclasses.field(repr=False)
 
@@ -162,6 +164,7 @@ class Execution:
             session_reset=answer.get("session_reset", False),
             created_at=answer.get("created_at", ""),
             completed_at=answer.get("completed_at"),
+            recorded_steps=answer.get("recorded_steps", 0),
             text=answer.get("text", ""),
             raw=dict(answer),
         )

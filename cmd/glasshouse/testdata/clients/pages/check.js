@@ -458,7 +458,7 @@ const checks = {
 };
 
 const tools = { address, adminKey, call, run, open, schemes, settled, shoot, wantAccessible, wantNothingWrong };
-for (const name of ['play', 'chat']) Object.assign(checks, require(`./${name}.js`)(tools));
+for (const name of ['review', 'play', 'chat']) Object.assign(checks, require(`./${name}.js`)(tools));
 
 async function main() {
   browser = await chromium.launch({ executablePath, args: flags });
