@@ -188,6 +188,7 @@ export function stepsOf(e: Record): number {
 
 function Actions({ of: e }: { of: Record }) {
   const steps = stepsOf(e);
+  const canRunAgain = isOver(e) && Boolean(e.code) && e.kind !== "database-query"; // the code of a query is SQL
   const [problem, setProblem] = useState<Problem>();
   const [isCancelled, setCancelled] = useState(false);
   const gone = useRef(false);
@@ -213,6 +214,10 @@ function Actions({ of: e }: { of: Record }) {
       )}
       {steps > 0 && (
         <a class="button" href={`/ui/executions/${encodeURIComponent(e.execution_id)}/steps`}>{plural(steps, "step")}</a>
+      )}
+      {canRunAgain && <a class="button" href={`/ui/play?execution=${encodeURIComponent(e.execution_id)}`}>Run again</a>}
+      {canRunAgain && me.value?.role !== "agent" && (
+        <a class="button" href={`/ui/debug?execution=${encodeURIComponent(e.execution_id)}`}>Debug</a>
       )}
       {e.code && <Copy label="Copy as curl" text={() => asCurl(e)} />}
       {e.code && <Copy label="Copy as Python" text={() => asPython(e)} />}

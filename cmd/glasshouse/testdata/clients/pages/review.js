@@ -1,7 +1,7 @@
 // Checks of the pages for review: executions and their records, pending writes.
 const assert = require('node:assert');
 
-module.exports = ({ address, adminKey, open, settled, wantNothingWrong }) => ({
+module.exports = ({ address, adminKey, call, open, settled, wantNothingWrong }) => ({
   async 'an execution without a recording asks for none'(ids) {
     const page = await open(adminKey);
     const asked = [];
@@ -19,5 +19,27 @@ module.exports = ({ address, adminKey, open, settled, wantNothingWrong }) => ({
     assert.deepStrictEqual(asked.filter((path) => path.endsWith('/steps')), [], 'the record says how many steps there are');
     assert.deepStrictEqual(failed, []);
     await wantNothingWrong(page);
+  },
+
+  async 'an execution leads to the pages that run it again'(ids) {
+    const page = await open(adminKey);
+    await page.goto(`${address}/ui/executions/${ids.failed}`);
+    const target = async (name) => page.getByRole('link', { name, exact: true }).getAttribute('href');
+    assert.strictEqual(await target('Run again'), `/ui/play?execution=${ids.failed}`);
+    assert.strictEqual(await target('Debug'), `/ui/debug?execution=${ids.failed}`);
+    const { key } = await call('POST', '/keys', { name: `agent, ${Date.now()}`, user_id: 'visitor', role: 'agent' });
+    const agent = await open(key);
+    const { execution_id: own } = await call('POST', '/sandbox/agent/quick-execute', { code: '1 + 1' }, key);
+    await agent.goto(`${address}/ui/executions/${own}`);
+    await agent.getByRole('link', { name: 'Run again' }).waitFor();
+    assert.strictEqual(await agent.getByRole('link', { name: 'Debug' }).count(), 0, 'a key of an agent may not debug');
+    await call('POST', '/database/query', { query: 'SELECT 1 AS one' });
+    const { executions: [query] } = await call('GET', '/executions?kind=database-query&limit=1');
+    await page.goto(`${address}/ui/executions/${query.execution_id}`);
+    await page.getByText('SELECT 1 AS one').first().waitFor();
+    await settled(page);
+    assert.strictEqual(await page.getByRole('link', { name: 'Run again' }).count(), 0, 'SQL is no Python');
+    await wantNothingWrong(page);
+    await wantNothingWrong(agent);
   },
 });
