@@ -15,5 +15,5 @@ with Client() as client, client.sandboxes.create(write_policy="capture") as sand
     for write in client.pending_writes.list():
         if write.sandbox_id == sandbox.id:
             print(write.status, write.user_id, write.query, write.parameters)
-            decided = client.pending_writes.reject(write.id)  # `apply` would run it once
-            print(decided.status, "by", decided.decided_by)
+            decided = client.pending_writes.reject(write.id, reason="only an example")  # `apply` would run it once
+            print(decided.status, "by", decided.decided_by, "because", decided.reason)

@@ -28,6 +28,7 @@ type PendingWrite struct {
 	CreatedAt   time.Time         `json:"created_at"`
 	DecidedBy   string            `json:"decided_by,omitempty"`
 	DecidedAt   *time.Time        `json:"decided_at,omitempty"`
+	Reason      string            `json:"reason,omitempty" doc:"Why the admin decided so"`
 	Affected    int64             `json:"affected_rows"`
 	Error       string            `json:"error,omitempty"`
 }
@@ -45,6 +46,9 @@ const (
 	WriteFailed   WriteStatus = "failed"
 	WriteRejected WriteStatus = "rejected"
 )
+
+// MaxReasonChars is the maximum length of PendingWrite.Reason, in characters.
+const MaxReasonChars = 1000
 
 // WriteFilter selects pending writes. A zero field selects all.
 type WriteFilter struct {

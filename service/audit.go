@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"sync"
 	"time"
@@ -30,8 +31,15 @@ type view struct{ keyID, object string }
 func (s *Service) audit(
 	ctx context.Context, caller sandbox.Key, action sandbox.AuditAction, object, owner string,
 ) error {
+	return s.auditDetail(ctx, caller, action, object, owner, nil)
+}
+
+// auditDetail is audit for an entry with a detail, which may be nil.
+func (s *Service) auditDetail(
+	ctx context.Context, caller sandbox.Key, action sandbox.AuditAction, object, owner string, detail json.RawMessage,
+) error {
 	return s.History.AddAudit(ctx, sandbox.AuditEntry{
-		User: caller.User, KeyID: caller.ID, Action: action, Object: object, Owner: owner,
+		User: caller.User, KeyID: caller.ID, Action: action, Object: object, Owner: owner, Detail: detail,
 	})
 }
 

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
+	"unicode/utf8"
 
 	"glasshouse/policy"
 	"glasshouse/sandbox"
@@ -99,9 +101,9 @@ func (s *Service) PendingWrites(ctx context.Context, caller sandbox.Key, f sandb
 	return s.History.Writes(ctx, f)
 }
 
-// ApplyWrite runs a pending write once, with the writing login.
-func (s *Service) ApplyWrite(ctx context.Context, caller sandbox.Key, id string) (sandbox.PendingWrite, error) {
-	w, err := s.decide(ctx, caller, id, sandbox.WriteApplying)
+// ApplyWrite runs a pending write once, with the writing login. reason says why; it may be "".
+func (s *Service) ApplyWrite(ctx context.Context, caller sandbox.Key, id, reason string) (sandbox.PendingWrite, error) {
+	w, err := s.decide(ctx, caller, id, sandbox.WriteApplying, reason)
 	if err != nil {
 		return w, err
 	}
@@ -126,16 +128,23 @@ func (s *Service) ApplyWrite(ctx context.Context, caller sandbox.Key, id string)
 	return w, err
 }
 
-// RejectWrite rejects a pending write, which then never runs.
-func (s *Service) RejectWrite(ctx context.Context, caller sandbox.Key, id string) (sandbox.PendingWrite, error) {
-	return s.decide(ctx, caller, id, sandbox.WriteRejected)
+// RejectWrite rejects a pending write, which then never runs. reason says why; it may be "".
+func (s *Service) RejectWrite(
+	ctx context.Context, caller sandbox.Key, id, reason string,
+) (sandbox.PendingWrite, error) {
+	return s.decide(ctx, caller, id, sandbox.WriteRejected, reason)
 }
 
-// decide moves a write from pending to another status and records the admin.
+// decide moves a write from pending to another status and records the admin and the reason.
 func (s *Service) decide(
-	ctx context.Context, caller sandbox.Key, id string, to sandbox.WriteStatus,
+	ctx context.Context, caller sandbox.Key, id string, to sandbox.WriteStatus, reason string,
 ) (sandbox.PendingWrite, error) {
 	if err := requireAdmin(caller, decideWrites); err != nil {
+		return sandbox.PendingWrite{}, err
+	}
+	reason = strings.TrimSpace(reason)
+	detail, err := reasonDetail(reason)
+	if err != nil {
 		return sandbox.PendingWrite{}, err
 	}
 	w, err := s.History.Write(ctx, id)
@@ -148,10 +157,27 @@ func (s *Service) decide(
 	action := map[sandbox.WriteStatus]sandbox.AuditAction{
 		sandbox.WriteApplying: sandbox.AuditApplied, sandbox.WriteRejected: sandbox.AuditRejected,
 	}[to]
-	if err := s.audit(ctx, caller, action, "pending-write/"+id, w.User); err != nil {
+	if err := s.auditDetail(ctx, caller, action, "pending-write/"+id, w.User, detail); err != nil {
 		return w, err
 	}
 	now := s.Clock()
-	w.Status, w.DecidedBy, w.DecidedAt = to, caller.User, &now
+	w.Status, w.DecidedBy, w.DecidedAt, w.Reason = to, caller.User, &now, reason
 	return w, s.History.MoveWrite(ctx, w, sandbox.WritePending)
+}
+
+// reasonDetail returns the detail of an audit entry for a reason, which is nil for "". It returns FaultInvalid for a
+// reason that is too long or cannot be stored.
+func reasonDetail(reason string) (json.RawMessage, error) {
+	if reason == "" {
+		return nil, nil
+	}
+	if n := utf8.RuneCountInString(reason); n > sandbox.MaxReasonChars {
+		return nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "reason",
+			Detail: fmt.Sprintf("it has %d characters; the maximum is %d", n, sandbox.MaxReasonChars)}
+	}
+	if strings.ContainsRune(reason, 0) {
+		return nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "reason",
+			Detail: "it contains the character U+0000, which PostgreSQL cannot store"}
+	}
+	return json.Marshal(map[string]string{"reason": reason})
 }

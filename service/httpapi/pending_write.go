@@ -19,8 +19,18 @@ type pendingWritesInput struct {
 	After  string `query:"after" doc:"Value of next in the previous page"`
 }
 
-type pendingWriteInput struct {
-	ID string `path:"id"`
+type decisionInput struct {
+	ID   string `path:"id"`
+	Body *struct {
+		Reason string `json:"reason,omitempty" maxLength:"1000" doc:"Why; it is kept with the decision"`
+	} `required:"false"`
+}
+
+func (in *decisionInput) reason() string {
+	if in.Body == nil {
+		return ""
+	}
+	return in.Body.Reason
 }
 
 func (a *api) routePendingWrites(r *routes) {
@@ -47,15 +57,15 @@ func (a *api) listPendingWrites(
 }
 
 func (a *api) applyPendingWrite(
-	ctx context.Context, caller sandbox.Key, in *pendingWriteInput,
+	ctx context.Context, caller sandbox.Key, in *decisionInput,
 ) (*sandbox.PendingWrite, error) {
-	w, err := a.service.ApplyWrite(ctx, caller, in.ID)
+	w, err := a.service.ApplyWrite(ctx, caller, in.ID, in.reason())
 	return &w, err
 }
 
 func (a *api) rejectPendingWrite(
-	ctx context.Context, caller sandbox.Key, in *pendingWriteInput,
+	ctx context.Context, caller sandbox.Key, in *decisionInput,
 ) (*sandbox.PendingWrite, error) {
-	w, err := a.service.RejectWrite(ctx, caller, in.ID)
+	w, err := a.service.RejectWrite(ctx, caller, in.ID, in.reason())
 	return &w, err
 }

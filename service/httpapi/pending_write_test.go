@@ -63,15 +63,16 @@ for sql in ["DROP TABLE users", "UPDATE users SET name = pg_sleep(1)::text", "TR
 	var group sync.WaitGroup
 	answers := make([]answer, 4)
 	for i := range answers {
-		group.Go(func() { answers[i] = admin.do(t, "POST", path, nil) })
+		group.Go(func() { answers[i] = admin.do(t, "POST", path, map[string]any{"reason": fmt.Sprint("admin ", i)}) })
 	}
 	group.Wait()
 	applied := 0
-	for _, one := range answers {
+	for i, one := range answers {
 		if one.status == 200 {
 			applied++
-			if one.get("status") != "applied" || one.get("affected_rows") != 1.0 || one.get("decided_by") != "root" {
-				t.Errorf("got %s, want it applied to one row by root", one.text)
+			if one.get("status") != "applied" || one.get("affected_rows") != 1.0 || one.get("decided_by") != "root" ||
+				one.get("reason") != fmt.Sprint("admin ", i) {
+				t.Errorf("got %s, want it applied to one row by root, with the reason of admin %d", one.text, i)
 			}
 		} else {
 			wantProblem(t, one, 409, "busy")
@@ -85,7 +86,20 @@ for sql in ["DROP TABLE users", "UPDATE users SET name = pg_sleep(1)::text", "TR
 		t.Errorf("got the price %v, want 77.70", a.get("result"))
 	}
 
-	admin.ok(t, "POST", "/pending-writes/"+remove["id"].(string)+"/reject", nil)
+	reject := "/pending-writes/" + remove["id"].(string) + "/reject"
+	for _, reason := range []string{strings.Repeat("x", 1001), "\x00"} {
+		wantProblem(t, admin.do(t, "POST", reject, map[string]any{"reason": reason}), 422, "invalid-input", "reason")
+	}
+	reason := strings.Repeat("é", 996) + "<\""
+	admin.ok(t, "POST", reject, map[string]any{"reason": " " + reason + "\n"})
+	if w := pendingOf("rejected"); len(w) != 1 || w[0]["reason"] != reason || w[0]["decided_by"] != "root" {
+		t.Errorf("got %v, want the rejected write with its reason", w)
+	}
+	entries, _ := admin.ok(t, "GET", "/audit?object=pending-write/"+remove["id"].(string), nil).get("entries").([]any)
+	wanted := compactJSON(map[string]any{"reason": reason})
+	if len(entries) != 1 || compactJSON(entries[0].(map[string]any)["detail"]) != wanted {
+		t.Errorf("got the audit entries %v, want one with the reason", entries)
+	}
 	wantProblem(t, admin.do(t, "POST", "/pending-writes/"+remove["id"].(string)+"/apply", nil), 409, "busy", "rejected")
 	if a = c.run(t, id, `len(db_query("SELECT 1 FROM raw_data WHERE id = 9"))`); a.get("result") != 1.0 {
 		t.Errorf("a rejected write ran: got %s", a.text)

@@ -204,6 +204,7 @@ export interface PendingWrite {
   created_at: string;
   decided_by?: string;
   decided_at?: string | null;
+  reason?: string;
   affected_rows: number;
   error?: string;
 }

@@ -12,6 +12,8 @@ import { parameter } from "../router";
 import { Page } from "../shell";
 
 const names = ["status", "user"];
+const reasonLabel = "Reason (optional)";
+const maxReason = 1000; // characters
 
 // Writes lists the statements that wait for an admin, each with its plan.
 export function Writes() {
@@ -43,10 +45,10 @@ export function Writes() {
 
 function Write({ of: write, changed }: { of: PendingWrite; changed: (next: PendingWrite) => void }) {
   const [problem, setProblem] = useState<Problem>();
-  const decide = (what: "apply" | "reject") => async () => {
+  const decide = (what: "apply" | "reject") => async (reason: string) => {
     setProblem(undefined);
     try {
-      changed(await post<PendingWrite>(`/pending-writes/${encodeURIComponent(write.id)}/${what}`));
+      changed(await post<PendingWrite>(`/pending-writes/${encodeURIComponent(write.id)}/${what}`, reason.trim() ? { reason } : {}));
     } catch (thrown) {
       setProblem(Problem.from(thrown));
     }
@@ -61,8 +63,10 @@ function Write({ of: write, changed }: { of: PendingWrite; changed: (next: Pendi
         </h2>
         {write.status === "pending" && (
           <div class="actions">
-            <TwoSteps label="Reject" confirm="Reject: it never runs" danger action={decide("reject")} />
-            <TwoSteps label="Apply" confirm={`Apply to about ${plural(write.row_estimate, "row")}`} action={decide("apply")} />
+            <TwoSteps label="Reject" confirm="Reject: it never runs" danger ask={reasonLabel} maxLength={maxReason}
+              action={decide("reject")} />
+            <TwoSteps label="Apply" confirm={`Apply to about ${plural(write.row_estimate, "row")}`} ask={reasonLabel} maxLength={maxReason}
+              action={decide("apply")} />
           </div>
         )}
       </header>
@@ -81,6 +85,7 @@ function Write({ of: write, changed }: { of: PendingWrite; changed: (next: Pendi
             : `PostgreSQL expects to change about ${plural(write.row_estimate, "row")}.`}
           {write.decided_by && ` Decided by ${write.decided_by}${write.decided_at ? `, ${fullTime(write.decided_at)}` : ""}.`}
         </p>
+        {write.reason && <p class="reason"><span class="muted">Reason:</span> {write.reason}</p>}
         {write.error && <p class="why">{write.error}</p>}
         {write.plan !== null && write.plan !== undefined && (
           <details>

@@ -31,20 +31,25 @@ export function Empty({ title, children }: { title: string; children?: Component
   );
 }
 
-// TwoSteps is a button whose action happens at the second click, on another button that says what will happen.
+// TwoSteps is a button whose action happens at the second click, on another button that says what will happen. With
+// ask, the second step has a text field of that name, which may stay empty.
 export function TwoSteps(props: {
   label: string;
   confirm: string;
   danger?: boolean;
-  action: () => Promise<void>;
+  ask?: string;
+  maxLength?: number; // of the text
+  action: (text: string) => Promise<void>;
 }) {
   const [asking, setAsking] = useState(false);
   const [running, setRunning] = useState(false);
+  const [text, setText] = useState("");
   const confirm = useRef<HTMLButtonElement>(null);
+  const field = useRef<HTMLInputElement>(null);
   const first = useRef<HTMLButtonElement>(null);
   const wasAsking = useRef(false);
   useLayoutEffect(() => { // before the next key
-    if (asking) confirm.current?.focus();
+    if (asking) (field.current ?? confirm.current)?.focus();
     else if (wasAsking.current) first.current?.focus();
     wasAsking.current = asking;
   }, [asking]);
@@ -58,7 +63,7 @@ export function TwoSteps(props: {
   const act = async () => {
     setRunning(true);
     try {
-      await props.action();
+      await props.action(text);
     } finally {
       setRunning(false);
       setAsking(false);
@@ -66,6 +71,10 @@ export function TwoSteps(props: {
   };
   return (
     <span class="two-steps" onKeyDown={(event) => event.key === "Escape" && setAsking(false)}>
+      {props.ask && (
+        <input ref={field} type="text" aria-label={props.ask} placeholder={props.ask} maxLength={props.maxLength} disabled={running}
+          value={text} onInput={(event) => setText(event.currentTarget.value)} onKeyDown={(event) => event.key === "Enter" && void act()} />
+      )}
       <button ref={confirm} class={props.danger ? "danger solid" : "primary"} disabled={running} onClick={act}>
         {running ? "Working…" : props.confirm}
       </button>

@@ -277,13 +277,19 @@ class AsyncPendingWrites:
         """Returns the statements, newest first. status: pending, applying, applied, failed, rejected; None for all."""
         return await self._client._do(ops.pending_writes(status, user_id))
 
-    async def apply(self, write_id: str) -> models.PendingWrite:
-        """Checks the statement again, runs it once, and returns it with its status and affected rows."""
-        return await self._client._do(ops.decide(write_id, "apply"))
+    async def apply(self, write_id: str, *, reason: str = "") -> models.PendingWrite:
+        """Checks the statement again, runs it once, and returns it with its status and affected rows.
 
-    async def reject(self, write_id: str) -> models.PendingWrite:
-        """Rejects the statement, which is then never run."""
-        return await self._client._do(ops.decide(write_id, "reject"))
+        reason: why, which is kept with the decision; at most 1000 characters.
+        """
+        return await self._client._do(ops.decide(write_id, "apply", reason))
+
+    async def reject(self, write_id: str, *, reason: str = "") -> models.PendingWrite:
+        """Rejects the statement, which is then never run.
+
+        reason: why, which is kept with the decision; at most 1000 characters.
+        """
+        return await self._client._do(ops.decide(write_id, "reject", reason))
 
 
 class AsyncSandbox:

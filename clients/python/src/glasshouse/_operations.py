@@ -157,8 +157,9 @@ def pending_writes(status: str | None, user_id: str | None) -> Operation[list[mo
             return found
 
 
-def decide(write_id: str, decision: str) -> Operation[models.PendingWrite]:
-    answer = yield from fetch(Call("POST", f"/pending-writes/{quote(write_id, safe='')}/{decision}"))
+def decide(write_id: str, decision: str, reason: str) -> Operation[models.PendingWrite]:
+    path = f"/pending-writes/{quote(write_id, safe='')}/{decision}"
+    answer = yield from fetch(Call("POST", path, {"reason": reason} if reason else None))
     return models.PendingWrite.from_json(answer)
 
 

@@ -277,13 +277,19 @@ class PendingWrites:
         """Returns the statements, newest first. status: pending, applying, applied, failed, rejected; None for all."""
         return self._client._do(ops.pending_writes(status, user_id))
 
-    def apply(self, write_id: str) -> models.PendingWrite:
-        """Checks the statement again, runs it once, and returns it with its status and affected rows."""
-        return self._client._do(ops.decide(write_id, "apply"))
+    def apply(self, write_id: str, *, reason: str = "") -> models.PendingWrite:
+        """Checks the statement again, runs it once, and returns it with its status and affected rows.
 
-    def reject(self, write_id: str) -> models.PendingWrite:
-        """Rejects the statement, which is then never run."""
-        return self._client._do(ops.decide(write_id, "reject"))
+        reason: why, which is kept with the decision; at most 1000 characters.
+        """
+        return self._client._do(ops.decide(write_id, "apply", reason))
+
+    def reject(self, write_id: str, *, reason: str = "") -> models.PendingWrite:
+        """Rejects the statement, which is then never run.
+
+        reason: why, which is kept with the decision; at most 1000 characters.
+        """
+        return self._client._do(ops.decide(write_id, "reject", reason))
 
 
 class Sandbox:

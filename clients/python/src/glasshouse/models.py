@@ -293,6 +293,7 @@ class PendingWrite:
 
     status: pending, applying, applied, failed or rejected. row_estimate: the planner's. affected_rows: of an applied
     one. plan: of PostgreSQL, None if no writing login is configured. decided_by: the user whose key decided.
+    reason: why, if that user gave a reason.
     """
 
     id: str
@@ -308,6 +309,7 @@ class PendingWrite:
     affected_rows: int
     decided_by: str
     error: str
+    reason: str
 
     @classmethod
     def from_json(cls, w: Json) -> PendingWrite:
@@ -326,4 +328,5 @@ class PendingWrite:
             w.get("affected_rows", 0),
             w.get("decided_by", ""),
             w.get("error", ""),
+            w.get("reason", ""),
         )

@@ -378,14 +378,25 @@ const checks = {
     await write.getByRole('button', { name: 'Reject' }).click();
     const focus = (text) => page.waitForFunction((wanted) => document.activeElement.matches('button') &&
       document.activeElement.textContent === wanted, text);
-    const asked = () => focus('Reject: it never runs');
+    const asked = () => page.waitForFunction(() => document.activeElement.getAttribute('aria-label') === 'Reason (optional)');
     await asked();
+    await wantAccessible(page);
     await page.keyboard.press('Escape');
     await focus('Reject');
     await page.keyboard.press('Enter');
     await asked();
+    const reason = 'the row <b>9</b> is still needed';
+    await page.keyboard.type(reason);
+    await shoot(page, 'write-reason');
+    await page.keyboard.press('Tab');
+    await focus('Reject: it never runs');
     await page.keyboard.press('Enter');
     await write.getByText('rejected').waitFor();
+    await write.getByText(reason).waitFor();
+    await page.goto(`${address}/ui/writes?status=rejected`);
+    await page.locator('.write').first().getByText(reason).waitFor();
+    await page.goto(`${address}/ui/audit?action=rejected`);
+    await page.getByText(reason).first().waitFor();
     await wantNothingWrong(page);
   },
 
