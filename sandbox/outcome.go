@@ -16,6 +16,7 @@ type Outcome struct {
 	Error     *string         // "TypeError: ...", or the limit that ended the run
 	Exception *Exception
 
+	Began        time.Time     // when the guest got the code; zero if it did not
 	Duration     time.Duration // wall-clock time, without the time that the program was stopped in a debugger
 	Usage        Usage
 	DebugInfo    DebugInfo

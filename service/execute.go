@@ -176,6 +176,8 @@ type run struct {
 	onCodeEnded func() // called before the durable end; may be nil
 
 	opening   sandbox.Execution // the record from before the code runs; it never changes
+	queueTime time.Duration     // wait for the slot
+	slotAt    time.Time         // when the run got its slot
 	handler   *guestHandler
 	session   *supervisor.Session // nil before openSession
 	recording *recording          // nil if the run is not recorded
@@ -247,7 +249,10 @@ func (r *run) begin(ctx context.Context) (_ context.Context, end func(), err err
 		endUsage(0)
 		return nil, nil, err
 	}
+	waits := time.Now()
 	releaseSlot, err := r.acquireSlot(ctx)
+	r.slotAt = time.Now()
+	r.queueTime = r.slotAt.Sub(waits)
 	if err != nil {
 		releaseSlot = func() {}
 	} else {
@@ -414,6 +419,9 @@ func (r *run) finish(ctx context.Context, outcome sandbox.Outcome, runErr error)
 	return execution, errors.Join(runErr, err)
 }
 
+// milliseconds returns a duration in milliseconds with three decimals.
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
 // cpuTime returns the CPU time of a run.
 func cpuTime(o sandbox.Outcome) time.Duration {
 	return time.Duration(o.Usage.CPUMS * float64(time.Millisecond))
@@ -426,6 +434,10 @@ func (r *run) execution(outcome sandbox.Outcome) *sandbox.Execution {
 	e.Status, e.Result, e.Stdout, e.Stderr = outcome.Status, outcome.Result, outcome.Stdout, outcome.Stderr
 	e.Error, e.Exception = outcome.Error, r.handler.explain(outcome.Exception)
 	e.ExecutionTime, e.MemoryUsage, e.Usage = outcome.Duration.Seconds(), outcome.Usage.PeakMemoryMB, outcome.Usage
+	e.Usage.QueueMS = milliseconds(r.queueTime)
+	if !outcome.Began.IsZero() {
+		e.Usage.StartMS = milliseconds(outcome.Began.Sub(r.slotAt))
+	}
 	e.DebugInfo, e.Outputs, e.Connections = outcome.DebugInfo, outcome.Outputs, outcome.Connections
 	e.Isolation, e.Environment, e.SessionReset = outcome.Isolation, outcome.Environment, outcome.SessionReset
 	e.Queries = r.handler.queries

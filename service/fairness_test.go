@@ -38,3 +38,30 @@ func TestOneUserDoesNotTakeAllSlots(t *testing.T) {
 	s.Drain(t.Context())
 	f.Drain(t.Context())
 }
+
+// The usage of a run has the time for which it waited for a slot.
+func TestUsageHasTheWaitForASlot(t *testing.T) {
+	t.Parallel()
+	f := start(t)
+	config := f.Config
+	config.Parallel = 1
+	s := service.New(config)
+	ctx, free := context.WithCancel(t.Context())
+	var runs sync.WaitGroup
+	runs.Go(func() { _, _ = s.QuickExecute(ctx, ada, service.Job{Code: "wait", Kind: sandbox.KindQuick}, nil) })
+	<-f.runs.started
+	const wait = 500 * time.Millisecond
+	time.AfterFunc(wait, free)
+	began := time.Now()
+	e, err := s.QuickExecute(t.Context(), ada, service.Job{Code: "1", Kind: sandbox.KindQuick}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if most := float64(time.Since(began).Milliseconds() + 1); e.Usage.QueueMS <= 0.5*float64(wait.Milliseconds()) ||
+		e.Usage.QueueMS > most {
+		t.Errorf("got a wait of %v ms for a slot, want about %v and at most %v", e.Usage.QueueMS, wait, most)
+	}
+	runs.Wait()
+	s.Drain(t.Context())
+	f.Drain(t.Context())
+}

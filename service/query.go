@@ -38,7 +38,7 @@ func (s *Service) Query(
 	defer end()
 	began := time.Now()
 	summary, err := r.handler.Query(ctx, sql, params, sink)
-	outcome := sandbox.Outcome{Status: sandbox.StatusCompleted, Duration: time.Since(began)}
+	outcome := sandbox.Outcome{Status: sandbox.StatusCompleted, Began: began, Duration: time.Since(began)}
 	outcome.Usage.WallMS = outcome.Duration.Seconds() * 1000
 	if err != nil {
 		outcome.Status, outcome.Error = sandbox.StatusFailed, new(sandbox.Shorten(err.Error(), maxErrorRunes))

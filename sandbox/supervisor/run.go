@@ -89,7 +89,7 @@ func (s *Session) Run(ctx context.Context, request Request, callbacks Callbacks)
 
 	version := process.EnvironmentVersion()
 	outcome := sandbox.Outcome{
-		Duration: elapsed, Usage: sandbox.Usage{WallMS: milliseconds(elapsed)},
+		Began: started, Duration: elapsed, Usage: sandbox.Usage{WallMS: milliseconds(elapsed)},
 		DebugInfo: loop.debugInfo, Outputs: loop.outputs, Connections: []sandbox.Connection{}, Truncated: loop.truncated,
 		Isolation: s.supervisor.isolator.Isolation(), Environment: &version,
 	}

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"encoding/json"
 	"maps"
 	"net/http"
 	"reflect"
@@ -116,5 +117,30 @@ frame`})
 	// The figure that is still open is shown when the code has ended, before the value.
 	if want := []any{"display", "figure", "figure", "result"}; !reflect.DeepEqual(roles, want) {
 		t.Errorf("got the roles %v, want %v", roles, want)
+	}
+}
+
+// What an execution took before its code ran is in its usage, and fits between its acceptance and its end.
+func TestUsageHasTheTimeBeforeTheCode(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	for _, a := range []answer{
+		c.run(t, id, "sum(range(10))"),
+		c.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "1 + 1"}),
+	} {
+		var e sandbox.Execution
+		record := c.ok(t, "GET", "/executions/"+a.get("execution_id").(string), nil)
+		if err := json.Unmarshal(record.text, &e); err != nil {
+			t.Fatal(err)
+		}
+		if a.get("usage.start_ms") != e.Usage.StartMS || a.get("usage.queue_ms") != e.Usage.QueueMS {
+			t.Errorf("got the usage %v in the answer and %+v in the record, want the same", a.get("usage"), e.Usage)
+		}
+		total := e.CompletedAt.Sub(e.CreatedAt).Seconds() * 1000
+		sum := e.Usage.QueueMS + e.Usage.StartMS + e.Usage.WallMS
+		if e.Usage.StartMS <= 0 || e.Usage.QueueMS < 0 || sum > total+0.01 {
+			t.Errorf("got %+v, want a start of more than 0 ms, and at most %v ms in all", e.Usage, total)
+		}
 	}
 }

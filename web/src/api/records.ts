@@ -114,6 +114,8 @@ export interface Usage {
   wall_ms: number;
   cpu_ms: number;
   peak_memory_mb: number;
+  queue_ms?: number; // not in records of earlier versions
+  start_ms?: number;
   ended_by?: string;
   network_sent_bytes?: number;
   network_received_bytes?: number;

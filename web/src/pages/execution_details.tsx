@@ -142,6 +142,8 @@ export function Facts({ of: e }: { of: Execution }) {
       <h2>Usage</h2>
       <dl>
         <dt>Wall time</dt><dd>{duration(usage.wall_ms)}</dd>
+        {usage.queue_ms ? <><dt>Queue</dt><dd>{duration(usage.queue_ms)}</dd></> : null}
+        {usage.start_ms ? <><dt>Start</dt><dd>{duration(usage.start_ms)}</dd></> : null}
         <dt>CPU time</dt><dd>{duration(usage.cpu_ms)}</dd>
         <dt>Peak memory</dt><dd>{megabytes(usage.peak_memory_mb)}</dd>
         <dt>Rows read</dt><dd>{plural(e.queries.reduce((sum, q) => sum + q.rows, 0), "row")}</dd>

@@ -3,7 +3,7 @@ import { duration, milliseconds, plural } from "../format";
 
 interface Bar {
   label: string;
-  kind: "queue" | "run" | "statement" | "connection" | "log";
+  kind: "queue" | "start" | "run" | "statement" | "connection" | "log";
   begin: number; // milliseconds since the request was accepted
   length: number;
   note: string;
@@ -17,10 +17,28 @@ function bars(e: Execution, now: number): Bar[] {
   const accepted = milliseconds(e.created_at);
   const since = (text: string) => Math.max(0, milliseconds(text) - accepted);
   const total = (e.completed_at ? milliseconds(e.completed_at) : now) - accepted;
-  const waited = e.completed_at && e.usage.wall_ms > 0 ? Math.max(0, total - e.usage.wall_ms) : 0;
+  const isBad = ["failed", "killed", "timeout"].includes(e.status);
   const all: Bar[] = [];
-  if (waited >= 0.5) all.push({ label: "Waiting", kind: "queue", begin: 0, length: waited, note: "for a place and for the record on disk", isBad: false });
-  all.push({ label: "Run", kind: "run", begin: waited, length: Math.max(0, total - waited), note: e.completed_at ? "" : "still running", isBad: ["failed", "killed", "timeout"].includes(e.status) });
+  const { queue_ms: queue = 0, start_ms: start = 0, wall_ms: wall } = e.usage;
+  let begin = 0;
+  const before = (label: string, kind: "queue" | "start", length: number, note: string) => {
+    if (length >= 0.5) all.push({ label, kind, begin, length, note, isBad: false });
+    begin += length;
+  };
+  if (queue + start > 0) {
+    before("Queue", "queue", queue, "for a slot");
+    before("Start", "start", start, "of the sandbox's process");
+  } else if (e.completed_at && wall > 0) { // of an earlier version, or ended before its code began
+    before("Waiting", "queue", Math.max(0, total - wall), "for a slot and for the start");
+  }
+  // A stop in the debugger is not in wall_ms: the run then reaches to its end. Otherwise what follows the run is the
+  // collection of artifacts and the write of the record.
+  const length = e.completed_at && wall > 0 && e.kind !== "debug" ? wall : Math.max(0, total - begin);
+  all.push({ label: "Run", kind: "run", begin, length, note: e.completed_at ? "" : "still running", isBad });
+  const after = total - begin - length;
+  if (e.completed_at && after >= 0.5) {
+    all.push({ label: "End", kind: "start", begin: begin + length, length: after, note: "artifacts and record", isBad: false });
+  }
   const inner: Bar[] = [];
   for (const q of e.queries) {
     inner.push({ label: q.query.replace(/\s+/g, " "), kind: "statement", begin: since(q.started_at), length: q.duration_ms,
@@ -34,7 +52,8 @@ function bars(e: Execution, now: number): Bar[] {
     inner.push({ label: log.message ?? "debug", kind: "log", begin: since(log.timestamp), length: 0, note: `line ${log.line}`, isBad: false });
   }
   inner.sort((a, b) => a.begin - b.begin);
-  return [...all, ...inner];
+  const end = all.at(-1)?.label === "End" ? all.splice(-1) : [];
+  return [...all, ...inner, ...end];
 }
 
 // TimeAxis shows when the parts of a run happened, on one axis.

@@ -1,7 +1,7 @@
 // Checks of the pages for review: executions and their records, pending writes.
 const assert = require('node:assert');
 
-module.exports = ({ address, adminKey, call, open, settled, wantNothingWrong }) => ({
+module.exports = ({ address, adminKey, call, open, settled, shoot, wantAccessible, wantNothingWrong }) => ({
   async 'an execution without a recording asks for none'(ids) {
     const page = await open(adminKey);
     const asked = [];
@@ -18,6 +18,32 @@ module.exports = ({ address, adminKey, call, open, settled, wantNothingWrong }) 
     assert(asked.includes(`/executions/${ids.plain}`), asked.join(' '));
     assert.deepStrictEqual(asked.filter((path) => path.endsWith('/steps')), [], 'the record says how many steps there are');
     assert.deepStrictEqual(failed, []);
+    await wantNothingWrong(page);
+  },
+
+  async 'the time axis has the parts before the run'(ids) {
+    const page = await open(adminKey);
+    await page.route((url) => url.pathname === `/executions/${ids.plain}`, async (route) => {
+      const record = await (await route.fetch()).json();
+      assert(record.usage.start_ms > 0, JSON.stringify(record.usage));
+      const end = Date.parse(record.created_at) + 100; // in whole milliseconds
+      await route.fulfill({ json: {
+        ...record, created_at: new Date(end - 100).toISOString(), completed_at: new Date(end).toISOString(),
+        usage: { ...record.usage, queue_ms: 20, start_ms: 30, wall_ms: 40 },
+      } });
+    });
+    await page.goto(`${address}/ui/executions/${ids.plain}`);
+    const axis = page.getByRole('region', { name: 'Time axis' });
+    await axis.getByText('Run').waitFor();
+    const parts = await axis.locator('li').evaluateAll((items) => items.map((item) => {
+      const track = item.querySelector('.track').getBoundingClientRect();
+      const bar = item.querySelector('.bar').getBoundingClientRect();
+      const percent = (x) => Math.round(((x - track.left) / track.width) * 100);
+      return [item.querySelector('.label').textContent, percent(bar.left), percent(bar.right)];
+    }));
+    assert.deepStrictEqual(parts, [['Queue', 0, 20], ['Start', 20, 50], ['Run', 50, 90], ['End', 90, 100]]);
+    await wantAccessible(page);
+    await shoot(page, 'time-axis');
     await wantNothingWrong(page);
   },
 
