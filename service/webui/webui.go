@@ -5,6 +5,7 @@ package webui
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -23,13 +24,19 @@ import (
 // Policy is the Content-Security-Policy of every response under /ui/. Nothing is loaded from other hosts, and text can
 // become code in no way: records contain what hostile programs wrote.
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; " +
-	"connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'; " +
-	"require-trusted-types-for 'script'"
+	"connect-src 'self'; frame-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'; " +
+	"require-trusted-types-for 'script', " + // a second policy, which must hold too
+	"frame-src *:*/ui/plot.html" // so that frames hold nothing else of this host; its name is not known here
 
 // docsPolicy is the Content-Security-Policy of the page at /docs. Its viewer of OpenAPI documents needs inline styles
 // and pictures, and makes HTML of Markdown. The document is the service's own: no record is shown there.
 const docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
 	"connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+
+// plotPolicy is the Content-Security-Policy of the frame that draws figures of Plotly. It loads the script with the
+// nonce and nothing else, from no host. Plotly writes style elements.
+const plotPolicy = "default-src 'none'; script-src 'nonce-%s'; style-src 'unsafe-inline'; img-src data: blob:; " +
+	"connect-src 'none'; frame-ancestors 'self'; base-uri 'none'; form-action 'none'; sandbox allow-scripts"
 
 // Prefix is the path under which the pages are served.
 const Prefix = "/ui/"
@@ -37,7 +44,8 @@ const Prefix = "/ui/"
 const (
 	docs   = "docs.html"
 	index  = "index.html"
-	assets = "assets/" // files whose names contain the hash of their content
+	plot   = "plot.html" // a frame; its script has the attribute nonce="NONCE"
+	assets = "assets/"   // files whose names contain the hash of their content
 )
 
 // Pages is a handler for the files of web/dist.
@@ -62,7 +70,7 @@ var Embedded = sync.OnceValue(func() *Pages {
 	return pages
 })
 
-// New returns a handler for the files, which must include index.html and docs.html.
+// New returns a handler for the files, which must include index.html, docs.html and plot.html.
 func New(dist fs.FS) (*Pages, error) {
 	p := &Pages{files: map[string]*file{}}
 	err := fs.WalkDir(dist, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -76,8 +84,8 @@ func New(dist fs.FS) (*Pages, error) {
 		p.files[name], err = newFile(name, content)
 		return err
 	})
-	if err == nil && (p.files[index] == nil || p.files[docs] == nil) {
-		err = errors.New("no index.html or docs.html; run `go -C scripts/tools run ./buildweb ../..`")
+	if err == nil && (p.files[index] == nil || p.files[docs] == nil || p.files[plot] == nil) {
+		err = errors.New("no index.html, docs.html or plot.html; run `go -C scripts/tools run ./buildweb ../..`")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the files of the pages: %w", err)
@@ -117,6 +125,10 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	setPolicy(header, Policy)
 	name := strings.TrimPrefix(r.URL.Path, Prefix)
+	if name == plot {
+		p.servePlot(w)
+		return
+	}
 	f := p.files[name]
 	if f == nil {
 		if strings.HasPrefix(name, assets) || path.Ext(name) != "" {
@@ -139,6 +151,17 @@ func (p *Pages) ServeDocs(w http.ResponseWriter, r *http.Request) {
 	setPolicy(w.Header(), docsPolicy)
 	w.Header().Set("Cache-Control", "no-cache")
 	p.files[docs].serve(w, r)
+}
+
+// servePlot answers with the frame for figures, whose script has a nonce that is used once.
+func (p *Pages) servePlot(w http.ResponseWriter) {
+	nonce := rand.Text()
+	header := w.Header()
+	setPolicy(header, fmt.Sprintf(plotPolicy, nonce))
+	header.Set("Cache-Control", "no-store")
+	header.Set("Content-Type", p.files[plot].contentType)
+	body := bytes.Replace(p.files[plot].plain, []byte(`nonce="NONCE"`), []byte(`nonce="`+nonce+`"`), 1)
+	_, _ = w.Write(body) // fails if the client has left
 }
 
 func setPolicy(header http.Header, policy string) {

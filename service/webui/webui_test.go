@@ -17,6 +17,7 @@ func newPages(t *testing.T) *Pages {
 	pages, err := New(fstest.MapFS{
 		"index.html":       {Data: []byte("<!doctype html>the page")},
 		"docs.html":        {Data: []byte("<!doctype html>the API")},
+		"plot.html":        {Data: []byte(`<!doctype html><script nonce="NONCE" src="/ui/assets/plot-X.js"></script>`)},
 		"assets/main-X.js": {Data: []byte(strings.Repeat("let a = 1;", 100))},
 	})
 	if err != nil {
@@ -103,6 +104,34 @@ func TestAssetsAreCachedAndCompressed(t *testing.T) {
 	}
 }
 
+// The frame for figures has a policy of its own, whose nonce its script has, and which differs each time.
+func TestFrameForFiguresHasItsOwnPolicy(t *testing.T) {
+	pages := newPages(t)
+	policies := map[string]bool{}
+	for range 2 {
+		r := get(t, pages, "/ui/plot.html")
+		body, policy := text(t, r.Body), r.Header.Get("Content-Security-Policy")
+		policies[policy] = true
+		_, rest, _ := strings.Cut(policy, "script-src 'nonce-")
+		nonce, _, _ := strings.Cut(rest, "'")
+		if len(nonce) < 20 || !strings.Contains(body, `<script nonce="`+nonce+`" src=`) {
+			t.Errorf("got the policy %q for %q, want the nonce of its script", policy, body)
+		}
+		for _, part := range []string{"default-src 'none'", "connect-src 'none'", "frame-ancestors 'self'",
+			"sandbox allow-scripts"} {
+			if !strings.Contains(policy, part) {
+				t.Errorf("got the policy %q, want %s", policy, part)
+			}
+		}
+		if strings.Contains(policy, "allow-same-origin") || r.Header.Get("Cache-Control") != "no-store" {
+			t.Errorf("got the headers %v", r.Header)
+		}
+	}
+	if len(policies) != 2 {
+		t.Errorf("got the same nonce twice: %v", policies)
+	}
+}
+
 // TestBuiltPages checks the files that are committed: their types are known, and the document names assets that exist.
 func TestBuiltPages(t *testing.T) {
 	pages, err := New(web.Pages())
@@ -128,7 +157,7 @@ func TestBuiltPages(t *testing.T) {
 }
 
 // TestSizes checks the budgets: 80 KB compressed until the list of executions is shown, and 250 KB for all pages. The
-// viewer at /docs is none of them: it is loaded on demand.
+// viewer at /docs and Plotly are none of them: they are loaded on demand.
 func TestSizes(t *testing.T) {
 	pages, err := New(web.Pages())
 	if err != nil {
@@ -137,7 +166,7 @@ func TestSizes(t *testing.T) {
 	document := string(pages.files[index].plain)
 	first, all := len(pages.files[index].compressed()), 0
 	for name, file := range pages.files {
-		if strings.HasPrefix(name, assets+"docs-") {
+		if strings.HasPrefix(name, assets+"docs-") || strings.HasPrefix(name, assets+"plot-") {
 			continue
 		}
 		size := len(file.compressed())

@@ -12,7 +12,7 @@ EXPECTED = {
     "analysis.py": ["users: ", "plans: {", "figure: plans.png", "KeyError: 'contry'", "country"],
     "chat_session.py": ["turn 1: orders of "],
     "many_runs.py": ["runs: 8 activities: "],
-    "review_writes.py": ["'captured': True", "pending admin UPDATE documents", "rejected by admin because only an example"],
+    "review_writes.py": ["'captured': True", "pending admin UPDATE documents", "rejected by admin because only"],
     "streaming.py": ["users ", "  query: SELECT count(*) AS n FROM users", "completed\n", "3 total += n 3"],
     "wrong_result.py": ["revenue: ", "line 4: ", "matched nothing in customers", "fixed: "],
 }

@@ -66,7 +66,7 @@ func run(web string, check bool) error {
 
 // build returns the files of dist by their paths in it.
 func build(web string) (map[string][]byte, error) {
-	result := api.Build(api.BuildOptions{
+	options := api.BuildOptions{
 		AbsWorkingDir: web,
 		EntryPoints:   []string{"src/main.tsx", "src/docs.ts", "src/theme.ts", "styles/frame.css", "src/favicon.svg"},
 		Outdir:        "dist",
@@ -91,23 +91,17 @@ func build(web string) (map[string][]byte, error) {
 		LegalComments: api.LegalCommentsNone, // licenses.txt has the licences
 		Metafile:      true,
 		LogLevel:      api.LogLevelWarning,
-	})
-	if len(result.Errors) > 0 {
-		return nil, fmt.Errorf("%d errors, printed above", len(result.Errors))
 	}
-	var built metafile
-	if err := json.Unmarshal([]byte(result.Metafile), &built); err != nil {
-		return nil, err
-	}
-	files := map[string][]byte{}
-	for _, file := range result.OutputFiles {
-		name, err := filepath.Rel(filepath.Join(web, "dist"), file.Path)
-		if err != nil {
+	// A frame with an origin of its own may load a script of the service, and no module.
+	plot := options
+	plot.EntryPoints, plot.Format, plot.Splitting = []string{"src/plot.ts"}, api.FormatIIFE, false
+	built, files := metafile{Inputs: map[string]struct{}{}, Outputs: map[string]output{}}, map[string][]byte{}
+	for _, o := range []api.BuildOptions{options, plot} {
+		if err := bundle(web, o, built, files); err != nil {
 			return nil, err
 		}
-		files[filepath.ToSlash(name)] = file.Contents
 	}
-	for _, name := range []string{"index.html", "docs.html"} {
+	for _, name := range []string{"index.html", "docs.html", "plot.html"} {
 		page, err := os.ReadFile(filepath.Join(web, "src", name))
 		if err == nil {
 			files[name], err = built.link(page)
@@ -121,17 +115,41 @@ func build(web string) (map[string][]byte, error) {
 	return files, err
 }
 
+// bundle adds the outputs of one build to files, and their names to built.
+func bundle(web string, options api.BuildOptions, built metafile, files map[string][]byte) error {
+	result := api.Build(options)
+	if len(result.Errors) > 0 {
+		return fmt.Errorf("%d errors, printed above", len(result.Errors))
+	}
+	var m metafile
+	if err := json.Unmarshal([]byte(result.Metafile), &m); err != nil {
+		return err
+	}
+	maps.Copy(built.Inputs, m.Inputs)
+	maps.Copy(built.Outputs, m.Outputs)
+	for _, file := range result.OutputFiles {
+		name, err := filepath.Rel(filepath.Join(web, "dist"), file.Path)
+		if err != nil {
+			return err
+		}
+		files[filepath.ToSlash(name)] = file.Contents
+	}
+	return nil
+}
+
 // metafile is the part of esbuild's metafile that names files.
 type metafile struct {
 	Inputs  map[string]struct{} `json:"inputs"`
-	Outputs map[string]struct {
-		EntryPoint string `json:"entryPoint"`
-		CSSBundle  string `json:"cssBundle"`
-		Imports    []struct {
-			Path string `json:"path"`
-			Kind string `json:"kind"`
-		} `json:"imports"`
-	} `json:"outputs"`
+	Outputs map[string]output   `json:"outputs"`
+}
+
+type output struct {
+	EntryPoint string `json:"entryPoint"`
+	CSSBundle  string `json:"cssBundle"`
+	Imports    []struct {
+		Path string `json:"path"`
+		Kind string `json:"kind"`
+	} `json:"imports"`
 }
 
 // link replaces the names of sources in a page by those of their bundles, and makes browsers load the chunks of the

@@ -136,14 +136,15 @@ export function Logs({ logs, variables }: { logs: Note[]; variables: Record<stri
 // Facts shows the usage, the request and the isolation of a run.
 export function Facts({ of: e }: { of: Execution }) {
   const { usage } = e;
+  const { queue_ms: queue = 0, start_ms: start = 0 } = usage;
   const limits = Object.entries(e.enforced_by);
   return (
     <aside class="facts" aria-label="Facts">
       <h2>Usage</h2>
       <dl>
         <dt>Wall time</dt><dd>{duration(usage.wall_ms)}</dd>
-        {usage.queue_ms ? <><dt>Queue</dt><dd>{duration(usage.queue_ms)}</dd></> : null}
-        {usage.start_ms ? <><dt>Start</dt><dd>{duration(usage.start_ms)}</dd></> : null}
+        {queue >= 0.01 ? <><dt>Queue</dt><dd>{duration(queue)}</dd></> : null}
+        {start >= 0.01 ? <><dt>Start</dt><dd>{duration(start)}</dd></> : null}
         <dt>CPU time</dt><dd>{duration(usage.cpu_ms)}</dd>
         <dt>Peak memory</dt><dd>{megabytes(usage.peak_memory_mb)}</dd>
         <dt>Rows read</dt><dd>{plural(e.queries.reduce((sum, q) => sum + q.rows, 0), "row")}</dd>

@@ -1,11 +1,12 @@
 import type { Artifact, Output } from "../api/records";
 import { asText } from "../format";
+import { Figure, figureType, StoredFigure } from "../parts/figure";
 import { framed } from "../parts/frame";
 import { Panel } from "../parts/panel";
 import { RowTable, Value } from "../parts/value";
 
 // A rich output is a bundle of forms of the same value. The page shows the best form that it can show safely: pictures
-// as pictures, which run no scripts; tables as tables; HTML in a frame that may do nothing; anything else as text.
+// as pictures, which run no scripts; figures of Plotly in a frame that has no network; tables as tables; HTML in a frame that may do nothing; anything else as text.
 
 const references = "application/vnd.glasshouse.artifact+json";
 const tableType = "application/vnd.dataresource+json";
@@ -42,6 +43,8 @@ function Shown({ output }: { output: Output }) {
     const address = data[type] !== undefined ? pictureAddress(type, data[type]) : stored[type]?.url;
     if (address) return <div class="picture"><img src={address} alt={summary} /></div>;
   }
+  if (data[figureType] !== undefined) return <Figure of={data[figureType]} label={summary} />;
+  if (stored[figureType]) return <StoredFigure of={stored[figureType]} label={summary} />;
   const table = tableOf(data[tableType]);
   if (table) return <RowTable rows={table.rows} columns={table.columns} label={summary} />;
   if (data["text/html"] !== undefined) {

@@ -1,0 +1,4 @@
+declare module "plotly.js-strict-dist-min" {
+  const Plotly: { newPlot(target: HTMLElement, figure: Record<string, unknown>): Promise<unknown> };
+  export default Plotly;
+}
