@@ -164,6 +164,7 @@ class Outputs:
                 bundle[TABLE] = {
                     **_loads(v.head(20).iloc[:, :20].to_json(orient="table", date_format="iso")),
                     "shape": list(v.shape),
+                    "dtypes": [str(dtype) for dtype in v.dtypes.iloc[:20]],
                 }
             except Exception:
                 pass  # a schema cannot have such labels; the bundle has only HTML and text

@@ -220,6 +220,7 @@ def test_a_table_has_its_schema_and_a_line_for_models(run):
         ("when", "datetime"),
     ]
     assert (len(table["data"]), table["shape"]) == (20, [30, 2])
+    assert table["dtypes"][0] == "int64" and table["dtypes"][1].startswith("datetime64")
     assert out["summary"].startswith("table of 30 rows and 2 columns: n int64, when datetime64")
     odd = run("pd.DataFrame([[1, 2]], columns=['a', 'a'])").outputs[0]["data"]
     assert {"text/html", "text/plain"} <= set(odd)

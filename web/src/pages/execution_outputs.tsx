@@ -46,7 +46,7 @@ function Shown({ output }: { output: Output }) {
   if (data[figureType] !== undefined) return <Figure of={data[figureType]} label={summary} />;
   if (stored[figureType]) return <StoredFigure of={stored[figureType]} label={summary} />;
   const table = tableOf(data[tableType]);
-  if (table) return <RowTable rows={table.rows} columns={table.columns} label={summary} />;
+  if (table) return <RowTable {...table} label={summary} />;
   if (data["text/html"] !== undefined) {
     return <iframe class="html" sandbox="" title={`HTML that the code has shown: ${summary}`} srcdoc={framed(textOf(data["text/html"]))} />;
   }
@@ -63,11 +63,27 @@ function Shown({ output }: { output: Output }) {
   );
 }
 
-// tableOf returns the rows of a tabular data resource, or undefined for anything else.
-function tableOf(value: unknown): { rows: Record<string, unknown>[]; columns: string[] } | undefined {
-  const resource = value as { schema?: { fields?: { name?: unknown }[] }; data?: unknown } | undefined;
-  const columns = resource?.schema?.fields?.map((field) => String(field.name));
+interface Resource {
+  schema?: { fields?: { name?: unknown; type?: unknown; extDtype?: unknown }[] };
+  data?: unknown;
+  shape?: unknown; // of the whole table, of which data has the first rows and columns
+  dtypes?: unknown; // of the columns after those of the index
+}
+
+// tableOf returns the rows of a tabular data resource with their columns, or undefined for anything else.
+function tableOf(value: unknown) {
+  const resource = value as Resource | undefined;
+  const fields = resource?.schema?.fields;
   const rows = resource?.data;
-  if (!columns || !Array.isArray(rows) || !rows.every((row) => typeof row === "object" && row !== null)) return undefined;
-  return { rows: rows as Record<string, unknown>[], columns };
+  if (!Array.isArray(fields) || !Array.isArray(rows) || !rows.every((row) => typeof row === "object" && row !== null)) return undefined;
+  const dtypes = Array.isArray(resource?.dtypes) ? resource.dtypes : [];
+  const indexes = fields.length - dtypes.length;
+  const [total, width] = Array.isArray(resource?.shape) ? resource.shape.map(Number) : [];
+  return {
+    rows: rows as Record<string, unknown>[],
+    columns: fields.map((field) => String(field.name)),
+    types: fields.map((field, index) => String(dtypes[index - indexes] ?? field.extDtype ?? field.type ?? "")),
+    total: Number.isFinite(total) ? total : undefined,
+    totalColumns: width !== undefined && Number.isFinite(width) && dtypes.length > 0 ? width + indexes : undefined,
+  };
 }

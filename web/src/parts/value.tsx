@@ -1,8 +1,10 @@
-import { asText, plural } from "../format";
+import { useState } from "preact/hooks";
+import { asText, count, plural } from "../format";
 
 type Row = Record<string, unknown>;
 
-const maxRows = 200;
+const pageRows = 50;
+const maxNamed = 200; // rows whose keys are looked at for columns
 const maxColumns = 40;
 
 function isFlat(value: unknown): value is Row {
@@ -15,29 +17,55 @@ export function isTable(value: unknown): value is Row[] {
   return Array.isArray(value) && value.length > 0 && value.every(isFlat) && Object.keys(value[0] as Row).length > 0;
 }
 
-// RowTable shows rows with their columns. Names and values are text.
-export function RowTable({ rows, columns, label }: { rows: Row[]; columns?: string[] | undefined; label: string }) {
-  const names = (columns ?? [...new Set(rows.slice(0, maxRows).flatMap((row) => Object.keys(row)))]).slice(0, maxColumns);
+// RowTable shows rows with their columns, a page at a time. Names, types and values are text. total is the number of
+// rows of the whole table if only its first rows are there.
+export function RowTable(props: {
+  rows: Row[];
+  columns?: string[] | undefined;
+  types?: string[] | undefined; // of the columns
+  total?: number | undefined;
+  totalColumns?: number | undefined;
+  label: string;
+}) {
+  const { rows, types, label } = props;
+  const [first, setFirst] = useState(0);
+  const all = props.columns ?? [...new Set(rows.slice(0, maxNamed).flatMap((row) => Object.keys(row)))];
+  const names = all.slice(0, maxColumns);
   const isNumber = (name: string) => rows.every((row) => typeof row[name] === "number" || row[name] == null);
+  const classes = new Map(names.map((name) => [name, isNumber(name) ? "number" : ""]));
+  const total = Math.max(props.total ?? 0, rows.length);
+  const missingColumns = Math.max(props.totalColumns ?? 0, all.length) - names.length;
+  const last = Math.min(first + pageRows, rows.length);
+  const isPaged = rows.length > pageRows;
   return (
     <>
       <div class="scroll-x data" tabIndex={0} role="group" aria-label={label}>
         <table>
           <thead>
-            <tr>{names.map((name) => <th key={name} scope="col" class={isNumber(name) ? "number" : ""}>{name}</th>)}</tr>
+            <tr>
+              {names.map((name, index) => (
+                <th key={index} scope="col" class={classes.get(name)}>{name}{types?.[index] && <span class="type">{types[index]}</span>}</th>
+              ))}
+            </tr>
           </thead>
           <tbody>
-            {rows.slice(0, maxRows).map((row, index) => (
-              <tr key={index}>
-                {names.map((name) => (
-                  <td key={name} class={isNumber(name) ? "number" : ""}>{cell(row[name])}</td>
-                ))}
-              </tr>
+            {rows.slice(first, last).map((row, index) => (
+              <tr key={first + index}>{names.map((name, column) => <td key={column} class={classes.get(name)}>{cell(row[name])}</td>)}</tr>
             ))}
           </tbody>
         </table>
       </div>
-      {rows.length > maxRows && <p class="muted body">{plural(rows.length - maxRows, "more row")}</p>}
+      {(isPaged || total > rows.length || missingColumns > 0) && (
+        <div class="pager">
+          <span class="muted" role="status">
+            {rows.length > 0 ? `Rows ${count(first + 1)}–${count(last)} of ${count(total)}` : `None of ${plural(total, "row")}`}
+            {total > rows.length && isPaged && `; the first ${count(rows.length)} are here`}
+            {missingColumns > 0 && `; ${plural(missingColumns, "more column")}`}
+          </span>
+          {isPaged && <button disabled={first === 0} onClick={() => setFirst(first - pageRows)}>Previous</button>}
+          {isPaged && <button disabled={last >= rows.length} onClick={() => setFirst(first + pageRows)}>Next</button>}
+        </div>
+      )}
     </>
   );
 }
