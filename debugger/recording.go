@@ -18,6 +18,7 @@ type Recording struct {
 	held    heldSteps
 	program programCache
 	edits   editList
+	lineMap lineMapCache
 }
 
 // heldSteps counts the steps after a step that the recorder has not sent yet.

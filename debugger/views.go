@@ -2,6 +2,7 @@ package debugger
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -61,6 +62,27 @@ type ObjectView struct {
 	Version   uint64         `json:"version"`
 	Items     []VariableView `json:"items"`
 	Kept      int            `json:"kept" doc:"Number of items in the recording; length is the object's own"`
+	Table     *TableView     `json:"table,omitempty" doc:"The recorded rows of a DataFrame or Series"`
+}
+
+// TableView is a DataFrame or Series with a page of its recorded rows.
+type TableView struct {
+	Columns []ColumnView `json:"columns"`
+	Rows    []RowView    `json:"rows"`
+	Kept    int          `json:"kept" doc:"Number of rows in the recording; length is the object's own"`
+}
+
+// ColumnView is the description of a column.
+type ColumnView struct {
+	Name    string `json:"name"`
+	Type    string `json:"dtype"`
+	Missing int64  `json:"missing" doc:"Number of missing values; -1 if they were not counted"`
+}
+
+// RowView is a row: its label in the index, and the value of each column.
+type RowView struct {
+	Label string   `json:"label"`
+	Cells []string `json:"cells"`
 }
 
 // page returns at most count items of list, from start on.
@@ -140,7 +162,26 @@ func (w viewer) object(number uint64, start, count int) (ObjectView, error) {
 	for i := max(start, 0); i < min(start+count, parts.count); i++ {
 		out.Items = append(out.Items, parts.at(i))
 	}
+	if f, ok := o.DataFrame(); ok {
+		out.Table = w.tableView(f, start, count)
+	}
 	return out, nil
+}
+
+// tableView returns a table with a page of its rows.
+func (w viewer) tableView(f recording.DataFrame, start, count int) *TableView {
+	out := &TableView{Columns: []ColumnView{}, Rows: []RowView{}, Kept: len(f.Rows)}
+	for _, c := range f.Columns {
+		out.Columns = append(out.Columns, ColumnView{w.plainLabel(c.Label), c.Type, c.Missing})
+	}
+	for _, row := range page(f.Rows, start, count) {
+		cells := []string{}
+		for _, cell := range row.Cells {
+			cells = append(cells, w.state.Preview(w.table, cell, maxValuePreview))
+		}
+		out.Rows = append(out.Rows, RowView{w.plainLabel(row.Label), cells})
+	}
+	return out
 }
 
 // frames returns the calls of the current step, innermost first, with at most limit variables each.
@@ -167,6 +208,25 @@ func (r *Recording) View(step, limit int) (out StepView, err error) {
 	err = r.journal.Read(func(reader *recording.Reader) error {
 		out, err = r.view(reader, step, limit)
 		return err
+	})
+	return out, err
+}
+
+// Views returns at most count steps from a step on, each as View does. It leaves out steps that were lost.
+func (r *Recording) Views(from, count, limit int) (out []StepView, err error) {
+	out = []StepView{}
+	err = r.journal.Read(func(reader *recording.Reader) error {
+		for step := from; step < from+count && step <= reader.Steps(); step++ {
+			view, err := r.view(reader, step, limit)
+			if errors.Is(err, recording.ErrNoStep) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			out = append(out, view)
+		}
+		return nil
 	})
 	return out, err
 }

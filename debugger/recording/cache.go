@@ -96,6 +96,31 @@ func (cache *chunkCache) unpack(c *Chunk) (*unpackedChunk, error) {
 		cache.chunks = append(slices.Delete(cache.chunks, i, i+1), u)
 		return u, nil
 	}
+	u, err := cache.decompress(c)
+	if err != nil {
+		return nil, err
+	}
+	before := len(cache.chunks)
+	cache.chunks = append(cache.chunks, u)
+	left := maxCachedBytes
+	for i, each := range slices.Backward(cache.chunks[:before]) {
+		if left -= each.maxBytes(); left < 0 {
+			cache.chunks = slices.Clone(cache.chunks[i+1:])
+			break
+		}
+	}
+	return u, nil
+}
+
+// unpackUncached decompresses a complete chunk without a place in the cache, for a reader of all chunks.
+func (cache *chunkCache) unpackUncached(c *Chunk) (*unpackedChunk, error) {
+	cache.mu.Lock()
+	defer cache.mu.Unlock()
+	return cache.decompress(c)
+}
+
+// decompress loads and decompresses a complete chunk. The caller holds mu.
+func (cache *chunkCache) decompress(c *Chunk) (*unpackedChunk, error) {
 	data := c.data
 	if data == nil {
 		var err error
@@ -117,15 +142,6 @@ func (cache *chunkCache) unpack(c *Chunk) (*unpackedChunk, error) {
 			return nil, err
 		}
 		u.key = slices.Clone(u.key) // so that the delta-encoded records can be freed
-	}
-	before := len(cache.chunks)
-	cache.chunks = append(cache.chunks, u)
-	left := maxCachedBytes
-	for i, each := range slices.Backward(cache.chunks[:before]) {
-		if left -= each.maxBytes(); left < 0 {
-			cache.chunks = slices.Clone(cache.chunks[i+1:])
-			break
-		}
 	}
 	return u, nil
 }

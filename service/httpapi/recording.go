@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"glasshouse/debugger"
 	"glasshouse/debugger/expr"
 	"glasshouse/debugger/recording"
@@ -33,6 +35,24 @@ type stepPage struct {
 type InStep struct {
 	InExecution
 	Step int `path:"step" minimum:"1"`
+}
+
+type stepViewsInput struct {
+	InExecution
+	From  int `query:"from" minimum:"1" default:"1" doc:"The first step"`
+	Limit int `query:"limit" minimum:"1" maximum:"100" default:"20" doc:"The number of steps"`
+}
+
+type stepViews struct {
+	Total int                 `json:"total_steps"`
+	Steps []debugger.StepView `json:"steps" doc:"Without steps that were not recorded"`
+}
+
+// compressed is a body that is stored compressed.
+type compressed struct {
+	Type     string `header:"Content-Type"`
+	Encoding string `header:"Content-Encoding"`
+	Body     []byte
 }
 
 type stepVariablesInput struct {
@@ -110,6 +130,9 @@ func (a *api) routeRecordings(r *routes) {
 		listStepVariables)
 	routeRecording(a, r, step+"/objects/{ref}", "getStepObject", "Get the content of an object at a step",
 		getStepObject)
+	routeRecording(a, r, "/views", "listStepViews",
+		"List consecutive steps, each with the call stack and the variables before its line ran", listStepViews)
+	a.routeLineMap(r)
 	a.routeWhy(r)
 	routeExplainable(a, r, "/explain", "explainExecution",
 		"Explain a debugged execution briefly: its outcome, the steps to a failure, returned and assigned values",
@@ -173,6 +196,33 @@ func (a *api) listSteps(_ context.Context, opened *service.OpenRecording, in *st
 func getStep(_ context.Context, opened *service.OpenRecording, in *InStep) (*debugger.StepView, error) {
 	view, err := opened.View(in.Step, stepViewVariables)
 	return &view, err
+}
+
+func listStepViews(_ context.Context, opened *service.OpenRecording, in *stepViewsInput) (*stepViews, error) {
+	views, err := opened.Views(in.From, in.Limit, stepViewVariables)
+	return &stepViews{opened.Steps(), views}, err
+}
+
+// routeLineMap registers the operation that returns the lines of all steps.
+func (a *api) routeLineMap(r *routes) {
+	op := r.describe("GET", "/executions/{id}/line-map", "getLineMap", tagRecordings,
+		"Get the line and the stack's depth of each step, as binary data", http.StatusForbidden, http.StatusGone)
+	op.Description = "The answer is compressed with gzip. It has a uint32 with the length of a head, the head, and " +
+		"then for each recorded step its line as uint32 and, behind all lines, the number of frames as uint16; all " +
+		"are little-endian. The head is JSON: total_steps, count, last (the last step that is covered) and gaps " +
+		"(first, last, reason). Steps in gaps have no entries. A line is 0 if the step is in another file."
+	op.Responses["200"] = &huma.Response{Description: "The lines", Content: binaryContent()}
+	huma.Register(r.api, op, func(ctx context.Context, in *InExecution) (*compressed, error) {
+		opened, err := a.service.Recorded(ctx, callerFrom(ctx), in.ID)
+		var zip []byte
+		if err == nil {
+			zip, err = opened.LineMap()
+		}
+		if err := a.humaError(ctx, recordingError(err)); err != nil {
+			return nil, err
+		}
+		return &compressed{"application/octet-stream", "gzip", zip}, nil
+	})
 }
 
 func listStepVariables(

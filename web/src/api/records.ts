@@ -300,3 +300,16 @@ export interface Why {
   findings: { step: number; line_number: number; text: string }[] | null;
   steps: { step: number; line_number: number; line_code: string; name: string; value: string; role: string }[] | null;
 }
+
+export interface RecordedTable {
+  columns: { name: string; dtype: string; missing: number }[];
+  rows: { label: string; cells: string[] }[];
+  kept: number; // rows in the recording
+}
+
+export interface RecordedObject extends StepVariable {
+  exactness: "exact" | "truncated" | "sampled" | "unread";
+  items: StepVariable[] | null;
+  kept: number;
+  table?: RecordedTable;
+}

@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get } from "../api/client";
 import { isAborted, Problem } from "../api/problem";
 import type { Execution, StepFrame, StepVariable, StepView, VariableChange, Why } from "../api/records";
@@ -8,57 +8,119 @@ import { Empty, Failure, Loading } from "../parts/feedback";
 import { Panel } from "../parts/panel";
 import { parameter, setParameters } from "../router";
 import { Icon, Page } from "../shell";
-import { StepViews } from "./steps_views";
+import { Outputs } from "./execution_outputs";
+import { Hits, Ticks } from "./steps_axis";
+import { firstAtLeast, StepLines } from "./steps_lines";
+import { Contents } from "./steps_value";
+import { StepViews, type ShownStep } from "./steps_views";
 
 const title = (id: string) => `Steps of ${shortID(id)}`;
 
-// Steps shows a recorded execution at one of its steps, and moves through them both ways.
+// addressDelay is the time after the last move at which the address gets the step, in milliseconds. Browsers limit how
+// often an address may change, and the answers for one step only are loaded when the slider rests.
+const addressDelay = 200;
+
+// Steps shows a recorded execution at one of its steps, and moves through them both ways. The step number and the
+// current line follow the pointer at once, from the lines of all steps; the values follow when they arrive.
 export function Steps({ id }: { id: string }) {
   const path = `/executions/${encodeURIComponent(id)}`;
-  const views = useMemo(() => new StepViews(path), [path]);
   const [record, setRecord] = useState<Execution>();
-  const [shown, setShown] = useState<{ view: StepView; before: StepView | undefined }>();
+  const [loaded, setLoaded] = useState<StepLines>();
+  const [shown, setShown] = useState<ShownStep>();
+  const [missing, setMissing] = useState(0);
   const [problem, setProblem] = useState<Problem>();
-  const step = Math.max(1, Number(parameter("step")) || 1);
-  const total = shown?.view.total_steps ?? 0;
+  const addressed = Math.max(1, Math.floor(Number(parameter("step"))) || 1);
+  const [step, setStep] = useState(addressed);
+  const timer = useRef(0);
   const fail = (thrown: unknown) => {
     if (!isAborted(thrown)) setProblem(Problem.from(thrown));
   };
+  const views = useMemo(() => new StepViews(path, (at, found) => {
+    setMissing(found ? 0 : at);
+    if (found) setShown(found);
+    setProblem(undefined);
+  }, fail), [path]);
+  const total = loaded?.total ?? shown?.view.total_steps ?? 0;
+  const lines = useMemo(() => loaded ?? StepLines.without(total), [loaded, total]);
+  const picked = Math.floor(Number(parameter("line"))) || 0;
 
   useEffect(() => {
     const request = new AbortController();
     get<Execution>(path, {}, request.signal).then(setRecord, fail);
     return () => {
       request.abort();
+      window.clearTimeout(timer.current);
       views.stop();
     };
   }, [views]);
+  // The lines of a long recording take the service a moment. The first values come before them.
+  const isShown = shown !== undefined || missing > 0;
   useEffect(() => {
-    views.load(step).then((loaded) => {
-      setShown(loaded);
-      setProblem(undefined);
-    }, fail);
-  }, [views, step]);
+    if (!isShown) return;
+    const request = new AbortController();
+    StepLines.load(path, request.signal).then(setLoaded, fail);
+    return () => request.abort();
+  }, [path, isShown]);
+  useEffect(() => {
+    if (timer.current) return; // the person moves on
+    setStep(addressed);
+  }, [addressed]);
+  useEffect(() => views.want(step), [views, step]);
 
   const go = (to: number) => {
     const next = Math.max(1, Math.min(total || 1, to));
-    if (next !== step) setParameters({ step: String(next), frame: "" }, true);
+    if (next === step) return;
+    setStep(next);
+    views.want(next);
+    window.clearTimeout(timer.current);
+    const address = () => setParameters({ step: String(next), frame: "" }, true);
+    if (!timer.current) address(); // a single move
+    timer.current = window.setTimeout(() => {
+      timer.current = 0;
+      address();
+    }, addressDelay);
+  };
+  const position = lines.positionOf(step);
+  const goPosition = (to: number) => go(lines.stepAt(to));
+  const pick = (line: number) => setParameters({ line: line > 0 && line !== picked ? String(line) : "" }, true);
+  const line = lines.lineOf(step);
+  const goRun = (direction: 1 | -1) => {
+    const hits = lines.hits(picked);
+    const index = direction > 0 ? firstAtLeast(hits, position + 1) : firstAtLeast(hits, position) - 1;
+    const to = hits[index];
+    if (to !== undefined) goPosition(to);
   };
   useEffect(() => {
     const move = (event: KeyboardEvent) => {
       const target = event.target as HTMLElement;
       if (event.ctrlKey || event.metaKey || event.altKey || target.matches("input, select, textarea, .cm-content, .editor")) return;
-      const to = { ArrowLeft: step - 1, ArrowRight: step + 1, Home: 1, End: total }[event.key];
-      if (to === undefined) return;
+      const by = event.shiftKey ? 10 : 1;
+      const commands: Record<string, () => void> = {
+        ArrowLeft: () => goPosition(position - by),
+        ArrowRight: () => goPosition(position + by),
+        Home: () => goPosition(0),
+        End: () => goPosition(lines.count - 1),
+        h: () => line && pick(line),
+        n: () => goRun(1),
+        p: () => goRun(-1),
+      };
+      const command = commands[event.key];
+      if (!command) return;
       event.preventDefault();
-      go(event.shiftKey && event.key.startsWith("Arrow") ? step + 10 * (to - step) : to);
+      command();
     };
     document.addEventListener("keydown", move);
     return () => document.removeEventListener("keydown", move);
   });
 
+  const frames = shown?.view.frames ?? [];
+  const frame = frames[Math.min(frames.length - 1, Number(parameter("frame")) || 0)];
+  const isCurrent = shown?.view.step === step;
+  // While only the step moves, the values need no work.
+  const values = useMemo(() => shown && <Values shown={shown} frames={frames} frame={frame} />, [shown, frame]);
+
   const back = <a href={`/ui/executions/${encodeURIComponent(id)}`}>The execution</a>;
-  if (problem && !shown) {
+  if (problem && !isShown) {
     return (
       <Page title={title(id)}>
         {problem.status === 404
@@ -67,42 +129,67 @@ export function Steps({ id }: { id: string }) {
       </Page>
     );
   }
-  if (!shown || !record) return <Page title={title(id)}><Loading what="the recording" /></Page>;
-  const frames = shown.view.frames ?? [];
-  const frame = frames[Math.min(frames.length - 1, Number(parameter("frame")) || 0)];
+  if (!isShown || !record) return <Page title={title(id)}><Loading what="the recording" /></Page>;
+  const shownLine = (isCurrent && frame !== frames[0] ? frame?.line_number : line) ?? (isCurrent ? frame?.line_number : undefined) ?? 0;
+  const chosen = parameter("name");
+  const opened = chosen ? [...(frame?.variables ?? []), ...(shown?.view.globals ?? [])].find((v) => v.name === chosen && v.ref) : undefined;
   return (
     <Page title={title(id)} heading={<>
       <a class="crumb" href={`/ui/executions/${encodeURIComponent(id)}`}>Execution <span class="mono">{shortID(id)}</span></a>{" "}
       <span class="muted" aria-hidden="true">/</span> Steps
     </>}>
       <div class="scrubber panel" role="group" aria-label="Step">
-        <button aria-label="First step" title="First step (Home)" disabled={step <= 1} onClick={() => go(1)}><Icon of="M4 3v10M13 3L6 8l7 5z" /></button>
-        <button aria-label="Step back" title="Step back (←, Shift for ten)" disabled={step <= 1} onClick={() => go(step - 1)}><Icon of="M12 3L5 8l7 5z" /></button>
-        <button aria-label="Step forward" title="Step forward (→, Shift for ten)" disabled={step >= total} onClick={() => go(step + 1)}><Icon of="M4 3l7 5-7 5z" /></button>
-        <button aria-label="Last step" title="Last step (End)" disabled={step >= total} onClick={() => go(total)}><Icon of="M12 3v10M3 3l7 5-7 5z" /></button>
-        <input type="range" aria-label="Step" min={1} max={total} value={step} onInput={(event) => go(Number(event.currentTarget.value))} />
-        <output>{count(shown.view.step)} of {plural(total, "step")}</output>
+        <button aria-label="First step" title="First step (Home)" disabled={position <= 0} onClick={() => goPosition(0)}><Icon of="M4 3v10M13 3L6 8l7 5z" /></button>
+        <button aria-label="Step back" title="Step back (←, Shift for ten)" disabled={position <= 0} onClick={() => goPosition(position - 1)}><Icon of="M12 3L5 8l7 5z" /></button>
+        <button aria-label="Step forward" title="Step forward (→, Shift for ten)" disabled={position >= lines.count - 1} onClick={() => goPosition(position + 1)}><Icon of="M4 3l7 5-7 5z" /></button>
+        <button aria-label="Last step" title="Last step (End)" disabled={position >= lines.count - 1} onClick={() => goPosition(lines.count - 1)}><Icon of="M12 3v10M3 3l7 5-7 5z" /></button>
+        <div class="axis">
+          <Ticks lines={lines} line={picked} />
+          <input type="range" aria-label="Step" min={1} max={lines.count} value={position + 1} aria-valuetext={`Step ${step}, line ${shownLine}`}
+            onInput={(event) => goPosition(Number(event.currentTarget.value) - 1)} />
+        </div>
+        <output>{count(step)} of {plural(total, "step")}</output>
+        {loaded && <Hits lines={lines} line={picked} step={step} go={go} pick={pick} />}
       </div>
       {problem && <Failure problem={problem} />}
+      {lines.gaps.map((gap) => (
+        <p key={gap.first} class="notice warn">
+          Steps {count(gap.first)} to {count(gap.last)} were not recorded: {gap.reason}. The axis has a mark there.
+          {missing > 0 && missing >= gap.first && missing <= gap.last && <Jump to={lines.stepAt(lines.positionOf(missing))} go={go} />}
+        </p>
+      ))}
       <div class="columns steps">
         <div class="main">
-          <Panel title="Code" note={frame && `line ${frame.line_number}, before it runs`}>
-            <Code code={record.code ?? ""} marks={[]} label="Code" current={frame?.line_number ?? 0} />
+          <Panel title="Code" note={shownLine ? `line ${shownLine}, before it runs` : "the line is not in this code"}>
+            <Code code={record.code ?? ""} marks={[]} label="Code" current={shownLine} picked={picked} onLine={pick} />
           </Panel>
-          <Find path={path} step={step} found={go} />
-          {parameter("name") && <Story path={path} name={parameter("name")} step={step} go={go} />}
+          <Find path={path} step={addressed} found={go} />
+          {opened?.ref && isCurrent && <Contents path={path} step={addressed} name={chosen} reference={opened.ref} length={opened.length} />}
+          {chosen && <Story path={path} name={chosen} step={addressed} go={go} />}
+          {record.outputs?.length > 0 && (
+            <details class="outputs" open>
+              <summary>Outputs of the whole run</summary>
+              <Outputs outputs={record.outputs} />
+            </details>
+          )}
         </div>
-        <div class="state">
-          {frames.length > 1 && <Calls frames={frames} current={frame} />}
-          {frame && (frame.variables?.length || frame.unread) ? (
-            <Variables title={`Variables of ${frame.function}`} of={frame.variables ?? []} total={frame.total_variables}
-              before={frameOf(shown.before, frame)?.variables} unread={frame.unread} />
-          ) : null}
-          <Variables title="Global variables" of={shown.view.globals ?? []} total={shown.view.total_globals}
-            before={shown.before && (shown.before.globals ?? [])} />
-        </div>
+        <div class={isCurrent ? "state" : "state late"} aria-busy={!isCurrent}>{values}</div>
       </div>
     </Page>
+  );
+}
+
+function Values({ shown, frames, frame }: { shown: ShownStep; frames: StepFrame[]; frame: StepFrame | undefined }) {
+  return (
+    <>
+      {frames.length > 1 && <Calls frames={frames} current={frame} />}
+      {frame && (frame.variables?.length || frame.unread) ? (
+        <Variables title={`Variables of ${frame.function}`} of={frame.variables ?? []} total={frame.total_variables}
+          before={frameOf(shown.before, frame)?.variables} unread={frame.unread} />
+      ) : null}
+      <Variables title="Global variables" of={shown.view.globals ?? []} total={shown.view.total_globals}
+        before={shown.before && (shown.before.globals ?? [])} />
+    </>
   );
 }
 

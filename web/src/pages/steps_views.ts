@@ -1,40 +1,81 @@
 import { get } from "../api/client";
+import { isAborted } from "../api/problem";
 import type { StepView } from "../api/records";
 
-const maxViews = 300;
+const maxViews = 2000;
 
-// StepViews loads the views of steps and keeps those that were shown last. A fast slider asks for steps that nobody
-// will see, so only the newest request of each kind runs.
+// A window of views takes hardly longer than one: the service decodes the steps in order.
+const windowBefore = 8;
+const windowLimit = 24;
+
+export interface ShownStep {
+  view: StepView;
+  before: StepView | undefined; // of the step before, which tells what changed
+}
+
+// StepViews loads views in windows around the wanted step. At most one request runs. When it ends, its step is shown,
+// even if another step is wanted by then, so that the values follow a moving slider.
 export class StepViews {
   private readonly views = new Map<number, StepView>();
-  private request = new AbortController();
+  private readonly lost = new Set<number>();
+  private readonly request = new AbortController();
+  private wanted = 0;
+  private isBusy = false;
 
-  constructor(private readonly path: string) {}
+  constructor(
+    private readonly path: string,
+    private readonly show: (step: number, shown: ShownStep | undefined) => void, // undefined: was not recorded
+    private readonly fail: (thrown: unknown) => void,
+  ) {}
 
-  // load returns the view of a step and that of the step before, which tells what changed. It rejects with an
-  // AbortError when it is called again meanwhile.
-  async load(step: number): Promise<{ view: StepView; before: StepView | undefined }> {
-    this.request.abort();
-    const { signal } = (this.request = new AbortController());
-    const [view, before] = await Promise.all([this.one(step, signal), step > 1 ? this.one(step - 1, signal) : undefined]);
-    signal.throwIfAborted();
-    return { view, before };
+  want(step: number): void {
+    this.wanted = step;
+    if (this.deliver(step)) {
+      // The neighbours are probably next.
+      if (!this.has(step + 4) || !this.has(Math.max(1, step - 4))) void this.load(step);
+    } else {
+      void this.load(step);
+    }
   }
 
   stop(): void {
     this.request.abort();
   }
 
-  private async one(step: number, signal: AbortSignal): Promise<StepView> {
-    const known = this.views.get(step);
-    if (known) {
-      this.views.delete(step); // it becomes the newest
-      this.views.set(step, known);
-      return known;
+  private has(step: number): boolean {
+    return this.views.has(step) || this.lost.has(step);
+  }
+
+  private deliver(step: number): boolean {
+    if (!this.has(step) || (step > 1 && !this.has(step - 1))) return false;
+    const view = this.views.get(step);
+    this.show(step, view && { view, before: this.views.get(step - 1) });
+    return true;
+  }
+
+  private async load(step: number): Promise<void> {
+    if (this.isBusy) return;
+    this.isBusy = true;
+    const isShown = this.has(step);
+    const from = Math.max(1, step - windowBefore);
+    try {
+      const { steps } = await get<{ steps: StepView[] }>(`${this.path}/views`, { from, limit: windowLimit }, this.request.signal);
+      const loaded = new Map(steps.map((view) => [view.step, view]));
+      for (let n = from; n < from + windowLimit; n++) {
+        const view = loaded.get(n);
+        if (view) this.views.set(n, view);
+        else this.lost.add(n);
+      }
+      for (const old of this.views.keys()) {
+        if (this.views.size <= maxViews) break;
+        this.views.delete(old);
+      }
+      this.isBusy = false;
+      if (!isShown || this.wanted !== step) this.deliver(this.has(this.wanted) ? this.wanted : step);
+      if (!this.has(this.wanted)) void this.load(this.wanted);
+    } catch (thrown) {
+      this.isBusy = false;
+      if (!isAborted(thrown)) this.fail(thrown);
     }
-    const view = await get<StepView>(`${this.path}/steps/${step}`, {}, signal);
-    this.views.set(step, view);
-    if (this.views.size > maxViews) this.views.delete(this.views.keys().next().value!);
-    return view;
   }
 }

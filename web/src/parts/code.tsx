@@ -12,17 +12,26 @@ export interface LineMark {
 }
 
 // Code shows Python. Until the editor is loaded, or if it cannot be, it shows the plain text. current is the line at
-// which a recorded program stands.
-export function Code({ code, marks, label, current }: { code: string; marks: LineMark[]; label: string; current?: number }) {
+// which a recorded program stands, picked the line that a person chose with onLine by its number.
+export function Code({ code, marks, label, current, picked, onLine }: {
+  code: string;
+  marks: LineMark[];
+  label: string;
+  current?: number;
+  picked?: number;
+  onLine?: (line: number) => void;
+}) {
   const place = useRef<HTMLDivElement>(null);
   const [shown, setShown] = useState<ShownCode>();
   const key = JSON.stringify(marks);
+  const clicked = useRef(onLine);
+  clicked.current = onLine;
   useEffect(() => {
     let mine: ShownCode | undefined;
     let gone = false;
     import("./editor").then(({ showCode }) => {
       if (gone || !place.current) return;
-      mine = showCode(place.current, code, marks, label);
+      mine = showCode(place.current, code, marks, label, onLine && ((line) => clicked.current?.(line)));
       setShown(mine);
     }, () => {}); // the plain text stays
     return () => {
@@ -33,6 +42,9 @@ export function Code({ code, marks, label, current }: { code: string; marks: Lin
   useEffect(() => {
     if (current !== undefined) shown?.moveTo(current);
   }, [shown, current]);
+  useEffect(() => {
+    if (picked !== undefined) shown?.pick(picked);
+  }, [shown, picked]);
   return (
     <>
       {!shown && <pre class="text plain-code">{code}</pre>}

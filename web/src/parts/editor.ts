@@ -23,6 +23,9 @@ export const theme = EditorView.theme({
   ".cm-gutters": { backgroundColor: "var(--ground)", color: "var(--muted)", border: "none", paddingLeft: "6px" },
   ".cm-line": { padding: "0 12px" },
   ".cm-current": { backgroundColor: "var(--accent-ground)", boxShadow: "inset 3px 0 var(--accent)" },
+  ".cm-picked": { boxShadow: "inset 3px 0 var(--warn)" },
+  "&.cm-choosable .cm-lineNumbers": { cursor: "pointer" },
+  "&.cm-choosable .cm-gutterElement:hover": { color: "var(--accent)" },
   ".cm-called": { backgroundColor: "var(--warn-ground)" },
   ".cm-failed": { backgroundColor: "var(--bad-ground)", boxShadow: "inset 3px 0 var(--bad)" },
   ".cm-failure": {
@@ -102,33 +105,41 @@ export function decorations(state: EditorState, marks: LineMark[]): DecorationSe
   return builder.finish();
 }
 
-const setCurrent = StateEffect.define<number>();
+// markedLine returns a field that gives one line a class, and the effect that sets the line; 0 is none.
+function markedLine(className: string) {
+  const set = StateEffect.define<number>();
+  const field = StateField.define<DecorationSet>({
+    create: () => Decoration.none,
+    update(marked, transaction) {
+      for (const effect of transaction.effects) {
+        if (!effect.is(set)) continue;
+        const { doc } = transaction.state;
+        if (effect.value < 1 || effect.value > doc.lines) return Decoration.none;
+        return Decoration.set(Decoration.line({ class: className }).range(doc.line(effect.value).from));
+      }
+      return marked;
+    },
+    provide: (from) => EditorView.decorations.from(from),
+  });
+  return { set, field };
+}
 
-// current marks the line at which a recorded program stands; 0 is none.
-const current = StateField.define<DecorationSet>({
-  create: () => Decoration.none,
-  update(marked, transaction) {
-    for (const effect of transaction.effects) {
-      if (!effect.is(setCurrent)) continue;
-      const { doc } = transaction.state;
-      if (effect.value < 1 || effect.value > doc.lines) return Decoration.none;
-      return Decoration.set(Decoration.line({ class: "cm-current" }).range(doc.line(effect.value).from));
-    }
-    return marked;
-  },
-  provide: (field) => EditorView.decorations.from(field),
-});
+const current = markedLine("cm-current"); // at which a recorded program stands
+const picked = markedLine("cm-picked"); // that a person chose by its number
 
 export interface ShownCode {
   moveTo: (line: number) => void; // marks the current line and shows it
+  pick: (line: number) => void; // marks the line that a person chose
   remove: () => void;
 }
 
 // showCode draws code that cannot be edited into an element, and returns what moves in it and removes it.
 //
 // The editor lives in a shadow tree: there, CodeMirror uses style sheets that are objects. In the document it would
-// add style elements, which the policy of these pages forbids.
-export function showCode(parent: HTMLElement, code: string, marks: LineMark[], label: string): ShownCode {
+// add style elements, which the policy of these pages forbids. onLine is called with a line whose number is clicked.
+export function showCode(
+  parent: HTMLElement, code: string, marks: LineMark[], label: string, onLine?: (line: number) => void,
+): ShownCode {
   const root = parent.shadowRoot ?? parent.attachShadow({ mode: "open" });
   code = code.replace(/\n$/, ""); // not a line of its own
   let state = EditorState.create({ doc: code });
@@ -136,13 +147,15 @@ export function showCode(parent: HTMLElement, code: string, marks: LineMark[], l
   state = EditorState.create({
     doc: code,
     extensions: [
-      lineNumbers(),
+      lineNumbers(onLine && { domEventHandlers: { click: (view, block) => (onLine(view.state.doc.lineAt(block.from).number), true) } }),
+      onLine ? EditorView.editorAttributes.of({ class: "cm-choosable" }) : [],
       highlightSpecialChars(),
       EditorState.readOnly.of(true),
       EditorView.editable.of(false),
       EditorView.contentAttributes.of({ "aria-label": label, "aria-readonly": "true", tabindex: "0" }),
       EditorView.decorations.of(marked),
-      current,
+      picked.field,
+      current.field,
       pythonLanguage,
       syntaxHighlighting(highlighting),
       theme,
@@ -163,9 +176,10 @@ export function showCode(parent: HTMLElement, code: string, marks: LineMark[], l
   if (failed) show(failed.line, true);
   return {
     moveTo: (line) => {
-      view.dispatch({ effects: setCurrent.of(line) });
+      view.dispatch({ effects: current.set.of(line) });
       if (line >= 1 && line <= view.state.doc.lines) show(line, false);
     },
+    pick: (line) => view.dispatch({ effects: picked.set.of(line) }),
     remove: () => view.destroy(),
   };
 }

@@ -318,8 +318,9 @@ const checks = {
     assert.strictEqual(await value('total').locator('.value').textContent(), '1');
     await page.keyboard.press('ArrowLeft');
     await page.locator('.variables li .value', { hasText: /^0$/ }).waitFor();
-    await page.reload(); // the link is deep
     await page.waitForURL(/step=5/);
+    await page.reload(); // the link is deep
+    await page.locator('.cm-current', { hasText: 'total += n' }).waitFor();
     await page.getByLabel('Next step at which this holds').fill('total == 3');
     await page.keyboard.press('Enter');
     await page.waitForURL(/step=8/);
@@ -468,8 +469,10 @@ const checks = {
   },
 };
 
-const tools = { address, adminKey, call, run, open, schemes, settled, shoot, wantAccessible, wantNothingWrong };
-for (const name of ['review', 'play', 'chat']) Object.assign(checks, require(`./${name}.js`)(tools));
+const tools = {
+  address, adminKey, call, heading, open, run, schemes, settled, shoot, signIn, wantAccessible, wantNothingWrong,
+};
+for (const name of ['review', 'steps', 'play', 'chat']) Object.assign(checks, require(`./${name}.js`)(tools));
 
 async function main() {
   browser = await chromium.launch({ executablePath, args: flags });

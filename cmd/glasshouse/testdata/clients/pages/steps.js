@@ -1,0 +1,165 @@
+// The checks of time travel: /ui/executions/ID/steps.
+const assert = require('node:assert');
+
+// A loop of a million recorded steps takes about a second.
+const long = (turns) => `total = 0
+odd = 0
+def add(a, b):
+    return a + b
+for n in range(${turns}):
+    if n % 2:
+        odd = odd + 1
+    total = add(total, n)
+total
+`;
+const stepsOf = (turns) => 5 + 4 * turns + Math.floor(turns / 2);
+
+const tables = `import numpy as np
+import pandas as pd
+import matplotlib.pyplot as plt
+df = pd.DataFrame({"amt": np.arange(500) * 1.5, "<img src=x onerror=alert(1)>": ["<b>a</b>", None] * 250})
+array = np.arange(6).reshape(3, 2)
+plt.plot([1, 2, 3])
+plt.show()
+done = True
+`;
+
+module.exports = ({ address, adminKey, call, open, settled, wantAccessible, wantNothingWrong, shoot }) => {
+  const record = async (code, config = {}) => {
+    const { sandbox_id: sandbox } = await call('POST', '/sandbox/create', config);
+    const execution = await call('POST', `/sandbox/${sandbox}/execute`, { code, record: true });
+    assert.strictEqual(execution.status, 'completed', JSON.stringify(execution.error));
+    return execution.execution_id;
+  };
+  const value = (page, name) => page.locator('.variables li', { has: page.locator('.name', { hasText: new RegExp(`^${name}$`) }) });
+  // scrub moves the slider as a pointer does, and returns when the line and the values of the step are painted.
+  const scrub = (page, positions) => page.evaluate(async (wanted) => {
+    const slider = document.querySelector('input[type=range]');
+    const output = document.querySelector('.scrubber output');
+    const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+    const times = [];
+    for (const to of wanted) {
+      const begun = performance.now();
+      slider.value = to;
+      slider.dispatchEvent(new Event('input', { bubbles: true }));
+      let line = 0;
+      for (;;) {
+        await frame();
+        if (!line && output.textContent.startsWith(`${Number(to).toLocaleString('en')} of`)) line = performance.now() - begun;
+        if (line && document.querySelector('.state').ariaBusy === 'false') break;
+      }
+      times.push({ line, values: performance.now() - begun });
+    }
+    return times;
+  }, positions);
+  const median = (list) => [...list].sort((a, b) => a - b)[list.length >> 1];
+
+  return {
+    async 'a million steps are scrubbed'() {
+      const turns = 222_222;
+      const total = stepsOf(turns);
+      const id = await record(long(turns), { max_execution_time: 120 });
+      const page = await open(adminKey);
+      await page.goto(`${address}/ui/executions/${id}/steps`);
+      await page.locator('.scrubber output', { hasText: `of ${total.toLocaleString('en')} steps` }).waitFor();
+      await page.getByLabel('Runs of line').waitFor(); // the lines of all steps are loaded
+
+      // The values at a turn of the loop are known: 4 steps of an even turn, 5 of an odd one, behind 3 lines.
+      const turn = 100_000;
+      const step = stepsOf(turn) - 1;
+      await scrub(page, [step]);
+      await page.locator('.cm-current', { hasText: 'for n in range' }).waitFor();
+      assert.strictEqual(await value(page, 'odd').locator('.value').textContent(), String(turn / 2));
+      assert.strictEqual(await value(page, 'total').locator('.value').textContent(), String(turn * (turn - 1) / 2));
+      await page.waitForURL(new RegExp(`step=${step}$`));
+
+      const jumps = await scrub(page, Array.from({ length: 50 }, (_, i) => 1 + (i * 7_919_777) % total));
+      const drag = await scrub(page, Array.from({ length: 100 }, (_, i) => 300_000 + 500 * i));
+      for (const [name, times] of Object.entries({ jumps, drag })) {
+        const line = median(times.map((t) => t.line));
+        const values = median(times.map((t) => t.values));
+        // A frame is 16.7 ms; the bounds allow for a busy machine.
+        assert(line < 50 && values < 150, `${name}: the line after ${line} ms and values after ${values} ms, want 50 and 150`);
+      }
+
+      await page.locator('.cm-lineNumbers .cm-gutterElement', { hasText: /^7$/ }).click();
+      await page.waitForURL(/line=7/);
+      await page.locator('.ticks .runs').waitFor({ state: 'attached' });
+      await page.getByText('111,111 runs').waitFor();
+      await page.getByRole('button', { name: 'First step' }).click();
+      await page.getByRole('button', { name: 'Next run of the line' }).click();
+      await page.getByText('run 1 of 111,111').waitFor();
+      await page.locator('.cm-current', { hasText: 'odd = odd + 1' }).waitFor();
+      await page.keyboard.press('n');
+      await page.getByText('run 2 of 111,111').waitFor();
+      await page.keyboard.press('p');
+      await page.getByText('run 1 of 111,111').waitFor();
+      await value(page, 'n').locator('.value', { hasText: /^1$/ }).waitFor();
+      const shown = await page.locator('.scrubber output').textContent();
+      await page.waitForURL(/step=10(&|$)/);
+      await page.reload();
+      await page.getByText('run 1 of 111,111').waitFor();
+      assert.strictEqual(await page.locator('.scrubber output').textContent(), shown);
+      await page.keyboard.press('h'); // the same line again takes the marks away
+      await page.locator('.ticks').waitFor({ state: 'detached' });
+      await shoot(page, 'steps-million');
+      await wantNothingWrong(page);
+    },
+
+    async 'a recording that was cut says so'() {
+      const id = await record(long(300_000), { max_execution_time: 120 });
+      const page = await open(adminKey);
+      await page.goto(`${address}/ui/executions/${id}/steps?line=9`);
+      const notice = page.locator('.notice', { hasText: 'were not recorded: the budget of steps is used' });
+      await notice.waitFor();
+      await page.locator('.ticks .cut').waitFor({ state: 'attached' });
+      // The steps on both sides of the gap are neighbours.
+      await page.goto(`${address}/ui/executions/${id}/steps?step=1000000`);
+      await notice.waitFor();
+      await page.locator('.state[aria-busy=false]').waitFor();
+      await page.keyboard.press('ArrowRight');
+      await page.waitForURL((url) => Number(url.searchParams.get('step')) > 1_300_000);
+      await page.locator('.state[aria-busy=false]').waitFor();
+      await page.goto(`${address}/ui/executions/${id}/steps?step=1200000`);
+      await notice.getByRole('button', { name: 'step 1,000,000' }).click();
+      await page.locator('.state[aria-busy=false]').waitFor();
+      await wantAccessible(page);
+      await shoot(page, 'steps-cut');
+      await wantNothingWrong(page);
+    },
+
+    async 'tables and figures of a recording'() {
+      const id = await record(tables);
+      for (const colorScheme of ['light', 'dark']) {
+        const page = await open(adminKey, { colorScheme });
+        await page.goto(`${address}/ui/executions/${id}/steps?step=8`);
+        await value(page, 'df').getByRole('button').click();
+        const table = page.getByRole('group', { name: 'Rows of df' });
+        await table.getByText('float64').waitFor();
+        await page.getByText('the first 5 of 500 rows were recorded').waitFor();
+        await table.getByText('<img src=x onerror=alert(1)>').waitFor(); // as text
+        assert.match(await table.locator('tbody tr').nth(2).textContent(), /23\.0'<b>a<\/b>'/);
+        await page.locator('.outputs .picture img').first().evaluate((image) => image.decode());
+        await page.reload();
+        await table.getByText('250 null').waitFor();
+        await settled(page);
+        await wantAccessible(page);
+        await shoot(page, `${colorScheme}-steps-table`);
+        await value(page, 'array').getByRole('button').click();
+        await page.getByRole('group', { name: 'Contents of array' }).getByText('[2, 3]').waitFor();
+        await wantNothingWrong(page);
+      }
+      const phone = await open(undefined, { viewport: { width: 375, height: 740 } });
+      await phone.goto(`${address}/ui/`);
+      await phone.getByLabel('API key').fill(adminKey);
+      await phone.keyboard.press('Enter');
+      await phone.locator('.shell').waitFor();
+      await phone.goto(`${address}/ui/executions/${id}/steps?step=8&name=df&line=6`);
+      await phone.getByText('the first 5 of 500 rows were recorded').waitFor();
+      const width = await phone.evaluate(() => document.documentElement.scrollWidth);
+      assert(width <= 375, `got a page of ${width} pixels, want at most 375`);
+      await shoot(phone, 'phone-steps-table');
+      await wantNothingWrong(phone);
+    },
+  };
+};

@@ -1,0 +1,81 @@
+import { useEffect, useState } from "preact/hooks";
+import { get } from "../api/client";
+import { isAborted, Problem } from "../api/problem";
+import type { RecordedObject, RecordedTable } from "../api/records";
+import { count, plural } from "../format";
+import { Failure } from "../parts/feedback";
+import { Panel } from "../parts/panel";
+
+const pageSize = 50;
+
+// Contents shows what a recording has of an object at a step: a table, or a list of parts.
+export function Contents(props: { path: string; step: number; name: string; reference: number; length: number | undefined }) {
+  const { path, step, name, reference, length } = props;
+  const [start, setStart] = useState(0);
+  const [object, setObject] = useState<RecordedObject>();
+  const [problem, setProblem] = useState<Problem>();
+  useEffect(() => setStart(0), [reference]);
+  useEffect(() => {
+    const request = new AbortController();
+    get<RecordedObject>(`${path}/steps/${step}/objects/${reference}`, { start, count: pageSize }, request.signal).then((got) => {
+      setObject(got);
+      setProblem(undefined);
+    }, (thrown) => isAborted(thrown) || setProblem(Problem.from(thrown)));
+    return () => request.abort();
+  }, [path, step, reference, start]);
+  if (problem) return <Failure problem={problem} />;
+  if (!object) return null;
+  const kept = object.table?.kept ?? object.kept;
+  const what = object.table ? "row" : "item";
+  const note = length !== undefined && kept < length
+    ? `the first ${count(kept)} of ${plural(length, what)} were recorded`
+    : plural(kept, what) + (object.exactness === "sampled" ? ", changes are found by samples" : "");
+  return (
+    <Panel title={`Contents of ${name}`} note={note} actions={kept > pageSize && (
+      <span class="pages">
+        <button disabled={start === 0} onClick={() => setStart(Math.max(0, start - pageSize))}>Previous {what}s</button>
+        <button disabled={start + pageSize >= kept} onClick={() => setStart(start + pageSize)}>Next {what}s</button>
+      </span>
+    )}>
+      {object.table ? <Table table={object.table} label={name} /> : (
+        <div class="scroll-x data" tabIndex={0} role="group" aria-label={`Contents of ${name}`}>
+          <table>
+            <tbody>
+              {(object.items ?? []).map((item, index) => (
+                <tr key={index}><th scope="row" class="mono">{item.name}</th><td><code>{item.value}</code></td><td class="muted">{item.type}</td></tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </Panel>
+  );
+}
+
+function Table({ table, label }: { table: RecordedTable; label: string }) {
+  return (
+    <div class="scroll-x data" tabIndex={0} role="group" aria-label={`Rows of ${label}`}>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">index</th>
+            {table.columns.map((column, index) => (
+              <th key={index} scope="col">
+                {column.name}<br />
+                <span class="dtype">{column.dtype}{column.missing > 0 && `, ${count(column.missing)} null`}</span>
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {table.rows.map((row, index) => (
+            <tr key={index}>
+              <th scope="row" class="mono">{row.label}</th>
+              {row.cells.map((cell, column) => <td key={column}><code>{cell}</code></td>)}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
