@@ -68,13 +68,13 @@ export function Playground() {
   const id = session.id.value;
   useEffect(() => {
     if (path.value !== "/play") return;
-    if (wanted && id && wanted !== id) current.value = new Session(wanted); // by the browser's Back
+    if (wanted && wanted !== id) current.value = new Session(wanted); // by the browser's Back
     else if (id && state !== "ended") kept.set("sandbox", id);
     if (id && !wanted) setParameters({ sandbox: id }, true);
   }, [wanted, id, state]);
   useEffect(() => {
     // A session that only this tab remembers, and that has ended, is of no interest.
-    const isRemembered = parameter("sandbox") === "";
+    const isRemembered = wanted === "";
     void session.open().then(() => {
       if (isRemembered && session.id.value && session.state.value === "ended" && current.value === session) begin(new Session());
       editor.current?.check();
@@ -182,25 +182,34 @@ export function Playground() {
     return () => document.removeEventListener("keydown", onKey);
   }, []);
 
-  const hasFiles = (event: DragEvent) => event.dataTransfer?.types.includes("Files") ?? false;
-  const drop = (event: DragEvent) => {
-    setDropping(false);
-    const files = [...(event.dataTransfer?.files ?? [])];
-    if (files.length === 0) return;
-    event.preventDefault();
-    setParameters({ panel: "files" }, true);
-    void uploads.add(files);
-  };
+  useEffect(() => {
+    const over = (event: DragEvent) => {
+      if (!event.dataTransfer?.types.includes("Files")) return;
+      event.preventDefault();
+      setDropping(true);
+    };
+    const leave = (event: DragEvent) => event.relatedTarget === null && setDropping(false); // the window
+    const drop = (event: DragEvent) => {
+      setDropping(false);
+      const files = [...(event.dataTransfer?.files ?? [])];
+      if (files.length === 0) return;
+      event.preventDefault();
+      setParameters({ panel: "files" }, true);
+      void uploads.add(files);
+    };
+    document.addEventListener("dragover", over);
+    document.addEventListener("dragleave", leave);
+    document.addEventListener("drop", drop);
+    return () => {
+      document.removeEventListener("dragover", over);
+      document.removeEventListener("dragleave", leave);
+      document.removeEventListener("drop", drop);
+    };
+  }, [uploads]);
 
   return (
     <Page title="Playground" actions={<SessionActions session={session} begin={() => begin(new Session())} />}>
-      <div class={isDropping ? "play dropping" : "play"} onDrop={drop}
-        onDragOver={(event) => {
-          if (!hasFiles(event)) return;
-          event.preventDefault();
-          setDropping(true);
-        }}
-        onDragLeave={(event) => !event.currentTarget.contains(event.relatedTarget as Node | null) && setDropping(false)}>
+      <div class={isDropping ? "play dropping" : "play"}>
         <div class="main">
           <Notices session={session} begin={begin} refusal={refusal} wantsCapture={wantsCapture} />
           <Panel title="Code" actions={
@@ -215,9 +224,9 @@ export function Playground() {
               <button disabled={!isRunning} onClick={stop}>Stop</button>
             </span>
           }>
-            <Editor latest={latest} onReady={(made) => {
+            <Editor latest={latest} onChange={(made) => {
               editor.current = made;
-              if (waiting.current !== undefined) made.setCode(waiting.current);
+              if (waiting.current !== undefined) made?.setCode(waiting.current);
               waiting.current = undefined;
             }} />
             <details class="context" open={context !== ""}>
@@ -250,10 +259,10 @@ function parseContext(text: string): Record<string, unknown> | undefined {
   return value as Record<string, unknown>;
 }
 
-function Editor({ latest, onReady }: {
+function Editor({ latest, onChange }: {
   latest: { current: { run: () => void; complete: (code: string, cursor: number) => Promise<Matches | undefined>;
     check: (code: string) => Promise<CodeProblem[]>; }; };
-  onReady: (editor: PythonEditor) => void;
+  onChange: (editor: PythonEditor | undefined) => void;
 }) {
   const place = useRef<HTMLDivElement>(null);
   const [isReady, setReady] = useState(false);
@@ -274,10 +283,11 @@ function Editor({ latest, onReady }: {
         check: (code) => latest.current.check(code),
       });
       setReady(true);
-      onReady(made);
+      onChange(made);
     }, (thrown: unknown) => setProblem(Problem.from(thrown)));
     return () => {
       gone = true;
+      onChange(undefined);
       made?.remove();
     };
   }, [attempt]);

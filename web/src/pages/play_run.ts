@@ -34,6 +34,7 @@ export class Run {
   record: Execution | undefined; // when it has ended, without its texts
   problem: Problem | undefined; // the service has not run the code, or the record cannot be loaded
   isLoaded = true; // false: only its summary is known
+  isWhole = true; // false: code is the beginning of the code
 
   private stop = () => {};
   private timer = 0;
@@ -47,7 +48,7 @@ export class Run {
     run.id = summary.execution_id;
     run.createdAt = summary.created_at;
     run.status.value = summary.status;
-    run.isLoaded = false;
+    run.isLoaded = run.isWhole = false;
     return run;
   }
 
@@ -72,6 +73,7 @@ export class Run {
     try {
       const record = await get<Execution>(`/executions/${encodeURIComponent(this.id)}`);
       this.code = record.code ?? this.code;
+      this.isWhole = true;
       this.status.value = record.status;
       if (this.isOver) return this.end(record);
       await new Promise<void>((resolve) => {

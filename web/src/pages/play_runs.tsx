@@ -17,8 +17,10 @@ import { advice, type Session } from "./play_session";
 // Runs shows the runs of the session, newest first.
 export function Runs({ session, copy }: { session: Session; copy: (code: string) => void }) {
   const runs = session.runs.value;
+  const [last] = runs;
   return (
     <>
+      <p class="visually-hidden" role="status">{last && `Run ${session.unlisted.value + runs.length}: ${last.status.value}`}</p>
       {runs.map((run, index) => <RunView key={run} run={run} number={session.unlisted.value + runs.length - index} session={session} copy={copy} />)}
       {session.unlisted.value > 0 && (
         <p class="muted">
@@ -47,7 +49,12 @@ function RunView({ run, number, session, copy }: { run: Run; number: number; ses
         <span class="run-actions">
           {run.record && <StepsLink run={run} record={run.record} />}
           {run.id && <a href={review}>Open its review</a>}
-          <button onClick={() => copy(run.code)}>Copy code into the editor</button>
+          <button onClick={async () => {
+            if (!run.isLoaded) await run.load(); // the summary has the beginning of the code only
+            if (run.isWhole) copy(run.code);
+          }}>
+            Copy code into the editor
+          </button>
         </span>
       </header>
       <RunCode run={run} />
@@ -71,10 +78,13 @@ function RunCode({ run }: { run: Run }) {
   run.version.value;
   const [isOpen, setOpen] = useState(false);
   return (
-    <details class="run-code" onToggle={(event) => setOpen(event.currentTarget.open)}>
+    <details class="run-code" onToggle={(event) => {
+      setOpen(event.currentTarget.open);
+      if (event.currentTarget.open && !run.isLoaded) void run.load();
+    }}>
       <summary>
         <code>{firstLine(run.code) || "(no code)"}</code>{" "}
-        {run.isLoaded && <span class="muted">{plural(run.code.trimEnd().split("\n").length, "line")}</span>}
+        {run.isWhole && <span class="muted">{plural(run.code.trimEnd().split("\n").length, "line")}</span>}
       </summary>
       {isOpen && <Code code={run.code} marks={run.record ? marks(run.record) : []} label="Code of the run" />}
     </details>
