@@ -474,15 +474,15 @@ func TestChatLimits(t *testing.T) {
 		long.ask(t, strings.Repeat("w", 28_000))
 	}
 	list := long.ask(t, "big")
-	if last(list).Text != "ok" || list[0].LeftOut != 0 || last(list).LeftOut == 0 {
-		t.Errorf("got %d and %d messages left out, want 0 and then some", list[0].LeftOut, last(list).LeftOut)
+	if last(list).Text != "ok" || list[0].LeftOut != 0 || last(list).LeftOut != 1 {
+		t.Errorf("got %d and %d messages left out, want 0 and then one result", list[0].LeftOut, last(list).LeftOut)
 	}
 	requests := s.Requests()
 	text, total := compactJSON(requests[len(requests)-1].Messages), 0
 	for _, m := range requests[len(requests)-1].Messages {
 		total += len(m.Content)
 	}
-	if total > chat.MaxContextChars+5000 || !strings.Contains(text, "left out") {
+	if total > chat.MaxContextChars+5000 || !strings.Contains(text, "This result is left out") {
 		t.Errorf("the model gets %d characters, want at most %d and a remark", total, chat.MaxContextChars)
 	}
 }
