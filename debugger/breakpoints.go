@@ -26,6 +26,10 @@ type BreakpointView struct {
 	Verified bool   `json:"verified"`
 	Line     int    `json:"line,omitempty"`
 	Message  string `json:"message,omitempty"`
+
+	Condition    string `json:"condition,omitempty"`
+	HitCondition string `json:"hitCondition,omitempty"`
+	LogMessage   string `json:"logMessage,omitempty"`
 }
 
 // The exception filters: stop where an exception is raised, or only where no code handles it.
@@ -63,6 +67,19 @@ func checkNumber(breakpoints int) error {
 		return fmt.Errorf("%w: %d breakpoints; at most %d are allowed", ErrRequest, breakpoints, maxBreakpoints)
 	}
 	return nil
+}
+
+// LineBreakpoints returns the line breakpoints, so that a client that joins shows those of the others.
+func (s *Session) LineBreakpoints() []BreakpointView {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := []BreakpointView{}
+	for _, b := range s.stops.Lines {
+		view := s.breakpointView(b.ID, b.Line)
+		view.Condition, view.HitCondition, view.LogMessage = b.Condition, b.Hits, b.Log
+		out = append(out, view)
+	}
+	return out
 }
 
 // SetLineBreakpoints replaces all line breakpoints. One that stays the same keeps its ID.

@@ -206,7 +206,7 @@ func (a *api) getDebugSession(_ context.Context, caller sandbox.Key, in *debugSe
 	if err != nil {
 		return nil, err
 	}
-	return newDebugSession(session, session.Position(), nil), nil
+	return newDebugSession(session, session.Position(), session.LineBreakpoints()), nil
 }
 
 func (a *api) closeDebugSession(_ context.Context, caller sandbox.Key, in *debugSessionInput) (*message, error) {

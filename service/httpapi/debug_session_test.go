@@ -375,3 +375,28 @@ func TestAbandonedEvaluateIsInterrupted(t *testing.T) {
 	wantStop(t, d.command(t, "next", nil), "step 2")
 	d.ok(t, "DELETE", "/debug/sessions/"+d.session, nil)
 }
+
+// A client that joins a session gets its breakpoints.
+func TestDebugSessionHasItsBreakpoints(t *testing.T) {
+	t.Parallel()
+	d, opened := newUser(t, sandbox.RoleDeveloper).openDebugSession(t, map[string]any{
+		"code": steppedProgram, "breakpoints": []any{2, map[string]any{"line": 3, "condition": "twice > 2"}},
+	}, nil)
+	if opened.get("where.line_number") != 2.0 {
+		t.Fatalf("got %s, want a stop in line 2", opened.text)
+	}
+	joined := func() string {
+		return compactJSON(d.ok(t, "GET", "/debug/sessions/"+d.session, nil).get("breakpoints"))
+	}
+	want := `[{"id":1,"line":2,"verified":true},{"condition":"twice \u003e 2","id":2,"line":3,"verified":true}]`
+	if got := joined(); got != want {
+		t.Errorf("got the breakpoints %s, want %s", got, want)
+	}
+	d.command(t, "setBreakpoints", map[string]any{"breakpoints": []any{
+		map[string]any{"line": 8, "logMessage": "{total}", "hitCondition": ">= 1"}, map[string]any{"line": 99},
+	}})
+	want = `[{"hitCondition":"\u003e= 1","id":3,"line":8,"logMessage":"{total}","verified":true}]`
+	if got := joined(); got != want {
+		t.Errorf("after setBreakpoints: got %s, want %s", got, want)
+	}
+}

@@ -10,6 +10,7 @@ export const state = signal<"loading" | "signed-out" | "signed-in" | "unreachabl
 export const reason = signal(""); // why one has to sign in again
 export const failure = signal<Problem | undefined>(undefined);
 export const isAdmin = computed(() => me.value?.role === "admin");
+export const mayDebug = computed(() => me.value?.role !== "agent");
 
 const channel = "BroadcastChannel" in window ? new BroadcastChannel("glasshouse-session") : undefined;
 

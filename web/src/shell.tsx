@@ -2,13 +2,14 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { SchemeSwitch } from "./parts/scheme";
 import { here, path } from "./router";
-import { isAdmin, me, signOut } from "./session";
+import { isAdmin, mayDebug, me, signOut } from "./session";
 import { Problem } from "./api/problem";
 
 interface Entry {
   path: string;
   name: string;
   admin?: boolean;
+  debug?: boolean; // for keys that may debug
   icon: string; // the path of a picture of 16 x 16
 }
 
@@ -16,6 +17,7 @@ const entries: Entry[] = [
   { path: "/", name: "Executions", icon: "M3 4h10M3 8h10M3 12h6" },
   { path: "/play", name: "Playground", icon: "M2 3h12v10H2zM5 6l2 2-2 2M8 10h3" },
   { path: "/chat", name: "Chat", icon: "M2 3h12v8H7l-3 3v-3H2zM5 6h6M5 8h4" },
+  { path: "/debug", name: "Debugger", debug: true, icon: "M5 6a3 3 0 016 0v4a3 3 0 01-6 0zM2 8h3M11 8h3M3 3l2 2M13 3l-2 2M3 13l2-2M13 13l-2-2" },
   { path: "/statements", name: "Statements", icon: "M3 4c0-2 10-2 10 0v8c0 2-10 2-10 0zM3 4c0 2 10 2 10 0M3 8c0 2 10 2 10 0" },
   { path: "/writes", name: "Pending writes", admin: true, icon: "M3 13l1-3 7-7 2 2-7 7zM9 13h4" },
   { path: "/sandboxes", name: "Sandboxes", icon: "M8 2l5 3v6l-5 3-5-3V5zM3 5l5 3 5-3M8 8v6" },
@@ -75,7 +77,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
         </div>
         <nav id="navigation" aria-label="Pages">
           <ul>
-            {entries.filter((entry) => !entry.admin || isAdmin.value).map((entry) => (
+            {entries.filter((entry) => (!entry.admin || isAdmin.value) && (!entry.debug || mayDebug.value)).map((entry) => (
               <li key={entry.path}>
                 <a href={"/ui" + entry.path} aria-current={isCurrent(entry) ? "page" : undefined}>
                   <Icon of={entry.icon} /> {entry.name}

@@ -313,3 +313,40 @@ export interface RecordedObject extends StepVariable {
   kept: number;
   table?: RecordedTable;
 }
+
+export interface DebugPosition {
+  state: "running" | "stopped" | "ended";
+  reason?: string;
+  description?: string;
+  step?: number;
+  total_steps: number;
+  live: boolean; // the program itself has stopped here
+  line_number?: number;
+  function?: string;
+  lane?: number;
+  changed?: string[];
+}
+
+export interface DebugBreakpoint {
+  id: number;
+  verified: boolean;
+  line: number;
+  message?: string;
+  condition?: string;
+}
+
+export interface DebugSessionRecord {
+  session_id: string;
+  sandbox_id?: string;
+  execution_id: string;
+  breakpoints?: DebugBreakpoint[];
+  where: DebugPosition;
+  result?: Execution;
+}
+
+export interface DebugVariable {
+  name: string;
+  value: string;
+  type?: string;
+  variablesReference: number;
+}

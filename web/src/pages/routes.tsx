@@ -15,6 +15,7 @@ import { System } from "./system";
 import { Writes } from "./writes";
 
 const Chat = lazily("Chat", async () => (await import("./chat")).Chat);
+const Debugger = lazily("Debugger", async () => (await import("./debug")).Debugger);
 const Playground = lazily("Playground", async () => (await import("./play")).Playground);
 
 const pages = new Map<string, FunctionComponent>([
@@ -22,6 +23,7 @@ const pages = new Map<string, FunctionComponent>([
   ["/artifacts", Artifacts],
   ["/audit", Audit],
   ["/connections", Connections],
+  ["/debug", Debugger],
   ["/keys", Keys],
   ["/play", Playground],
   ["/sandboxes", Sandboxes],

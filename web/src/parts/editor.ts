@@ -26,6 +26,12 @@ export const theme = EditorView.theme({
   ".cm-picked": { boxShadow: "inset 3px 0 var(--warn)" },
   "&.cm-choosable .cm-lineNumbers": { cursor: "pointer" },
   "&.cm-choosable .cm-gutterElement:hover": { color: "var(--accent)" },
+  ".cm-breakpoints": { width: "20px", cursor: "pointer" },
+  ".cm-breakpoints .cm-gutterElement": { display: "flex", alignItems: "center", justifyContent: "center" },
+  ".cm-breakpoint": { width: "10px", height: "10px", borderRadius: "50%", backgroundColor: "var(--bad)" },
+  ".cm-breakpoint.conditional": { borderRadius: "2px" },
+  ".cm-breakpoint.unverified": { backgroundColor: "transparent", border: "2px solid var(--muted)" },
+  ".cm-cursor": { borderLeftColor: "var(--text)" },
   ".cm-called": { backgroundColor: "var(--warn-ground)" },
   ".cm-failed": { backgroundColor: "var(--bad-ground)", boxShadow: "inset 3px 0 var(--bad)" },
   ".cm-failure": {
@@ -106,7 +112,7 @@ export function decorations(state: EditorState, marks: LineMark[]): DecorationSe
 }
 
 // markedLine returns a field that gives one line a class, and the effect that sets the line; 0 is none.
-function markedLine(className: string) {
+export function markedLine(className: string) {
   const set = StateEffect.define<number>();
   const field = StateField.define<DecorationSet>({
     create: () => Decoration.none,

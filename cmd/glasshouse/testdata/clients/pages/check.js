@@ -14,8 +14,8 @@ const axe = fs.readFileSync(installed.resolve('axe-core/axe.min.js'), 'utf8');
 const flags = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
   '--disable-component-update', '--disable-sync'];
 const schemes = ['light', 'dark'];
-const lists = ['/', '/play', '/play?panel=schema', '/statements', '/statements?view=all', '/writes', '/sandboxes', '/connections', '/artifacts', '/keys',
-  '/system', '/audit'];
+const lists = ['/', '/play', '/play?panel=schema', '/debug', '/statements', '/statements?view=all', '/writes', '/sandboxes', '/connections',
+  '/artifacts', '/keys', '/system', '/audit'];
 
 async function call(method, route, body, key = adminKey) {
   const response = await fetch(address + route, {
@@ -472,7 +472,7 @@ const checks = {
 const tools = {
   address, adminKey, call, heading, open, run, schemes, settled, shoot, signIn, wantAccessible, wantNothingWrong,
 };
-for (const name of ['review', 'steps', 'play', 'chat']) Object.assign(checks, require(`./${name}.js`)(tools));
+for (const name of ['review', 'steps', 'debug', 'play', 'chat']) Object.assign(checks, require(`./${name}.js`)(tools));
 
 async function main() {
   browser = await chromium.launch({ executablePath, args: flags });

@@ -1,0 +1,172 @@
+// The checks of the page of the debugger: /ui/debug.
+const assert = require('node:assert');
+
+const program = `def double(n):
+    twice = n * 2
+    print("<img src=x onerror=alert(1)>", n)
+    return twice
+
+data = {"list": [1, 2], "<b>key</b>": "<img src=x onerror=alert(1)>"}
+total = 0
+for i in range(4):
+    total += double(i)
+total`;
+
+module.exports = ({ address, adminKey, call, open, settled, wantAccessible, wantNothingWrong, shoot }) => {
+  const variable = (page, name) => page.locator('.tree li', { has: page.locator('.name', { hasText: new RegExp(`^${name}$`) }) }).last();
+  const value = (page, name, wanted) => variable(page, name).locator('.value', { hasText: wanted }).waitFor();
+  const current = (page, text) => page.locator('.cm-current', { hasText: text }).waitFor();
+  const gutter = (page, line) => page.locator('.cm-lineNumbers .cm-gutterElement', { hasText: new RegExp(`^${line}$`) });
+  // prepare records the program and opens its code in the debugger.
+  const prepare = async (page) => {
+    const { sandbox_id: sandbox } = await call('POST', '/sandbox/create', {});
+    const { execution_id: id } = await call('POST', `/sandbox/${sandbox}/execute`, { code: program });
+    await page.goto(`${address}/ui/debug?execution=${id}&sandbox=${sandbox}`);
+    await page.locator('.cm-line', { hasText: 'def double(n):' }).waitFor();
+  };
+
+  // wantNothingElse allows that the service refuses an expression, and a reference of the position before: the program
+  // may move on while the page loads variables.
+  const wantNothingElse = (page) => {
+    page.wrong = page.wrong.filter((text) => !/status of 422/.test(text));
+    return wantNothingWrong(page);
+  };
+
+  return {
+    async 'debug a program'() {
+      const page = await open(adminKey);
+      await page.getByRole('link', { name: 'Debugger' }).click();
+      await page.getByRole('heading', { level: 1, name: 'Debugger' }).waitFor();
+      await prepare(page);
+      await page.getByLabel('Stop at the first line').uncheck();
+      await gutter(page, 2).click();
+      await page.locator('.cm-breakpoint').last().waitFor();
+      await page.keyboard.press('F5');
+      await current(page, 'twice = n * 2');
+      await page.waitForURL(/session=/);
+      await value(page, 'n', /^0$/);
+      await page.locator('.calls button', { hasText: '<module>' }).waitFor();
+
+      await page.keyboard.press('F10');
+      await current(page, 'print(');
+      await value(page, 'twice', /^0$/);
+      await page.keyboard.press('Alt+F10');
+      await current(page, 'twice = n * 2');
+      await page.getByText('in the past').waitFor();
+      await page.keyboard.press('F10');
+      await page.getByText('stopped: step').waitFor();
+
+      // A reload attaches to the same session, with its breakpoints and its output.
+      await page.reload();
+      await current(page, 'print(');
+      await page.getByLabel('Line 2, if').waitFor();
+      await page.locator('.cm-breakpoint').last().waitFor();
+
+      await page.getByLabel('Evaluate in double').fill('twice + n + 40');
+      await page.keyboard.press('Enter');
+      await page.locator('.console .answer', { hasText: '40' }).waitFor();
+      await page.getByLabel('Evaluate in double').fill('nowhere');
+      await page.keyboard.press('Enter');
+      await page.locator('.console .failure', { hasText: 'nowhere' }).waitFor();
+
+      // What the program wrote is text, in the console and in the variables.
+      await variable(page, 'data').locator('.row-button').first().click();
+      await page.locator('.tree .tree .value', { hasText: '<img src=x onerror=alert(1)>' }).waitFor();
+      await page.getByLabel('Line 2, if').fill('n == 3');
+      await page.keyboard.press('Enter');
+      await page.locator('.cm-breakpoint.conditional').waitFor();
+      await page.locator('h1').focus();
+      await page.keyboard.press('F5');
+      await page.getByText('stopped: breakpoint').waitFor();
+      await value(page, 'n', /^3$/);
+      await page.locator('.console .stdout', { hasText: '<img src=x onerror=alert(1)> 2' }).waitFor();
+      await page.locator('.tree .tree .value', { hasText: '<img src=x onerror=alert(1)>' }).waitFor(); // still open
+      await page.locator('.calls button', { hasText: '<module>' }).click();
+      await current(page, 'total += double(i)');
+      await page.keyboard.press('Shift+F11');
+      await page.getByText('stopped: step').waitFor();
+      await current(page, 'for i in range(4)');
+      await page.keyboard.press('Alt+F5'); // back to the breakpoint
+      await current(page, 'twice = n * 2');
+      await page.keyboard.press('F5');
+      await page.getByText('stopped: step').waitFor();
+      await page.keyboard.press('F5');
+      await page.getByText('The program has ended: completed.').waitFor();
+      await page.reload();
+      await page.getByText('The program has ended: completed.').waitFor();
+      await page.locator('.console .stdout', { hasText: '<img src=x onerror=alert(1)> 3' }).waitFor();
+      await page.getByRole('button', { name: 'Step back' }).click();
+      await page.getByRole('link', { name: 'its recording' }).click();
+      await page.locator('.scrubber').waitFor();
+      assert.strictEqual(await page.evaluate(() => document.querySelectorAll('main img[src=x]').length), 0);
+      await wantNothingElse(page);
+    },
+
+    async 'pause and stop a program'() {
+      const page = await open(adminKey);
+      await page.goto(`${address}/ui/debug`);
+      const editor = page.locator('.cm-content');
+      await editor.click();
+      await page.keyboard.press('Control+a');
+      await page.keyboard.type('n = 0\nwhile True:\nn += 1'); // the editor indents
+      await page.keyboard.press('F9');
+      await page.getByLabel('Line 3, if').waitFor();
+      await page.keyboard.press('F9');
+      await page.getByLabel('Line 3, if').waitFor({ state: 'detached' });
+      await page.getByLabel('Stop at the first line').uncheck();
+      await page.reload(); // the draft is kept
+      await page.locator('.cm-line', { hasText: '    n += 1' }).waitFor();
+      await page.getByRole('button', { name: 'Start' }).click();
+      await page.getByText('stopped: entry').waitFor();
+      await page.keyboard.press('F5');
+      await page.getByText('running', { exact: false }).first().waitFor();
+      await page.getByRole('button', { name: 'Pause' }).click();
+      await page.getByText('stopped: pause').waitFor();
+      await variable(page, 'n').waitFor();
+      await page.getByRole('button', { name: 'Stop' }).click();
+      await page.getByText('The program has ended: cancelled.').waitFor();
+      await page.getByRole('button', { name: 'Edit the code' }).click();
+      await page.getByRole('button', { name: 'Start' }).waitFor();
+      await page.locator('.cm-line', { hasText: '    n += 1' }).waitFor();
+      await page.goto(`${address}/ui/debug?session=nowhere`);
+      await page.getByText('This debug session is over.').waitFor();
+      await wantNothingElse(page);
+    },
+
+    async 'the debugger in both schemes and on a phone'() {
+      for (const [name, options] of Object.entries({
+        'light-debug': { colorScheme: 'light' }, 'dark-debug': { colorScheme: 'dark' }, 'phone-debug': { viewport: { width: 375, height: 740 } },
+      })) {
+        const page = await open(undefined, options);
+        await page.goto(`${address}/ui/debug`);
+        await page.getByLabel('API key').fill(adminKey);
+        await page.keyboard.press('Enter');
+        await page.locator('.shell').waitFor();
+        await prepare(page);
+        await gutter(page, 2).click();
+        await settled(page);
+        await wantAccessible(page);
+        await shoot(page, `${name}-start`);
+        await page.getByRole('button', { name: 'Start' }).click();
+        await page.getByText('stopped: entry').waitFor();
+        await page.getByRole('button', { name: 'Continue', exact: true }).click();
+        await page.getByText('stopped: breakpoint').waitFor();
+        await page.getByRole('button', { name: 'Step over' }).click();
+        await value(page, 'twice', /^0$/);
+        await variable(page, 'data').locator('.row-button').first().click();
+        await page.locator('.tree .tree .value').first().waitFor();
+        await page.getByLabel('Evaluate in double').fill('n');
+        await page.keyboard.press('Enter');
+        await page.locator('.console .answer').waitFor();
+        await settled(page);
+        await wantAccessible(page);
+        const width = await page.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth]);
+        assert(width[0] <= width[1], `got a page of ${width[0]} pixels in a window of ${width[1]}`);
+        await shoot(page, name);
+        await page.getByRole('button', { name: 'Stop' }).click();
+        await page.getByText('The program has ended').waitFor();
+        await wantNothingElse(page);
+      }
+    },
+  };
+};
