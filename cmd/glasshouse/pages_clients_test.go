@@ -9,6 +9,8 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,6 +22,51 @@ import (
 // picture of each page.
 func TestPages(t *testing.T) {
 	t.Parallel()
+	browser := findBrowser(t)
+	endpoint := chattest.Start(chatScripts)
+	defer endpoint.Close()
+	_, admin := start(t, binary(t), dataDir(t), withPackages(), "--model-url="+endpoint.URL(), "--model-name=scripted")
+	checkPages(t, browser, admin, "GLASSHOUSE_MODEL_HOST="+endpoint.Host())
+}
+
+// fillHistory adds a million executions of 50 users, a second apart. One in ten failed, one in 50 000 was killed, and
+// the code of one in 250 000 has the text "zebra".
+const fillHistory = `
+INSERT INTO executions (id, sandbox_id, owner, kind, status, code, error, seconds, memory_mb, created_at, completed_at,
+	record, cpu_ms, query_count, rows_read)
+SELECT format('m-%s', lpad(n::text, 7, '0')), format('s-%s', n / 20), format('user-%s', n % 50), 'execute',
+	CASE WHEN n % 50000 = 7 THEN 'killed' WHEN n % 10 = 3 THEN 'failed' ELSE 'completed' END,
+	format('number = %s%s', n, CASE WHEN n % 250000 = 9 THEN ' # zebra' ELSE '' END),
+	CASE WHEN n % 10 = 3 THEN 'KeyError' END, 0.1, 20, at, at + interval '100 ms',
+	convert_to(format('{"execution_id":"m-%s","status":"completed"}', lpad(n::text, 7, '0')), 'UTF8'), 1, 0, 0
+FROM (SELECT n, now() - interval '1 day' - interval '1 second' * n AS at FROM generate_series(0, 999999) n) numbered;
+ANALYZE executions;
+`
+
+// TestPagesWithAMillionExecutions opens the list over a million executions in Chromium, goes to far places, and
+// filters. It logs the measured times.
+func TestPagesWithAMillionExecutions(t *testing.T) {
+	t.Parallel()
+	browser := findBrowser(t)
+	if _, err := exec.LookPath("psql"); err != nil {
+		t.Skip("there is no psql in PATH; install Debian's package postgresql-client")
+	}
+	dir := dataDir(t)
+	_, admin := start(t, binary(t), dir)
+	psql := exec.CommandContext(t.Context(), "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-h",
+		filepath.Join(dir, "postgres", "socket"), "-U", "glasshouse_history", "-d", "history", "-f", "-")
+	psql.Stdin = strings.NewReader(fillHistory)
+	began := time.Now()
+	if out, err := psql.CombinedOutput(); err != nil {
+		t.Fatalf("psql: %v: %s", err, out)
+	}
+	t.Logf("a million executions were added in %.0f s", time.Since(began).Seconds())
+	checkPages(t, browser, admin, "GLASSHOUSE_PAGES_SUITE=million")
+}
+
+// findBrowser returns the path of Chromium. It skips the test if Chromium or the packages that drive it are missing.
+func findBrowser(t *testing.T) string {
+	t.Helper()
 	if os.Getenv("GLASSHOUSE_CLIENT_PAGES") == "" {
 		t.Skip("GLASSHOUSE_CLIENT_PAGES does not name the folder of playwright-core; scripts/test clients installs it")
 	}
@@ -27,14 +74,17 @@ func TestPages(t *testing.T) {
 	if err != nil {
 		t.Skip("there is no chromium in PATH; install Debian's package chromium")
 	}
-	endpoint := chattest.Start(chatScripts)
-	defer endpoint.Close()
-	_, admin := start(t, binary(t), dataDir(t), withPackages(), "--model-url="+endpoint.URL(), "--model-name=scripted")
+	return browser
+}
+
+// checkPages runs check.js with variables of its environment, with a subtest for each check.
+func checkPages(t *testing.T, browser string, admin *client, variables ...string) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "node", "testdata/clients/pages/check.js", admin.address, admin.key, browser,
 		os.Getenv("GLASSHOUSE_SCREENSHOTS"))
-	cmd.Env = append(os.Environ(), "GLASSHOUSE_MODEL_HOST="+endpoint.Host())
+	cmd.Env = append(os.Environ(), variables...)
 	var problems bytes.Buffer
 	cmd.Stderr = &problems
 	out, err := cmd.StdoutPipe()
@@ -46,13 +96,19 @@ func TestPages(t *testing.T) {
 	}
 	checks := 0
 	for lines := bufio.NewScanner(out); lines.Scan(); checks++ {
-		var check struct{ Name, Error string }
+		var check struct {
+			Name, Error string
+			Note        json.RawMessage
+		}
 		if err := json.Unmarshal(lines.Bytes(), &check); err != nil {
 			t.Fatalf("%s: %v", lines.Text(), err)
 		}
 		t.Run(check.Name, func(t *testing.T) {
 			if check.Error != "" {
 				t.Error(check.Error)
+			}
+			if check.Note != nil {
+				t.Logf("%s", check.Note)
 			}
 		})
 	}

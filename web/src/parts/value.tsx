@@ -50,7 +50,9 @@ export function RowTable(props: {
           </thead>
           <tbody>
             {rows.slice(first, last).map((row, index) => (
-              <tr key={first + index}>{names.map((name, column) => <td key={column} class={classes.get(name)}>{cell(row[name])}</td>)}</tr>
+              <tr key={first + index}>{names.map((name, column) => (
+                <td key={column} class={classes.get(name) || (isShort(row[name]) ? "nowrap" : "")}>{cell(row[name])}</td>
+              ))}</tr>
             ))}
           </tbody>
         </table>
@@ -69,6 +71,9 @@ export function RowTable(props: {
     </>
   );
 }
+
+// isShort reports whether a value stays on one line, such as a time.
+const isShort = (value: unknown) => typeof value !== "string" || value.length <= 30;
 
 function cell(value: unknown) {
   if (value === null || value === undefined) return <span class="muted">null</span>;

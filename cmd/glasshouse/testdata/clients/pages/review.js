@@ -211,6 +211,28 @@ pd.DataFrame({"city": ["a"] * 12_345, "n": 1.5, "t": pd.Timestamp("2026-01-01"),
     await wantNothingWrong(page);
   },
 
+  async 'the list is loaded again after a gap in its events'(ids) {
+    const page = await open(adminKey);
+    await page.getByText('Live', { exact: true }).waitFor();
+    let isCut = true;
+    const feed = (url) => url.pathname === '/executions/events';
+    await page.route(feed, (route) => isCut
+      ? route.abort('connectionrefused')
+      // The service no longer has the events after this one. It says so with the event "gap".
+      : route.continue({ headers: { ...route.request().headers(), 'last-event-id': '1' } }));
+    await page.reload();
+    await page.getByText('Connecting…', { exact: true }).waitFor();
+    await page.locator('.sizer .row').first().waitFor();
+    const code = `"missed by the feed, ${Date.now()}"`;
+    await run(ids.sandbox, code);
+    const missed = page.locator('.sizer .row', { hasText: code });
+    assert.strictEqual(await missed.count(), 0);
+    isCut = false;
+    await missed.waitFor();
+    page.wrong = page.wrong.filter((text) => !text.includes('ERR_CONNECTION_REFUSED'));
+    await wantNothingWrong(page);
+  },
+
   async 'an execution leads to the pages that run it again'(ids) {
     const page = await open(adminKey);
     await page.goto(`${address}/ui/executions/${ids.failed}`);

@@ -1,0 +1,106 @@
+// Checks of the list over the million executions that TestPagesWithAMillionExecutions puts into history. Execution n, from
+// 0, is n seconds older than the newest and has the code "number = n".
+const assert = require('node:assert');
+
+module.exports = ({ address, adminKey, open, signIn, wantNothingWrong }) => {
+  const limit = 30_000; // milliseconds; a bound for a busy machine, no goal
+
+  // timed returns the milliseconds until what has happened.
+  async function timed(what) {
+    const begun = performance.now();
+    await what();
+    const took = Math.round(performance.now() - begun);
+    assert(took < limit, `it took ${took} ms, want less than ${limit}`);
+    return took;
+  }
+  const row = (page, n) => page.locator('.sizer .row', { has: page.getByText(`number = ${n}`, { exact: true }) });
+  // shown returns a column of the rows that are drawn, in the order of the screen.
+  const shown = (page, column) => page.locator('.sizer .row').evaluateAll((rows, name) => rows
+    .sort((a, b) => a.getBoundingClientRect().top - b.getBoundingClientRect().top)
+    .map((each) => each.querySelector(`.${name}`).textContent.trim()), column);
+  const codes = async (page) => (await shown(page, 'code')).map((code) => code.replace(/KeyError$/, '')); // the error follows
+  async function filtered(query) {
+    const page = await open();
+    await page.goto(`${address}/ui/${query}`);
+    await signIn(page, adminKey);
+    await page.locator('.sizer .row .code').first().waitFor();
+    return page;
+  }
+
+  return {
+    async 'the newest of a million'() {
+      const page = await filtered('');
+      const first = await timed(async () => {
+        await page.reload();
+        await row(page, 0).waitFor();
+      });
+      assert.deepStrictEqual((await codes(page)).slice(0, 20), Array.from({ length: 20 }, (_, n) =>
+        `number = ${n}${n === 9 ? ' # zebra' : ''}`));
+      await wantNothingWrong(page);
+      return { 'first rows, ms': first };
+    },
+
+    async 'far places of a million'() {
+      const page = await filtered('');
+      await row(page, 0).waitFor();
+      const goTo = (n) => page.evaluate(async (wanted) => {
+        const box = document.querySelector('.executions .scroll');
+        const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+        while (box.scrollHeight < (wanted + 100) * 34) {
+          box.scrollTop = box.scrollHeight;
+          await frame();
+        }
+        box.scrollTop = wanted * 34;
+      }, n);
+      const times = {};
+      for (const n of [20_000, 30_000, 3_000, 15_000, 0]) { // back to pages that were forgotten
+        times[`row ${n}, ms`] = await timed(async () => {
+          await goTo(n);
+          await row(page, n + 1).waitFor();
+        });
+        const numbers = (await codes(page)).map((code) => Number(/^number = (\d+)/.exec(code)?.[1]));
+        assert.deepStrictEqual(numbers, numbers.map((_, index) => numbers[0] + index), 'rows follow each other without gaps');
+        assert(numbers.length < 100, `got ${numbers.length} rows in the document`);
+      }
+      await wantNothingWrong(page);
+      return times;
+    },
+
+    async 'filters over a million'() {
+      const page = await filtered('');
+      const times = {};
+      times['rare status, ms'] = await timed(async () => {
+        await page.getByLabel('Status').selectOption('killed');
+        await page.getByText('number = 50007', { exact: true }).waitFor();
+      });
+      assert.deepStrictEqual(await codes(page), Array.from({ length: 20 }, (_, n) => `number = ${7 + 50_000 * n}`));
+      assert.deepStrictEqual([...new Set(await shown(page, 'state'))], ['killed']);
+      await page.getByRole('button', { name: 'Clear all' }).click();
+      await row(page, 0).waitFor();
+      times['user, ms'] = await timed(async () => {
+        await page.getByLabel('User', { exact: true }).fill('user-13');
+        await row(page, 63).waitFor();
+      });
+      assert.deepStrictEqual((await codes(page)).slice(0, 10), Array.from({ length: 10 }, (_, n) => `number = ${13 + 50 * n}`));
+      assert.deepStrictEqual([...new Set(await shown(page, 'user'))], ['user-13']);
+      times['user and status, ms'] = await timed(async () => {
+        await page.getByLabel('Status').selectOption('completed');
+        await page.getByText('No execution matches these filters.').waitFor(); // all of this user failed
+      });
+      await page.getByRole('button', { name: 'Clear all filters' }).click();
+      await row(page, 0).waitFor();
+      times['rare text, ms'] = await timed(async () => {
+        await page.getByLabel('Text in code or error').fill('zebra');
+        await page.getByText('number = 750009 # zebra', { exact: true }).waitFor();
+      });
+      assert.deepStrictEqual(await codes(page), [9, 250_009, 500_009, 750_009].map((n) => `number = ${n} # zebra`));
+      times['frequent text, ms'] = await timed(async () => {
+        await page.getByLabel('Text in code or error').fill('KeyError');
+        await page.getByText('number = 13', { exact: true }).waitFor();
+      });
+      assert.deepStrictEqual((await codes(page)).slice(0, 5), [3, 13, 23, 33, 43].map((n) => `number = ${n}`));
+      await wantNothingWrong(page);
+      return times;
+    },
+  };
+};
