@@ -56,8 +56,8 @@ func (c client) views(t testing.TB, execution string, from, limit int) (out view
 	return out
 }
 
-// The line map and the views say the same about each step as the steps themselves, with generators that stop and go
-// on, and exceptions that end frames.
+// The line map and the views say the same about each step as the steps themselves, with generators that go on in
+// another caller, and exceptions that end frames.
 func TestLineMapAgreesWithTheSteps(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
@@ -69,7 +69,12 @@ def inner(i):
     if i == 3:
         raise ValueError(i)
     return i * 2
+def deeper(g):
+    return next(g)
 total = 0
+shared = numbers(3)
+total += next(shared)
+total += deeper(shared)
 try:
     for each in numbers(9):
         total += each
