@@ -189,3 +189,28 @@ export function showCode(
     remove: () => view.destroy(),
   };
 }
+
+// largeEdits does edits over several lines. Chromium would do them with style attributes, which the policy forbids.
+export const largeEdits = EditorView.domEventHandlers({ beforeinput: replace });
+
+function replace(event: InputEvent, view: EditorView): boolean {
+  if (view.state.readOnly || event.isComposing) return false;
+  const { from, to, empty } = view.state.selection.main;
+  const line = view.state.doc.lineAt(from);
+  let change: { from: number; to: number; insert: string } | undefined;
+  if (!empty && event.inputType === "insertText") change = { from, to, insert: event.data ?? "" };
+  else if (!empty && event.inputType.startsWith("delete")) change = { from, to, insert: "" };
+  else if (event.inputType === "deleteContentBackward" && from === line.from && from > 0) change = { from: from - 1, to, insert: "" };
+  else if (event.inputType === "deleteContentForward" && to === line.to && to < view.state.doc.length) change = { from, to: to + 1, insert: "" };
+  if (!change) return false;
+  event.preventDefault();
+  const { insert } = change;
+  const edit = () => view.state.update({
+    changes: change, selection: { anchor: change.from + insert.length }, scrollIntoView: true,
+    userEvent: insert ? "input.type" : "delete",
+  });
+  // Brackets go around the selection.
+  if (insert && view.state.facet(EditorView.inputHandler).some((handle) => handle(view, from, to, insert, edit))) return true;
+  view.dispatch(edit());
+  return true;
+}

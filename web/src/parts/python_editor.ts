@@ -9,7 +9,7 @@ import { forceLinting, linter, lintGutter, lintKeymap, type Diagnostic } from "@
 import { EditorState, Prec, StateEffect, StateField, type Text } from "@codemirror/state";
 import { Decoration, EditorView, highlightActiveLine, highlightSpecialChars, keymap, lineNumbers, type DecorationSet } from "@codemirror/view";
 import type { LineMark } from "./code";
-import { decorations, highlighting, theme } from "./editor";
+import { decorations, highlighting, largeEdits, theme } from "./editor";
 
 // This module is loaded by the page on which one writes code.
 
@@ -159,6 +159,7 @@ export function editPython(parent: HTMLElement, options: Options): PythonEditor 
         highlightSpecialChars(),
         highlightActiveLine(),
         history(),
+        largeEdits,
         indentUnit.of("    "),
         indentOnInput(),
         bracketMatching(),

@@ -5,7 +5,7 @@ const net = require('node:net');
 module.exports = (tools) => {
   const { address, adminKey, call, run, open, settled, schemes, wantAccessible, wantNothingWrong, shoot } = tools;
 
-  const content = (page) => page.locator('.code-editor .cm-content');
+  const content = (page) => page.locator('main .cm-content').first();
   const codeOf = (page) => content(page).evaluate((element) => [...element.querySelectorAll('.cm-line')].map((line) => line.innerText.replace(/\n$/, '')).join('\n'));
   const sandboxOf = (page) => new URL(page.url()).searchParams.get('sandbox');
   const newest = (page) => page.locator('.run').first();
@@ -14,6 +14,14 @@ module.exports = (tools) => {
     const page = await open(adminKey, options);
     await page.goto(`${address}/ui/play${query}`);
     await content(page).waitFor();
+    await settled(page);
+    return page;
+  }
+
+  async function openDebugger() {
+    const page = await open(adminKey);
+    await page.goto(`${address}/ui/debug`);
+    await page.locator('.cm-content').waitFor();
     await settled(page);
     return page;
   }
@@ -84,6 +92,24 @@ module.exports = (tools) => {
       await write(page, 'value = 2');
       await page.locator('.cm-lintRange-error').waitFor({ state: 'detached' });
       await wantNothingWrong(page);
+    },
+
+    async 'playground: text over a selection, in brackets, and undone'() {
+      for (const path of ['/play', '/debug']) {
+        const page = path === '/play' ? await openPlayground() : await openDebugger();
+        await write(page, 'one = 1\ntwo = 2');
+        await page.keyboard.press('ControlOrMeta+a');
+        await page.keyboard.type('x'); // over two lines, which Chromium would do with style attributes
+        assert.strictEqual(await codeOf(page), 'x', path);
+        await page.keyboard.press('ControlOrMeta+z');
+        assert.strictEqual(await codeOf(page), 'one = 1\ntwo = 2', path);
+        if (path === '/play') {
+          await page.keyboard.press('ControlOrMeta+a');
+          await page.keyboard.type('(');
+          assert.strictEqual(await codeOf(page), '(one = 1\ntwo = 2)');
+        }
+        await wantNothingWrong(page);
+      }
     },
 
     async 'playground: output streams, and a run is stopped'() {

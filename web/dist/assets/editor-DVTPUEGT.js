@@ -1,1 +1,0 @@
-import{$ as a,aa as b,ba as c,ca as d,da as e}from"/ui/assets/chunk-QROEPFGV.js";import"/ui/assets/chunk-PY2GMOMY.js";export{c as decorations,a as highlighting,d as markedLine,e as showCode,b as theme};
