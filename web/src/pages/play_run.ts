@@ -40,11 +40,11 @@ export class Run {
   private timer = 0;
   private ended: () => void = () => {};
 
-  constructor(public code: string, public isRecorded: boolean) {}
+  constructor(public code: string) {}
 
   // of returns a run of the session's history. Its record is not loaded yet.
   static of(summary: Summary): Run {
-    const run = new Run(summary.code, summary.kind === "debug");
+    const run = new Run(summary.code);
     run.id = summary.execution_id;
     run.createdAt = summary.created_at;
     run.status.value = summary.status;

@@ -1,13 +1,11 @@
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { Execution } from "../api/records";
 import { asText, bytes, clock, count, duration, firstLine, fullTime, plural } from "../format";
 import { Code } from "../parts/code";
 import { Copy, Failure, Loading } from "../parts/feedback";
 import { Status } from "../parts/label";
 import { Panel } from "../parts/panel";
 import { isTable, Value } from "../parts/value";
-import { me } from "../session";
 import { marks, stepsOf, useNow } from "./execution";
 import { Artifacts, ExceptionPanel, Logs, Queries } from "./execution_details";
 import { Outputs } from "./execution_outputs";
@@ -47,7 +45,7 @@ function RunView({ run, number, session, copy }: { run: Run; number: number; ses
           </span>
         </h2>
         <span class="run-actions">
-          {run.record && <StepsLink run={run} record={run.record} />}
+          {run.record && stepsOf(run.record) > 0 && <a href={`/ui/executions/${encodeURIComponent(run.id)}/steps`}>Its steps</a>}
           {run.id && <a href={review}>Open its review</a>}
           <button onClick={async () => {
             if (!run.isLoaded) await run.load(); // the summary has the beginning of the code only
@@ -65,13 +63,6 @@ function RunView({ run, number, session, copy }: { run: Run; number: number; ses
       </div>
     </section>
   );
-}
-
-// StepsLink leads to the steps of a recorded run. The record of a former run does not tell whether it was recorded.
-function StepsLink({ run, record }: { run: Run; record: Execution }) {
-  const former = stepsOf(record);
-  const isRecorded = (run.isRecorded && me.value?.role !== "agent") || former > 0;
-  return isRecorded ? <a href={`/ui/executions/${encodeURIComponent(run.id)}/steps`}>Its steps</a> : null;
 }
 
 function RunCode({ run }: { run: Run }) {

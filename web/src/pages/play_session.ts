@@ -70,7 +70,7 @@ export class Session {
 
   // run executes code. It keeps a refused run in the list, with the reason.
   async run(body: RunBody): Promise<Run> {
-    const run = new Run(body.code, body.record ?? false);
+    const run = new Run(body.code);
     this.runs.value = [run, ...this.runs.value];
     try {
       await run.start(await this.ensure(), body);
