@@ -110,6 +110,7 @@ export function Playground() {
   }, [execution]);
 
   const run = async (record = false) => {
+    const session = current.value; // an example may just have begun it
     const code = editor.current?.code() ?? "";
     if (session.isRunning || session.state.value === "ended") return;
     setNote(code.trim() ? "" : "There is no code to run.");

@@ -238,6 +238,16 @@ module.exports = (tools) => {
       await wantNothingWrong(page);
     },
 
+    async 'playground: an example begins the session that it needs'() {
+      const page = await openPlayground();
+      await page.getByRole('button', { name: 'Run: Capture a write' }).click();
+      await ended(newest(page));
+      await newest(page).locator('.status', { hasText: 'captured' }).waitFor();
+      await page.waitForURL(/sandbox=/);
+      assert.strictEqual(await page.locator('.run').count(), 1);
+      await wantNothingWrong(page);
+    },
+
     async 'playground: a dropped file is read by code'() {
       const page = await openPlayground();
       const drop = async (name, size) => {
