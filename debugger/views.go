@@ -2,6 +2,7 @@ package debugger
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -212,23 +213,53 @@ func (r *Recording) View(step, limit int) (out StepView, err error) {
 	return out, err
 }
 
-// Views returns at most count steps from a step on, each as View does. It leaves out steps that were lost.
-func (r *Recording) Views(from, count, limit int) (out []StepView, err error) {
+// maxViewsBytes is the approximate size of views from which on Views adds no further one. 24 steps of an ordinary
+// program have a tenth of it; one step of a deep recursion with many variables can have several times as much.
+const maxViewsBytes = 2 << 20
+
+// Views returns at most count steps from a step on, each as View does, without steps that were lost. It returns fewer
+// if they are large; next is then the step to go on with, and 0 otherwise.
+func (r *Recording) Views(ctx context.Context, from, count, limit int) (out []StepView, next int, err error) {
 	out = []StepView{}
 	err = r.journal.Read(func(reader *recording.Reader) error {
+		bytes := 0
 		for step := from; step < from+count && step <= reader.Steps(); step++ {
+			if bytes > maxViewsBytes {
+				next = step
+				return nil
+			}
 			view, err := r.view(reader, step, limit)
 			if errors.Is(err, recording.ErrNoStep) {
 				continue
 			}
+			if err == nil {
+				err = ctx.Err()
+			}
 			if err != nil {
 				return err
 			}
+			bytes += view.size()
 			out = append(out, view)
 		}
 		return nil
 	})
-	return out, err
+	return out, next, err
+}
+
+// size returns the approximate size of a view in bytes.
+func (v StepView) size() (bytes int) {
+	const perItem = 100
+	add := func(list []VariableView) {
+		for _, variable := range list {
+			bytes += perItem + len(variable.Name) + len(variable.Value) + len(variable.Type)
+		}
+	}
+	add(v.Globals)
+	for _, frame := range v.Frames {
+		bytes += perItem + len(frame.Code)
+		add(frame.Variables)
+	}
+	return bytes
 }
 
 func (r *Recording) view(reader *recording.Reader, step, limit int) (StepView, error) {

@@ -45,7 +45,8 @@ type stepViewsInput struct {
 
 type stepViews struct {
 	Total int                 `json:"total_steps"`
-	Steps []debugger.StepView `json:"steps" doc:"Without steps that were not recorded"`
+	Steps []debugger.StepView `json:"steps" doc:"Without steps that were not recorded; fewer than limit if they are large"`
+	Next  int                 `json:"next,omitempty" doc:"The step to go on with, if there are fewer for their size"`
 }
 
 // compressed is a body that is stored compressed.
@@ -166,6 +167,9 @@ func routeOpened[I interface{ executionID() string }, O any](
 	op := r.describe("GET", "/executions/{id}"+path, id, tagRecordings, summary, http.StatusForbidden,
 		http.StatusGone) // gone: the recording was pruned
 	route(a, r, op, func(ctx context.Context, caller sandbox.Key, in *I) (*O, error) {
+		if err := a.limits.holdRecords(ctx, caller.Account); err != nil {
+			return nil, err
+		}
 		opened, err := open(ctx, caller, (*in).executionID())
 		if err != nil {
 			return nil, err
@@ -198,9 +202,9 @@ func getStep(_ context.Context, opened *service.OpenRecording, in *InStep) (*deb
 	return &view, err
 }
 
-func listStepViews(_ context.Context, opened *service.OpenRecording, in *stepViewsInput) (*stepViews, error) {
-	views, err := opened.Views(in.From, in.Limit, stepViewVariables)
-	return &stepViews{opened.Steps(), views}, err
+func listStepViews(ctx context.Context, opened *service.OpenRecording, in *stepViewsInput) (*stepViews, error) {
+	views, next, err := opened.Views(ctx, in.From, in.Limit, stepViewVariables)
+	return &stepViews{opened.Steps(), views, next}, err
 }
 
 // routeLineMap registers the operation that returns the lines of all steps.
@@ -213,7 +217,12 @@ func (a *api) routeLineMap(r *routes) {
 		"(first, last, reason). Steps in gaps have no entries. A line is 0 if the step is in another file."
 	op.Responses["200"] = &huma.Response{Description: "The lines", Content: binaryContent()}
 	huma.Register(r.api, op, func(ctx context.Context, in *InExecution) (*compressed, error) {
-		opened, err := a.service.Recorded(ctx, callerFrom(ctx), in.ID)
+		caller := callerFrom(ctx)
+		var opened *service.OpenRecording
+		err := a.limits.holdRecords(ctx, caller.Account)
+		if err == nil {
+			opened, err = a.service.Recorded(ctx, caller, in.ID)
+		}
 		var zip []byte
 		if err == nil {
 			zip, err = opened.LineMap()

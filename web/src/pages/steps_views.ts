@@ -8,6 +8,11 @@ const maxViews = 2000;
 const windowBefore = 8;
 const windowLimit = 24;
 
+interface Window {
+  steps: StepView[];
+  next?: number; // the step behind the window, if that is smaller than asked for
+}
+
 export interface ShownStep {
   view: StepView;
   before: StepView | undefined; // of the step before, which tells what changed
@@ -53,15 +58,15 @@ export class StepViews {
     return true;
   }
 
-  private async load(step: number): Promise<void> {
+  private async load(step: number, before = windowBefore): Promise<void> {
     if (this.isBusy) return;
     this.isBusy = true;
     const isShown = this.has(step);
-    const from = Math.max(1, step - windowBefore);
+    const from = Math.max(1, step - before);
     try {
-      const { steps } = await get<{ steps: StepView[] }>(`${this.path}/views`, { from, limit: windowLimit }, this.request.signal);
+      const { steps, next } = await get<Window>(`${this.path}/views`, { from, limit: windowLimit }, this.request.signal);
       const loaded = new Map(steps.map((view) => [view.step, view]));
-      for (let n = from; n < from + windowLimit; n++) {
+      for (let n = from; n < (next || from + windowLimit); n++) {
         const view = loaded.get(n);
         if (view) this.views.set(n, view);
         else this.lost.add(n);
@@ -72,7 +77,9 @@ export class StepViews {
       }
       this.isBusy = false;
       if (!isShown || this.wanted !== step) this.deliver(this.has(this.wanted) ? this.wanted : step);
-      if (!this.has(this.wanted)) void this.load(this.wanted);
+      // Large steps may end the window before the wanted one: another begins right before it, and then with it.
+      const isCut = !this.has(step) && before > 0;
+      if (!this.has(this.wanted)) void this.load(this.wanted, isCut && this.wanted === step ? (before > 1 ? 1 : 0) : undefined);
     } catch (thrown) {
       this.isBusy = false;
       if (!isAborted(thrown)) this.fail(thrown);

@@ -55,6 +55,21 @@ module.exports = ({ address, adminKey, call, open, settled, wantAccessible, want
   const median = (list) => [...list].sort((a, b) => a - b)[list.length >> 1];
 
   return {
+    // Each step has a megabyte, so that a response has two or three of them.
+    async 'the large steps of a deep recursion'() {
+      const locals = Array.from({ length: 60 }, (_, n) => `    v${n} = "A" * 1000\n`).join('');
+      const id = await record(`def f(n):\n${locals}    if n:\n        f(n - 1)\n    for k in range(0 if n else 4000):\n        pass\nf(60)\n`);
+      const { total_steps: total } = await call('GET', `/executions/${id}/steps?limit=1`);
+      const page = await open(adminKey);
+      await page.goto(`${address}/ui/executions/${id}/steps?step=${Math.round(total / 2)}`);
+      await value(page, 'k').waitFor();
+      const k = Number(await value(page, 'k').locator('.value').textContent());
+      await page.locator('h1').focus();
+      for (let n = 1; n <= 6; n++) await page.keyboard.press('ArrowRight'); // a turn of the loop has two steps
+      await value(page, 'k').locator('.value', { hasText: new RegExp(`^${k + 3}$`) }).waitFor();
+      await wantNothingWrong(page);
+    },
+
     async 'a million steps are scrubbed'() {
       const turns = 222_222;
       const total = stepsOf(turns);
