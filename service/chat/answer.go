@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"strings"
 	"time"
 
 	"glasshouse/sandbox"
@@ -115,7 +115,7 @@ func (r *run) ask(ctx context.Context) ([]sandbox.ToolCall, error) {
 	}
 	request, leftOut := r.chat.request(messages, files.Files)
 	out, err := r.chat.Model.complete(ctx, request, turnListener{
-		onText: func(text string) { r.answer.log.add(EventText, Delta{r.next, text}) },
+		onText: func(text string) { r.answer.log.add(EventText, Delta{Position: r.next, Text: text}) },
 		onCall: func(tool string) { r.answer.log.add(EventCall, CallBegan{r.next, tool}) },
 	})
 	m := sandbox.ChatMessage{Role: sandbox.MessageAssistant, Text: out.text.String(), LeftOut: leftOut}
@@ -241,19 +241,26 @@ func (r *run) toolAnswer(
 // maxLiveBytes is the size of the output of a run that readers get while it runs. The rest is in the execution.
 const maxLiveBytes = 64 << 10
 
-// followRun sends what the code prints to the readers until the run ends or ctx does.
+// followRun sends what the code prints to the readers until the run ends, ctx does, or maxLiveBytes are sent.
 func (r *run) followRun(ctx context.Context, position int, log *service.EventLog) {
 	sent := 0
 	for after := int64(0); ; after++ {
 		e, err := log.Next(ctx, after)
-		if err != nil || errors.Is(err, io.EOF) {
+		if err != nil {
 			return
 		}
 		text, isText := e.Data.(service.Text)
-		if !isText || sent+len(text.Text) > maxLiveBytes {
+		if !isText {
 			continue
 		}
-		sent += len(text.Text)
-		r.answer.log.add(e.Name, Delta{position, text.Text})
+		delta := Delta{Position: position, Text: text.Text}
+		if left := maxLiveBytes - sent; len(delta.Text) > left {
+			delta.Text, delta.Truncated = strings.ToValidUTF8(delta.Text[:left], ""), true
+		}
+		sent += len(delta.Text)
+		r.answer.log.add(e.Name, delta)
+		if delta.Truncated { // smaller pieces that come later would hide the gap
+			return
+		}
 	}
 }

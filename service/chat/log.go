@@ -22,8 +22,9 @@ const (
 
 // Delta is a piece of text of the message at a position.
 type Delta struct {
-	Position int    `json:"position"`
-	Text     string `json:"text"`
+	Position  int    `json:"position"`
+	Text      string `json:"text"`
+	Truncated bool   `json:"truncated,omitempty"` // the last piece while the code runs: the rest is in the execution
 }
 
 // CallBegan says which tool the model is about to call in the message at a position.
@@ -66,7 +67,8 @@ func (l *answerLog) add(name string, data any) {
 		before, isDelta := l.events[last].data.(Delta)
 		delta, _ := data.(Delta)
 		if isDelta && before.Position == delta.Position && len(before.Text)+len(delta.Text) < maxDeltaBytes {
-			l.events[last].data = Delta{delta.Position, before.Text + delta.Text}
+			delta.Text = before.Text + delta.Text
+			l.events[last].data = delta
 			l.wake()
 			return
 		}
@@ -110,7 +112,7 @@ func (l *answerLog) next(ctx context.Context, after int) (e event, number int, e
 			e = l.events[after]
 			after++
 			l.read = max(l.read, after)
-			if delta, ok := e.data.(Delta); !ok || delta.Text != "" {
+			if delta, ok := e.data.(Delta); !ok || delta.Text != "" || delta.Truncated {
 				l.mu.Unlock()
 				return e, after, nil
 			}

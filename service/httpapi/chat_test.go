@@ -95,7 +95,7 @@ type chatEvent struct {
 	id, name string
 	data     struct {
 		sandbox.ChatMessage
-		Title string `json:"title"`
+		Truncated bool `json:"truncated"`
 	}
 }
 
@@ -300,6 +300,32 @@ func TestChatSendsEventsWhileItAnswers(t *testing.T) {
 }
 
 func last1(list []chatEvent) chatEvent { return list[len(list)-1] }
+
+// The output that readers get while code runs is the beginning of the whole output, without a gap.
+func TestChatTruncatesLiveOutput(t *testing.T) {
+	t.Parallel()
+	s := newChatServer(t, map[string][]chattest.Reply{
+		"print": {{Calls: []chattest.Call{chattest.Python(
+			"for n in range(40):\n    print('x' * 1999, flush=True)\nprint('é' * 9000)\nfor n in range(40):\n    print(n)",
+		)}}, {Chunks: []string{"end"}}},
+	})
+	c := s.talker(t)
+	c.send(t, "print")
+	output, truncated := "", 0
+	for _, e := range until(t, c.follow(t, ""), chat.EventEnd) {
+		if e.name == chat.EventStdout {
+			output += e.data.Text
+			if e.data.Truncated {
+				truncated++
+			}
+		}
+	}
+	line := strings.Repeat("x", 1999) + "\n"
+	if want := strings.Repeat(line, 40)[:64<<10]; output != want || truncated != 1 {
+		t.Errorf("got %d bytes and %d events with truncated, want the first %d bytes and one", len(output), truncated,
+			len(want))
+	}
+}
 
 func TestChatEventsResume(t *testing.T) {
 	t.Parallel()
