@@ -86,6 +86,9 @@ func (s *Store) EraseUser(ctx context.Context, user string) (erased sandbox.Eras
 		}
 		return nil
 	})
+	if err == nil {
+		erased.Messages = 0 // their conversations are erased now
+	}
 	return erased, err
 }
 

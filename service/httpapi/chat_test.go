@@ -593,8 +593,9 @@ func TestChatErasesWithExecutions(t *testing.T) {
 	box, _ := view.get("sandbox_id").(string)
 	user, _ := view.get("user_id").(string)
 	c.ok(t, "DELETE", "/sandbox/"+box, nil)
-	if a := root.ok(t, "DELETE", "/users/"+user+"/history", nil); a.get("erased.conversations") != 1.0 {
-		t.Errorf("got %s, want one conversation erased", a.text)
+	a = root.ok(t, "DELETE", "/users/"+user+"/history", nil)
+	if a.get("erased.conversations") != 1.0 || a.get("erased.messages") != 0.0 {
+		t.Errorf("got %s, want one conversation erased, and no message of one that stays", a.text)
 	}
 	wantProblem(t, c.do(t, "GET", c.path(""), nil), 404, "not-found")
 }
