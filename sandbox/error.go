@@ -10,23 +10,24 @@ type Fault string
 
 // The faults, each with its HTTP status.
 const (
-	FaultRange        Fault = "range-not-satisfiable" // 416
-	FaultUpgrade      Fault = "upgrade-required"      // 426
-	FaultInvalid      Fault = "invalid-input"         // 422
-	FaultMalformed    Fault = "malformed"             // 400
-	FaultTooLarge     Fault = "too-large"             // 413
-	FaultUnauthorized Fault = "unauthorized"          // 401
-	FaultForbidden    Fault = "forbidden"             // 403
-	FaultNotFound     Fault = "not-found"             // 404
-	FaultMethod       Fault = "method-not-allowed"    // 405
-	FaultBusy         Fault = "busy"                  // 409
-	FaultGone         Fault = "gone"                  // 410
-	FaultPrecondition Fault = "precondition-failed"   // 412
-	FaultRefused      Fault = "query-refused"         // 422, for a Refusal
-	FaultFull         Fault = "full"                  // 503 with Retry-After
-	FaultLimit        Fault = "limit-reached"         // 429 with Retry-After
-	FaultUnavailable  Fault = "unavailable"           // 503: the database is down
-	FaultInternal     Fault = "internal-error"        // 500
+	FaultRange         Fault = "range-not-satisfiable" // 416
+	FaultUpgrade       Fault = "upgrade-required"      // 426
+	FaultInvalid       Fault = "invalid-input"         // 422
+	FaultMalformed     Fault = "malformed"             // 400
+	FaultTooLarge      Fault = "too-large"             // 413
+	FaultUnauthorized  Fault = "unauthorized"          // 401
+	FaultForbidden     Fault = "forbidden"             // 403
+	FaultNotFound      Fault = "not-found"             // 404
+	FaultMethod        Fault = "method-not-allowed"    // 405
+	FaultBusy          Fault = "busy"                  // 409
+	FaultNotConfigured Fault = "not-configured"        // 409: the operator has not configured what this needs
+	FaultGone          Fault = "gone"                  // 410
+	FaultPrecondition  Fault = "precondition-failed"   // 412
+	FaultRefused       Fault = "query-refused"         // 422, for a Refusal
+	FaultFull          Fault = "full"                  // 503 with Retry-After
+	FaultLimit         Fault = "limit-reached"         // 429 with Retry-After
+	FaultUnavailable   Fault = "unavailable"           // 503: the database is down
+	FaultInternal      Fault = "internal-error"        // 500
 )
 
 // Error is an error that a caller can act on. Any other error, except a Refusal, is an

@@ -112,13 +112,13 @@ func (c *Chat) Status() ModelStatus {
 
 func (c *Chat) requireModel() error {
 	if c.Model == nil {
-		return sandbox.Errorf(sandbox.FaultBusy, "no model is configured: the operator starts the service with "+
+		return sandbox.Errorf(sandbox.FaultNotConfigured, "no model is configured: the operator starts the service with "+
 			"--model-url and --model-name, and with --model-key-file if the endpoint needs a key (docs/chat.md)")
 	}
 	return nil
 }
 
-// Create makes a conversation of the caller without messages.
+// Create makes a conversation of the caller without messages. It returns FaultNotConfigured without a model.
 func (c *Chat) Create(ctx context.Context, caller sandbox.Key) (sandbox.Conversation, error) {
 	if err := c.requireModel(); err != nil {
 		return sandbox.Conversation{}, err
@@ -199,9 +199,9 @@ func (c *Chat) own(ctx context.Context, caller sandbox.Key, id string) (sandbox.
 // WhileValid returns a context that ends when the key of the caller becomes invalid. The caller calls stop.
 type WhileValid func(context.Context) (_ context.Context, stop func())
 
-// Send stores a message of the caller and begins the answer. It returns FaultBusy if an answer is being written or no
-// model is configured, FaultInvalid for a message that is empty or too long, FaultLimit and FaultFull if too many
-// answers are being written.
+// Send stores a message of the caller and begins the answer. It returns FaultBusy if an answer is being written,
+// FaultNotConfigured without a model, FaultInvalid for a message that is empty or too long, FaultLimit and FaultFull
+// if too many answers are being written.
 func (c *Chat) Send(
 	ctx context.Context, caller sandbox.Key, id, text string, whileValid WhileValid,
 ) (sandbox.ChatMessage, error) {

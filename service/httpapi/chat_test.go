@@ -692,7 +692,7 @@ func TestChatWithoutAModel(t *testing.T) {
 	if a := c.ok(t, "GET", "/chat", nil); a.get("configured") != false || a.get("max_input_chars") != 32000.0 {
 		t.Errorf("got %s, want configured false and the limits", a.text)
 	}
-	wantProblem(t, c.do(t, "POST", "/chat/conversations", nil), 409, "busy", "--model-url", "--model-name",
+	wantProblem(t, c.do(t, "POST", "/chat/conversations", nil), 409, "not-configured", "--model-url", "--model-name",
 		"--model-key-file")
 	c.ok(t, "GET", "/chat/conversations", nil)
 }

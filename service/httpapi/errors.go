@@ -56,29 +56,33 @@ func (p *Problem) setFault(fault sandbox.Fault, status int) {
 }
 
 var faultStatus = map[sandbox.Fault]int{
-	sandbox.FaultMalformed:    http.StatusBadRequest,
-	sandbox.FaultUnauthorized: http.StatusUnauthorized,
-	sandbox.FaultForbidden:    http.StatusForbidden,
-	sandbox.FaultNotFound:     http.StatusNotFound,
-	sandbox.FaultMethod:       http.StatusMethodNotAllowed,
-	sandbox.FaultBusy:         http.StatusConflict,
-	sandbox.FaultGone:         http.StatusGone,
-	sandbox.FaultPrecondition: http.StatusPreconditionFailed,
-	sandbox.FaultRange:        http.StatusRequestedRangeNotSatisfiable,
-	sandbox.FaultUpgrade:      http.StatusUpgradeRequired,
-	sandbox.FaultTooLarge:     http.StatusRequestEntityTooLarge,
-	sandbox.FaultInvalid:      http.StatusUnprocessableEntity,
-	sandbox.FaultRefused:      http.StatusUnprocessableEntity,
-	sandbox.FaultLimit:        http.StatusTooManyRequests,
-	sandbox.FaultInternal:     http.StatusInternalServerError,
-	sandbox.FaultFull:         http.StatusServiceUnavailable,
-	sandbox.FaultUnavailable:  http.StatusServiceUnavailable,
+	sandbox.FaultMalformed:     http.StatusBadRequest,
+	sandbox.FaultUnauthorized:  http.StatusUnauthorized,
+	sandbox.FaultForbidden:     http.StatusForbidden,
+	sandbox.FaultNotFound:      http.StatusNotFound,
+	sandbox.FaultMethod:        http.StatusMethodNotAllowed,
+	sandbox.FaultBusy:          http.StatusConflict,
+	sandbox.FaultNotConfigured: http.StatusConflict,
+	sandbox.FaultGone:          http.StatusGone,
+	sandbox.FaultPrecondition:  http.StatusPreconditionFailed,
+	sandbox.FaultRange:         http.StatusRequestedRangeNotSatisfiable,
+	sandbox.FaultUpgrade:       http.StatusUpgradeRequired,
+	sandbox.FaultTooLarge:      http.StatusRequestEntityTooLarge,
+	sandbox.FaultInvalid:       http.StatusUnprocessableEntity,
+	sandbox.FaultRefused:       http.StatusUnprocessableEntity,
+	sandbox.FaultLimit:         http.StatusTooManyRequests,
+	sandbox.FaultInternal:      http.StatusInternalServerError,
+	sandbox.FaultFull:          http.StatusServiceUnavailable,
+	sandbox.FaultUnavailable:   http.StatusServiceUnavailable,
 }
 
 // statusFault returns the fault for the status of an error that huma itself reports.
 func statusFault(status int) sandbox.Fault {
-	if status == http.StatusServiceUnavailable || status == http.StatusUnprocessableEntity { // of two faults
+	switch status { // of two faults
+	case http.StatusServiceUnavailable, http.StatusUnprocessableEntity:
 		return sandbox.FaultInvalid
+	case http.StatusConflict:
+		return sandbox.FaultBusy
 	}
 	for fault, s := range faultStatus {
 		if s == status {

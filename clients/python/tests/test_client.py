@@ -12,6 +12,7 @@ import httpx
 import pytest
 from conftest import ROOT
 from glasshouse import AsyncClient, Client
+from glasshouse.errors import from_problem
 
 
 def async_client(service) -> AsyncClient:
@@ -160,6 +161,12 @@ def test_errors_have_a_class_for_each_problem(service, sandbox):
     sandbox.close()
     with pytest.raises(glasshouse.Gone, match="deleted"):
         sandbox.run("1")
+
+
+def test_what_is_not_configured_is_no_busy_sandbox(service):
+    assert service._http.get("/chat").json()["configured"] is False
+    error = from_problem(409, service._http.post("/chat/conversations").json())
+    assert isinstance(error, glasshouse.NotConfigured) and "--model-url" in error.detail
 
 
 def test_a_full_service_is_asked_again(monkeypatch):

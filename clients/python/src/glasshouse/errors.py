@@ -63,6 +63,10 @@ class Busy(GlasshouseError):
     """The sandbox runs other code now (409)."""
 
 
+class NotConfigured(GlasshouseError):
+    """The operator has not configured what this needs (409). A retry does not help."""
+
+
 class Gone(GlasshouseError):
     """The sandbox has ended, or the thing was deleted (410)."""
 
@@ -104,6 +108,7 @@ _BY_TYPE: dict[str, type[GlasshouseError]] = {
     "not-found": NotFound,
     "method-not-allowed": InvalidInput,
     "busy": Busy,
+    "not-configured": NotConfigured,
     "gone": Gone,
     "query-refused": QueryRefused,
     "full": Full,
