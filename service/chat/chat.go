@@ -71,7 +71,8 @@ type Chat struct {
 	inAll   *limit.Shared
 
 	mu      sync.Mutex
-	answers map[string]*answer // by conversation
+	busy    map[string]bool    // the conversations to which an answer or Session adds messages
+	answers map[string]*answer // by conversation; all of them are busy
 	stopped bool
 	work    sync.WaitGroup
 }
@@ -86,7 +87,7 @@ type answer struct {
 // New returns a Chat.
 func New(c Config) *Chat {
 	return &Chat{
-		Config: c, tools: offer(c.Tools.Tools()), answers: map[string]*answer{},
+		Config: c, tools: offer(c.Tools.Tools()), busy: map[string]bool{}, answers: map[string]*answer{},
 		perUser: limit.NewKeyed(answersPerUser), inAll: limit.NewShared(answersInAll),
 	}
 }
@@ -289,7 +290,8 @@ func (c *Chat) acquire(ctx context.Context, caller sandbox.Key) (release func(),
 	return func() { releaseAll(); releaseUser() }, nil
 }
 
-// register makes an answer known. Each conversation has one at a time.
+// register makes a conversation busy, and its answer known; nil: there is none. Each conversation has one writer at a
+// time.
 func (c *Chat) register(conversation string, a *answer) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -297,21 +299,31 @@ func (c *Chat) register(conversation string, a *answer) error {
 		return &sandbox.Error{Fault: sandbox.FaultFull, RetryAfter: 5,
 			Detail: "the service is stopping; try again when it is back"}
 	}
-	if c.answers[conversation] != nil {
+	switch {
+	case c.answers[conversation] != nil:
 		return &sandbox.Error{Fault: sandbox.FaultBusy, RetryAfter: 2,
 			Detail: "this conversation is being answered: wait for the end of the answer, or stop it"}
+	case c.busy[conversation]:
+		return &sandbox.Error{Fault: sandbox.FaultBusy, RetryAfter: 2,
+			Detail: "this conversation is getting a session: try again in a moment"}
 	}
-	c.answers[conversation] = a
+	c.busy[conversation] = true
+	if a != nil {
+		c.answers[conversation] = a
+	}
 	c.work.Add(1)
 	return nil
 }
 
-// unregister ends the events of an answer. A reader of the last one may send the next message.
+// unregister undoes register, and ends the events of the answer. A reader of the last one may send the next message.
 func (c *Chat) unregister(conversation string, a *answer) {
 	c.mu.Lock()
+	delete(c.busy, conversation)
 	delete(c.answers, conversation)
 	c.mu.Unlock()
-	a.log.end()
+	if a != nil {
+		a.log.end()
+	}
 	c.work.Done()
 }
 
@@ -416,11 +428,10 @@ func (c *Chat) Session(ctx context.Context, caller sandbox.Key, id string) (stri
 	if c.isLive(ctx, caller, conversation.SandboxID) {
 		return conversation.SandboxID, nil
 	}
-	a := &answer{id: c.Service.NewID(), log: newAnswerLog(), cancel: func(error) {}}
-	if err := c.register(id, a); err != nil { // an answer makes sessions itself
+	if err := c.register(id, nil); err != nil { // an answer makes sessions itself
 		return "", err
 	}
-	defer c.unregister(id, a)
+	defer c.unregister(id, nil)
 	hadOne := conversation.SandboxID != ""
 	created, err := c.Service.Create(ctx, caller, nil)
 	if err != nil {
