@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	encoding "encoding/binary" // binary is a function of this package
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 )
 
@@ -45,8 +47,17 @@ func TestRecordingAfterARestart(t *testing.T) {
 	if got := fmt.Sprint(page); got != want {
 		t.Errorf("the last steps: got %s, want %s", got, want)
 	}
-	for _, route := range []string{"variables/total/changes?before=100003", "why?name=total", "explain"} {
-		c.must(t, "GET", "/executions/"+execution.ID+"/"+route, nil)
+	for route, want := range map[string][]string{
+		"variables/total/changes?before=100003": {"value:1249975000", "line_number:3", "step:100001"},
+		"why?name=total":                        {"value:1249975000", "line_number:3", "step:100001"},
+		"explain":                               {"3 x50000", "1249975000"},
+	} {
+		got := fmt.Sprint(c.must(t, "GET", "/executions/"+execution.ID+"/"+route, nil))
+		for _, part := range want {
+			if !strings.Contains(got, part) {
+				t.Errorf("%s: got %s, want %s in it", route, got, part)
+			}
+		}
 	}
 	req, err := http.NewRequestWithContext(ctx, "GET", c.address+"/executions/"+execution.ID+"/line-map", nil)
 	if err != nil {
@@ -59,8 +70,15 @@ func TestRecordingAfterARestart(t *testing.T) {
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	if want := 6 * 100_003; err != nil || response.StatusCode != http.StatusOK || len(body) < want {
-		t.Errorf("the line map: got HTTP %d with %d bytes, %v; want at least %d", response.StatusCode, len(body), err,
-			want)
+	const steps, size = 100_003, 6 * 100_003 // a line and a depth per step
+	if err != nil || response.StatusCode != http.StatusOK || len(body) < size {
+		t.Fatalf("the line map: got HTTP %d with %d bytes, %v; want at least %d", response.StatusCode, len(body), err,
+			size)
+	}
+	lines := body[len(body)-size:]
+	for step, want := range map[int]uint32{1: 1, 2: 2, 3: 3, steps - 2: 3, steps - 1: 2, steps: 4} {
+		if got := encoding.LittleEndian.Uint32(lines[4*(step-1):]); got != want {
+			t.Errorf("the line map: got line %d at step %d, want %d", got, step, want)
+		}
 	}
 }

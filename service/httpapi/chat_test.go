@@ -95,7 +95,8 @@ type chatEvent struct {
 	id, name string
 	data     struct {
 		sandbox.ChatMessage
-		Truncated bool `json:"truncated"`
+		Truncated bool   `json:"truncated"`
+		Type      string `json:"type"` // of a problem
 	}
 }
 
@@ -668,10 +669,15 @@ func TestChatEndsWithTheKey(t *testing.T) {
 	user, _ := c.ok(t, "GET", c.path(""), nil).get("user_id").(string)
 	keys := admin.ok(t, "GET", "/keys", nil)
 	list, _ := keys.get("keys").([]any)
+	revoked := 0
 	for _, k := range list {
 		if key, _ := k.(map[string]any); key["user_id"] == user {
 			admin.ok(t, "DELETE", "/keys/"+key["id"].(string), nil)
+			revoked++
 		}
+	}
+	if revoked == 0 {
+		t.Fatalf("the list of keys has no key of the user %s", user)
 	}
 	<-s.Left() // the model's stream ends
 	root := admin
@@ -679,10 +685,16 @@ func TestChatEndsWithTheKey(t *testing.T) {
 	eventually(t, "the note about the key", func() bool {
 		return strings.Contains(string(root.ok(t, "GET", c.path(""), nil).text), "key was revoked")
 	})
-	for {
-		if e, ok := next(); !ok || e.name == "error" || e.name == chat.EventEnd {
-			break
+	for _, e := range until(t, next, "error") {
+		if e.name == chat.EventEnd {
+			t.Error("got the end of the answer, want an error and no other end")
 		}
+		if kind := "urn:glasshouse:problem:unauthorized"; e.name == "error" && e.data.Type != kind {
+			t.Errorf("got the problem %q, want %s", e.data.Type, kind)
+		}
+	}
+	if e, ok := next(); ok {
+		t.Errorf("got the event %s after the error, want none", e.name)
 	}
 }
 
