@@ -66,7 +66,7 @@ type ChatMessage struct {
 type ToolCall struct {
 	ID        string `json:"id"`
 	Tool      string `json:"tool"`
-	Arguments string `json:"arguments" doc:"In general a JSON object"`
+	Arguments string `json:"arguments" doc:"Usually a JSON object"`
 	Erased    bool   `json:"erased,omitempty"`
 }
 

@@ -9,7 +9,7 @@ type Tool struct {
 	Schema      json.RawMessage // JSON schema of the arguments, an object
 }
 
-// ToolAnswer is what a model reads of a call of a tool.
+// ToolAnswer is the result of a call, as the model reads it.
 type ToolAnswer struct {
 	Text   string
 	Failed bool

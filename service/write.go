@@ -173,7 +173,7 @@ func reasonDetail(reason string) (json.RawMessage, error) {
 	}
 	if n := utf8.RuneCountInString(reason); n > sandbox.MaxReasonChars {
 		return nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "reason",
-			Detail: fmt.Sprintf("it has %d characters; the maximum is %d", n, sandbox.MaxReasonChars)}
+			Detail: fmt.Sprintf("it has %d characters; shorten it to %d", n, sandbox.MaxReasonChars)}
 	}
 	if strings.ContainsRune(reason, 0) {
 		return nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "reason",

@@ -28,8 +28,8 @@ const eraseExecutions = `WITH
 		(SELECT count(DISTINCT execution_id) FROM r), (SELECT count(*) FROM w)`
 
 // EraseExecution deletes an ended execution with its statements, connections, artifacts, recording and pending writes,
-// and what conversations hold of it.
-// It returns FaultNotFound if there is no such execution, and FaultBusy if it runs or a write of it is being applied.
+// and what conversations hold of it. It returns FaultNotFound if there is no such execution, and FaultBusy if it runs
+// or a write of it is being applied.
 func (s *Store) EraseExecution(ctx context.Context, id string) (sandbox.Erased, error) {
 	e, err := s.Execution(ctx, id)
 	if err == nil && e.CompletedAt == nil {

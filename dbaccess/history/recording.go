@@ -40,8 +40,8 @@ func (s *Store) ChunkData(ctx context.Context, executionID string, sequence int)
 }
 
 // recordedSteps returns the expression for the number of steps of an execution's recording, which is 0 without one. It
-// is read, and no column of executions, because recordings are removed alone. LIMIT keeps it one look into the index
-// for each row of a page: PostgreSQL could turn an EXISTS into a read of all recordings.
+// is computed and not a column of executions, because retention removes recordings alone. With LIMIT, each row costs
+// one index lookup; PostgreSQL could turn an EXISTS into a read of all recordings.
 func recordedSteps(executionID string) string {
 	return `coalesce((SELECT last_step FROM recording_chunks WHERE execution_id = ` + executionID + `
 		ORDER BY sequence DESC LIMIT 1), 0)`

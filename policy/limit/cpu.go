@@ -64,7 +64,7 @@ func (c *CPU) Serial() *CPU {
 	return newCPU(1, c.seen)
 }
 
-// Seen tells that a user has sent a request.
+// Seen records that a user has sent a request.
 func (c *CPU) Seen(user string) {
 	if c == nil {
 		return

@@ -53,8 +53,7 @@ func (r *run) write(ctx context.Context) {
 	case errors.Is(cause, errStopped):
 		note, text = sandbox.NoteStopped, "You stopped this answer."
 	case errors.Is(cause, errDraining):
-		note, text = sandbox.NoteInterrupted, "The service was stopped while this answer was written. What was "+
-			"finished is kept. Send a message to go on."
+		note, text = sandbox.NoteInterrupted, interruptedText
 	}
 	if _, err := r.add(ctx, sandbox.ChatMessage{Role: sandbox.MessageNote, Note: note, Text: text}); err != nil {
 		r.answer.log.add(EventProblem, Problem{r.problem(ctx, err)})
@@ -142,7 +141,8 @@ func (r *run) ask(ctx context.Context) ([]sandbox.ToolCall, error) {
 		return nil, r.chat.Model.errorf("cut the answer at its own limit of tokens. Ask it to go on, or begin a new " +
 			"conversation: this one may be too long for the model.")
 	case "content_filter":
-		return nil, r.chat.Model.errorf("ended the answer with its content filter.")
+		return nil, r.chat.Model.errorf("ended the answer with its content filter. Rephrase your message, or " +
+			"begin a new conversation.")
 	}
 	return m.Calls, nil
 }

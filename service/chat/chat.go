@@ -44,7 +44,7 @@ const (
 	maxConversationBytes = 8 << 20
 
 	answersPerUser = 4  // at the same time
-	answersInAll   = 40 // likewise; one user has at most four fifths
+	answersInAll   = 40 // of all users, at the same time
 	titleChars     = 80
 )
 
@@ -155,8 +155,8 @@ func (c *Chat) View(ctx context.Context, caller sandbox.Key, id string) (Convers
 	return view, nil
 }
 
-// interruption returns the note for a conversation that does not end with a whole answer, and marks the runs of list
-// that nobody waits for any more.
+// interruption returns a note if the conversation ends without a whole answer. It sets the status of interrupted runs
+// in list to cut.
 func (c *Chat) interruption(list []sandbox.ChatMessage) []sandbox.ChatMessage {
 	for n := range list {
 		if list[n].Status == sandbox.MessageRunning {
@@ -177,9 +177,12 @@ func (c *Chat) interruption(list []sandbox.ChatMessage) []sandbox.ChatMessage {
 	return []sandbox.ChatMessage{{
 		Position: list[len(list)-1].Position + 1, Role: sandbox.MessageNote, Note: sandbox.NoteInterrupted,
 		Status: sandbox.MessageComplete, CreatedAt: last.CreatedAt,
-		Text: "The service ended while this answer was written. What was finished is kept. Send a message to go on.",
+		Text: interruptedText,
 	}}
 }
+
+const interruptedText = "The service was stopped while this answer was written. What was finished is kept. Send a " +
+	"message to go on."
 
 func (c *Chat) answerOf(conversation string) *answer {
 	c.mu.Lock()

@@ -26,8 +26,8 @@ type Feed struct {
 	isOver       bool
 }
 
-// Follow returns the events of the answer that is being written in a conversation that the caller may see: all of them,
-// or those after the event with an id. If no answer is being written, the only event is the end.
+// Follow returns a reader of the events of the answer that is being written in a conversation that the caller may see;
+// with an id, of those after that event. If no answer is being written, the only event is the end.
 func (c *Chat) Follow(ctx context.Context, caller sandbox.Key, id, after string) (*Feed, error) {
 	if _, err := c.Service.Conversation(ctx, caller, id); err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func (c *Chat) Follow(ctx context.Context, caller sandbox.Key, id, after string)
 	return f, nil
 }
 
-// Next waits for the next event. It returns io.EOF after the end of the answer, and ctx's error.
+// Next waits for the next event. It returns io.EOF after the end of the answer, and ctx.Err() if ctx ends first.
 func (f *Feed) Next(ctx context.Context) (Event, error) {
 	if f.isLost {
 		f.isLost = false

@@ -45,8 +45,8 @@ type event struct {
 	data any
 }
 
-// answerLog has the events of one answer. It keeps the text of a message until the message is stored, so it has little
-// more than what is written now.
+// answerLog has the events of one answer. It drops the text of stored messages, so it holds about one message. It is no
+// service.EventLog: what an admin erases must leave it, and nothing of a stored message counts against a budget.
 type answerLog struct {
 	mu      sync.Mutex
 	events  []event

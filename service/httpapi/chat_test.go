@@ -410,7 +410,7 @@ func TestChatSaysWhatIsWrongWithTheEndpoint(t *testing.T) {
 	for text, want := range map[string]string{
 		"401": "refused the key of the service (HTTP 401). It said: “bad key ***”", "404": "--model-name",
 		"429": "Send your message again after 17 s", "500": "It said: “oh <b>no</b>”", "302": "redirects",
-		"break": "broke off in the middle", "nothing": "closed the connection without an answer",
+		"break": "before the end of its answer", "nothing": "closed the connection without an answer",
 		"html": "no stream of events, but with: “<html>welcome</html>”", "json": "not a chat completion in JSON",
 		"error": "ended its answer with an error: “out of memory”", "empty": "without text and without a call",
 		"length": "cut the answer at its own limit of tokens",

@@ -36,10 +36,10 @@ import (
 type Config struct {
 	Service *service.Service
 	Log     logrus.FieldLogger
-	Version string // of the service, for OpenAPI
-	Access  bool   // log every request
-	MCP     MCP    // serves POST /mcp
-	Chat    *chat.Chat
+	Version string     // of the service, for OpenAPI
+	Access  bool       // log every request
+	MCP     MCP        // serves POST /mcp
+	Chat    *chat.Chat // serves /chat
 
 	CPU *limit.CPU // shares the encoding of large records; nil: unlimited
 

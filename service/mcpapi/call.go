@@ -66,7 +66,7 @@ func answerOf(result *mcp.CallToolResult) service.ToolAnswer {
 
 type runListenerKey struct{}
 
-// reportRun tells the caller of CallTool of an execution. log may be nil.
+// reportRun passes an execution to the onRun function of CallTool, if there is one. log may be nil.
 func reportRun(ctx context.Context, executionID string, log *service.EventLog) {
 	if onRun, ok := ctx.Value(runListenerKey{}).(func(service.ToolRun)); ok && onRun != nil && executionID != "" {
 		onRun(service.ToolRun{ExecutionID: executionID, Log: log})

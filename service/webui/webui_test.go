@@ -157,7 +157,7 @@ func TestBuiltPages(t *testing.T) {
 }
 
 // TestSizes checks the budgets: 80 KB compressed until the list of executions is shown, and 250 KB for all pages. The
-// viewer at /docs and Plotly are none of them: they are loaded on demand.
+// viewer at /docs and Plotly do not count: they are loaded on demand.
 func TestSizes(t *testing.T) {
 	pages, err := New(web.Pages())
 	if err != nil {

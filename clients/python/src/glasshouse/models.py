@@ -79,8 +79,8 @@ class Execution:
     """One run of code.
 
     status: completed, failed, timeout, cancelled or killed; `usage["ended_by"]` names the limit that ended it.
-    usage: milliseconds of the wait for a slot (queue_ms), of the start of the sandbox's process (start_ms), of the run
-    (wall_ms) and of its CPU time (cpu_ms), and more.
+    usage: milliseconds of the wait for a slot (queue_ms), from the slot until the guest has received the code
+    (start_ms), of the run (wall_ms) and of its CPU time (cpu_ms), and more.
     result: the value of __result__ or of the last expression as JSON, or None. stdout, stderr: what was printed.
     error: "TypeError: ..." or the limit, or None. execution_time: seconds. memory_usage: MB. truncated: how much is
     missing, by part. recorded_steps: the length of the recording, 0 if there is none. text: the execution in the
