@@ -249,10 +249,10 @@ func (r *run) begin(ctx context.Context) (_ context.Context, end func(), err err
 		endUsage(0)
 		return nil, nil, err
 	}
-	waits := time.Now()
+	queuedAt := time.Now()
 	releaseSlot, err := r.acquireSlot(ctx)
 	r.slotAt = time.Now()
-	r.queueTime = r.slotAt.Sub(waits)
+	r.queueTime = r.slotAt.Sub(queuedAt)
 	if err != nil {
 		releaseSlot = func() {}
 	} else {

@@ -101,7 +101,7 @@ func New(isolator *isolate.Isolator, queueTimeout time.Duration) *Supervisor {
 	starts := limit.NewShared(max(startsPerCPU*runtime.NumCPU(), minStarts))
 	return &Supervisor{
 		isolator: isolator, queueTimeout: queueTimeout, starts: starts, largeFrames: limit.NewShared(maxLargeFrames),
-		statements: limit.Work{Floor: statementCPUs * float64(runtime.NumCPU())},
+		statements: limit.Work{Floor: statementShare * float64(runtime.NumCPU())},
 	}
 }
 

@@ -24,10 +24,10 @@ const (
 	statementWork   = 250 * time.Microsecond // of a short statement, in the service and in PostgreSQL
 )
 
-// statementCPUs is the part of the machine that a user's short statements may take while other users send requests. On
+// statementShare is the part of the machine that a user's short statements may take while other users send requests. On
 // two cores, another user's requests beside 60 runs that query without end took 2.5 to 4.5 times as long without this
 // limit.
-const statementCPUs = 0.25
+const statementShare = 0.25
 
 // minMeasuredBytes is the size of the smallest input whose work is measured. Measuring takes half a
 // microsecond.

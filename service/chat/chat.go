@@ -70,11 +70,11 @@ type Chat struct {
 	perUser *limit.Keyed
 	inAll   *limit.Shared
 
-	mu      sync.Mutex
-	busy    map[string]bool    // the conversations to which an answer or Session adds messages
-	answers map[string]*answer // by conversation; all of them are busy
-	stopped bool
-	work    sync.WaitGroup
+	mu        sync.Mutex
+	busy      map[string]bool    // the conversations to which an answer or Session adds messages
+	answers   map[string]*answer // by conversation; all of them are busy
+	isStopped bool
+	work      sync.WaitGroup
 }
 
 // answer is an answer that is being written.
@@ -298,7 +298,7 @@ func (c *Chat) acquire(ctx context.Context, caller sandbox.Key) (release func(),
 func (c *Chat) register(conversation string, a *answer) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.stopped {
+	if c.isStopped {
 		return &sandbox.Error{Fault: sandbox.FaultFull, RetryAfter: 5,
 			Detail: "the service is stopping; try again when it is back"}
 	}
@@ -411,7 +411,7 @@ func (c *Chat) Stop(ctx context.Context, caller sandbox.Key, id string) error {
 // Drain ends all answers, refuses new ones, and returns when their goroutines have ended.
 func (c *Chat) Drain() {
 	c.mu.Lock()
-	c.stopped = true
+	c.isStopped = true
 	for _, a := range c.answers {
 		a.cancel(errDraining)
 	}

@@ -48,14 +48,14 @@ type event struct {
 // answerLog has the events of one answer. It drops the text of stored messages, so it holds about one message. It is no
 // service.EventLog: what an admin erases must leave it, and nothing of a stored message counts against a budget.
 type answerLog struct {
-	mu      sync.Mutex
-	events  []event
-	read    int           // events up to this number are never changed by adding text
-	changed chan struct{} // closed, and replaced, at each change
-	ended   bool
+	mu       sync.Mutex
+	events   []event
+	lastRead int           // events up to this number are never changed by adding text
+	change   chan struct{} // closed, and replaced, at each change
+	hasEnded bool
 }
 
-func newAnswerLog() *answerLog { return &answerLog{changed: make(chan struct{})} }
+func newAnswerLog() *answerLog { return &answerLog{change: make(chan struct{})} }
 
 // maxDeltaBytes is the size up to which pieces that nobody has read are joined.
 const maxDeltaBytes = 16 << 10
@@ -63,7 +63,7 @@ const maxDeltaBytes = 16 << 10
 func (l *answerLog) add(name string, data any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if last := len(l.events) - 1; last >= l.read && l.events[last].name == name {
+	if last := len(l.events) - 1; last >= l.lastRead && l.events[last].name == name {
 		before, isDelta := l.events[last].data.(Delta)
 		delta, _ := data.(Delta)
 		if isDelta && before.Position == delta.Position && len(before.Text)+len(delta.Text) < maxDeltaBytes {
@@ -94,14 +94,14 @@ func (l *answerLog) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.events = append(l.events, event{EventEnd, struct{}{}})
-	l.ended = true
+	l.hasEnded = true
 	l.wake()
 }
 
 // wake wakes the readers. The caller holds mu.
 func (l *answerLog) wake() {
-	close(l.changed)
-	l.changed = make(chan struct{})
+	close(l.change)
+	l.change = make(chan struct{})
 }
 
 // next waits for the event after a number. It skips pieces that are forgotten. It returns io.EOF after the last event.
@@ -111,19 +111,19 @@ func (l *answerLog) next(ctx context.Context, after int) (e event, number int, e
 		for after < len(l.events) {
 			e = l.events[after]
 			after++
-			l.read = max(l.read, after)
+			l.lastRead = max(l.lastRead, after)
 			if delta, ok := e.data.(Delta); !ok || delta.Text != "" || delta.Truncated {
 				l.mu.Unlock()
 				return e, after, nil
 			}
 		}
-		ended, changed := l.ended, l.changed
+		hasEnded, change := l.hasEnded, l.change
 		l.mu.Unlock()
-		if ended {
+		if hasEnded {
 			return event{}, after, io.EOF
 		}
 		select {
-		case <-changed:
+		case <-change:
 		case <-ctx.Done():
 			return event{}, after, ctx.Err()
 		}

@@ -276,7 +276,7 @@ func TestChatSendsEventsWhileItAnswers(t *testing.T) {
 	c := s.talker(t)
 	c.send(t, "slow")
 	next := c.follow(t, "")
-	if e := until(t, next, chat.EventText); last1(e).data.Text != "first " {
+	if e := until(t, next, chat.EventText); lastEvent(e).data.Text != "first " {
 		t.Errorf("got %+v, want the first piece before the end of the answer", e)
 	}
 	wantProblem(t, c.do(t, "POST", c.path("/messages"), map[string]any{"text": "x"}), 409, "busy", "stop it")
@@ -300,7 +300,7 @@ func TestChatSendsEventsWhileItAnswers(t *testing.T) {
 	}
 }
 
-func last1(list []chatEvent) chatEvent { return list[len(list)-1] }
+func lastEvent(list []chatEvent) chatEvent { return list[len(list)-1] }
 
 // The output that readers get while code runs is the beginning of the whole output, without a gap.
 func TestChatTruncatesLiveOutput(t *testing.T) {
@@ -338,7 +338,7 @@ func TestChatEventsResume(t *testing.T) {
 	c.send(t, "go")
 	next := c.follow(t, "")
 	var first []chatEvent
-	for len(first) == 0 || last1(first).data.Text != "held" {
+	for len(first) == 0 || lastEvent(first).data.Text != "held" {
 		first = append(first, until(t, next, chat.EventText)...)
 	}
 	middle := first[2]
@@ -643,8 +643,8 @@ func TestChatAfterAKill(t *testing.T) {
 	c := s.talker(t)
 	c.send(t, "go")
 	next := c.follow(t, "")
-	for e := last1(until(t, next, chat.EventText)); e.data.Text != "half"; {
-		e = last1(until(t, next, chat.EventText))
+	for e := lastEvent(until(t, next, chat.EventText)); e.data.Text != "half"; {
+		e = lastEvent(until(t, next, chat.EventText))
 	}
 	// Another service over the same history has no answer of this conversation, as after a kill.
 	restarted := serveChat(t, &chat.Model{URL: s.URL(), Name: "scripted"})
