@@ -9,10 +9,10 @@ type Tool struct {
 	Schema      json.RawMessage // JSON schema of the arguments, an object
 }
 
-// ToolAnswer is the result of a call, as the model reads it.
-type ToolAnswer struct {
-	Text   string
-	Failed bool
+// ToolResult is the result of a call, as the model reads it.
+type ToolResult struct {
+	Text    string
+	IsError bool
 }
 
 // ToolRun is an execution that a tool has made. Log is nil if the execution has no events.

@@ -13,16 +13,16 @@ import (
 // down what feeds them, such as PostgreSQL's reading of large records. A caller divides a long
 // task into computations of some milliseconds. The nil CPU limits nothing.
 type CPU struct {
-	slots   *Shared
-	perUser *Keyed // as many as slots; a slot of it is held through the pause
-	seen    *requests
+	slots    *Shared
+	perUser  *Keyed // as many as slots; a slot of it is held through the pause
+	requests *recentRequests
 
 	mu      sync.Mutex
 	waiting map[string]int // computations that wait for their turn, by user
 }
 
-// requests are the last requests of two different users, the newest first.
-type requests struct {
+// recentRequests are the last requests of two different users, the newest first.
+type recentRequests struct {
 	mu   sync.Mutex
 	last [2]request
 }
@@ -48,20 +48,20 @@ const (
 // NewCPU returns a CPU for a process with this GOMAXPROCS. One CPU is left for other work, but there
 // is always one for computations.
 func NewCPU(gomaxprocs int) *CPU {
-	return newCPU(max(gomaxprocs-1, 1), &requests{})
+	return newCPU(max(gomaxprocs-1, 1), &recentRequests{})
 }
 
-func newCPU(slots int, seen *requests) *CPU {
-	return &CPU{slots: NewShared(slots), perUser: NewKeyed(slots), seen: seen, waiting: map[string]int{}}
+func newCPU(slots int, requests *recentRequests) *CPU {
+	return &CPU{slots: NewShared(slots), perUser: NewKeyed(slots), requests: requests, waiting: map[string]int{}}
 }
 
 // Serial returns a CPU that runs one computation at a time, beside those of c, and pauses for the requests that c has
 // seen. It is for work that mostly waits for a disk.
 func (c *CPU) Serial() *CPU {
 	if c == nil {
-		return newCPU(1, &requests{})
+		return newCPU(1, &recentRequests{})
 	}
-	return newCPU(1, c.seen)
+	return newCPU(1, c.requests)
 }
 
 // Seen records that a user has sent a request.
@@ -69,12 +69,12 @@ func (c *CPU) Seen(user string) {
 	if c == nil {
 		return
 	}
-	c.seen.mu.Lock()
-	defer c.seen.mu.Unlock()
-	if c.seen.last[0].user != user {
-		c.seen.last[1] = c.seen.last[0]
+	c.requests.mu.Lock()
+	defer c.requests.mu.Unlock()
+	if c.requests.last[0].user != user {
+		c.requests.last[1] = c.requests.last[0]
 	}
-	c.seen.last[0] = request{user, time.Now()}
+	c.requests.last[0] = request{user, time.Now()}
 }
 
 // OthersSeen reports whether a user other than this one has sent a request in the last second.
@@ -82,11 +82,11 @@ func (c *CPU) OthersSeen(user string) bool {
 	if c == nil {
 		return false
 	}
-	c.seen.mu.Lock()
-	defer c.seen.mu.Unlock()
-	last := c.seen.last[0]
+	c.requests.mu.Lock()
+	defer c.requests.mu.Unlock()
+	last := c.requests.last[0]
 	if last.user == user {
-		last = c.seen.last[1]
+		last = c.requests.last[1]
 	}
 	return time.Since(last.at) < othersTime
 }

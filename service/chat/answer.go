@@ -194,7 +194,7 @@ func (r *run) callTool(ctx context.Context, call sandbox.ToolCall) error {
 	switch m.Text, m.Status = answer.Text, sandbox.MessageComplete; {
 	case ctx.Err() != nil:
 		m.Text, m.Status = "The run was stopped.", sandbox.MessageCut
-	case answer.Failed:
+	case answer.IsError:
 		m.Status = sandbox.MessageFailed
 	}
 	return errors.Join(r.put(ctx, m), context.Cause(ctx))
@@ -204,15 +204,15 @@ func (r *run) callTool(ctx context.Context, call sandbox.ToolCall) error {
 // run is there while it runs and after a kill of the service.
 func (r *run) toolAnswer(
 	ctx context.Context, tool *offeredTool, call sandbox.ToolCall, m *sandbox.ChatMessage,
-) service.ToolAnswer {
+) service.ToolResult {
 	if _, err := r.chat.Service.Admit(r.caller); err != nil { // a client of MCP needs a request for each call
-		return service.ToolAnswer{Text: err.Error(), Failed: true}
+		return service.ToolResult{Text: err.Error(), IsError: true}
 	}
 	arguments := []byte(call.Arguments)
 	if tool != nil {
 		var err error
 		if arguments, m.ExecutionID, err = tool.arguments(call.Arguments, r.conversation.SandboxID); err != nil {
-			return service.ToolAnswer{Text: err.Error(), Failed: true}
+			return service.ToolResult{Text: err.Error(), IsError: true}
 		}
 	}
 	ctx, cancel := context.WithCancel(ctx)

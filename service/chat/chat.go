@@ -52,7 +52,7 @@ const (
 type Tools interface {
 	Tools() []service.Tool
 	CallTool(ctx context.Context, caller sandbox.Key, name string, arguments json.RawMessage,
-		onRun func(service.ToolRun)) service.ToolAnswer
+		onRun func(service.ToolRun)) service.ToolResult
 }
 
 // Config configures a Chat.

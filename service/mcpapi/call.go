@@ -34,7 +34,7 @@ func (s *Server) Tools() []service.Tool {
 // it begins, and one of a statement when it has ended. CallTool has no error: the answer tells the model what is wrong.
 func (s *Server) CallTool(
 	ctx context.Context, caller sandbox.Key, name string, arguments json.RawMessage, onRun func(service.ToolRun),
-) service.ToolAnswer {
+) service.ToolResult {
 	ctx = context.WithValue(ctx, runListenerKey{}, onRun)
 	var names []string
 	for _, t := range s.tools {
@@ -45,13 +45,13 @@ func (s *Server) CallTool(
 		}
 		names = append(names, t.Name)
 	}
-	return service.ToolAnswer{
-		Text: fmt.Sprintf("there is no tool %q; the tools are %s", name, strings.Join(names, ", ")), Failed: true,
+	return service.ToolResult{
+		Text: fmt.Sprintf("there is no tool %q; the tools are %s", name, strings.Join(names, ", ")), IsError: true,
 	}
 }
 
 // answerOf returns the text of a result. A model that reads text only does not get the images; the text names them.
-func answerOf(result *mcp.CallToolResult) service.ToolAnswer {
+func answerOf(result *mcp.CallToolResult) service.ToolResult {
 	var texts []string
 	for _, content := range result.Content {
 		switch content := content.(type) {
@@ -61,7 +61,7 @@ func answerOf(result *mcp.CallToolResult) service.ToolAnswer {
 			texts = append(texts, "["+content.MIMEType+", which the user sees and you do not]")
 		}
 	}
-	return service.ToolAnswer{Text: strings.Join(texts, "\n"), Failed: result.IsError}
+	return service.ToolResult{Text: strings.Join(texts, "\n"), IsError: result.IsError}
 }
 
 type runListenerKey struct{}
