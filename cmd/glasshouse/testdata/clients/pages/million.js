@@ -5,10 +5,10 @@ const assert = require('node:assert');
 module.exports = ({ address, adminKey, open, signIn, wantNothingWrong }) => {
   const limit = 30_000; // milliseconds; a bound for a busy machine, no goal
 
-  // timed returns the milliseconds until what has happened.
-  async function timed(what) {
+  // timed returns the milliseconds that an action takes, and fails after the limit.
+  async function timed(action) {
     const begun = performance.now();
-    await what();
+    await action();
     const took = Math.round(performance.now() - begun);
     assert(took < limit, `it took ${took} ms, want less than ${limit}`);
     return took;
