@@ -3,7 +3,7 @@ import { render } from "preact";
 import { Failure, Loading } from "./parts/feedback";
 import { SignIn } from "./pages/sign_in";
 import { Routes } from "./pages/routes";
-import { failure, start, state } from "./session";
+import { failure, me, start, state } from "./session";
 import { Shell } from "./shell";
 
 function App() {
@@ -15,7 +15,7 @@ function App() {
     case "signed-out":
       return <SignIn />;
     case "signed-in":
-      return <Shell><Routes /></Shell>;
+      return <Shell key={me.value?.user_id}><Routes /></Shell>; // another user sees no page of the former one
   }
 }
 

@@ -323,7 +323,7 @@ export interface DebugPosition {
   live: boolean; // the program itself has stopped here
   line_number?: number;
   function?: string;
-  lane?: number;
+  lane?: number; // number of the thread or task, which commands take as threadId
   changed?: string[];
 }
 
@@ -333,6 +333,8 @@ export interface DebugBreakpoint {
   line: number;
   message?: string;
   condition?: string;
+  hitCondition?: string;
+  logMessage?: string;
 }
 
 export interface DebugSessionRecord {

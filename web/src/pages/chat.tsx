@@ -1,14 +1,16 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Chat as Settings, Conversation } from "../api/chat";
 import { get, post, remove } from "../api/client";
-import { isAborted, Problem } from "../api/problem";
+import { Problem } from "../api/problem";
+import { checkSize, upload, type UploadList } from "../api/upload";
 import { dateTime, zone } from "../format";
 import { Copy, Empty, Failure, Loading, TwoSteps } from "../parts/feedback";
+import { useLoaded } from "../parts/loaded";
 import { More, useList, type List } from "../parts/list";
 import { navigate } from "../router";
 import { isAdmin, me } from "../session";
 import { Page } from "../shell";
-import { Input, upload, type SessionFile } from "./chat_input";
+import { Input } from "./chat_input";
 import { Messages } from "./chat_messages";
 import { conversationPath, useConversation } from "./chat_state";
 
@@ -18,38 +20,11 @@ const command = `bin/glasshouse serve \\
   --model-url http://127.0.0.1:11434/v1 \\
   --model-name qwen3:8b`;
 
-function useSettings(): { settings: Settings | undefined; problem: Problem | undefined } {
-  const [settings, setSettings] = useState<Settings>();
-  const [problem, setProblem] = useState<Problem>();
-  useEffect(() => {
-    const request = new AbortController();
-    get<Settings>("/chat", {}, request.signal).then(setSettings, (thrown) => {
-      if (!isAborted(thrown)) setProblem(Problem.from(thrown));
-    });
-    return () => request.abort();
-  }, []);
-  return { settings, problem };
-}
-
-// useFiles returns the uploads of a session; of one that has ended there are none.
-function useFiles(sandbox: string | undefined, version: number): SessionFile[] {
-  const [files, setFiles] = useState<SessionFile[]>([]);
-  useEffect(() => {
-    setFiles([]);
-    if (!sandbox) return;
-    const request = new AbortController();
-    get<{ files: SessionFile[] | null }>(`/sandbox/${encodeURIComponent(sandbox)}/files`, {}, request.signal)
-      .then((list) => setFiles(list.files ?? []), () => {});
-    return () => request.abort();
-  }, [sandbox, version]);
-  return files;
-}
-
 function Setup() {
   return (
     <Empty title="No language model is configured.">
-      A person chats here with a language model, which runs Python in a session and queries the database. The operator starts
-      the service with the address of any OpenAI-compatible endpoint, for example:
+      Chat with a language model that runs Python and queries the database. To turn it on, the operator starts the service with
+      the address of any OpenAI-compatible endpoint, for example:
     </Empty>
   );
 }
@@ -83,13 +58,14 @@ function Conversations({ list, current }: { list: List<Conversation>; current: s
 
 // Chat is the page of the conversations: a new one without an id.
 export function Chat({ id }: { id: string }) {
-  const { settings, problem: settingsProblem } = useSettings();
+  const { answer: settings, problem: settingsProblem } = useLoaded<Settings>("/chat");
   const state = useConversation(id);
   const { view, live, problem } = state;
   const list = useList<Conversation>("/chat/conversations", "conversations", { user_id: me.value?.user_id });
   const [version, setVersion] = useState(0);
   const [failed, setFailed] = useState<Problem>();
-  const files = useFiles(view?.sandbox_id, version);
+  const filesOf = (sandbox: string) => `/sandbox/${encodeURIComponent(sandbox)}/files`;
+  const files = useLoaded<UploadList>(view?.sandbox_id ? filesOf(view.sandbox_id) : "", [version]).answer?.files ?? [];
   const title = view?.title;
   useEffect(() => {
     if (title && !list.rows.some((c) => c.conversation_id === id && c.title === title)) list.reload();
@@ -104,10 +80,16 @@ export function Chat({ id }: { id: string }) {
     await post(`${conversationPath(made)}/messages`, { text });
     open(made);
   };
-  const take = async (chosen: File[]) => {
+  const take = async (chosen: File[], onProgress: (sent: number) => void) => {
     const conversation = id || (await begin());
     const { sandbox_id: sandbox } = await post<{ sandbox_id: string }>(`${conversationPath(conversation)}/session`);
-    for (const file of chosen) await upload(sandbox, file);
+    const { upload_max_bytes: max } = await get<UploadList>(filesOf(sandbox));
+    for (const file of chosen) checkSize(file, max);
+    let before = 0; // bytes of the files that are stored
+    for (const file of chosen) {
+      await upload(sandbox, file, (sent) => onProgress(before + sent));
+      before += file.size;
+    }
     setVersion(version + 1);
     if (id) state.reload();
     else open(conversation);
@@ -150,7 +132,7 @@ export function Chat({ id }: { id: string }) {
           )}
           {settings?.configured && (!id || view || begun.current === id) && (isOwn
             ? <Input key={id || "new"} chat={settings} files={files} focused={begun.current === id} answering={view?.answering ?? false} send={send} stop={state.stop} upload={take} />
-            : <p class="notice">This conversation belongs to {view?.user_id}. You may read it; your reading is in the audit log.</p>)}
+            : <p class="notice">This conversation belongs to {view?.user_id}. You can only read it. The audit log records that you opened it.</p>)}
         </div>
       </div>
     </Page>

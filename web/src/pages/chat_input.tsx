@@ -1,35 +1,24 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Chat } from "../api/chat";
 import { Problem } from "../api/problem";
+import type { UploadedFile } from "../api/upload";
 import { bytes, count, plural } from "../format";
-
-export interface SessionFile {
-  path: string;
-  size: number;
-}
-
-// upload sends a file to a session. It keeps the name only.
-export async function upload(sandbox: string, file: File): Promise<void> {
-  const response = await fetch(`/sandbox/${encodeURIComponent(sandbox)}/files/${encodeURIComponent(file.name)}`, {
-    method: "PUT", body: file, credentials: "same-origin", headers: { "Content-Type": "application/octet-stream" },
-  });
-  if (!response.ok) throw await Problem.of(response);
-}
 
 // Input is where one writes a message. Enter sends it, Shift+Enter begins a line.
 export function Input(props: {
   chat: Chat;
-  files: SessionFile[];
+  files: UploadedFile[];
   answering: boolean;
   focused: boolean; // from the beginning
   send: (text: string) => Promise<void>;
   stop: () => Promise<void>;
-  upload: (files: File[]) => Promise<void>;
+  upload: (files: File[], onProgress: (sent: number) => void) => Promise<void>;
 }) {
   const { chat, answering } = props;
   const [text, setText] = useState("");
   const [problem, setProblem] = useState<Problem>();
   const [busy, setBusy] = useState("");
+  const [progress, setProgress] = useState<{ sent: number; total: number }>(); // bytes of an upload
   const [isOver, setOver] = useState(false);
   const field = useRef<HTMLTextAreaElement>(null);
   const chooser = useRef<HTMLInputElement>(null);
@@ -51,6 +40,7 @@ export function Input(props: {
       return false;
     } finally {
       setBusy("");
+      setProgress(undefined);
     }
   };
   const send = async () => {
@@ -60,7 +50,10 @@ export function Input(props: {
   };
   const take = (list: FileList | null | undefined) => {
     const files = [...(list ?? [])];
-    if (files.length > 0) void attempt(`Uploading ${plural(files.length, "file")}…`, () => props.upload(files));
+    const total = files.reduce((sum, file) => sum + file.size, 0);
+    if (files.length > 0 && !busy && !answering) {
+      void attempt(`Uploading ${plural(files.length, "file")}…`, () => props.upload(files, (sent) => setProgress({ sent, total })));
+    }
   };
   return (
     <form class={isOver ? "composer over" : "composer"} onSubmit={(event) => {
@@ -94,6 +87,7 @@ export function Input(props: {
           event.currentTarget.value = "";
         }} />
         <span class="muted" role="status">{busy}</span>
+        {progress && <progress aria-label="Upload" max={progress.total || 1} value={progress.sent} />}
         {length > chat.max_input_chars * 0.8 && (
           <span class={isLong ? "field-error" : "muted"}>{count(length)} of {count(chat.max_input_chars)} characters</span>
         )}

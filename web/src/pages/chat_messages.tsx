@@ -36,7 +36,7 @@ function Answer({ of: message, results, live, answering }: {
         </p>
       ) : null}
       {message.text && <Prose text={message.text} />}
-      {message.status === "cut" && <p class="muted">(The answer ends here.)</p>}
+      {message.status === "cut" && <p class="muted">The answer was cut off here.</p>}
       {message.calls?.map((call) => {
         const result = results.get(call.id);
         return (
@@ -56,7 +56,7 @@ function Writing({ live }: { live: Live }) {
       {text && <Prose text={text} />}
       <p class="loading" role="status">
         <span class="spinner" aria-hidden="true" />
-        {tool === "run_python" ? "The model writes code…" : tool ? `The model calls ${tool}…` : text ? "The model writes…" : "The model reads and thinks…"}
+        {tool === "run_python" ? "The model writes code…" : tool ? `The model calls ${tool}…` : text ? "The model writes…" : "Waiting for the model…"}
       </p>
     </li>
   );

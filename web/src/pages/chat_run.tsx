@@ -1,11 +1,11 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { Message, ToolCall } from "../api/chat";
-import { get } from "../api/client";
-import { isAborted, Problem } from "../api/problem";
+import { address } from "../api/client";
 import type { Execution } from "../api/records";
 import { Code } from "../parts/code";
 import { Loading } from "../parts/feedback";
+import { useLoaded } from "../parts/loaded";
 import { RowTable, Value } from "../parts/value";
 import { Status } from "../parts/label";
 import { Artifacts, ExceptionPanel } from "./execution_details";
@@ -15,7 +15,7 @@ import { Outputs } from "./execution_outputs";
 
 const titles: Record<string, string> = {
   run_python: "Python", query_database: "SQL", describe_database: "Tables of the database", get_execution: "An earlier run",
-  explain_execution: "Why a run went so", cancel_execution: "Cancel a run", session_files: "Files",
+  explain_execution: "Explanation of a run", cancel_execution: "Cancel a run", session_files: "Files",
 };
 
 const collapsedLines = 16;
@@ -73,24 +73,9 @@ function rowsOf(text: string): { columns: string[]; rows: Record<string, unknown
   }
 }
 
-// useRun loads the execution of a run that has ended.
-function useRun(id: string | undefined): { run: Execution | undefined; problem: Problem | undefined } {
-  const [run, setRun] = useState<Execution>();
-  const [problem, setProblem] = useState<Problem>();
-  useEffect(() => {
-    if (!id) return;
-    const request = new AbortController();
-    // The end is on record a moment after the answer if the run was stopped.
-    get<Execution>(`/executions/${encodeURIComponent(id)}`, { wait: 10 }, request.signal).then(setRun, (thrown) => {
-      if (!isAborted(thrown)) setProblem(Problem.from(thrown));
-    });
-    return () => request.abort();
-  }, [id]);
-  return { run, problem };
-}
-
 function RunOutcome({ of: message }: { of: Message }) {
-  const { run, problem } = useRun(message.execution_id);
+  // The end is on record a moment after the answer if the run was stopped.
+  const { answer: run, problem } = useLoaded<Execution>(address(`/executions/${encodeURIComponent(message.execution_id ?? "")}`, { wait: 10 }));
   if (problem) return <pre class="text" tabIndex={0} role="group" aria-label="What the model read">{message.text}</pre>;
   if (!run) return <Loading what="the run" />;
   const hasResult = run.result !== null && !run.outputs.some((output) => output.role === "result");
@@ -144,7 +129,7 @@ export function Run({ call, message, output, answering }: {
         )}
       </header>
       <Source call={call} />
-      {output && <pre class="text" tabIndex={0} role="group" aria-label="stdout">{output}</pre>}
+      {output && <pre class="text" tabIndex={0} role="group" aria-label="Output">{output}</pre>}
       {message && message.status !== "running" && <div class="outcome"><Outcome of={message} /></div>}
     </section>
   );

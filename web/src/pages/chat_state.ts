@@ -11,7 +11,7 @@ export interface Live {
   output: Record<number, string>; // what the code of a tool has printed so far
 }
 
-export interface ConversationState {
+interface ConversationState {
   view: ConversationView | undefined;
   live: Live;
   problem: Problem | undefined;

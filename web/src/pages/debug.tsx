@@ -3,6 +3,7 @@ import { get, post } from "../api/client";
 import { isAborted, Problem } from "../api/problem";
 import type { DebugPosition, DebugSessionRecord, Execution, Sandbox } from "../api/records";
 import { count, plural, shortID } from "../format";
+import { readDraft, writeDraft } from "../parts/draft";
 import type { DebugEditor } from "../parts/debug_editor";
 import { Failure, Loading } from "../parts/feedback";
 import { Panel, TextPanel } from "../parts/panel";
@@ -22,17 +23,14 @@ for i in range(4):
 total
 `;
 
-// The draft is of this tab: a reload shows it again.
-const draftKey = "glasshouse-debug";
-
 interface Draft {
   code: string;
   breakpoints: RequestedBreakpoint[];
 }
 
-function readDraft(): Draft {
+function keptDraft(): Draft {
   try {
-    const draft = JSON.parse(sessionStorage.getItem(draftKey) ?? "") as Draft;
+    const draft = JSON.parse(readDraft("debug")) as Draft;
     if (typeof draft.code === "string" && Array.isArray(draft.breakpoints)) return draft;
   } catch {
     // there is none
@@ -40,12 +38,9 @@ function readDraft(): Draft {
   return { code: example, breakpoints: [] };
 }
 
-function writeDraft(draft: Draft): void {
-  try {
-    sessionStorage.setItem(draftKey, JSON.stringify(draft));
-  } catch {
-    // a full or forbidden storage only loses the draft
-  }
+// requested returns what the service takes of a breakpoint: each request replaces all of them.
+function requested({ line, condition, hitCondition, logMessage }: RequestedBreakpoint): RequestedBreakpoint {
+  return { line, ...(condition && { condition }), ...(hitCondition && { hitCondition }), ...(logMessage && { logMessage }) };
 }
 
 const toStart = "M5 3l8 5-8 5z";
@@ -57,11 +52,11 @@ const commands: { move: Move; name: string; keys: string; icon: string }[] = [
   { move: "reverseContinue", name: "Continue back", keys: "Alt+F5", icon: "M11 3L3 8l8 5z" },
 ];
 
-// Debug starts code under the debugger, or shows the session that the address names.
+// Debugger starts code in a debug session, or shows the session that the address names.
 export function Debugger() {
   const id = parameter("session");
   const session = useMemo(() => (id ? new DebugSession(id) : undefined), [id]);
-  const [draft, setDraft] = useState(readDraft);
+  const [draft, setDraft] = useState(keptDraft);
   const [loads, setLoads] = useState(0); // counts the codes that did not come from the editor
   const [stopsAtEntry, setStopsAtEntry] = useState(true);
   const [starting, setStarting] = useState(false);
@@ -86,11 +81,11 @@ export function Debugger() {
     }, (thrown) => isAborted(thrown) || setProblem(Problem.from(thrown)));
     return () => request.abort();
   }, [session, execution]);
-  useEffect(() => writeDraft(draft), [draft]);
+  useEffect(() => writeDraft("debug", JSON.stringify(draft)), [draft]);
 
   const breakpoints: RequestedBreakpoint[] = session ? session.breakpoints.value : draft.breakpoints;
   const setBreakpoints = (list: RequestedBreakpoint[]) => {
-    const wanted = list.toSorted((a, b) => a.line - b.line).map(({ line, condition }) => (condition ? { line, condition } : { line }));
+    const wanted = list.toSorted((a, b) => a.line - b.line).map(requested);
     setDraft((before) => ({ ...before, breakpoints: wanted }));
     if (session) void session.setBreakpoints(wanted);
   };
@@ -149,7 +144,7 @@ export function Debugger() {
   const code = session ? session.code.value : draft.code;
   return (
     <Page title="Debugger" actions={<Where position={position} />}>
-      <div class="toolbar panel" role="toolbar" aria-label="Debugger">
+      <div class="debug-toolbar panel" role="toolbar" aria-label="Debugger">
         {session
           ? <Tool name="Continue" keys="F5" icon={toStart} disabled={state !== "stopped"} action={proceed} isMain />
           : <Tool name={starting ? "Starting…" : "Start"} keys="F5" icon={toStart} disabled={starting || !draft.code.trim()} action={start} isMain />}
@@ -162,11 +157,11 @@ export function Debugger() {
         {session && <button onClick={edit}>Edit the code</button>}
       </div>
       {failure && !isGone && <Failure problem={failure} />}
-      {failure?.status === 409 && session && <p><button onClick={() => session.drive()}>Control the session from this page</button></p>}
+      {failure?.status === 409 && session && /\bdrive\b/.test(failure.detail) && <p><button onClick={() => session.drive()}>Take over control</button></p>}
       {isGone && (
         <div class="notice" role="alert">
           <strong>This debug session is over.</strong>
-          <p>A session ends when nobody uses it. {execution && <>Its run is kept: <Review id={execution} />.</>}</p>
+          <p>A session ends when nobody uses it. {execution && <>Its run is kept: <RunLinks id={execution} />.</>}</p>
           <button onClick={edit}>Debug the code again</button>
         </div>
       )}
@@ -174,7 +169,7 @@ export function Debugger() {
         <div class="notice" role="status">
           <strong>The program has ended{session.result.value ? `: ${session.result.value.status}` : ""}.</strong>
           {session.result.value?.error && <p class="mono">{session.result.value.error}</p>}
-          <p>You can step back through it here, or see <Review id={session.executionID} />.</p>
+          <p>You can step back through it here, or see <RunLinks id={session.executionID} />.</p>
         </div>
       )}
       <div class="columns debug">
@@ -212,7 +207,7 @@ function Tool(props: { name: string; keys: string; icon: string; disabled: boole
 function Where({ position }: { position: DebugPosition | undefined }) {
   if (!position) return null;
   const { state, reason, step, total_steps: total, live } = position;
-  const words = state === "running" ? "running" : `${state === "ended" ? "ended" : live ? "stopped" : "in the past"}${reason && state !== "ended" ? `: ${reason}` : ""}`;
+  const words = state === "running" ? "running" : `${state === "ended" ? "ended" : live ? "stopped" : "at an earlier step"}${reason && state !== "ended" ? `: ${reason}` : ""}`;
   return (
     <span class={`status ${state === "running" ? "busy" : live ? "good" : ""}`} role="status">
       <span class="dot" aria-hidden="true" /> {words}{step ? `, step ${count(step)} of ${plural(total, "step")}` : ""}
@@ -220,7 +215,7 @@ function Where({ position }: { position: DebugPosition | undefined }) {
   );
 }
 
-function Review({ id }: { id: string }) {
+function RunLinks({ id }: { id: string }) {
   const path = `/ui/executions/${encodeURIComponent(id)}`;
   return <><a href={`${path}/steps`}>its recording</a> and <a href={path}>the execution <span class="mono">{shortID(id)}</span></a></>;
 }
@@ -267,9 +262,12 @@ function Editor(props: {
   const latest = useRef(props);
   latest.current = props;
   const [ready, setReady] = useState(false);
+  const [problem, setProblem] = useState<Problem>();
+  const [attempt, setAttempt] = useState(0);
   useEffect(() => {
     let mine: DebugEditor | undefined;
     let gone = false;
+    setProblem(undefined);
     import("../parts/debug_editor").then(({ showDebugEditor }) => {
       if (gone || !place.current) return;
       mine = editor.current = showDebugEditor(place.current, latest.current.code, "Code", {
@@ -282,19 +280,20 @@ function Editor(props: {
         })),
       });
       setReady(true);
-    }, () => {});
+    }, (thrown: unknown) => setProblem(Problem.from(thrown)));
     return () => {
       gone = true;
       mine?.remove();
       editor.current = undefined;
     };
-  }, []);
+  }, [attempt]);
   useEffect(() => editor.current?.setCode(code), [ready, source]);
   useEffect(() => editor.current?.setEditable(isEditable), [ready, isEditable]);
   useEffect(() => editor.current?.setBreakpoints(breakpoints), [ready, source, breakpoints]);
   useEffect(() => editor.current?.moveTo(isEditable ? 0 : line), [ready, source, isEditable, line]);
   return (
     <>
+      {problem && <Failure problem={problem} retry={() => setAttempt(attempt + 1)} />}
       {!ready && <pre class="text plain-code">{code}</pre>}
       <div ref={place} class="editor" />
     </>
@@ -330,10 +329,12 @@ function Breakpoints({ list, change }: { list: (RequestedBreakpoint & { message?
               <input class="mono" value={breakpoint.condition ?? ""} placeholder="always" spellcheck={false}
                 onChange={(event) => {
                   const condition = event.currentTarget.value.trim();
-                  change(list.map((b) => (b === breakpoint ? { line: b.line, condition } : b)));
+                  change(list.map((b) => (b === breakpoint ? { ...b, condition } : b)));
                 }} />
             </label>
             <button aria-label={`Remove the breakpoint of line ${breakpoint.line}`} onClick={() => change(list.filter((b) => b !== breakpoint))}>×</button>
+            {breakpoint.hitCondition && <p class="detail">Only at hits <code>{breakpoint.hitCondition}</code></p>}
+            {breakpoint.logMessage && <p class="detail">Prints <code>{breakpoint.logMessage}</code> and does not stop</p>}
             {breakpoint.message && <p class="why">{breakpoint.message}</p>}
           </li>
         ))}
@@ -352,4 +353,3 @@ function Results({ of }: { of: Execution }) {
     </>
   );
 }
-

@@ -35,7 +35,7 @@ export function Console({ session }: { session: DebugSession }) {
         {lines.length === 0 && <p class="muted">Nothing was printed yet.</p>}
         {lines.map((line, index) => <pre key={index} class={line.category}>{line.text}</pre>)}
       </div>
-      <form class="ask" onSubmit={submit}>
+      <form class="debug-ask" onSubmit={submit}>
         <label class="grow">
           <span class="muted">{frame ? `Evaluate in ${frame.name}` : "Evaluate"}</span>
           <input class="mono" value={expression} spellcheck={false} autocomplete="off" disabled={isRunning} placeholder="len(rows)"

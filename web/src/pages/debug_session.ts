@@ -16,7 +16,7 @@ interface Scope {
   namedVariables?: number;
 }
 
-export interface ConsoleLine {
+interface ConsoleLine {
   category: string; // stdout, stderr, console, asked, answer, failure
   text: string;
 }
@@ -24,6 +24,8 @@ export interface ConsoleLine {
 export interface RequestedBreakpoint {
   line: number;
   condition?: string;
+  hitCondition?: string; // N, ==N, >=N, >N, <=N, <N or %N
+  logMessage?: string; // printed instead of a stop
 }
 
 const maxConsoleLines = 2000;
@@ -215,8 +217,9 @@ export class DebugSession {
       });
       return;
     }
+    const thread = where.lane ?? 1;
     try {
-      const { stackFrames } = await this.send<{ stackFrames: StackFrame[] | null }>("stackTrace", { threadId: where.lane ?? 1, levels: 200 });
+      const { stackFrames } = await this.send<{ stackFrames: StackFrame[] | null }>("stackTrace", { threadId: thread, levels: 200 });
       const frames = stackFrames ?? [];
       // The chosen frame stays chosen while the program stands.
       const stays = where.step === this.shownStep && frames.some((f) => f.id === this.frame.peek());

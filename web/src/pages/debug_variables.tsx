@@ -25,16 +25,16 @@ export function Scopes({ session }: { session: DebugSession }) {
     <>
       {scopes.map((scope) => (
         <Panel key={scope.name} title={scope.name} note={scope.namedVariables ? count(scope.namedVariables) : undefined}>
-          <Parts session={session} reference={scope.variablesReference} version={session.stop.value} path={scope.name} changed={scope === scopes[0] ? session.position.value?.changed : undefined} />
+          <VariableTree session={session} reference={scope.variablesReference} version={session.stop.value} path={scope.name} changed={scope === scopes[0] ? session.position.value?.changed : undefined} />
         </Panel>
       ))}
     </>
   );
 }
 
-// Parts shows what a reference leads to. References are of one position of the program, and their numbers begin again
-// at the next: version is the position. Parts inside of others get a new version with their new reference.
-function Parts({ session, reference, version, path, changed }: {
+// VariableTree shows what a reference leads to. References are of one position of the program, and their numbers begin again
+// at the next: version is the position. Trees inside of others get a new version with their new reference.
+function VariableTree({ session, reference, version, path, changed }: {
   session: DebugSession;
   reference: number;
   version: number;
@@ -77,7 +77,7 @@ function Parts({ session, reference, version, path, changed }: {
             {part.variablesReference > 0 ? (
               <button class="row-button" aria-expanded={isOpen} onClick={() => toggle(own)}><Names part={part} mark={isOpen ? "▾" : "▸"} /></button>
             ) : <div class="row-button"><Names part={part} mark="" /></div>}
-            {isOpen && part.variablesReference > 0 && <Parts session={session} reference={part.variablesReference} version={loaded.version} path={own} />}
+            {isOpen && part.variablesReference > 0 && <VariableTree session={session} reference={part.variablesReference} version={loaded.version} path={own} />}
           </li>
         );
       })}

@@ -10,7 +10,7 @@ import { Status } from "../parts/label";
 import { Panel, TextPanel } from "../parts/panel";
 import { isTable, Value } from "../parts/value";
 import { navigate } from "../router";
-import { isAdmin, me } from "../session";
+import { isAdmin, mayDebug } from "../session";
 import { Page } from "../shell";
 import { asCurl, asPython } from "./execution_commands";
 import { Artifacts, Connections, ExceptionPanel, Facts, Logs, Queries } from "./execution_details";
@@ -183,7 +183,7 @@ export function Execution({ id }: { id: string }) {
 
 // stepsOf returns the number of recorded steps that the caller may see: agents may not read recordings.
 export function stepsOf(e: Record): number {
-  return isOver(e) && me.value?.role !== "agent" ? e.recorded_steps : 0;
+  return isOver(e) && mayDebug.value ? e.recorded_steps : 0;
 }
 
 function Actions({ of: e }: { of: Record }) {
@@ -216,7 +216,7 @@ function Actions({ of: e }: { of: Record }) {
         <a class="button" href={`/ui/executions/${encodeURIComponent(e.execution_id)}/steps`}>{plural(steps, "step")}</a>
       )}
       {canRunAgain && <a class="button" href={`/ui/play?execution=${encodeURIComponent(e.execution_id)}`}>Run again</a>}
-      {canRunAgain && me.value?.role !== "agent" && (
+      {canRunAgain && mayDebug.value && (
         <a class="button" href={`/ui/debug?execution=${encodeURIComponent(e.execution_id)}`}>Debug</a>
       )}
       {e.code && <Copy label="Copy as curl" text={() => asCurl(e)} />}

@@ -6,7 +6,8 @@ import { Panel } from "../parts/panel";
 import { RowTable, Value } from "../parts/value";
 
 // A rich output is a bundle of forms of the same value. The page shows the best form that it can show safely: pictures
-// as pictures, which run no scripts; figures of Plotly in a frame that has no network; tables as tables; HTML in a frame that may do nothing; anything else as text.
+// as pictures, which run no scripts; figures of Plotly in a frame that has no network; tables as tables; HTML in a frame
+// that may do nothing; anything else as text.
 
 const references = "application/vnd.glasshouse.artifact+json";
 const tableType = "application/vnd.dataresource+json";

@@ -4,11 +4,12 @@ import { address, get } from "../api/client";
 import { Problem } from "../api/problem";
 import type { Execution } from "../api/records";
 import { shortID } from "../format";
+import { readDraft, writeDraft } from "../parts/draft";
 import type { CodeProblem, Matches, PythonEditor } from "../parts/python_editor";
 import { Empty, Failure, Loading, TwoSteps } from "../parts/feedback";
 import { Panel } from "../parts/panel";
 import { parameter, path, setParameters } from "../router";
-import { me } from "../session";
+import { mayDebug } from "../session";
 import { Page } from "../shell";
 import { marks } from "./execution";
 import { examples, type Example } from "./play_examples";
@@ -17,37 +18,17 @@ import { Examples, Helpers, SchemaBrowser, Variables } from "./play_panels";
 import { Runs } from "./play_runs";
 import { Session } from "./play_session";
 
-// The code that is not run yet survives a reload, in this tab and for this user only.
-const nameOf = (name: string) => `play-${name}-${me.value?.user_id}`;
-const kept = {
-  get: (name: string): string => {
-    try {
-      return sessionStorage.getItem(nameOf(name)) ?? "";
-    } catch {
-      return ""; // the browser keeps nothing
-    }
-  },
-  set: (name: string, value: string): void => {
-    try {
-      if (value) sessionStorage.setItem(nameOf(name), value);
-      else sessionStorage.removeItem(nameOf(name));
-    } catch {
-      // the browser keeps nothing, or the code is too large for it
-    }
-  },
-};
-
 const isApple = /Mac|iPhone|iPad/.test(navigator.userAgent);
 const runKey = isApple ? "⌘ Enter" : "Ctrl+Enter";
 
 // Playground is the page on which one writes code and runs it.
 export function Playground() {
-  const current = useSignal<Session>(useMemo(() => new Session(parameter("sandbox") || kept.get("sandbox")), []));
+  const current = useSignal<Session>(useMemo(() => new Session(parameter("sandbox") || readDraft("play-sandbox")), []));
   const session = current.value;
   const uploads = useMemo(() => new Uploads(session), [session]);
   const editor = useRef<PythonEditor | undefined>(undefined);
   const waiting = useRef<string | undefined>(undefined); // code for the editor when it is loaded
-  const [context, setContext] = useState(() => kept.get("context"));
+  const [context, setContext] = useState(() => readDraft("play-context"));
   const [note, setNote] = useState("");
   const [refusal, setRefusal] = useState<Problem>();
   const [wantsCapture, setWantsCapture] = useState(false);
@@ -60,7 +41,7 @@ export function Playground() {
     current.value = next;
     setRefusal(undefined);
     setWantsCapture(false);
-    kept.set("sandbox", "");
+    writeDraft("play-sandbox", "");
     setParameters({ sandbox: "" }, true);
   };
 
@@ -69,7 +50,7 @@ export function Playground() {
   useEffect(() => {
     if (path.value !== "/play") return;
     if (wanted && wanted !== id) current.value = new Session(wanted); // by the browser's Back
-    else if (id && state !== "ended") kept.set("sandbox", id);
+    else if (id && state !== "ended") writeDraft("play-sandbox", id);
     if (id && !wanted) setParameters({ sandbox: id }, true);
   }, [wanted, id, state]);
   useEffect(() => {
@@ -91,7 +72,7 @@ export function Playground() {
   };
   const changeContext = (text: string) => {
     setContext(text);
-    kept.set("context", text);
+    writeDraft("play-context", text);
   };
   const execution = parameter("execution");
   useEffect(() => {
@@ -155,7 +136,7 @@ export function Playground() {
   const complete = async (code: string, cursor: number): Promise<Matches | undefined> => {
     if (current.value.state.value === "ended") return undefined;
     if (current.value.isRunning) {
-      setNote("Completion waits until the code has ended.");
+      setNote("Completion is not available while code runs.");
       return undefined;
     }
     try {
@@ -216,10 +197,10 @@ export function Playground() {
           <Panel title="Code" actions={
             <span class="run-actions">
               <button class="primary" disabled={isRunning || state === "ended"} onClick={() => void run()}>Run <kbd>{runKey}</kbd></button>
-              {me.value?.role !== "agent" && (
-                <button disabled={isRunning || state === "ended"} title="Records the run, so that you can go through its steps afterwards"
+              {mayDebug.value && (
+                <button disabled={isRunning || state === "ended"} title="Records the run; go through its steps afterwards"
                   onClick={() => void run(true)}>
-                  Run step by step
+                  Run and record
                 </button>
               )}
               <button disabled={!isRunning} onClick={stop}>Stop</button>
@@ -276,9 +257,9 @@ function Editor({ latest, onChange }: {
     import("../parts/python_editor").then(({ editPython }) => {
       if (gone || !place.current) return;
       made = editPython(place.current, {
-        code: kept.get("code"),
+        code: readDraft("play-code"),
         label: "Python code. Tab indents; press Escape, then Tab to leave.",
-        onChange: (code) => kept.set("code", code),
+        onChange: (code) => writeDraft("play-code", code),
         onRun: () => latest.current.run(),
         complete: (code, cursor) => latest.current.complete(code, cursor),
         check: (code) => latest.current.check(code),
@@ -319,7 +300,7 @@ function SessionActions({ session, begin }: { session: Session; begin: () => voi
         {state === "live" && facts && ` · ${facts.join(" · ")}`}
       </span>
       {state === "live" && <TwoSteps label="End session" confirm="End it, with its variables" danger action={() => session.end()} />}
-      <button title="The present session stays until it ends by itself" onClick={begin}>New session</button>
+      <button title="The current session stays until its idle timeout" onClick={begin}>New session</button>
     </>
   );
 }

@@ -1,24 +1,13 @@
 import { signal } from "@preact/signals";
 import { useRef, useState } from "preact/hooks";
-import { reportUnauthorized, remove } from "../api/client";
+import { remove } from "../api/client";
 import { Problem } from "../api/problem";
 import type { Artifact } from "../api/records";
+import { checkSize, upload as send, uploadPath, type UploadedFile, type UploadList as Stored } from "../api/upload";
 import { bytes } from "../format";
 import { Failure, TwoSteps } from "../parts/feedback";
-import { useLoaded } from "./play_panels";
+import { useLoaded } from "../parts/loaded";
 import type { Session } from "./play_session";
-
-interface UploadedFile {
-  path: string;
-  size: number;
-  mime_type: string;
-}
-
-interface FileList {
-  files: UploadedFile[];
-  bytes: number;
-  upload_max_bytes: number;
-}
 
 interface Upload {
   name: string;
@@ -40,11 +29,8 @@ export class Uploads {
       try {
         await this.session.ensure();
         const max = Math.min(this.session.limits.value?.upload_max_bytes ?? Infinity, this.session.limits.value?.file_max_bytes ?? Infinity);
-        if (file.size > max) {
-          throw new Problem(413, "too large", `it has ${bytes(file.size)}; the uploads of a session may have ${bytes(max)} ` +
-            "(upload_max_bytes). Upload a part of it, or create a sandbox with a larger limit by the API");
-        }
-        await send(`${this.session.path}/files/${file.name.split("/").map(encodeURIComponent).join("/")}`, file, (sent) => {
+        checkSize(file, max);
+        await send(this.session.id.value, file, (sent) => {
           upload.sent = sent;
           this.list.value = [...this.list.value];
         });
@@ -53,8 +39,7 @@ export class Uploads {
       } catch (thrown) {
         const problem = Problem.from(thrown);
         this.session.learn(problem);
-        upload.problem = problem.status === 0
-          ? "it could not be sent: the connection failed, or this is a folder or a file that cannot be read" : problem.message;
+        upload.problem = problem.message;
         this.list.value = [...this.list.value];
       }
     }
@@ -62,34 +47,6 @@ export class Uploads {
 
   dismiss(upload: Upload): void {
     this.list.value = this.list.value.filter((other) => other !== upload);
-  }
-}
-
-// send puts a file. It uses XMLHttpRequest because fetch tells no progress of what is sent.
-function send(path: string, file: File, onProgress: (sent: number) => void): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const request = new XMLHttpRequest();
-    request.open("PUT", path);
-    request.setRequestHeader("Accept", "application/json");
-    request.setRequestHeader("Content-Type", "application/octet-stream");
-    request.upload.onprogress = (event) => onProgress(event.loaded);
-    request.onerror = () => reject(new Problem(0, "The service cannot be reached", ""));
-    request.onload = () => {
-      if (request.status >= 200 && request.status < 300) return resolve();
-      const problem = problemOf(request);
-      if (problem.status === 401) reportUnauthorized(problem);
-      reject(problem);
-    };
-    request.send(file);
-  });
-}
-
-function problemOf(request: XMLHttpRequest): Problem {
-  try {
-    const body = JSON.parse(request.responseText) as { title?: string; detail?: string };
-    return new Problem(request.status, body.title ?? "", body.detail ?? "");
-  } catch {
-    return new Problem(request.status, `The service answered ${request.status}.`, "");
   }
 }
 
@@ -108,12 +65,12 @@ function readerOf(file: UploadedFile): string {
 export function Files({ session, uploads, insertLines }: { session: Session; uploads: Uploads; insertLines: (text: string) => void }) {
   const input = useRef<HTMLInputElement>(null);
   const hasSession = session.state.value === "live";
-  const { answer, problem, reload } = useLoaded<FileList>(hasSession ? `${session.path}/files` : "", [session.changes.value]);
+  const { answer, problem, reload } = useLoaded<Stored>(hasSession ? `${session.path}/files` : "", [session.changes.value]);
   const [failure, setFailure] = useState<Problem>();
   const drop = async (file: UploadedFile) => {
     setFailure(undefined);
     try {
-      await remove(`${session.path}/files/${file.path.split("/").map(encodeURIComponent).join("/")}`);
+      await remove(uploadPath(session.id.value, file.path));
       reload();
     } catch (thrown) {
       setFailure(Problem.from(thrown));
@@ -138,7 +95,7 @@ export function Files({ session, uploads, insertLines }: { session: Session; upl
             {answer.files.map((file) => (
               <li key={file.path}>
                 <div class="entry">
-                  <a href={`${session.path}/files/${file.path.split("/").map(encodeURIComponent).join("/")}`} download>{file.path}</a>{" "}
+                  <a href={uploadPath(session.id.value, file.path)} download>{file.path}</a>{" "}
                   <span class="muted">{bytes(file.size)}</span>
                 </div>
                 <button aria-label={`Insert code that reads ${file.path}`} onClick={() => insertLines(readerOf(file))}>Read</button>
@@ -149,7 +106,7 @@ export function Files({ session, uploads, insertLines }: { session: Session; upl
           <p class="muted body">{bytes(answer.bytes)} of at most {bytes(answer.upload_max_bytes)}</p>
         </>
       )}
-      <h3 class="body">Files that code has left</h3>
+      <h3 class="body">Artifacts: files that code wrote</h3>
       <ArtifactList session={session} />
     </>
   );

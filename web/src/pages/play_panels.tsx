@@ -1,28 +1,11 @@
 import { useEffect, useState } from "preact/hooks";
-import { get } from "../api/client";
-import { isAborted, Problem } from "../api/problem";
 import { count, plural } from "../format";
 import { Failure, Loading } from "../parts/feedback";
+import { useLoaded } from "../parts/loaded";
 import { examples, type Example } from "./play_examples";
 import type { Session } from "./play_session";
 
 // The panels beside the editor, except that of the files.
-
-// useLoaded loads an answer, and again when one of the values changes. The former answer stays meanwhile.
-export function useLoaded<T>(path: string, values: unknown[]): { answer: T | undefined; problem: Problem | undefined; reload: () => void } {
-  const [state, setState] = useState<{ path: string; answer?: T; problem?: Problem }>({ path });
-  const [attempt, setAttempt] = useState(0);
-  useEffect(() => {
-    if (!path) return;
-    const request = new AbortController();
-    get<T>(path, {}, request.signal).then((answer) => setState({ path, answer }), (thrown: unknown) => {
-      if (!isAborted(thrown)) setState((before) => ({ ...(before.path === path ? before : {}), path, problem: Problem.from(thrown) }));
-    });
-    return () => request.abort();
-  }, [path, attempt, ...values]);
-  const mine = state.path === path;
-  return { answer: mine ? state.answer : undefined, problem: mine ? state.problem : undefined, reload: () => setAttempt(attempt + 1) };
-}
 
 export function Examples({ session, use, run }: {
   session: Session;
@@ -34,7 +17,7 @@ export function Examples({ session, use, run }: {
   const more = (answer?.examples ?? []).map((example): Example => ({ ...example, shows: "" }));
   return (
     <>
-      <p class="muted body">They run on the demo data. Open puts the code into the editor; Run also runs it.</p>
+      <p class="muted body">Examples of this page need the demo data. Open puts the code into the editor; Run also runs it.</p>
       <ul class="entries">
         {[...examples, ...more].map((example) => (
           <li key={example.title}>

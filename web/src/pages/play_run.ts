@@ -5,8 +5,8 @@ import { Problem } from "../api/problem";
 import type { Execution, Note, Output, Query, Summary } from "../api/records";
 import { TextTail } from "./play_text";
 
-// maxItems is the maximum number of outputs, statements or notes of one run that the page keeps. The review has all.
-export const maxItems = 50;
+// maxItems is the maximum number of outputs, statements or notes of one run that the page keeps. The page of the execution has all.
+const maxItems = 50;
 
 const drawInterval = 80; // milliseconds between two drawings of what a run prints
 
@@ -38,7 +38,7 @@ export class Run {
 
   private stop = () => {};
   private timer = 0;
-  private ended: () => void = () => {};
+  private onEnd: () => void = () => {};
 
   constructor(public code: string) {}
 
@@ -59,7 +59,7 @@ export class Run {
   // start runs the code, and returns when the run has ended or the service has refused it.
   start(sandbox: string, body: RunBody): Promise<void> {
     return new Promise((resolve) => {
-      this.ended = resolve;
+      this.onEnd = resolve;
       this.stop = startExecution(`/sandbox/${encodeURIComponent(sandbox)}/execute`, body, {
         ...this.listener,
         onRefused: (problem) => this.fail(problem),
@@ -77,7 +77,7 @@ export class Run {
       this.status.value = record.status;
       if (this.isOver) return this.end(record);
       await new Promise<void>((resolve) => {
-        this.ended = resolve;
+        this.onEnd = resolve;
         this.stop = follow(`/executions/${encodeURIComponent(this.id)}`, {}, this.listener);
       });
     } catch (thrown) {
@@ -105,7 +105,7 @@ export class Run {
   leave(): void {
     this.stop();
     window.clearTimeout(this.timer);
-    this.ended();
+    this.onEnd();
   }
 
   private readonly listener = {
@@ -183,7 +183,7 @@ export class Run {
     this.isLost = false;
     this.status.value = record.status;
     this.draw();
-    this.ended();
+    this.onEnd();
   }
 
   private fail(problem: Problem): void {
@@ -191,7 +191,7 @@ export class Run {
     this.isLost = false;
     if (!this.id) this.status.value = "not run";
     this.draw();
-    this.ended();
+    this.onEnd();
   }
 
   private draw(): void {

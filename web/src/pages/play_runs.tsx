@@ -32,7 +32,7 @@ export function Runs({ session, copy }: { session: Session; copy: (code: string)
 function RunView({ run, number, session, copy }: { run: Run; number: number; session: Session; copy: (code: string) => void }) {
   run.version.value; // draws again when it changes; each part of a run reads it
   const status = run.status.value;
-  const review = `/ui/executions/${encodeURIComponent(run.id)}`;
+  const address = `/ui/executions/${encodeURIComponent(run.id)}`;
   const now = useNow(!run.isOver);
   const time = run.record ? duration(run.record.execution_time * 1000) : !run.isOver && duration(now - new Date(run.createdAt).getTime());
   return (
@@ -46,7 +46,7 @@ function RunView({ run, number, session, copy }: { run: Run; number: number; ses
         </h2>
         <span class="run-actions">
           {run.record && stepsOf(run.record) > 0 && <a href={`/ui/executions/${encodeURIComponent(run.id)}/steps`}>Its steps</a>}
-          {run.id && <a href={review}>Open its review</a>}
+          {run.id && <a href={address}>Open the execution</a>}
           <button onClick={async () => {
             if (!run.isLoaded) await run.load(); // the summary has the beginning of the code only
             if (run.isWhole) copy(run.code);
@@ -58,7 +58,7 @@ function RunView({ run, number, session, copy }: { run: Run; number: number; ses
       <RunCode run={run} />
       <div class="run-body">
         {run.isLoaded ? <Body run={run} session={session} /> : (
-          <p><button onClick={() => void run.load()}>Show what it gave</button></p>
+          <p><button onClick={() => void run.load()}>Show its output</button></p>
         )}
       </div>
     </section>
@@ -88,7 +88,7 @@ function Body({ run, session }: { run: Run; session: Session }) {
   const result = record?.result ?? null;
   const hasResult = result !== null && !run.outputs.some((output) => output.role === "result");
   const isSilent = record && !hasResult && !record.error && run.outputs.length === 0 && !run.stdout.text && !run.stderr.text;
-  const whole = <a href={`/ui/executions/${encodeURIComponent(run.id)}`}>its review</a>;
+  const whole = <a href={`/ui/executions/${encodeURIComponent(run.id)}`}>the execution</a>;
   return (
     <>
       {run.problem && <RunProblem run={run} />}

@@ -4,7 +4,7 @@ import { Problem } from "../api/problem";
 import type { Summary } from "../api/records";
 import { Run, type RunBody } from "./play_run";
 
-export interface Limits {
+interface Limits {
   max_execution_time: number; // seconds
   max_output_size: number; // bytes of each stream
   idle_timeout: number; // seconds
@@ -16,7 +16,7 @@ export interface Limits {
   file_max_bytes: number;
 }
 
-export interface Helper {
+interface Helper {
   name: string;
   signature: string;
   description: string;

@@ -1,5 +1,5 @@
 // maxShownChars is the maximum number of characters of one stream that the page keeps and shows.
-export const maxShownChars = 64_000;
+const maxShownChars = 64_000;
 
 const control = /(\r|\n|\x08|\x1b\[[0-9;?]*[A-Za-z])/;
 const incomplete = /\x1b(\[[0-9;?]*)?$/;

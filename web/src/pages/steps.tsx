@@ -9,7 +9,7 @@ import { Panel } from "../parts/panel";
 import { parameter, setParameters } from "../router";
 import { Icon, Page } from "../shell";
 import { Outputs } from "./execution_outputs";
-import { Hits, Ticks } from "./steps_axis";
+import { LineRuns, Ticks } from "./steps_axis";
 import { firstAtLeast, StepLines } from "./steps_lines";
 import { Contents } from "./steps_value";
 import { StepViews, type ShownStep } from "./steps_views";
@@ -85,9 +85,9 @@ export function Steps({ id }: { id: string }) {
   const pick = (line: number) => setParameters({ line: line > 0 && line !== picked ? String(line) : "" }, true);
   const line = lines.lineOf(step);
   const goRun = (direction: 1 | -1) => {
-    const hits = lines.hits(picked);
-    const index = direction > 0 ? firstAtLeast(hits, position + 1) : firstAtLeast(hits, position) - 1;
-    const to = hits[index];
+    const lineRuns = lines.runsOf(picked);
+    const index = direction > 0 ? firstAtLeast(lineRuns, position + 1) : firstAtLeast(lineRuns, position) - 1;
+    const to = lineRuns[index];
     if (to !== undefined) goPosition(to);
   };
   useEffect(() => {
@@ -143,13 +143,13 @@ export function Steps({ id }: { id: string }) {
         <button aria-label="Step back" title="Step back (←, Shift for ten)" disabled={position <= 0} onClick={() => goPosition(position - 1)}><Icon of="M12 3L5 8l7 5z" /></button>
         <button aria-label="Step forward" title="Step forward (→, Shift for ten)" disabled={position >= lines.count - 1} onClick={() => goPosition(position + 1)}><Icon of="M4 3l7 5-7 5z" /></button>
         <button aria-label="Last step" title="Last step (End)" disabled={position >= lines.count - 1} onClick={() => goPosition(lines.count - 1)}><Icon of="M12 3v10M3 3l7 5-7 5z" /></button>
-        <div class="axis">
+        <div class="step-axis">
           <Ticks lines={lines} line={picked} />
           <input type="range" aria-label="Step" min={1} max={lines.count} value={position + 1} aria-valuetext={`Step ${step}, line ${shownLine}`}
             onInput={(event) => goPosition(Number(event.currentTarget.value) - 1)} />
         </div>
         <output>{count(step)} of {plural(total, "step")}</output>
-        {loaded && <Hits lines={lines} line={picked} step={step} go={go} pick={pick} />}
+        {loaded && <LineRuns lines={lines} line={picked} step={step} go={go} pick={pick} />}
       </div>
       {problem && <Failure problem={problem} />}
       {lines.gaps.map((gap) => (

@@ -3,18 +3,19 @@ import { count, plural } from "../format";
 import { Icon } from "../shell";
 import { buckets, firstAtLeast, type StepLines } from "./steps_lines";
 
-const parts = 1000; // more than a slider has pixels on most screens
+const bucketCount = 1000; // more than a slider has pixels on most screens
 
-// Hits marks on the axis of all steps when a line ran, and moves between these steps.
-export function Hits(props: { lines: StepLines; line: number; step: number; go: (step: number) => void; pick: (line: number) => void }) {
+// LineRuns marks on the axis of all steps when a line ran, and moves between these steps.
+export function LineRuns(props: { lines: StepLines; line: number; step: number; go: (step: number) => void; pick: (line: number) => void }) {
   const { lines, line, step, go } = props;
-  const hits = useMemo(() => (line ? lines.hits(line) : new Uint32Array()), [lines, line]);
+  const lineRuns = useMemo(() => (line ? lines.runsOf(line) : new Uint32Array()), [lines, line]);
   const position = lines.positionOf(step);
-  const at = firstAtLeast(hits, position);
-  const isHit = hits[at] === position;
-  const before = hits[at - 1];
-  const after = hits[isHit ? at + 1 : at];
-  const said = hits.length === 0 ? "It did not run." : isHit ? `run ${count(at + 1)} of ${count(hits.length)}` : plural(hits.length, "run");
+  const at = firstAtLeast(lineRuns, position);
+  const runsHere = lineRuns[at] === position;
+  const before = lineRuns[at - 1];
+  const after = lineRuns[runsHere ? at + 1 : at];
+  const number = lineRuns.length;
+  const said = number === 0 ? "This line did not run." : runsHere ? `run ${count(at + 1)} of ${count(number)}` : plural(number, "run");
   return (
     <div class="hits">
       <label>Runs of line
@@ -33,15 +34,15 @@ export function Hits(props: { lines: StepLines; line: number; step: number; go: 
 export function Ticks({ lines, line }: { lines: StepLines; line: number }) {
   const runs = useMemo(() => {
     if (!line) return "";
-    const numbers = buckets(lines.hits(line), lines.count, parts);
+    const numbers = buckets(lines.runsOf(line), lines.count, bucketCount);
     const most = Math.max(1, ...numbers);
     return [...numbers].map((n, x) => (n ? `M${x}.5 12V${(8 - (8 * n) / most).toFixed(1)}` : "")).join("");
   }, [lines, line]);
   if (!runs && lines.gaps.length === 0) return null;
-  const cuts = lines.gaps.map((gap) => (lines.positionOf(gap.first) * parts) / Math.max(1, lines.count));
+  const cuts = lines.gaps.map((gap) => (lines.positionOf(gap.first) * bucketCount) / Math.max(1, lines.count));
   const label = (line ? `Runs of line ${line}. ` : "") + (cuts.length ? plural(cuts.length, "gap") : "");
   return (
-    <svg class="ticks" viewBox={`0 0 ${parts} 12`} preserveAspectRatio="none" role="img" aria-label={label}>
+    <svg class="ticks" viewBox={`0 0 ${bucketCount} 12`} preserveAspectRatio="none" role="img" aria-label={label}>
       <path class="runs" d={runs} />
       {cuts.map((x) => <path key={x} class="cut" d={`M${x.toFixed(1)} 0V12`} />)}
     </svg>

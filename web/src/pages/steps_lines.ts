@@ -19,12 +19,10 @@ export class StepLines {
   readonly gaps: Gap[];
   private readonly segments: Segment[] = [];
   private readonly lines: Uint32Array;
-  private readonly depths: Uint16Array;
 
-  private constructor(readonly total: number, gaps: Gap[], lines: Uint32Array, depths: Uint16Array) {
+  private constructor(readonly total: number, gaps: Gap[], lines: Uint32Array) {
     this.gaps = gaps;
     this.lines = lines;
-    this.depths = depths;
     let first = 1;
     let position = 0;
     for (const gap of [...gaps, { first: total + 1, last: total }]) {
@@ -38,7 +36,7 @@ export class StepLines {
 
   // without returns what is known before the lines are loaded: the number of steps.
   static without(total: number): StepLines {
-    return new StepLines(total, [], new Uint32Array(), new Uint16Array());
+    return new StepLines(total, [], new Uint32Array());
   }
 
   static async load(path: string, signal: AbortSignal): Promise<StepLines> {
@@ -47,8 +45,7 @@ export class StepLines {
     const length = new DataView(body).getUint32(0, true);
     const head = JSON.parse(new TextDecoder().decode(new Uint8Array(body, 4, length))) as { total_steps: number; count: number; gaps: Gap[] };
     const start = 4 + length;
-    return new StepLines(head.total_steps, head.gaps, new Uint32Array(body, start, head.count),
-      new Uint16Array(body, start + 4 * head.count, head.count));
+    return new StepLines(head.total_steps, head.gaps, new Uint32Array(body, start, head.count)); // depths follow
   }
 
   // stepAt returns the step at a position, or at the nearest one.
@@ -69,16 +66,8 @@ export class StepLines {
     return this.lines[this.positionOf(step)];
   }
 
-  depthOf(step: number): number | undefined {
-    return this.depths[this.positionOf(step)];
-  }
-
-  gapAt(step: number): Gap | undefined {
-    return this.gaps.find((gap) => gap.first <= step && step <= gap.last);
-  }
-
-  // hits returns the positions of the steps at a line, in order.
-  hits(line: number): Uint32Array {
+  // runsOf returns the positions of the steps at a line, in order.
+  runsOf(line: number): Uint32Array {
     let count = 0;
     for (const each of this.lines) if (each === line) count++;
     const out = new Uint32Array(count);
@@ -100,10 +89,9 @@ export function firstAtLeast(list: Uint32Array, limit: number): number {
   return low;
 }
 
-// buckets returns the number of hits in each of a number of equal parts of all positions.
-export function buckets(hits: Uint32Array, count: number, parts: number): Uint32Array {
-  const out = new Uint32Array(parts);
-  for (const position of hits) out[Math.min(parts - 1, Math.floor((position * parts) / count))]!++;
+// buckets returns how many of the positions are in each of a number of equal parts of all positions.
+export function buckets(positions: Uint32Array, count: number, bucketCount: number): Uint32Array {
+  const out = new Uint32Array(bucketCount);
+  for (const position of positions) out[Math.min(bucketCount - 1, Math.floor((position * bucketCount) / count))]!++;
   return out;
 }
-

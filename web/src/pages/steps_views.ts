@@ -22,9 +22,9 @@ export interface ShownStep {
 // even if another step is wanted by then, so that the values follow a moving slider.
 export class StepViews {
   private readonly views = new Map<number, StepView>();
-  private readonly lost = new Set<number>();
+  private readonly missingSteps = new Set<number>();
   private readonly request = new AbortController();
-  private wanted = 0;
+  private target = 0;
   private isBusy = false;
 
   constructor(
@@ -34,7 +34,7 @@ export class StepViews {
   ) {}
 
   want(step: number): void {
-    this.wanted = step;
+    this.target = step;
     if (this.deliver(step)) {
       // The neighbours are probably next.
       if (!this.has(step + 4) || !this.has(Math.max(1, step - 4))) void this.load(step);
@@ -48,7 +48,7 @@ export class StepViews {
   }
 
   private has(step: number): boolean {
-    return this.views.has(step) || this.lost.has(step);
+    return this.views.has(step) || this.missingSteps.has(step);
   }
 
   private deliver(step: number): boolean {
@@ -69,17 +69,17 @@ export class StepViews {
       for (let n = from; n < (next || from + windowLimit); n++) {
         const view = loaded.get(n);
         if (view) this.views.set(n, view);
-        else this.lost.add(n);
+        else this.missingSteps.add(n);
       }
       for (const old of this.views.keys()) {
         if (this.views.size <= maxViews) break;
         this.views.delete(old);
       }
       this.isBusy = false;
-      if (!isShown || this.wanted !== step) this.deliver(this.has(this.wanted) ? this.wanted : step);
+      if (!isShown || this.target !== step) this.deliver(this.has(this.target) ? this.target : step);
       // Large steps may end the window before the wanted one: another begins right before it, and then with it.
       const isCut = !this.has(step) && before > 0;
-      if (!this.has(this.wanted)) void this.load(this.wanted, isCut && this.wanted === step ? (before > 1 ? 1 : 0) : undefined);
+      if (!this.has(this.target)) void this.load(this.target, isCut && this.target === step ? (before > 1 ? 1 : 0) : undefined);
     } catch (thrown) {
       this.isBusy = false;
       if (!isAborted(thrown)) this.fail(thrown);

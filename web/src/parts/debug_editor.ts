@@ -7,9 +7,11 @@ import { highlighting, largeEdits, markedLine, theme } from "./editor";
 
 // This module is loaded with the page of the debugger: an editor with breakpoints beside the lines.
 
-export interface EditorBreakpoint {
+interface EditorBreakpoint {
   line: number;
   condition?: string;
+  hitCondition?: string;
+  logMessage?: string;
   verified?: boolean; // undefined: no program runs
 }
 
@@ -29,12 +31,12 @@ interface Listener {
   onMove: (lines: Map<number, number>) => void; // an edit moved lines: from the old numbers to the new ones
 }
 
-class Mark extends GutterMarker {
+class BreakpointMarker extends GutterMarker {
   constructor(private readonly kind: string, private readonly label: string) {
     super();
   }
 
-  override eq(other: Mark): boolean {
+  override eq(other: BreakpointMarker): boolean {
     return this.kind === other.kind && this.label === other.label;
   }
 
@@ -46,20 +48,21 @@ class Mark extends GutterMarker {
   }
 }
 
-const setMarks = StateEffect.define<EditorBreakpoint[]>();
+const setBreakpointMarkers = StateEffect.define<EditorBreakpoint[]>();
 
-const marks = StateField.define<RangeSet<Mark>>({
+const breakpointMarkers = StateField.define<RangeSet<BreakpointMarker>>({
   create: () => RangeSet.empty,
   update(set, transaction) {
     set = set.map(transaction.changes);
     for (const effect of transaction.effects) {
-      if (!effect.is(setMarks)) continue;
+      if (!effect.is(setBreakpointMarkers)) continue;
       const { doc } = transaction.state;
       const list = effect.value.filter((b) => b.line >= 1 && b.line <= doc.lines).sort((a, b) => a.line - b.line);
       set = RangeSet.of(list.map((b) => {
-        const kind = b.verified === false ? "unverified" : b.condition ? "conditional" : "";
-        const label = b.condition ? `Breakpoint if ${b.condition}` : "Breakpoint";
-        return new Mark(kind, label).range(doc.line(b.line).from);
+        const kind = b.verified === false ? "unverified" : b.condition || b.hitCondition || b.logMessage ? "conditional" : "";
+        const label = (b.logMessage ? `Prints ${b.logMessage}` : "Breakpoint") + (b.condition ? ` if ${b.condition}` : "") +
+          (b.hitCondition ? `, hits ${b.hitCondition}` : "");
+        return new BreakpointMarker(kind, label).range(doc.line(b.line).from);
       }));
     }
     return set;
@@ -88,12 +91,12 @@ export function showDebugEditor(parent: HTMLElement, code: string, label: string
       extensions: [
         gutter({
           class: "cm-breakpoints",
-          markers: (shown) => shown.state.field(marks),
-          initialSpacer: () => new Mark("", ""),
+          markers: (shown) => shown.state.field(breakpointMarkers),
+          initialSpacer: () => new BreakpointMarker("", ""),
           domEventHandlers: { mousedown: (shown, line) => toggle(shown, line.from) },
         }),
         lineNumbers({ domEventHandlers: { mousedown: (shown, line) => toggle(shown, line.from) } }),
-        marks,
+        breakpointMarkers,
         current.field,
         highlightSpecialChars(),
         pythonLanguage,
@@ -136,7 +139,7 @@ export function showDebugEditor(parent: HTMLElement, code: string, label: string
       if (text !== view.state.doc.toString()) view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } });
     },
     setEditable: (isEditable) => view.dispatch({ effects: access.reconfigure(accessOf(isEditable)) }),
-    setBreakpoints: (list) => view.dispatch({ effects: setMarks.of(list) }),
+    setBreakpoints: (list) => view.dispatch({ effects: setBreakpointMarkers.of(list) }),
     moveTo: (line) => {
       view.dispatch({ effects: current.set.of(line) });
       if (line >= 1) show(line);

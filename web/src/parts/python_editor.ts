@@ -124,14 +124,14 @@ function diagnostic(doc: Text, problem: CodeProblem): Diagnostic {
   return { from, to: from + word, severity: problem.kind === "import" ? "warning" : "error", message: problem.message + hint };
 }
 
-const setMarks = StateEffect.define<LineMark[]>();
+const setFailureMarks = StateEffect.define<LineMark[]>();
 
 const marked = StateField.define<DecorationSet>({
   create: () => Decoration.none,
   update(shown, transaction) {
     if (transaction.docChanged) shown = Decoration.none;
     for (const effect of transaction.effects) {
-      if (effect.is(setMarks)) shown = decorations(transaction.state, effect.value);
+      if (effect.is(setFailureMarks)) shown = decorations(transaction.state, effect.value);
     }
     return shown;
   },
@@ -197,7 +197,7 @@ export function editPython(parent: HTMLElement, options: Options): PythonEditor 
       if (line.text.trim() === "") replace(line.from, line.to, text);
       else replace(line.to, line.to, "\n" + text);
     },
-    mark: (marks) => view.dispatch({ effects: setMarks.of(marks) }),
+    mark: (marks) => view.dispatch({ effects: setFailureMarks.of(marks) }),
     check: () => forceLinting(view),
     focus: () => view.focus(),
     remove: () => view.destroy(),

@@ -138,6 +138,26 @@ module.exports = ({ address, open, settled, shoot, wantAccessible, wantNothingWr
       await wantNothingWrong(page);
     },
 
+    async 'chat: an upload that is too large, and one with a revoked key'() {
+      const page = await start();
+      const file = { name: 'numbers.txt', mimeType: 'text/plain', buffer: Buffer.from('4711') };
+      const sent = [];
+      await page.route(/\/sandbox\/[^/]+\/files$/, (route) => route.fulfill({ json: { files: [], bytes: 0, upload_max_bytes: 3 } }));
+      await page.route(/\/sandbox\/[^/]+\/files\/./, (route) => {
+        sent.push(route.request().method());
+        return route.fulfill({ status: 401, json: { title: 'Unauthorized', detail: 'the key of the test is revoked' } });
+      });
+      await page.getByLabel('Files to upload').setInputFiles(file);
+      await page.getByText(/numbers.txt has 4 B; the uploads of a session may have 3 B/).waitFor();
+      assert.deepStrictEqual(sent, []);
+      await page.unroute(/\/sandbox\/[^/]+\/files$/);
+      await page.getByLabel('Files to upload').setInputFiles(file);
+      await page.getByLabel('API key').waitFor();
+      await page.getByText('the key of the test is revoked').waitFor();
+      assert.deepStrictEqual(sent, ['PUT']);
+      await wantNothingWrong(page);
+    },
+
     async 'chat: without a model the page says what to set'() {
       for (const colorScheme of schemes) {
         const page = await open(adminKey, { colorScheme });

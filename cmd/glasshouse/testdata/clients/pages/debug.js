@@ -25,16 +25,32 @@ module.exports = ({ address, adminKey, call, open, settled, wantAccessible, want
     await page.locator('.cm-line', { hasText: 'def double(n):' }).waitFor();
   };
 
-  // wantNothingElse allows that the service refuses an expression, and a reference of the position before: the program
-  // may move on while the page loads variables.
-  const wantNothingElse = (page) => {
-    page.wrong = page.wrong.filter((text) => !/status of 422/.test(text));
-    return wantNothingWrong(page);
+  // watchRefusals lists the refused commands of a page as "command: detail".
+  const watchRefusals = (page) => {
+    page.refused = [];
+    page.on('response', (response) => {
+      if (response.status() !== 422) return;
+      const command = new URL(response.url()).pathname.split('/').at(-1);
+      page.refused.push(response.json().then(({ detail }) => `${command}: ${detail}`));
+    });
+    return page;
+  };
+  // wantRefused checks that exactly these commands were refused. A reference of the position before may be refused, too:
+  // the program may move on while the page loads variables.
+  const wantRefused = async (page, wanted = []) => {
+    const refused = await Promise.all(page.refused);
+    const others = refused.filter((text) => !/^(variables|scopes): .*reference \d+ does not exist/.test(text));
+    assert.strictEqual(others.length, wanted.length, refused.join('\n'));
+    others.forEach((text, index) => assert.match(text, wanted[index]));
+    const reports = page.wrong.filter((text) => /status of 422/.test(text));
+    assert(reports.length <= refused.length, page.wrong.join('\n'));
+    page.wrong = page.wrong.filter((text) => !reports.includes(text));
+    await wantNothingWrong(page);
   };
 
   return {
     async 'debug a program'() {
-      const page = await open(adminKey);
+      const page = watchRefusals(await open(adminKey));
       await page.getByRole('link', { name: 'Debugger' }).click();
       await page.getByRole('heading', { level: 1, name: 'Debugger' }).waitFor();
       await prepare(page);
@@ -52,7 +68,7 @@ module.exports = ({ address, adminKey, call, open, settled, wantAccessible, want
       await value(page, 'twice', /^0$/);
       await page.keyboard.press('Alt+F10');
       await current(page, 'twice = n * 2');
-      await page.getByText('in the past').waitFor();
+      await page.getByText('at an earlier step').waitFor();
       await page.keyboard.press('F10');
       await page.getByText('stopped: step').waitFor();
 
@@ -99,11 +115,11 @@ module.exports = ({ address, adminKey, call, open, settled, wantAccessible, want
       await page.getByRole('link', { name: 'its recording' }).click();
       await page.locator('.scrubber').waitFor();
       assert.strictEqual(await page.evaluate(() => document.querySelectorAll('main img[src=x]').length), 0);
-      await wantNothingElse(page);
+      await wantRefused(page, [/^evaluate: .*nowhere/]);
     },
 
     async 'pause and stop a program'() {
-      const page = await open(adminKey);
+      const page = watchRefusals(await open(adminKey));
       await page.goto(`${address}/ui/debug`);
       const editor = page.locator('.cm-content');
       await editor.click();
@@ -130,14 +146,73 @@ module.exports = ({ address, adminKey, call, open, settled, wantAccessible, want
       await page.locator('.cm-line', { hasText: '    n += 1' }).waitFor();
       await page.goto(`${address}/ui/debug?session=nowhere`);
       await page.getByText('This debug session is over.').waitFor();
-      await wantNothingElse(page);
+      await wantRefused(page);
+    },
+
+    async 'the debugger keeps what an editor set of a breakpoint'() {
+      const page = watchRefusals(await open(adminKey));
+      await prepare(page);
+      await page.getByRole('button', { name: 'Start' }).click();
+      await page.getByText('stopped: entry').waitFor();
+      const session = `/debug/sessions/${new URL(page.url()).searchParams.get('session')}`;
+      const set = { line: 2, hitCondition: '>=2', logMessage: 'n is {n}' };
+      await call('POST', `${session}/setBreakpoints`, { breakpoints: [set] });
+      await page.reload();
+      const list = page.locator('.breakpoints');
+      await list.getByText('Prints n is {n} and does not stop').waitFor();
+      await list.getByText('Only at hits >=2').waitFor();
+      const kept = async () => (await call('GET', session)).breakpoints.map(({ id, verified, ...rest }) => rest);
+      await gutter(page, 4).click();
+      await page.getByLabel('Line 4, if').waitFor();
+      assert.deepStrictEqual(await kept(), [set, { line: 4 }]);
+      await page.getByLabel('Line 2, if').fill('n < 3');
+      const answered = page.waitForResponse((response) => response.url().includes('/setBreakpoints'));
+      await page.keyboard.press('Enter');
+      await answered;
+      assert.deepStrictEqual(await kept(), [{ ...set, condition: 'n < 3' }, { line: 4 }]);
+      await wantAccessible(page);
+      await shoot(page, 'debug-log-point');
+      await page.getByRole('button', { name: 'Stop' }).click();
+      await page.getByText('The program has ended').waitFor();
+      await wantRefused(page);
+    },
+
+    async 'the draft of the debugger is of one user'() {
+      const { key } = await call('POST', '/keys', { name: `debugger, ${Date.now()}`, user_id: 'visitor', role: 'developer' });
+      const page = watchRefusals(await open(adminKey));
+      await page.goto(`${address}/ui/debug`);
+      const editor = page.locator('.cm-content');
+      const signInAs = async (who) => {
+        await page.getByRole('button', { name: 'Sign out' }).click();
+        await page.getByLabel('API key').fill(who);
+        await page.keyboard.press('Enter');
+      };
+      await editor.click();
+      await page.keyboard.press('Control+a');
+      await page.keyboard.type('secret = 4711');
+      await signInAs(key);
+      await editor.getByText('def double(n):').waitFor();
+      assert.strictEqual(await page.getByText('4711').count(), 0);
+      await signInAs(adminKey);
+      await editor.getByText('secret = 4711').waitFor();
+      await wantRefused(page);
+    },
+
+    async 'the debugger says that its editor cannot be loaded'() {
+      const page = watchRefusals(await open(adminKey));
+      await page.route(/\/assets\/debug_editor-/, (route) => route.abort());
+      await page.goto(`${address}/ui/debug`);
+      await page.getByRole('alert').getByRole('button', { name: 'Try again' }).waitFor();
+      await page.getByText('def double(n):').waitFor(); // the code is shown all the same
+      page.wrong = page.wrong.filter((text) => !text.includes('net::ERR_FAILED'));
+      await wantRefused(page);
     },
 
     async 'the debugger in both schemes and on a phone'() {
       for (const [name, options] of Object.entries({
         'light-debug': { colorScheme: 'light' }, 'dark-debug': { colorScheme: 'dark' }, 'phone-debug': { viewport: { width: 375, height: 740 } },
       })) {
-        const page = await open(undefined, options);
+        const page = watchRefusals(await open(undefined, options));
         await page.goto(`${address}/ui/debug`);
         await page.getByLabel('API key').fill(adminKey);
         await page.keyboard.press('Enter');
@@ -165,7 +240,7 @@ module.exports = ({ address, adminKey, call, open, settled, wantAccessible, want
         await shoot(page, name);
         await page.getByRole('button', { name: 'Stop' }).click();
         await page.getByText('The program has ended').waitFor();
-        await wantNothingElse(page);
+        await wantRefused(page);
       }
     },
   };
