@@ -210,9 +210,13 @@ func (r *run) toolAnswer(
 	}
 	arguments := []byte(call.Arguments)
 	if tool != nil {
+		var named string
 		var err error
-		if arguments, m.ExecutionID, err = tool.arguments(call.Arguments, r.conversation.SandboxID); err != nil {
+		if arguments, named, err = tool.arguments(call.Arguments, r.conversation.SandboxID); err != nil {
 			return service.ToolResult{Text: err.Error(), IsError: true}
+		}
+		if r.isOwn(ctx, named) {
+			m.ExecutionID = named
 		}
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -236,6 +240,17 @@ func (r *run) toolAnswer(
 	cancel()
 	<-followed
 	return answer
+}
+
+// isOwn reports whether the caller may read the execution that a model names. What a message holds of it is erased with
+// it; another text is none of an execution's.
+func (r *run) isOwn(ctx context.Context, execution string) bool {
+	const maxIDBytes = 64
+	if execution == "" || len(execution) > maxIDBytes {
+		return false
+	}
+	_, err := r.chat.Service.Execution(ctx, r.caller, execution)
+	return err == nil
 }
 
 // maxLiveBytes is the size of the output of a run that readers get while it runs. The rest is in the execution.

@@ -372,9 +372,9 @@ func (c *Chat) storeInput(
 // size returns about how many bytes messages have.
 func size(list []sandbox.ChatMessage) (n int) {
 	for _, m := range list {
-		n += len(m.Text)
+		n += len(m.Text) + len(m.Tool)
 		for _, call := range m.Calls {
-			n += len(call.Arguments)
+			n += len(call.Tool) + len(call.Arguments)
 		}
 	}
 	return n

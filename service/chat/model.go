@@ -23,6 +23,7 @@ const (
 	maxAnswerBytes      = 16 << 20
 	maxEventBytes       = 1 << 20
 	maxAnswerChars      = 200_000 // of the text and of all calls
+	maxNameBytes        = 64      // of a tool; the protocol has the same limit
 	maxCalls            = 32
 	maxErrorBytes       = 64 << 10
 )
@@ -286,6 +287,9 @@ func (m *Model) readEvent(data []byte, out *turn, listener turnListener) (done b
 
 // addCall adds a part of a call. Some servers give every call the index 0, and some give none: a new id begins a call.
 func (m *Model) addCall(out *turn, delta callDelta, listener turnListener) error {
+	if len(delta.Function.Name) > maxNameBytes {
+		return m.errorf("called a tool whose name has more than %d bytes. Send your message again.", maxNameBytes)
+	}
 	var call *turnCall
 	for _, c := range out.calls {
 		if delta.Index == nil || c.index == *delta.Index {
@@ -308,7 +312,7 @@ func (m *Model) addCall(out *turn, delta callDelta, listener turnListener) error
 	call.id = cmp.Or(call.id, delta.ID)
 	call.name = cmp.Or(call.name, delta.Function.Name)
 	call.arguments.WriteString(delta.Function.Arguments)
-	return m.addSize(out, len(delta.Function.Arguments))
+	return m.addSize(out, len(delta.ID)+len(delta.Function.Name)+len(delta.Function.Arguments))
 }
 
 // addSize counts what the model writes. A conversation is read whole in each round.
