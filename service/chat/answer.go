@@ -12,8 +12,8 @@ import (
 	"glasshouse/service"
 )
 
-// run writes one answer. Its goroutine is the only writer of the conversation's messages.
-type run struct {
+// replyWriter writes one answer. Its goroutine is the only writer of the conversation's messages.
+type replyWriter struct {
 	chat         *Chat
 	answer       *answer
 	caller       sandbox.Key // with the rights of the tools
@@ -25,7 +25,7 @@ type run struct {
 const storeTimeout = 30 * time.Second
 
 // put stores a message and tells the readers. It also does so when the answer was stopped.
-func (r *run) put(ctx context.Context, m sandbox.ChatMessage) error {
+func (r *replyWriter) put(ctx context.Context, m sandbox.ChatMessage) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	if err := r.chat.Service.History.PutMessages(ctx, r.conversation.ID, r.chat.Service.Clock(), m); err != nil {
@@ -36,14 +36,14 @@ func (r *run) put(ctx context.Context, m sandbox.ChatMessage) error {
 }
 
 // add stores a new message.
-func (r *run) add(ctx context.Context, m sandbox.ChatMessage) (sandbox.ChatMessage, error) {
+func (r *replyWriter) add(ctx context.Context, m sandbox.ChatMessage) (sandbox.ChatMessage, error) {
 	m.Position, m.CreatedAt, m.Status = r.next, r.chat.Service.Clock(), cmp.Or(m.Status, sandbox.MessageComplete)
 	r.next++
 	return m, r.put(ctx, m)
 }
 
 // write writes the answer, and a note if it does not end by itself.
-func (r *run) write(ctx context.Context) {
+func (r *replyWriter) write(ctx context.Context) {
 	err := r.rounds(ctx)
 	if err == nil {
 		return
@@ -61,7 +61,7 @@ func (r *run) write(ctx context.Context) {
 }
 
 // problem returns what the person reads of an error. Text of an internal error stays in the log.
-func (r *run) problem(ctx context.Context, err error) string {
+func (r *replyWriter) problem(ctx context.Context, err error) string {
 	var endpoint *endpointError
 	var known *sandbox.Error
 	log := r.chat.Log.WithField("conversation_id", r.conversation.ID)
@@ -82,7 +82,7 @@ func (r *run) problem(ctx context.Context, err error) string {
 }
 
 // rounds asks the model and runs the tools that it calls, until it calls none.
-func (r *run) rounds(ctx context.Context) error {
+func (r *replyWriter) rounds(ctx context.Context) error {
 	if err := r.checkSession(ctx); err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (r *run) rounds(ctx context.Context) error {
 }
 
 // ask gets one answer of the model and stores it. It returns the calls in it.
-func (r *run) ask(ctx context.Context) ([]sandbox.ToolCall, error) {
+func (r *replyWriter) ask(ctx context.Context) ([]sandbox.ToolCall, error) {
 	// The messages are read again in each round: an admin may have erased an execution since the last one.
 	messages, err := r.chat.Service.History.Messages(ctx, r.conversation.ID)
 	if err != nil {
@@ -113,7 +113,7 @@ func (r *run) ask(ctx context.Context) ([]sandbox.ToolCall, error) {
 		files, _ = r.chat.Service.Files(ctx, r.caller, r.conversation.SandboxID) // the session may have ended by now
 	}
 	request, leftOut := r.chat.request(messages, files.Files)
-	out, err := r.chat.Model.complete(ctx, request, turnListener{
+	out, err := r.chat.Model.complete(ctx, request, completionListener{
 		onText: func(text string) { r.answer.log.add(EventText, Delta{Position: r.next, Text: text}) },
 		onCall: func(tool string) { r.answer.log.add(EventCall, CallBegan{r.next, tool}) },
 	})
@@ -148,7 +148,7 @@ func (r *run) ask(ctx context.Context) ([]sandbox.ToolCall, error) {
 }
 
 // checkSession notes that the session has ended, before the model writes code that needs its variables.
-func (r *run) checkSession(ctx context.Context) error {
+func (r *replyWriter) checkSession(ctx context.Context) error {
 	if r.conversation.SandboxID == "" || r.chat.isLive(ctx, r.caller, r.conversation.SandboxID) {
 		return nil
 	}
@@ -161,7 +161,7 @@ func (r *run) checkSession(ctx context.Context) error {
 }
 
 // openSession makes a session if the conversation has none, or its session has ended.
-func (r *run) openSession(ctx context.Context) error {
+func (r *replyWriter) openSession(ctx context.Context) error {
 	if err := r.checkSession(ctx); err != nil || r.conversation.SandboxID != "" {
 		return err
 	}
@@ -174,7 +174,7 @@ func (r *run) openSession(ctx context.Context) error {
 }
 
 // callTool calls a tool and stores its answer. The model reads a mistake in its call, and can repair it.
-func (r *run) callTool(ctx context.Context, call sandbox.ToolCall) error {
+func (r *replyWriter) callTool(ctx context.Context, call sandbox.ToolCall) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -202,8 +202,8 @@ func (r *run) callTool(ctx context.Context, call sandbox.ToolCall) error {
 
 // toolAnswer calls a tool. It sets the execution of m, and stores m with it as soon as it is known: so a link to the
 // run is there while it runs and after a kill of the service.
-func (r *run) toolAnswer(
-	ctx context.Context, tool *offeredTool, call sandbox.ToolCall, m *sandbox.ChatMessage,
+func (r *replyWriter) toolAnswer(
+	ctx context.Context, tool *modelTool, call sandbox.ToolCall, m *sandbox.ChatMessage,
 ) service.ToolResult {
 	if _, err := r.chat.Service.Admit(r.caller); err != nil { // a client of MCP needs a request for each call
 		return service.ToolResult{Text: err.Error(), IsError: true}
@@ -244,7 +244,7 @@ func (r *run) toolAnswer(
 
 // isOwn reports whether the caller may read the execution that a model names. What a message holds of it is erased with
 // it; another text is none of an execution's.
-func (r *run) isOwn(ctx context.Context, execution string) bool {
+func (r *replyWriter) isOwn(ctx context.Context, execution string) bool {
 	const maxIDBytes = 64
 	if execution == "" || len(execution) > maxIDBytes {
 		return false
@@ -257,7 +257,7 @@ func (r *run) isOwn(ctx context.Context, execution string) bool {
 const maxLiveBytes = 64 << 10
 
 // followRun sends what the code prints to the readers until the run ends, ctx does, or maxLiveBytes are sent.
-func (r *run) followRun(ctx context.Context, position int, log *service.EventLog) {
+func (r *replyWriter) followRun(ctx context.Context, position int, log *service.EventLog) {
 	sent := 0
 	for after := int64(0); ; after++ {
 		e, err := log.Next(ctx, after)

@@ -4,7 +4,7 @@
 //	c := chat.New(chat.Config{Service: s, Tools: mcpServer, Model: model, Log: log})
 //	conversation, err := c.Create(ctx, caller)
 //	message, err := c.Send(ctx, caller, conversation.ID, "How many customers are there?", whileValid)
-//	feed, err := c.Follow(ctx, caller, conversation.ID, "")
+//	events, err := c.Follow(ctx, caller, conversation.ID, "")
 //	c.Drain()
 //
 // Send stores the message and starts a goroutine that writes the answer: it asks the model, runs the tools that the
@@ -66,7 +66,7 @@ type Config struct {
 // Chat answers messages.
 type Chat struct {
 	Config
-	tools   []offeredTool
+	tools   []modelTool
 	perUser *limit.Keyed
 	inAll   *limit.Shared
 
@@ -87,7 +87,7 @@ type answer struct {
 // New returns a Chat.
 func New(c Config) *Chat {
 	return &Chat{
-		Config: c, tools: offer(c.Tools.Tools()), busy: map[string]bool{}, answers: map[string]*answer{},
+		Config: c, tools: modelTools(c.Tools.Tools()), busy: map[string]bool{}, answers: map[string]*answer{},
 		perUser: limit.NewKeyed(answersPerUser), inAll: limit.NewShared(answersInAll),
 	}
 }
@@ -242,7 +242,7 @@ func (c *Chat) Send(
 		return sandbox.ChatMessage{}, err
 	}
 	valid, stop := whileValid(running)
-	r := &run{chat: c, answer: a, caller: toolCaller(caller), conversation: conversation, next: next}
+	r := &replyWriter{chat: c, answer: a, caller: toolCaller(caller), conversation: conversation, next: next}
 	go func() {
 		defer unregister()
 		defer stop()

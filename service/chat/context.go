@@ -52,8 +52,8 @@ func filesText(files []sandbox.File) string {
 	return strings.Join(lines, "\n")
 }
 
-// input is a message that the model reads.
-type input struct {
+// contextMessage is a message that the model reads.
+type contextMessage struct {
 	completionInput
 	isAnswered bool // a result that the model has answered already
 }
@@ -62,11 +62,11 @@ type input struct {
 const newSession = "[The Python session is new: variables, imports and uploaded files from before are gone.]\n"
 
 // inputsOf turns messages into those that the model reads. The protocol wants a result for every call, right after it.
-func inputsOf(messages []sandbox.ChatMessage) (out []input) {
+func inputsOf(messages []sandbox.ChatMessage) (out []contextMessage) {
 	prefix := ""
-	add := func(role, text string) *input {
+	add := func(role, text string) *contextMessage {
 		text, prefix = prefix+text, ""
-		out = append(out, input{completionInput: completionInput{Role: role, Content: &text}})
+		out = append(out, contextMessage{completionInput: completionInput{Role: role, Content: &text}})
 		return &out[len(out)-1]
 	}
 	for n, m := range messages {
@@ -149,7 +149,7 @@ const omitted = "[This result is left out, because the conversation is long. Run
 // shorten replaces the oldest results until the messages have at most maxChars characters, and then leaves out the
 // oldest messages up to a message of the person. The last message of the person and what follows it stays, apart from
 // results that the model has answered. It returns how many messages it has changed.
-func shorten(inputs []input, maxChars int) ([]input, int) {
+func shorten(inputs []contextMessage, maxChars int) ([]contextMessage, int) {
 	total := 0
 	for _, in := range inputs {
 		total += in.chars()
@@ -186,7 +186,7 @@ func shorten(inputs []input, maxChars int) ([]input, int) {
 }
 
 // chars returns about how many characters a message has.
-func (in input) chars() int {
+func (in contextMessage) chars() int {
 	n := 0
 	if in.Content != nil {
 		n = len(*in.Content)

@@ -99,7 +99,7 @@ func (m *Model) statusError(r *http.Response, body []byte) error {
 }
 
 // connectionError returns the error for a connection that failed. out has what came before.
-func (m *Model) connectionError(err error, out *turn) error {
+func (m *Model) connectionError(err error, out *completion) error {
 	var dns *net.DNSError
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):

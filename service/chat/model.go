@@ -93,22 +93,22 @@ type callDelta struct {
 	} `json:"function"`
 }
 
-// turn is what the model wrote in one answer of the endpoint.
-type turn struct {
+// completion is what the model wrote for one request.
+type completion struct {
 	text   strings.Builder
-	calls  []*turnCall
+	calls  []*completionCallBuilder
 	size   int
 	finish string // the endpoint's reason for the end; "" if the answer broke off
 }
 
-type turnCall struct {
+type completionCallBuilder struct {
 	index     int
 	id, name  string // id is the endpoint's
 	arguments strings.Builder
 }
 
-// turnListener hears of an answer while it comes.
-type turnListener struct {
+// completionListener hears of an answer while it comes.
+type completionListener struct {
 	onText func(string)
 	onCall func(tool string)
 }
@@ -117,8 +117,10 @@ var errStalled = errors.New("the endpoint sent nothing for too long")
 
 // complete sends a request and reads the answer. It returns what came also with an error, which is an *endpointError
 // unless ctx has ended.
-func (m *Model) complete(ctx context.Context, request completionRequest, listener turnListener) (*turn, error) {
-	out := &turn{}
+func (m *Model) complete(
+	ctx context.Context, request completionRequest, listener completionListener,
+) (*completion, error) {
+	out := &completion{}
 	stall := cmp.Or(m.StallTimeout, DefaultStallTimeout)
 	outer := ctx
 	ctx, cancelTime := context.WithTimeout(ctx, maxAnswerTime)
@@ -147,7 +149,7 @@ func (m *Model) complete(ctx context.Context, request completionRequest, listene
 }
 
 func (m *Model) read(
-	ctx context.Context, request completionRequest, onBytes func(), out *turn, listener turnListener,
+	ctx context.Context, request completionRequest, onBytes func(), out *completion, listener completionListener,
 ) error {
 	body, err := json.Marshal(request)
 	if err != nil {
@@ -201,7 +203,7 @@ func (r *countingReader) Read(p []byte) (int, error) {
 }
 
 // readEvents reads server-sent events until the endpoint says that the answer is complete, or closes the connection.
-func (m *Model) readEvents(r io.Reader, out *turn, listener turnListener) error {
+func (m *Model) readEvents(r io.Reader, out *completion, listener completionListener) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 64<<10), maxEventBytes)
 	var data []byte
@@ -247,7 +249,7 @@ func isEventField(name string) bool {
 	return name == "" || name == "event" || name == "id" || name == "retry"
 }
 
-func (m *Model) readEvent(data []byte, out *turn, listener turnListener) (done bool, err error) {
+func (m *Model) readEvent(data []byte, out *completion, listener completionListener) (done bool, err error) {
 	if len(data) == 0 { // a comment, which keeps the connection open
 		return false, nil
 	}
@@ -286,11 +288,11 @@ func (m *Model) readEvent(data []byte, out *turn, listener turnListener) (done b
 }
 
 // addCall adds a part of a call. Some servers give every call the index 0, and some give none: a new id begins a call.
-func (m *Model) addCall(out *turn, delta callDelta, listener turnListener) error {
+func (m *Model) addCall(out *completion, delta callDelta, listener completionListener) error {
 	if len(delta.Function.Name) > maxNameBytes {
 		return m.errorf("called a tool whose name has more than %d bytes. Send your message again.", maxNameBytes)
 	}
-	var call *turnCall
+	var call *completionCallBuilder
 	for _, c := range out.calls {
 		if delta.Index == nil || c.index == *delta.Index {
 			call = c
@@ -300,7 +302,7 @@ func (m *Model) addCall(out *turn, delta callDelta, listener turnListener) error
 		if len(out.calls) == maxCalls {
 			return m.errorf("called more than %d tools at once. Ask for less at once.", maxCalls)
 		}
-		call = &turnCall{index: len(out.calls)}
+		call = &completionCallBuilder{index: len(out.calls)}
 		if delta.Index != nil {
 			call.index = *delta.Index
 		}
@@ -316,7 +318,7 @@ func (m *Model) addCall(out *turn, delta callDelta, listener turnListener) error
 }
 
 // addSize counts what the model writes. A conversation is read whole in each round.
-func (m *Model) addSize(out *turn, n int) error {
+func (m *Model) addSize(out *completion, n int) error {
 	if out.size += n; out.size > maxAnswerChars {
 		return m.errorf("wrote more than %d characters in one answer. Ask for less at once.", maxAnswerChars)
 	}

@@ -9,20 +9,20 @@ import (
 	"glasshouse/service"
 )
 
-// offeredTool is a tool as the model sees it.
-type offeredTool struct {
+// modelTool is a tool as the model sees it.
+type modelTool struct {
 	completionTool
 	inSession bool // it works in the session of the conversation
-	waits     bool // and waits for the end of a run
+	hasWait   bool // and waits for the end of a run
 }
 
 // runWait is how long a tool waits for the end of a run, in seconds: the most that it takes. A client of MCP waits
 // less, because its host ends the call.
 const runWait = 300
 
-// offer returns the tools without the arguments that the conversation sets: the model cannot name another session.
-func offer(tools []service.Tool) []offeredTool {
-	var out []offeredTool
+// modelTools returns the tools without the arguments that the conversation sets: the model cannot name another session.
+func modelTools(tools []service.Tool) []modelTool {
+	var out []modelTool
 	for _, t := range tools {
 		var schema struct {
 			Type       string                     `json:"type"`
@@ -33,24 +33,24 @@ func offer(tools []service.Tool) []offeredTool {
 		if err := json.Unmarshal(t.Schema, &schema); err != nil {
 			panic(fmt.Sprintf("the schema of the tool %s: %v", t.Name, err)) // a mistake in our own tools
 		}
-		offered := offeredTool{}
-		_, offered.inSession = schema.Properties["session_id"]
-		if offered.inSession {
-			_, offered.waits = schema.Properties["wait_seconds"]
+		tool := modelTool{}
+		_, tool.inSession = schema.Properties["session_id"]
+		if tool.inSession {
+			_, tool.hasWait = schema.Properties["wait_seconds"]
 			for _, name := range []string{"session_id", "wait_seconds"} {
 				delete(schema.Properties, name)
 				schema.Required = slices.DeleteFunc(schema.Required, func(r string) bool { return r == name })
 			}
 		}
-		offered.Type, offered.Function.Name, offered.Function.Description = "function", t.Name, t.Description
-		offered.Function.Parameters, _ = json.Marshal(schema) // it was JSON
-		out = append(out, offered)
+		tool.Type, tool.Function.Name, tool.Function.Description = "function", t.Name, t.Description
+		tool.Function.Parameters, _ = json.Marshal(schema) // it was JSON
+		out = append(out, tool)
 	}
 	return out
 }
 
 // tool returns the tool with a name; nil: there is none.
-func (c *Chat) tool(name string) *offeredTool {
+func (c *Chat) tool(name string) *modelTool {
 	for n := range c.tools {
 		if c.tools[n].Function.Name == name {
 			return &c.tools[n]
@@ -60,7 +60,7 @@ func (c *Chat) tool(name string) *offeredTool {
 }
 
 // arguments returns the arguments of a call with those that the conversation sets, and the execution that they name.
-func (t *offeredTool) arguments(text, session string) (arguments json.RawMessage, execution string, err error) {
+func (t *modelTool) arguments(text, session string) (arguments json.RawMessage, execution string, err error) {
 	given := map[string]json.RawMessage{}
 	if text != "" {
 		if err := json.Unmarshal([]byte(text), &given); err != nil || given == nil {
@@ -71,7 +71,7 @@ func (t *offeredTool) arguments(text, session string) (arguments json.RawMessage
 	if t.inSession {
 		given["session_id"], _ = json.Marshal(session)
 	}
-	if t.waits {
+	if t.hasWait {
 		given["wait_seconds"], _ = json.Marshal(runWait)
 	}
 	arguments, err = json.Marshal(given)

@@ -121,7 +121,7 @@ func (a *api) sendMessage(ctx context.Context, caller sandbox.Key, in *sendInput
 
 func (a *api) followConversation(g *gin.Context) {
 	client := g.Request.Context()
-	feed, err := a.chat.Follow(client, callerFrom(client), g.Param("id"), g.GetHeader("Last-Event-ID"))
+	reader, err := a.chat.Follow(client, callerFrom(client), g.Param("id"), g.GetHeader("Last-Event-ID"))
 	if err != nil {
 		a.fail(g, err)
 		return
@@ -133,7 +133,7 @@ func (a *api) followConversation(g *gin.Context) {
 	}
 	for {
 		ctx, cancel := context.WithTimeout(client, heartbeatInterval)
-		event, err := feed.Next(ctx)
+		event, err := reader.Next(ctx)
 		late := ctx.Err() != nil
 		cancel()
 		switch {

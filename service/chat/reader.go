@@ -16,8 +16,8 @@ type Event struct {
 	Data any
 }
 
-// Feed gives the events of the answer of one conversation to one reader.
-type Feed struct {
+// EventReader gives the events of the answer of one conversation to one reader.
+type EventReader struct {
 	chat         *Chat
 	conversation string
 	answer       *answer // nil: no answer is being written
@@ -28,13 +28,13 @@ type Feed struct {
 
 // Follow returns a reader of the events of the answer that is being written in a conversation that the caller may see;
 // with an id, of those after that event. If no answer is being written, the only event is the end.
-func (c *Chat) Follow(ctx context.Context, caller sandbox.Key, id, after string) (*Feed, error) {
+func (c *Chat) Follow(ctx context.Context, caller sandbox.Key, id, after string) (*EventReader, error) {
 	if _, err := c.Service.Conversation(ctx, caller, id); err != nil {
 		return nil, err
 	}
-	f := &Feed{chat: c, conversation: id, answer: c.answerOf(id)}
-	if after == "" || f.answer == nil {
-		return f, nil
+	r := &EventReader{chat: c, conversation: id, answer: c.answerOf(id)}
+	if after == "" || r.answer == nil {
+		return r, nil
 	}
 	answer, number, _ := strings.Cut(after, ".")
 	n, err := strconv.Atoi(number)
@@ -42,39 +42,39 @@ func (c *Chat) Follow(ctx context.Context, caller sandbox.Key, id, after string)
 		return nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "Last-Event-ID",
 			Detail: "no event has this id; leave the header out to get all events of the answer"}
 	}
-	if answer == f.answer.id && n <= f.answer.log.count() {
-		f.after = n
+	if answer == r.answer.id && n <= r.answer.log.count() {
+		r.after = n
 	} else {
-		f.isLost = true
+		r.isLost = true
 	}
-	return f, nil
+	return r, nil
 }
 
 // Next waits for the next event. It returns io.EOF after the end of the answer, and ctx.Err() if ctx ends first.
-func (f *Feed) Next(ctx context.Context) (Event, error) {
-	if f.isLost {
-		f.isLost = false
+func (r *EventReader) Next(ctx context.Context) (Event, error) {
+	if r.isLost {
+		r.isLost = false
 		return Event{Name: EventReload, Data: struct{}{}}, nil
 	}
-	if f.answer == nil {
-		if f.isOver {
+	if r.answer == nil {
+		if r.isOver {
 			return Event{}, io.EOF
 		}
-		f.isOver = true
+		r.isOver = true
 		return Event{Name: EventEnd, Data: struct{}{}}, nil
 	}
-	e, number, err := f.answer.log.next(ctx, f.after)
+	e, number, err := r.answer.log.next(ctx, r.after)
 	if err != nil {
 		return Event{}, err
 	}
-	out := Event{f.answer.id + "." + strconv.Itoa(number), e.name, e.data}
+	out := Event{r.answer.id + "." + strconv.Itoa(number), e.name, e.data}
 	if position, ok := e.data.(int); ok {
-		m, err := f.chat.Service.History.Message(ctx, f.conversation, position)
+		m, err := r.chat.Service.History.Message(ctx, r.conversation, position)
 		if err != nil {
 			return Event{}, err
 		}
 		out.Data = m
 	}
-	f.after = number
+	r.after = number
 	return out, nil
 }
