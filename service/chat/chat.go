@@ -113,8 +113,8 @@ func (c *Chat) Status() ModelStatus {
 
 func (c *Chat) requireModel() error {
 	if c.Model == nil {
-		return sandbox.Errorf(sandbox.FaultNotConfigured, "no model is configured: the operator starts the service with "+
-			"--model-url and --model-name, and with --model-key-file if the endpoint needs a key (docs/chat.md)")
+		return sandbox.Errorf(sandbox.FaultNotConfigured, "no model is configured: the operator starts the service "+
+			"with --model-url and --model-name, and with --model-key-file if the endpoint needs a key (docs/chat.md)")
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -307,7 +308,8 @@ func TestChatTruncatesLiveOutput(t *testing.T) {
 	t.Parallel()
 	s := newChatServer(t, map[string][]chattest.Reply{
 		"print": {{Calls: []chattest.Call{chattest.Python(
-			"for n in range(40):\n    print('x' * 1999, flush=True)\nprint('é' * 9000)\nfor n in range(40):\n    print(n)",
+			"for n in range(40):\n    print('x' * 1999, flush=True)\n" +
+				"print('é' * 9000)\nfor n in range(40):\n    print(n)",
 		)}}, {Chunks: []string{"end"}}},
 	})
 	c := s.talker(t)
@@ -470,6 +472,33 @@ func TestChatLetsTheModelRepairItsCalls(t *testing.T) {
 	list = c.ask(t, "loop")
 	if len(list) != 2*chat.MaxRounds+1 || !strings.Contains(last(list).Text, "20 rounds") {
 		t.Errorf("got %d messages and %+v, want %d rounds and a note", len(list), last(list), chat.MaxRounds)
+	}
+}
+
+// A model may name any execution. What it reads of one is erased with it, so only those of its user count.
+func TestChatNotesOnlyExecutionsOfItsUser(t *testing.T) {
+	t.Parallel()
+	other := newUser(t, sandbox.RoleAgent)
+	foreign, _ := other.run(t, other.create(t, nil), "'hidden'").get("execution_id").(string)
+	reads := func(id string) chattest.Call {
+		return chattest.Call{Tool: "get_execution", Arguments: fmt.Sprintf(`{"execution_id": %q}`, id)}
+	}
+	s := newChatServer(t, map[string][]chattest.Reply{
+		"read": {{Calls: []chattest.Call{reads(foreign), reads(strings.Repeat("k", 9000))}}, {Chunks: []string{"sorry"}}},
+		"name": {{Calls: []chattest.Call{{Tool: strings.Repeat("t", 65), Arguments: "{}"}}}},
+	})
+	c := s.talker(t)
+	list := c.ask(t, "read")
+	for n, m := range list[1:3] {
+		if m.Status != sandbox.MessageFailed || m.ExecutionID != "" {
+			t.Errorf("call %d: got %s with the execution %.40q, want it failed and none", n, m.Status, m.ExecutionID)
+		}
+	}
+	if last(list).Text != "sorry" {
+		t.Errorf("got %.200q, want the model's answer after both", last(list).Text)
+	}
+	if m := last(c.ask(t, "name")); m.Role != sandbox.MessageNote || !strings.Contains(m.Text, "more than 64 bytes") {
+		t.Errorf("a tool's name of 65 bytes: got %+v, want a note about its length", m)
 	}
 }
 
