@@ -108,7 +108,8 @@ func (m *Model) connectionError(err error, out *completion) error {
 	case errors.As(err, &dns):
 		return m.errorf("cannot be found: there is no such host. The operator checks --model-url.")
 	case out.text.Len() > 0 || len(out.calls) > 0:
-		return m.errorf("closed the connection before the end of its answer. The text so far is kept. Send “go on”.")
+		return m.errorf("closed the connection before the end of its answer. The text so far is kept. " +
+			"Send “go on”.")
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET):
 		return m.errorf("closed the connection without an answer. Send your message again.")
 	}

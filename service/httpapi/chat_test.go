@@ -484,7 +484,8 @@ func TestChatNotesOnlyExecutionsOfItsUser(t *testing.T) {
 		return chattest.Call{Tool: "get_execution", Arguments: fmt.Sprintf(`{"execution_id": %q}`, id)}
 	}
 	s := newChatServer(t, map[string][]chattest.Reply{
-		"read": {{Calls: []chattest.Call{reads(foreign), reads(strings.Repeat("k", 9000))}}, {Chunks: []string{"sorry"}}},
+		"read": {{Calls: []chattest.Call{reads(foreign), reads(strings.Repeat("k", 9000))}},
+			{Chunks: []string{"sorry"}}},
 		"name": {{Calls: []chattest.Call{{Tool: strings.Repeat("t", 65), Arguments: "{}"}}}},
 	})
 	c := s.talker(t)

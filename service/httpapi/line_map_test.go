@@ -42,8 +42,8 @@ func (c client) lineMap(t testing.TB, execution string) (m lineMap) {
 	return m
 }
 
-// A few kilobytes of a recording can make views of megabytes each: a deep recursion with large variables. Then there are
-// few in a response, and the caller goes on with the next one.
+// A few kilobytes of a recording can make views of megabytes each: a deep recursion with large variables. Then there
+// are few in a response, and the caller goes on with the next one.
 func TestLargeViewsAreFew(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
@@ -52,20 +52,22 @@ func TestLargeViewsAreFew(t *testing.T) {
 	for n := range 60 {
 		locals += fmt.Sprintf("    v%d = 'A' * 1000\n", n)
 	}
-	program := "def f(n):\n" + locals + "    if n:\n        f(n - 1)\n    for k in range(0 if n else 4000):\n        pass\nf(60)\n"
+	program := "def f(n):\n" + locals +
+		"    if n:\n        f(n - 1)\n    for k in range(0 if n else 4000):\n        pass\nf(60)\n"
 	execution := c.debugStream(t, id, map[string]any{"code": program}).execution.ID
 	first := c.lineMap(t, execution).Steps / 2 // in the deepest call
 	seen := 0
 	for from := first; from < first+10; seen++ {
 		page := c.views(t, execution, from, 10)
 		if n := len(page.Steps); n < 1 || n > 3 || page.Next != from+n {
-			t.Fatalf("from step %d: got %d views, and %d as the next one; want 1 to 3, and the one behind them", from, n,
-				page.Next)
+			t.Fatalf("from step %d: got %d views, and %d as the next one; want 1 to 3, and the one behind them", from,
+				n, page.Next)
 		}
 		from = page.Next
 	}
 	if got := c.views(t, execution, 1, 10); len(got.Steps) != 10 || got.Next != 0 {
-		t.Errorf("from the first step: got %d views, and %d as the next one; want 10 and none", len(got.Steps), got.Next)
+		t.Errorf("from the first step: got %d views, and %d as the next one; want 10 and none", len(got.Steps),
+			got.Next)
 	}
 }
 

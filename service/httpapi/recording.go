@@ -45,7 +45,7 @@ type stepViewsInput struct {
 
 type stepViews struct {
 	Total int                 `json:"total_steps"`
-	Steps []debugger.StepView `json:"steps" doc:"Without steps that were not recorded; fewer than limit if they are large"`
+	Steps []debugger.StepView `json:"steps" doc:"Without steps that were not recorded; few if they are large"`
 	Next  int                 `json:"next,omitempty" doc:"The step to go on with, if there are fewer for their size"`
 }
 
