@@ -77,6 +77,21 @@ export function firstLine(code: string): string {
   return code.split("\n").find((line) => line.trim() !== "" && !line.trim().startsWith("#"))?.trim() ?? code.trim();
 }
 
+// statementText returns a statement without the empty lines around it, which texts in triple quotes have.
+export function statementText(query: string): string {
+  return query.replace(/^\s*\n/, "").trimEnd();
+}
+
+// changedRows returns the number of rows of a statement. A captured one has changed none; its number is an estimate.
+export function changedRows({ status, rows }: { status: string; rows: number }): string {
+  return status === "captured" ? "–" : count(rows);
+}
+
+// hasHint reports whether a message contains a hint, so that it need not be shown again.
+export function hasHint(message: string, hint: string): boolean {
+  return message.toLowerCase().includes(hint.toLowerCase().replace(/[.?!\s]+$/, ""));
+}
+
 // shortID returns the beginning of an identifier, which is enough to tell it from others on a page.
 export function shortID(id: string): string {
   return id.length > 12 ? id.slice(0, 8) : id;

@@ -1,5 +1,5 @@
 import type { AuditEntry } from "../api/records";
-import { asText } from "../format";
+import { asText, shortID } from "../format";
 import { Empty } from "../parts/feedback";
 import { Choice, clearFilters, Filters, isFiltered, TextFilter, TimeChoice, timeNames } from "../parts/filters";
 import { Time, timeHeading } from "../parts/label";
@@ -33,15 +33,28 @@ export function Audit() {
           { name: "User", cell: (e) => e.user_id },
           { name: "Action", cell: (e) => e.action },
           { name: "Object", class: "mono", cell: (e) => <AuditObject name={e.object} /> },
-          { name: "Detail", cell: (e) => e.detail ? <pre class="clamp">{asText(e.detail)}</pre> : null },
-          { name: "Key", class: "mono", cell: (e) => e.key_id },
+          { name: "Detail", cell: (e) => <Detail of={e.detail} /> },
+          { name: "Key", class: "mono", cell: (e) => e.key_id && <a href="/ui/keys" title={e.key_id}>{shortID(e.key_id)}</a> },
         ]} />
     </Page>
   );
 }
 
-// AuditObject links an execution; the other kinds of objects have no page of their own.
+// AuditObject shortens the id of an object, and links the page that shows the object.
 function AuditObject({ name }: { name: string }) {
-  const execution = /^execution\/([^/]+)$/.exec(name)?.[1];
-  return execution ? <a href={`/ui/executions/${encodeURIComponent(execution)}`}>{name}</a> : <>{name}</>;
+  const [, kind, id] = /^([^/]+)\/([^/]+)$/.exec(name) ?? [];
+  if (!kind || !id) return <>{name}</>;
+  const text = `${kind}/${shortID(id)}`;
+  const page = kind === "execution" ? `/ui/executions/${encodeURIComponent(id)}` : pages[kind];
+  return page ? <a href={page} title={name}>{text}</a> : <span title={name}>{text}</span>;
+}
+
+const pages: Record<string, string> = { "pending-write": "/ui/writes", key: "/ui/keys", sandbox: "/ui/sandboxes" };
+
+// Detail shows each field of a detail as a line of text.
+function Detail({ of }: { of: unknown }) {
+  if (of === null || of === undefined || of === "") return null;
+  const lines = typeof of === "object" && !Array.isArray(of) ? Object.entries(of).map(([name, value]) => `${name}: ${asText(value)}`) : [asText(of)];
+  const text = lines.join("\n");
+  return <pre class="clamp" title={text}>{text}</pre>;
 }

@@ -132,6 +132,8 @@ export function Execution({ id }: { id: string }) {
   }
   const code = e.code ?? "";
   const hasResult = e.result !== null && !e.outputs.some((output) => output.role === "result");
+  // With a figure, the result is often the object that drew it.
+  const hasFigure = e.outputs.some((output) => output.role === "figure");
   const logs = e.debug_info.logs.length + Object.keys(e.debug_info.variables).length;
   return (
     <Page title={firstLine(code) || `Execution ${shortID(id)}`}
@@ -157,13 +159,14 @@ export function Execution({ id }: { id: string }) {
               <Code code={code} marks={marks(e)} label="Code" />
             </Panel>
           )}
+          {hasFigure && <Outputs outputs={e.outputs} />}
           {hasResult && (
             <Panel title="Result" note={isTable(e.result) ? plural(e.result.length, "row") : undefined}
               actions={<Copy label="Copy JSON" text={() => JSON.stringify(e.result, null, 2)} />}>
               <Value of={e.result} label="Result" />
             </Panel>
           )}
-          <Outputs outputs={e.outputs} />
+          {!hasFigure && <Outputs outputs={e.outputs} />}
           {(e.stdout || (runs && stdout)) && <TextPanel title="stdout" text={e.stdout || stdout} cut={e.truncated["stdout"]} />}
           {(e.stderr || (runs && stderr)) && <TextPanel title="stderr" text={e.stderr || stderr} cut={e.truncated["stderr"]} />}
           {e.queries.length > 0 && <Queries queries={e.queries} cut={e.truncated["queries"]} />}
@@ -173,7 +176,11 @@ export function Execution({ id }: { id: string }) {
           {!runs && !hasResult && !e.error && e.outputs.length === 0 && !e.stdout && !e.stderr && (
             <p class="muted">The code ended without a result and printed nothing.</p>
           )}
-          {runs && <Loading what="what the code prints" />}
+          {runs && (
+            <p class="loading" role="status">
+              <span class="spinner" aria-hidden="true" /> Running.{!stdout && !stderr && !e.stdout && !e.stderr && " Nothing is printed yet."}
+            </p>
+          )}
         </div>
         <Facts of={e} />
       </div>
@@ -215,7 +222,7 @@ function Actions({ of: e }: { of: Record }) {
       {steps > 0 && (
         <a class="button" href={`/ui/executions/${encodeURIComponent(e.execution_id)}/steps`}>{plural(steps, "step")}</a>
       )}
-      {canRunAgain && <a class="button" href={`/ui/play?execution=${encodeURIComponent(e.execution_id)}`}>Run again</a>}
+      {canRunAgain && <a class="button" href={`/ui/play?execution=${encodeURIComponent(e.execution_id)}`}>Open in the playground</a>}
       {canRunAgain && mayDebug.value && (
         <a class="button" href={`/ui/debug?execution=${encodeURIComponent(e.execution_id)}`}>Debug</a>
       )}

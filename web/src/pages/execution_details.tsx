@@ -1,5 +1,5 @@
 import type { Connection, Exception, Execution, Note, Query } from "../api/records";
-import { asText, bytes, clock, count, duration, fullTime, megabytes, plural, zone } from "../format";
+import { asText, bytes, changedRows, clock, count, duration, fullTime, hasHint, megabytes, plural, statementText, zone } from "../format";
 import { Panel } from "../parts/panel";
 import { isAdmin } from "../session";
 import { SandboxLink, Status } from "../parts/label";
@@ -12,7 +12,7 @@ export function ExceptionPanel({ of }: { of: Exception }) {
     <Panel title={of.type} danger note={of.line ? `line ${of.line}` : undefined}>
       <div class="body">
         <pre class="message">{of.message || of.type}</pre>
-        {of.hint && <p>{of.hint}</p>}
+        {of.hint && !hasHint(of.message, of.hint) && <p>{of.hint}</p>}
         {of.nearest && !of.hint?.includes(of.nearest) && <p>Did the code mean <code>{of.nearest}</code>?</p>}
         {frames.length > 0 && (
           <ol class="frames" aria-label="Calls, outermost first">
@@ -45,7 +45,7 @@ export function Queries({ queries, cut }: { queries: Query[]; cut?: number | und
               <tr key={index}>
                 <td class="nowrap"><time dateTime={q.started_at} title={fullTime(q.started_at)}>{clock(new Date(q.started_at))}</time></td>
                 <td class="sql">
-                  <pre>{q.query}</pre>
+                  <pre>{statementText(q.query)}</pre>
                   {q.parameters && Object.keys(q.parameters).length > 0 && <pre class="muted">{JSON.stringify(q.parameters)}</pre>}
                 </td>
                 <td>
@@ -54,7 +54,7 @@ export function Queries({ queries, cut }: { queries: Query[]; cut?: number | und
                   {q.reason && <div class="why">rule: {q.reason}</div>}
                   {q.error && <div class="why">{q.error}</div>}
                 </td>
-                <td class="number">{count(q.rows)}{q.truncated && <div class="muted">cut</div>}</td>
+                <td class="number">{changedRows(q)}{q.truncated && <div class="muted">cut</div>}</td>
                 <td class="number">{bytes(q.bytes)}</td>
                 <td class="number">{duration(q.duration_ms)}</td>
               </tr>
@@ -147,7 +147,7 @@ export function Facts({ of: e }: { of: Execution }) {
         {start >= 0.01 ? <><dt>Start</dt><dd>{duration(start)}</dd></> : null}
         <dt>CPU time</dt><dd>{duration(usage.cpu_ms)}</dd>
         <dt>Peak memory</dt><dd>{megabytes(usage.peak_memory_mb)}</dd>
-        <dt>Rows read</dt><dd>{plural(e.queries.reduce((sum, q) => sum + q.rows, 0), "row")}</dd>
+        <dt>Rows read</dt><dd>{plural(e.queries.reduce((sum, q) => sum + (q.status === "captured" ? 0 : q.rows), 0), "row")}</dd>
         {(usage.network_sent_bytes || usage.network_received_bytes) ? (
           <><dt>Network</dt><dd>{bytes(usage.network_sent_bytes ?? 0)} sent, {bytes(usage.network_received_bytes ?? 0)} received</dd></>
         ) : null}

@@ -39,6 +39,9 @@ export function Executions() {
         <span class="dot" aria-hidden="true" />
         {live === "live" ? "Live" : live === "connecting" ? "Connecting…" : "Not live with this filter"}
       </span>}>
+      <p class="intro muted">
+        Every run of Python and SQL, newest first. Try one in <a href="/ui/play">the playground</a>.
+      </p>
       <FilterBar />
       <Rows list={list} />
     </Page>

@@ -16,6 +16,12 @@ const lifetimes: Record<string, [label: string, days: number]> = {
   "1": ["1 day", 1], "30": ["30 days", 30], "365": ["365 days", 365], "": ["Never", 0],
 };
 
+const powers: Record<Role, string> = {
+  agent: "An agent runs code and reads the records of its user. It cannot debug, read recorded steps or create keys.",
+  developer: "A developer does what an agent does, debugs, reads recorded steps, and creates keys for the same user.",
+  admin: "An admin sees all users, creates keys for them, decides on pending writes, erases records and reads the audit log.",
+};
+
 function stateOf(key: Key): string {
   if (key.revoked_at) return "revoked";
   if (key.expires_at && new Date(key.expires_at) < new Date()) return "expired";
@@ -38,23 +44,25 @@ export function Keys() {
   };
   return (
     <Page title="Keys">
-      <NewKey done={(key) => {
-        setCreated(key);
-        list.reload();
-      }} />
+      {me.value?.role === "agent" ? <p class="notice">An agent's key cannot create keys. Ask an admin.</p> : (
+        <NewKey done={(key) => {
+          setCreated(key);
+          list.reload();
+        }} />
+      )}
       {created && <Secret of={created} hide={() => setCreated(undefined)} />}
       {problem && <Failure problem={problem} />}
       <ListTable list={list} what="keys" id={(k) => k.id}
-        empty={<Empty title="There are no keys.">Create one above; an agent or a program signs in with it.</Empty>}
+        empty={<Empty title="There are no keys.">An agent or a program signs in with one.</Empty>}
         columns={[
           { name: "Name", cell: (k) => <>{k.name}{k.id === me.value?.key_id && <span class="muted"> (yours)</span>}</> },
           { name: "User", cell: (k) => k.user_id },
           { name: "Role", cell: (k) => k.role },
           { name: "State", cell: (k) => <Status of={stateOf(k)} /> },
           { name: timeHeading("Created"), class: "nowrap", cell: (k) => <Time at={k.created_at} /> },
-          { name: "Created by", cell: (k) => k.created_by ?? <span class="muted">at a start</span> },
+          { name: "Created by", cell: (k) => k.created_by ?? <span class="muted">at the first start</span> },
           { name: timeHeading("Expires"), class: "nowrap", cell: (k) => k.expires_at ? <Time at={k.expires_at} /> : <span class="muted">never</span> },
-          { name: "Key", cell: (k) => <code>{k.id}</code> },
+          { name: "Key", cell: (k) => <code title={k.id}>{k.id.slice(0, 8)}</code> },
           { name: "Action", class: "actions-cell", cell: (k) => stateOf(k) !== "active" ? null : (
             <TwoSteps label="Revoke" confirm={k.id === me.value?.key_id ? "Revoke your own key" : "Revoke it and the keys it made"} danger
               action={() => revoke(k)} />
@@ -123,6 +131,7 @@ function NewKey({ done }: { done: (key: Created) => void }) {
         </select>
       </label>
       <button class="primary" disabled={running}>{running ? "Creating…" : "Create key"}</button>
+      <p class="muted note">{powers[role]}</p>
       {problem && <p class="field-error" role="alert">{problem.message}</p>}
     </form>
   );

@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import { get } from "../api/client";
 import { isAborted, Problem } from "../api/problem";
 import type { Statement, TopStatement } from "../api/records";
-import { bytes, count, duration, fullTime, plural } from "../format";
+import { bytes, changedRows, count, duration, fullTime, plural, statementText } from "../format";
 import { Empty, Failure, Loading } from "../parts/feedback";
 import { Choice, clearFilters, Filters, isFiltered, TextFilter, TimeChoice, timeNames, timeQuery } from "../parts/filters";
 import { ExecutionLink, Status, Time, timeHeading } from "../parts/label";
@@ -38,7 +38,7 @@ function AllStatements() {
   });
   return (
     <>
-      <Filters label="Filter statements" names={listNames}>
+      <Filters label="Filter statements" names={listNames} texts={{ fingerprint: shapeOf(list.rows) }}>
         <TextFilter name="text" label="Text in the statement" placeholder="Search statements" keys="/" />
         <Choice name="status" label="Outcome" any="Any outcome" values={outcomes} />
         <TimeChoice />
@@ -49,7 +49,7 @@ function AllStatements() {
         columns={[
           { name: timeHeading(), class: "nowrap", cell: (s) => <Time at={s.started_at} /> },
           { name: "User", cell: (s) => s.user_id },
-          { name: "Statement", class: "sql", cell: (s) => <pre class="clamp" title={s.query}>{s.query}</pre> },
+          { name: "Statement", class: "sql", cell: (s) => <Clamped query={s.query} /> },
           { name: "Outcome", cell: (s) => (
             <>
               <Status of={s.status} />
@@ -57,13 +57,26 @@ function AllStatements() {
               {s.error && <div class="why clamp" title={s.error}>{s.error}</div>}
             </>
           ) },
-          { name: "Rows", class: "number", cell: (s) => count(s.rows) },
+          { name: "Rows", class: "number", cell: (s) => changedRows(s) },
           { name: "Size", class: "number", cell: (s) => bytes(s.bytes) },
           { name: "Duration", class: "number", cell: (s) => duration(s.duration_ms) },
           { name: "Execution", cell: (s) => <ExecutionLink id={s.execution_id} /> },
         ]} />
     </>
   );
+}
+
+const shapeLength = 40; // characters
+
+// shapeOf returns the beginning of the statements that are shown, which is "" before they are loaded.
+function shapeOf(rows: Statement[]): string {
+  const text = (rows[0]?.query ?? "").trim().replace(/\s+/g, " ");
+  return text.length > shapeLength ? `${text.slice(0, shapeLength)}…` : text;
+}
+
+function Clamped({ query }: { query: string }) {
+  const text = statementText(query);
+  return <pre class="clamp" title={text}>{text}</pre>;
 }
 
 // useTime keeps the times of a range while the address stays: each draw is at another now.
@@ -85,7 +98,7 @@ function NoStatements() {
 }
 
 const orders: Record<string, string> = {
-  total: "Most time in all", calls: "Most calls", mean: "Longest mean", p95: "Longest p95", rows: "Most rows", refused: "Most refusals",
+  total: "Most total time", calls: "Most calls", mean: "Longest mean", p95: "Longest p95", rows: "Most rows", refused: "Most refusals",
 };
 
 interface Top {
@@ -113,7 +126,7 @@ function TopStatements() {
     <>
       <Filters label="Choose statements" names={topNames}>
         <Order value={order} />
-        <TimeChoice />
+        <TimeChoice unset="24h" />
         {isAdmin.value && <TextFilter name="user" label="User" placeholder="User" />}
       </Filters>
       {problem ? <Failure problem={problem} retry={() => setAttempt(attempt + 1)} />
@@ -135,7 +148,8 @@ function TopTable({ top }: { top: Top }) {
   return (
     <>
       <p class="muted below-filters">
-        {plural(top.considered, "statement")}{top.since && ` since ${fullTime(top.since)}`}, grouped by their shape without constants.
+        {plural(top.statements.length, "shape")}, {plural(top.considered, "call")}{top.since && ` since ${fullTime(top.since)}`}.
+        Statements that differ only in their constants have the same shape.
       </p>
       <div class="scroll-x list" tabIndex={0} role="group" aria-label="Table of statements by shape">
         <table>
@@ -152,7 +166,7 @@ function TopTable({ top }: { top: Top }) {
               <tr key={s.fingerprint}>
                 <td class="sql">
                   <a class="plain" href={`/ui/statements?view=all&fingerprint=${encodeURIComponent(s.fingerprint)}`}>
-                    <pre class="clamp" title={s.query}>{s.query}</pre>
+                    <Clamped query={s.query} />
                   </a>
                 </td>
                 <td class="number">{count(s.calls)}</td>

@@ -148,7 +148,7 @@ export function Steps({ id }: { id: string }) {
           <input type="range" aria-label="Step" min={1} max={lines.count} value={position + 1} aria-valuetext={`Step ${step}, line ${shownLine}`}
             onInput={(event) => goPosition(Number(event.currentTarget.value) - 1)} />
         </div>
-        <output>{count(step)} of {plural(total, "step")}</output>
+        <output>step {count(step)} of {count(total)}</output>
         {loaded && <LineRuns lines={lines} line={picked} step={step} go={go} pick={pick} />}
       </div>
       {problem && <Failure problem={problem} />}
@@ -309,7 +309,7 @@ function Story({ path, name, step, go }: { path: string; name: string; step: num
             {(why.steps ?? []).map((cause) => (
               <li key={`${cause.step} ${cause.name}`}>
                 <Jump to={cause.step} go={go} /> <span class="muted">line {cause.line_number}</span> <code>{cause.line_code.trim()}</code>{" "}
-                <span class="muted">{cause.role}</span> <code>{cause.name} = {cause.value}</code>
+                <Role of={cause} />
               </li>
             ))}
           </ol>
@@ -321,13 +321,26 @@ function Story({ path, name, step, go }: { path: string; name: string; step: num
           <ol class="story">
             {changes.map((change) => (
               <li key={change.seen_at} class={change.seen_at <= step ? "" : "muted"}>
-                <Jump to={change.seen_at} go={go} /> <code>{change.value}</code>{" "}
-                <span class="muted">by line {change.line_number}</span> <code>{change.line_code.trim()}</code>
+                <Jump to={change.step || change.seen_at} go={go} /> <span class="muted">line {change.line_number}</span>{" "}
+                <code>{change.line_code.trim()}</code> <span class="muted">set</span> <code>{name} = {change.value}</code>
+                {change.step > 0 && change.seen_at !== change.step && (
+                  <span class="muted">, visible from <Jump to={change.seen_at} go={go} /></span>
+                )}
               </li>
             ))}
           </ol>
         </Panel>
       )}
+    </>
+  );
+}
+
+// Role says what the line of a step did. A condition sets no variable.
+function Role({ of: { role, name, value } }: { of: NonNullable<Why["steps"]>[number] }) {
+  if (role === "condition") return <span class="muted">decided what ran</span>;
+  return (
+    <>
+      <span class="muted">{role}</span>{(name || value) && <> <code>{name ? `${name} = ${value}` : value}</code></>}
     </>
   );
 }

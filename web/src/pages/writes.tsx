@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { post } from "../api/client";
 import { Problem } from "../api/problem";
 import type { PendingWrite } from "../api/records";
-import { asText, fullTime, plural } from "../format";
+import { asText, fullTime, plural, statementText } from "../format";
 import { Empty, Failure, TwoSteps } from "../parts/feedback";
 import { Choice, clearFilters, Filters, isFiltered, TextFilter } from "../parts/filters";
 import { ExecutionLink, Status } from "../parts/label";
@@ -38,13 +38,14 @@ export function Writes() {
       {list.rows.map((write) => (
         <Write key={write.id} of={write} changed={(next) => list.replace((other) => (other.id === next.id ? next : other))} />
       ))}
-      <More list={list} what="writes" />
+      {list.rows.length > 0 && <More list={list} what="writes" />}
     </Page>
   );
 }
 
 function Write({ of: write, changed }: { of: PendingWrite; changed: (next: PendingWrite) => void }) {
   const [problem, setProblem] = useState<Problem>();
+  const [asking, setAsking] = useState(""); // the decision that waits for its second step
   const decide = (what: "apply" | "reject") => async (reason: string) => {
     setProblem(undefined);
     try {
@@ -64,15 +65,17 @@ function Write({ of: write, changed }: { of: PendingWrite; changed: (next: Pendi
         {write.status === "pending" && (
           <div class="actions">
             <TwoSteps label="Reject" confirm="Reject: it never runs" danger ask={reasonLabel} maxLength={maxReason}
+              disabled={asking === "apply"} onAsk={(isAsking) => setAsking(isAsking ? "reject" : "")}
               action={decide("reject")} />
             <TwoSteps label="Apply" confirm={`Apply to about ${plural(write.row_estimate, "row")}`} ask={reasonLabel} maxLength={maxReason}
+              disabled={asking === "reject"} onAsk={(isAsking) => setAsking(isAsking ? "apply" : "")}
               action={decide("apply")} />
           </div>
         )}
       </header>
       {problem && <Failure problem={problem} />}
       <div class="body">
-        <pre class="statement">{write.query}</pre>
+        <pre class="statement">{statementText(write.query)}</pre>
         {parameters.length > 0 && (
           <dl>
             {parameters.map(([name, value]) => (
@@ -125,7 +128,10 @@ function PlanNode({ of: node }: { of: Node }) {
       {node["Operation"] && <span class="muted"> {node["Node Type"]}</span>}
       {node["Relation Name"] && <> on <code>{node["Relation Name"]}</code></>}
       {node["Index Name"] && <> by <code>{node["Index Name"]}</code></>}
-      <span class="muted"> about {plural(node["Plan Rows"] ?? 0, "row")}, cost {node["Total Cost"]}</span>
+      {/* PostgreSQL counts the rows that a node returns: one that changes rows returns none. */}
+      <span class="muted">
+        {" "}{node["Node Type"] !== "ModifyTable" && <>about {plural(node["Plan Rows"] ?? 0, "row")}, </>}cost {node["Total Cost"]}
+      </span>
       {condition && <div><code>{condition}</code></div>}
       {node["Plans"] && <ul>{node["Plans"].map((child, index) => <PlanNode key={index} of={child} />)}</ul>}
     </li>

@@ -3,6 +3,7 @@ import { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
 import { EditorState, RangeSetBuilder, StateEffect, StateField } from "@codemirror/state";
 import { Decoration, EditorView, highlightSpecialChars, keymap, lineNumbers, WidgetType, type DecorationSet } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
+import { hasHint, plural } from "../format";
 import type { LineMark } from "./code";
 
 // This module is loaded when code is shown: CodeMirror is four times as large as everything else.
@@ -62,7 +63,7 @@ class Failure extends WidgetType {
   override toDOM(view: EditorView): HTMLElement {
     const box = element("div", "cm-failure");
     if (this.mark.message) box.append(element("strong", "", this.mark.message));
-    if (this.mark.hint) box.append(element("div", "", this.mark.hint));
+    if (this.mark.hint && !hasHint(this.mark.message ?? "", this.mark.hint)) box.append(element("div", "", this.mark.hint));
     const variables = Object.entries(this.mark.variables ?? {});
     // The variables that the line names say most.
     const isNamed = ([name]: [string, string]) => new RegExp(`\\b${escape(name)}\\b`, "u").test(this.mark.code ?? "");
@@ -71,7 +72,7 @@ class Failure extends WidgetType {
     if (named.length > 0) box.append(list(named));
     if (others.length > 0) {
       const details = document.createElement("details");
-      details.append(element("summary", "", `${others.length} other variable${others.length === 1 ? "" : "s"}`), list(others));
+      details.append(element("summary", "", plural(others.length, named.length > 0 ? "other variable" : "variable")), list(others));
       details.addEventListener("toggle", () => view.requestMeasure());
       box.append(details);
     }

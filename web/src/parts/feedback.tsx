@@ -17,7 +17,8 @@ export function Failure({ problem, retry }: { problem: Problem; retry?: (() => v
     <div class="notice danger" role="alert">
       <strong>{problem.title}</strong>
       {problem.detail && <p>{problem.detail}</p>}
-      {retry && <button onClick={retry}>Try again</button>}
+      {/* What a key may not do, it may not do at the next attempt either. */}
+      {retry && problem.status !== 403 && <button onClick={retry}>Try again</button>}
     </div>
   );
 }
@@ -39,9 +40,15 @@ export function TwoSteps(props: {
   danger?: boolean;
   ask?: string;
   maxLength?: number; // of the text
+  disabled?: boolean;
+  onAsk?: (isAsking: boolean) => void; // the second step is shown, or no longer
   action: (text: string) => Promise<void>;
 }) {
-  const [asking, setAsking] = useState(false);
+  const [asking, setShown] = useState(false);
+  const setAsking = (isAsking: boolean) => {
+    setShown(isAsking);
+    props.onAsk?.(isAsking);
+  };
   const [running, setRunning] = useState(false);
   const [text, setText] = useState("");
   const confirm = useRef<HTMLButtonElement>(null);
@@ -55,7 +62,7 @@ export function TwoSteps(props: {
   }, [asking]);
   if (!asking) {
     return (
-      <button ref={first} class={props.danger ? "danger" : ""} onClick={() => setAsking(true)}>
+      <button ref={first} class={props.danger ? "danger" : ""} disabled={props.disabled} onClick={() => setAsking(true)}>
         {props.label}
       </button>
     );
@@ -78,7 +85,7 @@ export function TwoSteps(props: {
       <button ref={confirm} class={props.danger ? "danger solid" : "primary"} disabled={running} onClick={act}>
         {running ? "Working…" : props.confirm}
       </button>
-      <button disabled={running} onClick={() => setAsking(false)}>Keep</button>
+      <button disabled={running} onClick={() => setAsking(false)}>Cancel</button>
     </span>
   );
 }

@@ -33,24 +33,31 @@ export function clearFilters(names: string[]): void {
 }
 
 // Filters holds the controls, and below them a chip for each filter that is set.
-export function Filters({ label, names, children }: { label: string; names: string[]; children: ComponentChildren }) {
+// texts has what the chips show instead of a value, if it is not "".
+export function Filters({ label, names, texts = {}, children }: {
+  label: string;
+  names: string[];
+  texts?: Record<string, string>;
+  children: ComponentChildren;
+}) {
   return (
     <>
       <div class="filters" role="search" aria-label={label}>{children}</div>
-      <Chips names={names} />
+      <Chips names={names} texts={texts} />
     </>
   );
 }
 
-function Chips({ names }: { names: string[] }) {
+function Chips({ names, texts }: { names: string[]; texts: Record<string, string> }) {
   const chips: [names: string[], label: string, value: string][] = [];
   for (const name of names) {
     const value = parameter(name);
     if (!value) continue;
-    const shown = name === "range" ? (ranges[value]?.[0].toLowerCase() ?? value)
+    const shown = texts[name] ? texts[name]
+      : name === "range" ? (ranges[value]?.[0].toLowerCase() ?? value)
       : name === "since" || name === "until" ? fullTime(value).replace(/\.\d+/, "")
       : ["sandbox", "execution", "fingerprint"].includes(name) ? shortID(value) : value;
-    chips.push([[name], name === "range" ? "time" : name, shown]);
+    chips.push([[name], name === "range" ? "time" : name === "fingerprint" && texts[name] ? "shape" : name, shown]);
   }
   if (chips.length === 0) return null;
   return (
@@ -140,10 +147,11 @@ export function TextFilter({ name, label, placeholder, keys }: { name: string; l
   );
 }
 
-export function TimeChoice() {
+// TimeChoice chooses a time. unset is the range that the service takes if none is chosen; without it, any time.
+export function TimeChoice({ unset = "" }: { unset?: string }) {
   const custom = parameter("since") !== "" || parameter("until") !== "";
   const [open, setOpen] = useState(custom);
-  const value = open || custom ? "custom" : parameter("range");
+  const value = open || custom ? "custom" : parameter("range") === unset ? "" : parameter("range");
   return (
     <>
       <Field label="Time">
@@ -153,8 +161,8 @@ export function TimeChoice() {
           if (chosen === "custom") setParameters({ range: "" });
           else setParameters({ range: chosen, since: "", until: "" });
         }}>
-          <option value="">Any time</option>
-          {Object.entries(ranges).map(([v, [text]]) => <option key={v} value={v}>{text}</option>)}
+          <option value="">{ranges[unset]?.[0] ?? "Any time"}</option>
+          {Object.entries(ranges).filter(([v]) => v !== unset).map(([v, [text]]) => <option key={v} value={v}>{text}</option>)}
           <option value="custom">From … to …</option>
         </select>
       </Field>

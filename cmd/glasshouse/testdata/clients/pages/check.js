@@ -328,10 +328,12 @@ const checks = {
     await value('total').getByRole('button').click();
     await page.getByText('History of total').waitFor();
     await page.getByText('Why total is 3').waitFor();
+    await page.locator('.story li', { hasText: 'visible from step 8' }).getByRole('button', { name: 'step 7', exact: true }).waitFor();
+    assert.doesNotMatch((await page.locator('.story').allTextContents()).join(' '), /condition|=\s*$/);
     await page.getByRole('button', { name: 'step 2', exact: true }).first().click();
     await page.waitForURL(/step=2/);
     await page.getByRole('slider').fill('9');
-    await page.getByText('9 of 9 steps').waitFor();
+    await page.getByText('step 9 of 9').waitFor();
     await wantNothingWrong(page);
   },
 
@@ -380,6 +382,7 @@ const checks = {
       document.activeElement.textContent === wanted, text);
     const asked = () => page.waitForFunction(() => document.activeElement.getAttribute('aria-label') === 'Reason (optional)');
     await asked();
+    assert.strictEqual(await write.getByRole('button', { name: 'Apply', exact: true }).isDisabled(), true);
     await wantAccessible(page);
     await page.keyboard.press('Escape');
     await focus('Reject');
@@ -409,7 +412,7 @@ const checks = {
     await page.goto(`${address}/ui/executions/${ids.erased}`);
     await page.getByRole('alert').waitFor();
     await page.goto(`${address}/ui/audit?action=erased`);
-    await page.getByText(ids.erased).first().waitFor();
+    await page.getByTitle(`execution/${ids.erased}`).first().waitFor();
     await wantNothingWrong(page);
   },
 

@@ -249,21 +249,76 @@ pd.DataFrame({"city": ["a"] * 12_345, "n": 1.5, "t": pd.Timestamp("2026-01-01"),
     const page = await open(adminKey);
     await page.goto(`${address}/ui/executions/${ids.failed}`);
     const target = async (name) => page.getByRole('link', { name, exact: true }).getAttribute('href');
-    assert.strictEqual(await target('Run again'), `/ui/play?execution=${ids.failed}`);
+    assert.strictEqual(await target('Open in the playground'), `/ui/play?execution=${ids.failed}`);
     assert.strictEqual(await target('Debug'), `/ui/debug?execution=${ids.failed}`);
     const { key } = await call('POST', '/keys', { name: `agent, ${Date.now()}`, user_id: 'visitor', role: 'agent' });
     const agent = await open(key);
     const { execution_id: own } = await call('POST', '/sandbox/agent/quick-execute', { code: '1 + 1' }, key);
     await agent.goto(`${address}/ui/executions/${own}`);
-    await agent.getByRole('link', { name: 'Run again' }).waitFor();
+    await agent.getByRole('link', { name: 'Open in the playground' }).waitFor();
     assert.strictEqual(await agent.getByRole('link', { name: 'Debug' }).count(), 0, 'a key of an agent may not debug');
     await call('POST', '/database/query', { query: 'SELECT 1 AS one' });
     const { executions: [query] } = await call('GET', '/executions?kind=database-query&limit=1');
     await page.goto(`${address}/ui/executions/${query.execution_id}`);
     await page.getByText('SELECT 1 AS one').first().waitFor();
     await settled(page);
-    assert.strictEqual(await page.getByRole('link', { name: 'Run again' }).count(), 0, 'SQL is no Python');
+    assert.strictEqual(await page.getByRole('link', { name: 'Open in the playground' }).count(), 0, 'SQL is no Python');
     await wantNothingWrong(page);
     await wantNothingWrong(agent);
+  },
+
+  async 'a key of an agent creates no keys'() {
+    const { key } = await call('POST', '/keys', { name: `agent, ${Date.now()}`, user_id: 'visitor', role: 'agent' });
+    const agent = await open(key);
+    await agent.goto(`${address}/ui/keys`);
+    await agent.getByText('An agent\'s key cannot create keys. Ask an admin.').waitFor();
+    await settled(agent);
+    assert.strictEqual(await agent.getByRole('form', { name: 'Create a key' }).count(), 0);
+    await wantAccessible(agent);
+    await agent.goto(`${address}/ui/writes`);
+    await agent.getByRole('alert').first().waitFor();
+    await settled(agent);
+    assert.strictEqual(await agent.getByRole('alert').count(), 1, 'the refusal is shown once');
+    assert.strictEqual(await agent.getByRole('button', { name: 'Try again' }).count(), 0);
+    await wantNothingWrong(agent);
+    for (const width of [1280, 375]) {
+      const page = await open(undefined, { viewport: { width, height: 740 } });
+      await page.goto(`${address}/ui/`);
+      await page.getByLabel('API key').fill(adminKey);
+      await page.keyboard.press('Enter');
+      await page.locator('.shell').waitFor();
+      await page.goto(`${address}/ui/keys`);
+      await page.getByText('An agent runs code').waitFor();
+      const revoke = page.getByRole('button', { name: 'Revoke', exact: true }).first();
+      await revoke.waitFor();
+      const box = await revoke.boundingBox();
+      assert(box.x >= 0 && box.x + box.width <= width, `Revoke is at ${JSON.stringify(box)}, want it in ${width} pixels`);
+      await shoot(page, `keys-${width}`);
+      await wantNothingWrong(page);
+    }
+  },
+
+  async 'statements are counted by shape, and captured ones change no rows'() {
+    const { sandbox_id: sandbox } = await call('POST', '/sandbox/create', { write_policy: 'capture' });
+    const mark = `x${Date.now()}`;
+    const { execution_id: id } = await run(sandbox, `await db_query("""
+UPDATE raw_data SET id = id WHERE id = 9 AND '${mark}' = '${mark}'""")`);
+    const page = await open(adminKey);
+    await page.goto(`${address}/ui/executions/${id}`);
+    const row = page.getByRole('group', { name: 'Statements' }).locator('tbody tr');
+    await row.getByText('captured').waitFor();
+    assert.strictEqual(await row.locator('.number').first().textContent(), '–');
+    assert.match(await row.locator('pre').first().textContent(), /^UPDATE/, 'without the empty line');
+    await page.goto(`${address}/ui/statements`);
+    await page.getByText(/^\d+ shapes?, [\d,]+ calls? since/).waitFor();
+    assert.strictEqual(await page.locator('.filters select').nth(1).locator('option:checked').textContent(), 'Last 24 hours');
+    const shapes = await page.locator('tbody tr').count();
+    const [, shown] = /^(\d+) shapes?,/.exec(await page.locator('.below-filters').textContent());
+    assert.strictEqual(Number(shown), shapes);
+    const top = page.locator('tbody tr', { hasText: 'UPDATE raw_data SET id' });
+    assert.strictEqual(await top.locator('.number').nth(5).textContent(), '0');
+    await top.getByRole('link').click();
+    await page.locator('.chip', { hasText: 'UPDATE raw_data SET id' }).waitFor();
+    await wantNothingWrong(page);
   },
 });

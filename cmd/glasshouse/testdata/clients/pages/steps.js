@@ -45,7 +45,7 @@ module.exports = ({ address, adminKey, call, open, settled, wantAccessible, want
       let line = 0;
       for (;;) {
         await frame();
-        if (!line && output.textContent.startsWith(`${Number(to).toLocaleString('en')} of`)) line = performance.now() - begun;
+        if (!line && output.textContent.startsWith(`step ${Number(to).toLocaleString('en')} of`)) line = performance.now() - begun;
         if (line && document.querySelector('.state').ariaBusy === 'false') break;
       }
       times.push({ line, values: performance.now() - begun });
@@ -76,7 +76,7 @@ module.exports = ({ address, adminKey, call, open, settled, wantAccessible, want
       const id = await record(long(turns), { max_execution_time: 120 });
       const page = await open(adminKey);
       await page.goto(`${address}/ui/executions/${id}/steps`);
-      await page.locator('.scrubber output', { hasText: `of ${total.toLocaleString('en')} steps` }).waitFor();
+      await page.locator('.scrubber output', { hasText: `of ${total.toLocaleString('en')}` }).waitFor();
       await page.getByLabel('Runs of line').waitFor(); // the lines of all steps are loaded
 
       // The values at a turn of the loop are known: 4 steps of an even turn, 5 of an odd one, behind 3 lines.
