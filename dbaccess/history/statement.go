@@ -71,7 +71,9 @@ func (s *Store) TopStatements(
 		), summed AS (
 			SELECT name, max(fingerprint) AS fingerprint, count(*) AS calls, sum(milliseconds) AS total_ms,
 				avg(milliseconds) AS mean_ms, percentile_disc(0.95) WITHIN GROUP (ORDER BY milliseconds) AS p95_ms,
-				max(milliseconds) AS max_ms, sum(rows)::bigint AS rows,
+				max(milliseconds) AS max_ms,
+				-- a captured statement has changed none: its rows are an estimate
+				coalesce(sum(rows) FILTER (WHERE status <> 'captured'), 0)::bigint AS rows,
 				count(*) FILTER (WHERE status = 'failed') AS failed,
 				count(*) FILTER (WHERE status = 'refused') AS refused, count(DISTINCT owner) AS users,
 				max(started_at) AS last_at, sum(count(*)) OVER () AS considered
