@@ -298,7 +298,18 @@ export interface Why {
   name: string;
   value: string;
   findings: { step: number; line_number: number; text: string }[] | null;
-  steps: { step: number; line_number: number; line_code: string; name: string; value: string; role: string }[] | null;
+  steps: {
+    step: number;
+    line_number: number;
+    line_code: string;
+    name: string;
+    value: string;
+    first_value?: string; // of a line that ran often
+    role: string;
+    times: number; // how often the line ran
+    reads: { name: string; value: string }[] | null;
+  }[] | null;
+  limits: string[] | null; // what the answer leaves out
 }
 
 export interface RecordedTable {

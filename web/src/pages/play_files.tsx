@@ -98,7 +98,7 @@ export function Files({ session, uploads, insertLines }: { session: Session; upl
                   <a href={uploadPath(session.id.value, file.path)} download>{file.path}</a>{" "}
                   <span class="muted">{bytes(file.size)}</span>
                 </div>
-                <button aria-label={`Insert code that reads ${file.path}`} onClick={() => insertLines(readerOf(file))}>Read</button>
+                <button aria-label={`Insert code that reads ${file.path}`} onClick={() => insertLines(readerOf(file))}>Insert code</button>
                 <TwoSteps label="Delete" confirm="Delete it" danger action={() => drop(file)} />
               </li>
             ))}

@@ -1,3 +1,4 @@
+import { Fragment } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get } from "../api/client";
 import { isAborted, Problem } from "../api/problem";
@@ -310,9 +311,16 @@ function Story({ path, name, step, go }: { path: string; name: string; step: num
               <li key={`${cause.step} ${cause.name}`}>
                 <Jump to={cause.step} go={go} /> <span class="muted">line {cause.line_number}</span> <code>{cause.line_code.trim()}</code>{" "}
                 <Role of={cause} />
+                {(cause.reads ?? []).length > 0 && (
+                  <span class="muted">, from {cause.reads!.map((read, index) => (
+                    <Fragment key={read.name}>{index > 0 && ", "}<code>{read.name} = {read.value}</code></Fragment>
+                  ))}</span>
+                )}
+                {cause.first_value && <span class="muted">; the line ran {cause.times} times and first set <code>{cause.first_value}</code></span>}
               </li>
             ))}
           </ol>
+          {(why.limits ?? []).map((limit) => <p key={limit} class="body muted">{limit}</p>)}
         </Panel>
       )}
       {changes && (

@@ -14,12 +14,19 @@ const numbered = /^\s{0,8}(\d{1,6})[.)]\s+(.*)$/;
 const fence = /^\s{0,3}(`{3,}|~{3,})\s*([\w+-]*)/;
 const rule = /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/;
 
+// The patterns take a time that grows with the square of a text's length. No person reads such a text.
+const maxMarkedChars = 50_000;
+const maxRuleChars = 1000;
+
 function cells(line: string): string[] {
   return line.trim().replace(/^\||\|$/g, "").split("|").map((cell) => cell.trim());
 }
 
+const isRule = (line = "") => line.length <= maxRuleChars && rule.test(line);
+
 // blocks splits a text into its blocks. Every line ends up in one of them.
 function blocks(text: string): Block[] {
+  if (text.length > maxMarkedChars) return [{ kind: "code", text, language: "" }];
   const lines = text.split("\n");
   const found: Block[] = [];
   let paragraph: string[] = [];
@@ -40,7 +47,7 @@ function blocks(text: string): Block[] {
     } else if (heading) {
       endParagraph();
       found.push({ kind: "heading", text: heading[1]! });
-    } else if (line.includes("|") && rule.test(lines[n + 1] ?? "") && (lines[n + 1] ?? "").includes("-")) {
+    } else if (line.includes("|") && isRule(lines[n + 1]) && (lines[n + 1] ?? "").includes("-")) {
       endParagraph();
       const rows = [cells(line)];
       for (n += 2; n < lines.length && lines[n]!.includes("|"); n++) rows.push(cells(lines[n]!));

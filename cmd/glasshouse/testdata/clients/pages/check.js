@@ -334,6 +334,12 @@ const checks = {
     await page.waitForURL(/step=2/);
     await page.getByRole('slider').fill('9');
     await page.getByText('step 9 of 9').waitFor();
+    // The reason of a value names what its line has read.
+    await page.goto(`${address}/ui/executions/${ids.recorded}/steps?step=9&name=total`);
+    const cause = page.locator('.story li', { hasText: 'total += n' }).first();
+    await cause.getByText('total = 3', { exact: true }).waitFor();
+    await cause.getByText('total = 1', { exact: true }).waitFor();
+    await cause.getByText('n = 2', { exact: true }).waitFor();
     await wantNothingWrong(page);
   },
 
