@@ -80,7 +80,7 @@ func findBrowser(t *testing.T) string {
 // checkPages runs check.js with variables of its environment, with a subtest for each check.
 func checkPages(t *testing.T, browser string, admin *client, variables ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "node", "testdata/clients/pages/check.js", admin.address, admin.key, browser,
 		os.Getenv("GLASSHOUSE_SCREENSHOTS"))
