@@ -99,7 +99,7 @@ async function open(key, options = {}) {
       page.wrong.push(message.text());
     }
   });
-  page.setDefaultTimeout(20_000);
+  page.setDefaultTimeout(60_000); // Plotly takes long on a busy machine
   if (key) {
     await page.goto(address + '/ui/');
     await signIn(page, key);

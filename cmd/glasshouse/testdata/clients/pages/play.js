@@ -315,7 +315,7 @@ module.exports = (tools) => {
       await page.getByRole('button', { name: 'Run and record' }).click();
       await ended(newest(page));
       await newest(page).getByRole('link', { name: 'Its steps' }).click();
-      await page.getByText('of 9 steps').waitFor();
+      await page.getByText('step 1 of 9').waitFor();
       await page.goBack();
       await newest(page).getByRole('link', { name: 'Open the execution' }).click();
       await page.getByRole('link', { name: '9 steps' }).waitFor();
