@@ -368,7 +368,8 @@ func (s *Session) Evaluate(ctx context.Context, expression string, frame uint64,
 func (s *Session) evaluatePast(step int, expression string, frame uint64) (v VariableView, err error) {
 	condition, err := expr.Parse(expression)
 	if err != nil {
-		return v, fmt.Errorf("%w: %w; past steps have recorded values only", ErrRequest, err)
+		return v, fmt.Errorf("%w: %w; this step is in the past, where an expression may read recorded values and "+
+			"assign none", ErrRequest, err)
 	}
 	err = s.viewState(step, func(w viewer) error {
 		if frame == 0 {

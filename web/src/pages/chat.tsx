@@ -23,19 +23,19 @@ const command = `bin/glasshouse serve \\
 function Setup() {
   return (
     <Empty title="No language model is configured.">
-      Chat with a language model that runs Python and queries the database. To turn it on, the operator starts the service with
-      the address of any OpenAI-compatible endpoint, for example:
+      Chat with a language model that runs Python and queries the database. To turn it on, the operator stops the service and
+      starts it with the same settings as before and the address of any OpenAI-compatible endpoint, for example:
     </Empty>
   );
 }
 
-function Conversations({ list, current }: { list: List<Conversation>; current: string }) {
+function Conversations({ list, current, canBegin }: { list: List<Conversation>; current: string; canBegin: boolean }) {
   const [open, setOpen] = useState(false);
   useEffect(() => setOpen(false), [current]);
   return (
     <nav class={open ? "conversations open" : "conversations"} aria-label="Conversations">
       <div class="top">
-        <a class="button" href="/ui/chat">New chat</a>
+        {canBegin && <a class="button" href="/ui/chat">New chat</a>}
         <button class="toggle" aria-expanded={open} aria-controls="conversations" onClick={() => setOpen(!open)}>Conversations</button>
       </div>
       {list.rows.length === 0 && (list.problem
@@ -110,7 +110,7 @@ export function Chat({ id }: { id: string }) {
       <TwoSteps label="Erase" confirm="Erase this conversation for ever" danger action={erase} />
     ) : undefined}>
       <div class="chat">
-        <Conversations list={list} current={id} />
+        <Conversations list={list} current={id} canBegin={settings?.configured ?? false} />
         <div class="conversation">
           {settingsProblem && <Failure problem={settingsProblem} />}
           {failed && <Failure problem={failed} />}

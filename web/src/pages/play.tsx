@@ -285,7 +285,7 @@ function Editor({ latest, onChange }: {
 function SessionActions({ session, begin }: { session: Session; begin: () => void }) {
   const limits = session.limits.value;
   const state = session.state.value;
-  if (state === "none") return <span class="muted">A session begins with the first run.</span>;
+  if (state === "none") return <span class="muted">A session begins when you run or complete code.</span>;
   const facts = limits && [
     `runs of at most ${limits.max_execution_time} s`,
     limits.write_policy === "capture" ? "writes wait for an admin" : "no writes",

@@ -168,6 +168,7 @@ module.exports = ({ address, open, settled, shoot, wantAccessible, wantNothingWr
         await page.getByText('--model-name qwen3:8b').waitFor();
         await settled(page);
         assert.strictEqual(await page.getByLabel('Message', { exact: true }).count(), 0);
+        assert.strictEqual(await page.getByRole('link', { name: 'New chat' }).count(), 0);
         await wantAccessible(page);
         await shoot(page, `${colorScheme}-chat-unset`);
         await wantNothingWrong(page);

@@ -230,7 +230,7 @@ module.exports = (tools) => {
       const first = sandboxOf(page);
       await page.getByRole('button', { name: 'Run: Capture a write' }).click();
       await page.getByRole('button', { name: 'Start a session that captures writes' }).click();
-      await page.getByText('A session begins with the first run.').waitFor();
+      await page.getByText('A session begins when you run or complete code.').waitFor();
       await page.getByRole('button', { name: /^Run Ctrl/ }).click();
       await ended(newest(page));
       await newest(page).locator('.status', { hasText: 'captured' }).waitFor();
@@ -348,7 +348,7 @@ module.exports = (tools) => {
       await page.getByRole('link', { name: 'Keys' }).click();
       await call('DELETE', `/sandbox/${sandbox}`);
       await page.getByRole('link', { name: 'Playground' }).click();
-      await page.getByText('A session begins with the first run.').waitFor();
+      await page.getByText('A session begins when you run or complete code.').waitFor();
       assert.strictEqual(sandboxOf(page), null);
       page.wrong = page.wrong.filter((text) => !/status of 410/.test(text));
       await wantNothingWrong(page);
