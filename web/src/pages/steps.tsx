@@ -68,9 +68,13 @@ export function Steps({ id }: { id: string }) {
   }, [addressed]);
   useEffect(() => views.want(step), [views, step]);
 
+  // Keys can come faster than the page is drawn.
+  const at = useRef(step);
+  at.current = step;
   const go = (to: number) => {
     const next = Math.max(1, Math.min(total || 1, to));
-    if (next === step) return;
+    if (next === at.current) return;
+    at.current = next;
     setStep(next);
     views.want(next);
     window.clearTimeout(timer.current);
@@ -87,7 +91,8 @@ export function Steps({ id }: { id: string }) {
   const line = lines.lineOf(step);
   const goRun = (direction: 1 | -1) => {
     const lineRuns = lines.runsOf(picked);
-    const index = direction > 0 ? firstAtLeast(lineRuns, position + 1) : firstAtLeast(lineRuns, position) - 1;
+    const from = lines.positionOf(at.current);
+    const index = direction > 0 ? firstAtLeast(lineRuns, from + 1) : firstAtLeast(lineRuns, from) - 1;
     const to = lineRuns[index];
     if (to !== undefined) goPosition(to);
   };
@@ -97,8 +102,8 @@ export function Steps({ id }: { id: string }) {
       if (event.ctrlKey || event.metaKey || event.altKey || target.matches("input, select, textarea, .cm-content, .editor")) return;
       const by = event.shiftKey ? 10 : 1;
       const commands: Record<string, () => void> = {
-        ArrowLeft: () => goPosition(position - by),
-        ArrowRight: () => goPosition(position + by),
+        ArrowLeft: () => goPosition(lines.positionOf(at.current) - by),
+        ArrowRight: () => goPosition(lines.positionOf(at.current) + by),
         Home: () => goPosition(0),
         End: () => goPosition(lines.count - 1),
         h: () => line && pick(line),
