@@ -242,8 +242,8 @@ func (r *replyWriter) toolAnswer(
 	return answer
 }
 
-// isOwn reports whether the caller may read the execution that a model names. What a message holds of it is erased with
-// it; another text is none of an execution's.
+// isOwn reports whether the caller may read the execution with an id that the model wrote. Erasing an execution also
+// erases the messages that have its id, so a message must not have the id of another user's execution.
 func (r *replyWriter) isOwn(ctx context.Context, execution string) bool {
 	const maxIDBytes = 64
 	if execution == "" || len(execution) > maxIDBytes {

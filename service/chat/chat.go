@@ -92,7 +92,7 @@ func New(c Config) *Chat {
 	}
 }
 
-// ModelStatus says whether there is a model, and which limits hold.
+// ModelStatus describes the configured model and the limits of conversations.
 type ModelStatus struct {
 	Configured bool   `json:"configured" doc:"False: the settings --model-url and --model-name are not set"`
 	Model      string `json:"model,omitempty"`

@@ -12,8 +12,8 @@ import (
 const (
 	EventText    = "text"    // the model wrote more: Delta
 	EventCall    = "call"    // the model begins to write a call: CallBegan
-	EventStdout  = "stdout"  // the tool's code printed: Delta
-	EventStderr  = "stderr"  // likewise
+	EventStdout  = "stdout"  // the tool's code wrote to stdout: Delta
+	EventStderr  = "stderr"  // the tool's code wrote to stderr: Delta
 	EventMessage = "message" // a message was stored: *sandbox.ChatMessage
 	EventReload  = "reload"  // events are missing: read the conversation again
 	EventProblem = "problem" // a problem that could not be stored: Problem

@@ -475,7 +475,7 @@ func TestChatLetsTheModelRepairItsCalls(t *testing.T) {
 	}
 }
 
-// A model may name any execution. What it reads of one is erased with it, so only those of its user count.
+// A tool message keeps the id of an execution only if the user may read that execution.
 func TestChatNotesOnlyExecutionsOfItsUser(t *testing.T) {
 	t.Parallel()
 	other := newUser(t, sandbox.RoleAgent)

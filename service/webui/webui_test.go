@@ -104,7 +104,7 @@ func TestAssetsAreCachedAndCompressed(t *testing.T) {
 	}
 }
 
-// The frame for figures has a policy of its own, whose nonce its script has, and which differs each time.
+// The frame for figures has its own policy. Each response has a new nonce, in the policy and in the script element.
 func TestFrameForFiguresHasItsOwnPolicy(t *testing.T) {
 	pages := newPages(t)
 	policies := map[string]bool{}

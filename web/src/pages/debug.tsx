@@ -70,7 +70,7 @@ export function Debugger() {
     void session.attach();
     return () => session.detach();
   }, [session]);
-  // Without a session, the address may name an execution whose code is to be debugged.
+  // The address can name an execution. If it names no session, the editor shows the code of that execution.
   useEffect(() => {
     if (session || !execution) return;
     const request = new AbortController();
