@@ -137,11 +137,11 @@ func (a *api) followConversation(g *gin.Context) {
 		late := ctx.Err() != nil
 		cancel()
 		switch {
-		case err == nil:
-			err = stream.event(event.ID, event.Name, event.Data)
-		case lostKey(client) != nil:
+		case lostKey(client) != nil: // first: what an answer says after its key was revoked is not for this client
 			stream.problem(lostKey(client))
 			return
+		case err == nil:
+			err = stream.event(event.ID, event.Name, event.Data)
 		case errors.Is(err, io.EOF) || client.Err() != nil:
 			return
 		case late:

@@ -49,11 +49,11 @@ func (a *api) followExecutions(g *gin.Context) {
 		cancel()
 		after = last
 		switch {
-		case err == nil:
-			err = writeFeed(stream, events)
-		case lostKey(client) != nil:
+		case lostKey(client) != nil: // first: later events are not for this client
 			stream.problem(lostKey(client))
 			return
+		case err == nil:
+			err = writeFeed(stream, events)
 		case client.Err() != nil:
 			return
 		default:

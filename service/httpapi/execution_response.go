@@ -286,6 +286,9 @@ func (a *api) streamEvents(to huma.Context, log *service.EventLog, after int64, 
 		event, err := log.Next(ctx, after)
 		cancel()
 		switch {
+		case lostKey(client) != nil: // first: later events are not for this client
+			stream.problem(lostKey(client))
+			return
 		case err == nil:
 			if e, isExecution := event.Data.(*sandbox.Execution); isExecution {
 				event.Data = answerOf(e, include)
@@ -294,9 +297,6 @@ func (a *api) streamEvents(to huma.Context, log *service.EventLog, after int64, 
 				return
 			}
 			after = event.ID
-		case lostKey(client) != nil:
-			stream.problem(lostKey(client))
-			return
 		case client.Err() != nil || errors.Is(err, io.EOF):
 			return
 		case errors.Is(err, context.DeadlineExceeded):
