@@ -720,8 +720,10 @@ func TestChatEndsWithTheKey(t *testing.T) {
 	for e, ok := next(); ok; e, ok = next() {
 		end = e
 	}
-	if kind := "urn:glasshouse:problem:unauthorized"; end.name != chat.EventEnd && (end.name != "error" || end.data.Type != kind) {
-		t.Errorf("got the last event %s with the problem %q, want the end of the answer or %s", end.name, end.data.Type, kind)
+	kind := "urn:glasshouse:problem:unauthorized"
+	if end.name != chat.EventEnd && (end.name != "error" || end.data.Type != kind) {
+		t.Errorf("got the last event %s with the problem %q, want the end of the answer or %s",
+			end.name, end.data.Type, kind)
 	}
 	if a := c.do(t, "GET", c.path("/events"), nil); a.status != 401 {
 		t.Errorf("got %+v for the revoked key, want status 401", a)
