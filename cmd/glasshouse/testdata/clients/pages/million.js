@@ -14,8 +14,9 @@ module.exports = ({ address, adminKey, open, signIn, wantNothingWrong }) => {
     return took;
   }
   const row = (page, n) => page.locator('.sizer .row', { has: page.getByText(`number = ${n}`, { exact: true }) });
-  // shown returns a column of the rows that are drawn, in the order of the screen.
-  const shown = (page, column) => page.locator('.sizer .row').evaluateAll((rows, name) => rows
+  // shown returns a column of the rows that are drawn, in the order of the screen. It reads all in one call: evaluateAll
+  // has two, and rows that are taken away between them have no place on the screen.
+  const shown = (page, column) => page.evaluate((name) => [...document.querySelectorAll('.sizer .row')]
     .sort((a, b) => a.getBoundingClientRect().top - b.getBoundingClientRect().top)
     .map((each) => each.querySelector(`.${name}`).textContent.trim()), column);
   // stuck throws an error that says what the page shows instead.
