@@ -2,6 +2,7 @@ package recording_test
 
 import (
 	"bytes"
+	"math"
 	"testing"
 
 	"glasshouse/debugger/recording"
@@ -87,6 +88,40 @@ func TestDeltasOfSimilarRecordsAreSmall(t *testing.T) {
 	if err != nil || len(deltas) > 420 {
 		t.Errorf("got %d bytes of %d, %v, want at most 420", len(deltas), len(b.Stream), err)
 	}
+}
+
+// A program hands the same texts and numbers from name to name. All but the first of them take one byte for the value,
+// also if others came in between; the value that is gone from the list is written again.
+func TestRepeatedValuesAreSmall(t *testing.T) {
+	t.Parallel()
+	const text = "a text of thirty-one characters"
+	set := func(name uint64, v recording.Value) recording.Record {
+		return recording.Record{Kind: recording.KindGlobal, Name: name, Value: v}
+	}
+	number := func(f float64) recording.Value {
+		return recording.Value{Tag: recording.TagFloat, Float: math.Float64bits(f)}
+	}
+	var b recordingtest.Builder
+	b.Add(set(1, recordingtest.Text(text)), set(2, number(math.Pi)))
+	for name := range uint64(10) {
+		b.Add(set(10+name, recordingtest.Text(text)), set(30+name, number(math.Pi)))
+	}
+	deltas, err := recording.EncodeDeltas(b.Stream)
+	if want := 2*2 + 2 + len(text) + 9 + 20*3; err != nil || len(deltas) != want {
+		t.Errorf("got %d bytes, %v, want %d", len(deltas), err, want)
+	}
+	for i := range uint64(20) { // more than are kept
+		b.Add(set(50+i, number(1/float64(3+i))))
+	}
+	b.Add(set(80, recordingtest.Text(text)))
+	if deltas, err = recording.EncodeDeltas(b.Stream); err != nil || bytes.Count(deltas, []byte(text)) != 2 {
+		t.Errorf("got the text %d times, %v, want twice", bytes.Count(deltas, []byte(text)), err)
+	}
+	decoded, err := recording.DecodeDeltas(deltas)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkSameRecords(t, decoded, b.Stream)
 }
 
 // FuzzDeltas checks that damaged deltas are an error, and that encoded records decode to themselves.
