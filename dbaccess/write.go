@@ -92,6 +92,12 @@ func (r *Reader) Capture(ctx context.Context, sql string, params map[string]any)
 	return out, err
 }
 
+// SampleQuery returns a query that reads at most ten rows which a captured statement would affect. It is a query like
+// those of users: Query checks it. The error is a *sandbox.Refusal if the statement has no sample.
+func (r *Reader) SampleQuery(ctx context.Context, sql string, params map[string]any) (string, error) {
+	return r.checker.SampleQuery(ctx, parse.Request{SQL: sql, Names: slices.Collect(maps.Keys(params))})
+}
+
 // Apply checks a captured statement again and runs it with the writing login in one transaction. It
 // returns the number of changed rows.
 func (r *Reader) Apply(ctx context.Context, sql string, params map[string]any) (rows int64, err error) {

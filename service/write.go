@@ -101,6 +101,47 @@ func (s *Service) PendingWrites(ctx context.Context, caller sandbox.Key, f sandb
 	return s.History.Writes(ctx, f)
 }
 
+// SampleWrite reads at most ten rows that a pending write would affect, as they are now. An UPDATE also has the new
+// value of each column that it sets, under the name "new NAME". The sample is a query of the caller: it is checked,
+// limited, masked and recorded like any other, and it cannot write or lock. SampleWrite returns its text. The error is
+// FaultBusy if the write is not pending any more, and a *sandbox.Refusal if it has no sample. After an error, the rows
+// that sink received are invalid.
+func (s *Service) SampleWrite(
+	ctx context.Context, caller sandbox.Key, id string, sink sandbox.RowSink,
+) (query string, summary sandbox.QuerySummary, err error) {
+	if err := requireAdmin(caller, decideWrites); err != nil {
+		return "", summary, err
+	}
+	w, err := s.History.Write(ctx, id)
+	if err != nil {
+		return "", summary, err
+	}
+	if w.Status != sandbox.WritePending {
+		return "", summary, sandbox.Errorf(
+			sandbox.FaultBusy, "the write is already %s: its rows may have changed", w.Status)
+	}
+	params, err := writeParameters(w)
+	if err == nil {
+		query, err = s.Writer.SampleQuery(ctx, w.SQL, params)
+	}
+	if err == nil {
+		summary, err = s.Query(ctx, caller, "", query, params, 0, sink)
+	}
+	return query, summary, err
+}
+
+// writeParameters returns the parameters of a pending write as they were given.
+func writeParameters(w sandbox.PendingWrite) (params map[string]any, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(w.Parameters))
+	decoder.UseNumber()
+	if err = decoder.Decode(&params); err == nil {
+		for name, kind := range w.Types {
+			params[name] = sandbox.TypedParameter{Type: kind, Value: params[name]}
+		}
+	}
+	return params, err
+}
+
 // ApplyWrite runs a pending write once, with the writing login. reason says why; it may be "".
 func (s *Service) ApplyWrite(ctx context.Context, caller sandbox.Key, id, reason string) (sandbox.PendingWrite, error) {
 	w, err := s.decide(ctx, caller, id, sandbox.WriteApplying, reason)
@@ -109,13 +150,8 @@ func (s *Service) ApplyWrite(ctx context.Context, caller sandbox.Key, id, reason
 	}
 	// The write must be recorded as applied or failed, even if the caller has left.
 	ctx = context.WithoutCancel(ctx)
-	var params map[string]any
-	decoder := json.NewDecoder(bytes.NewReader(w.Parameters))
-	decoder.UseNumber()
-	if err = decoder.Decode(&params); err == nil {
-		for name, kind := range w.Types {
-			params[name] = sandbox.TypedParameter{Type: kind, Value: params[name]}
-		}
+	params, err := writeParameters(w)
+	if err == nil {
 		w.Affected, err = s.Writer.Apply(ctx, w.SQL, params)
 	}
 	w.Status = sandbox.WriteApplied

@@ -12,6 +12,7 @@ type Request struct {
 	SQL          string
 	Names        []string
 	AllowAnyName bool // treat every name as given
+	Sample       bool // the statement writes: make a query for the rows that it would affect, and no tree
 }
 
 // Result is the answer of a child. If Fault is not nil, the other fields may be empty.
@@ -20,6 +21,7 @@ type Result struct {
 	Names          []string // by number: Names[0] is $1
 	Shifts         []Shift  // from the given text to SQL
 	Tree           string   // a pg_query.ParseResult as JSON
+	Sample         string   // of a request for a sample: the query, with :name
 	Fault          *Fault
 	InNumberedText bool // Fault.Position refers to SQL, not to the given text
 }
@@ -36,6 +38,11 @@ func ParseInProcess(q Request) (out Result) {
 		given[n] = true
 	}
 	if out.SQL, out.Names, out.Shifts, out.Fault = numberParameters(q.SQL, tokens, given, q.AllowAnyName); out.Fault != nil {
+		return out
+	}
+	if q.Sample {
+		out.Sample, out.Fault = sampleQuery(out.SQL, out.Names)
+		out.InNumberedText = true
 		return out
 	}
 	var err error

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 
 	"glasshouse/sandbox"
@@ -33,9 +34,23 @@ func (in *decisionInput) reason() string {
 	return in.Body.Reason
 }
 
+type sampleInput struct {
+	ID string `path:"id"`
+}
+
+type writeSample struct {
+	Query       string          `json:"query" doc:"The query that read the sample, under the same checks as any query"`
+	Rows        json.RawMessage `json:"rows" doc:"A list of objects, one for each row; at most ten"`
+	Count       int             `json:"count"`
+	ExecutionID string          `json:"execution_id" doc:"The query's execution"`
+}
+
 func (a *api) routePendingWrites(r *routes) {
 	route(a, r, r.describe("GET", "/pending-writes", "listPendingWrites", tagPendingWrites,
 		"List captured statements, newest first; needs an admin's key", http.StatusForbidden), a.listPendingWrites)
+	route(a, r, r.describe("POST", "/pending-writes/{id}/sample", "samplePendingWrite", tagPendingWrites,
+		"Read at most ten rows that a captured statement would affect, as they are now, with the new values of an "+
+			"UPDATE; needs an admin's key", http.StatusForbidden, http.StatusConflict), a.samplePendingWrite)
 	route(a, r, r.describe("POST", "/pending-writes/{id}/apply", "applyPendingWrite", tagPendingWrites,
 		"Run a captured statement once; needs an admin's key", http.StatusForbidden, http.StatusConflict),
 		a.applyPendingWrite)
@@ -54,6 +69,15 @@ func (a *api) listPendingWrites(
 		Status: sandbox.WriteStatus(in.Status), User: in.User, Limit: in.Limit, After: in.After,
 	})
 	return &pendingWriteList{list, next}, err
+}
+
+func (a *api) samplePendingWrite(ctx context.Context, caller sandbox.Key, in *sampleInput) (*writeSample, error) {
+	var rows rowEncoder
+	query, summary, err := a.service.SampleWrite(ctx, caller, in.ID, rows.add)
+	if err != nil {
+		return nil, err
+	}
+	return &writeSample{query, rows.json(), summary.Rows, summary.ExecutionID}, nil
 }
 
 func (a *api) applyPendingWrite(

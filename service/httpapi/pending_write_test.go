@@ -242,3 +242,77 @@ refused`)
 		t.Errorf("got %s, want a refusal after 32 MiB: %.500s", refused, a.text)
 	}
 }
+
+// A sample shows the rows that a pending write would affect, and changes nothing.
+func TestSampleOfAPendingWrite(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	id := c.create(t, map[string]any{"write_policy": "capture"})
+	for _, w := range []struct {
+		sql    string
+		params string // Python
+		rows   string // a piece of the JSON
+		count  float64
+	}{
+		{"UPDATE products p SET price = price * 2, name = DEFAULT WHERE p.id = :id", `{"id": 7}`, `"new price":`, 1},
+		{"UPDATE products SET (price, name) = (SELECT 1, 'x') WHERE name LIKE '%:id%' OR id = :id",
+			`{"id": 7}`, `"id":7`, 1},
+		{"DELETE FROM products WHERE id BETWEEN :low AND :high", `{"low": 1, "high": 500}`, `"id":`, 10},
+		{"DELETE FROM products p USING raw_data r WHERE r.id = p.id AND p.id = 3", `{}`, `"id":3`, 1},
+		{"WITH few AS (SELECT id FROM products WHERE id < 4) UPDATE products SET price = 0 FROM few " +
+			"WHERE few.id = products.id RETURNING *",
+			`{}`, `"new price":0`, 3},
+		{"INSERT INTO raw_data (id) SELECT id + :n FROM products", `{"n": 100000}`, `[{"id":100001}`, 10},
+		{"INSERT INTO raw_data (id) VALUES (1234567), (1234568) ON CONFLICT (id) DO NOTHING", `{}`,
+			`[{"id":1234567},{"id":1234568}]`, 2},
+		{"UPDATE customers SET email = 'a' WHERE id = 1", `{}`, `"email":"***"`, 1},
+	} {
+		a := c.run(t, id, fmt.Sprintf("db_query(%q, %s)", w.sql, w.params))
+		if compactJSON(a.get("result")) != `[{"affected_rows":0,"captured":true}]` {
+			t.Errorf("%s: got %s, want it captured", w.sql, a.text)
+			continue
+		}
+		write := newestPendingWrite(t, id)
+		path := "/pending-writes/" + write["id"].(string)
+		wantProblem(t, c.do(t, "POST", path+"/sample", nil), 403, "forbidden", "admin")
+		sample := admin.ok(t, "POST", path+"/sample", nil)
+		if rows := compactJSON(sample.get("rows")); !strings.Contains(rows, w.rows) || sample.get("count") != w.count {
+			t.Errorf("%s: got %s, want %v rows with %s", w.sql, sample.text, w.count, w.rows)
+		}
+		record := admin.ok(t, "GET", "/executions/"+sample.get("execution_id").(string), nil)
+		if record.get("kind") != "database-query" || record.get("code") != sample.get("query") {
+			t.Errorf("%s: got %s, want the record of the query", w.sql, record.text)
+		}
+		admin.ok(t, "POST", path+"/reject", nil)
+		wantProblem(t, admin.do(t, "POST", path+"/sample", nil), 409, "busy", "already rejected")
+	}
+	wantProblem(t, admin.do(t, "POST", "/pending-writes/none/sample", nil), 404, "not-found")
+
+	// No sample: what the reader may not do is refused as in any query.
+	for sql, reason := range map[string]string{
+		"INSERT INTO raw_data DEFAULT VALUES":                    "no-sample",
+		"INSERT INTO raw_data (id, content) VALUES (1, DEFAULT)": "no-sample",
+	} {
+		a := c.run(t, id, fmt.Sprintf("db_query(%q)", sql))
+		if compactJSON(a.get("result")) != `[{"affected_rows":0,"captured":true}]` {
+			t.Errorf("%s: got %s, want it captured", sql, a.text)
+			continue
+		}
+		path := "/pending-writes/" + newestPendingWrite(t, id)["id"].(string)
+		wantProblem(t, admin.do(t, "POST", path+"/sample", nil), 422, "query-refused", reason)
+		admin.ok(t, "POST", path+"/reject", nil)
+	}
+}
+
+// newestPendingWrite returns the newest pending write of a sandbox.
+func newestPendingWrite(t *testing.T, sandboxID string) map[string]any {
+	t.Helper()
+	list, _ := admin.ok(t, "GET", "/pending-writes?status=pending", nil).get("pending_writes").([]any)
+	for _, w := range list {
+		if w := w.(map[string]any); w["sandbox_id"] == sandboxID {
+			return w
+		}
+	}
+	t.Fatalf("the sandbox %s has no pending write", sandboxID)
+	return nil
+}

@@ -9,6 +9,7 @@ import { ExecutionLink, Status } from "../parts/label";
 import { More, NoMatch, useList } from "../parts/list";
 import { Loading } from "../parts/feedback";
 import { parameter } from "../router";
+import { RowTable } from "../parts/value";
 import { Page } from "../shell";
 
 const names = ["status", "user"];
@@ -90,6 +91,7 @@ function Write({ of: write, changed }: { of: PendingWrite; changed: (next: Pendi
         </p>
         {write.reason && <p class="reason"><span class="muted">Reason:</span> {write.reason}</p>}
         {write.error && <p class="why">{write.error}</p>}
+        {write.status === "pending" && <Sample of={write} />}
         {write.plan !== null && write.plan !== undefined && (
           <details>
             <summary>Plan</summary>
@@ -98,6 +100,36 @@ function Write({ of: write, changed }: { of: PendingWrite; changed: (next: Pendi
         )}
       </div>
     </section>
+  );
+}
+
+// Sample shows some of the rows that a write would affect. They are read when a person opens it, because each reading is
+// a query that history keeps.
+function Sample({ of: write }: { of: PendingWrite }) {
+  const [rows, setRows] = useState<Record<string, unknown>[]>();
+  const [problem, setProblem] = useState<Problem>();
+  const load = async () => {
+    setProblem(undefined);
+    try {
+      const path = `/pending-writes/${encodeURIComponent(write.id)}/sample`;
+      setRows((await post<{ rows: Record<string, unknown>[] }>(path, {})).rows);
+    } catch (thrown) {
+      setProblem(Problem.from(thrown));
+    }
+  };
+  return (
+    <details onToggle={(event) => event.currentTarget.open && !rows && void load()}>
+      <summary>Sample of the rows</summary>
+      {problem ? <Failure problem={problem} retry={() => void load()} />
+        : !rows ? <Loading what="the sample" />
+        : rows.length === 0 ? <p class="muted">No row matches now.</p>
+        : (
+          <>
+            <p class="muted">Rows as they are now; at most ten are read.</p>
+            <RowTable rows={rows} label="Sample of the rows" />
+          </>
+        )}
+    </details>
   );
 }
 

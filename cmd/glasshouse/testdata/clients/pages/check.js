@@ -383,6 +383,11 @@ const checks = {
     await page.goto(`${address}/ui/writes?status=pending`);
     const write = page.locator('.write').first();
     await write.getByText('DELETE FROM raw_data WHERE id = :id').waitFor();
+    await write.getByText('Sample of the rows', { exact: true }).click();
+    await write.getByText('Rows as they are now').waitFor();
+    const cells = await write.locator('td').allTextContents();
+    assert(cells.length === 2 && cells[0] === '9' && cells[1].startsWith('9;'), `got the cells ${cells}`);
+    await shoot(page, 'write-sample');
     await write.getByRole('button', { name: 'Reject' }).click();
     const focus = (text) => page.waitForFunction((wanted) => document.activeElement.matches('button') &&
       document.activeElement.textContent === wanted, text);
