@@ -29,7 +29,11 @@ const (
 	KindAnalyze Kind = "analyze-data"
 	KindDebug   Kind = "debug"
 	KindQuery   Kind = "database-query" // one statement, no code
-	KindCompat  Kind = "facade"         // a request to the compat API
+	KindCompat  Kind = "facade"         // a request to the compat API of NeMo
+
+	KindJupyter   Kind = "jupyter" // a cell that a client of Jupyter has sent
+	KindE2B       Kind = "e2b"
+	KindLibreChat Kind = "librechat"
 )
 
 // Execution is the record of one run of code in a sandbox. The API returns it and history

@@ -44,6 +44,11 @@ func (s *Service) Create(ctx context.Context, caller sandbox.Key, config []byte)
 	if err != nil {
 		return sandbox.Sandbox{}, policyFault(err)
 	}
+	return s.open(ctx, caller, p)
+}
+
+// open opens a sandbox with policy p for the caller.
+func (s *Service) open(ctx context.Context, caller sandbox.Key, p policy.Policy) (sandbox.Sandbox, error) {
 	if err := s.Supervisor.Full(""); err != nil { // before it is on record
 		return sandbox.Sandbox{}, err
 	}
@@ -58,7 +63,8 @@ func (s *Service) Create(ctx context.Context, caller sandbox.Key, config []byte)
 	recordErr := s.History.CreateSandbox(recordCtx, sb) // appends to the log, which takes microseconds
 	cancel()
 	var session *supervisor.Session
-	if err = recordErr; err == nil {
+	err := recordErr
+	if err == nil {
 		session, err = s.Supervisor.Open(ctx, sb, "")
 	}
 	s.mu.Lock()

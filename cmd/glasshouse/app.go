@@ -81,7 +81,7 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 	if s.compat.folder != "" {
 		if err = os.MkdirAll(s.compat.folder, 0o755); err != nil {
 			return a, fmt.Errorf(
-				"make the folder of the compatibility API: %w; choose another with --facade-folder",
+				"make the folder of the compatibility API nemo: %w; choose another with --nemo-folder",
 				err,
 			)
 		}

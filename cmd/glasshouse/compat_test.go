@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -34,13 +35,20 @@ func startCompat(t *testing.T, arguments ...string) string {
 // reserveCompat returns a URL for the compatibility API and the setting with which a service listens there.
 func reserveCompat(t *testing.T) (url, setting string) {
 	t.Helper()
+	address := reserveAddress(t)
+	return "http://" + address, "GLASSHOUSE_COMPAT=nemo=" + address
+}
+
+// reserveAddress returns a free loopback address.
+func reserveAddress(t *testing.T) string {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	address := l.Addr().String()
 	l.Close() // the kernel does not reuse the port soon
-	return "http://" + address, "GLASSHOUSE_FACADE_LISTEN=" + address
+	return address
 }
 
 // postCompat sends a request to the compatibility API. headers are pairs of name and value.
@@ -305,34 +313,97 @@ func TestCompatFolderOnTheHost(t *testing.T) {
 	}
 }
 
-func TestCompatListensOnLoopbackOnly(t *testing.T) {
-	for listen, ok := range map[string]bool{
-		"": true, "127.0.0.1:6000": true, "localhost:6000": true, "[::1]:6000": true,
-		"0.0.0.0:6000": false, ":6000": false, "192.0.2.1:6000": false, "example.com:6000": false,
+func TestCompatAddresses(t *testing.T) {
+	for _, c := range []struct{ compat, want, problem string }{
+		{"nemo=127.0.0.1:6000", "nemo=127.0.0.1:6000", ""},
+		{"nemo=localhost:6000,jupyter=[::1]:8888", "jupyter=[::1]:8888,nemo=localhost:6000", ""},
+		{"jupyter", "jupyter=main", ""},
+		{"jupyter=main", "jupyter=main", ""},
+		{"jupyter=0.0.0.0:8888", "", "keys would cross the network in clear text"},
+		{"nemo=0.0.0.0:6000", "", "asks for no key"},
+		{"nemo=:6000", "", "asks for no key"},
+		{"nemo=example.com:6000", "", "asks for no key"},
+		{"nemo", "", "must be nemo=ADDRESS"},
+		{"nemo=main", "", "must be nemo=ADDRESS"},
+		{"jupyter=8888", "", "must be jupyter=ADDRESS"},
+		{"jupiter=127.0.0.1:8888", "", `there is no compatibility API "jupiter" in this build; it has `},
 	} {
-		s := &settings{
-			server: serverSettings{listen: "127.0.0.1:1", allowRemote: true},
-			compat: compatSettings{listen: listen},
+		s, err := parseSettings("--compat", c.compat)
+		if err == nil {
+			err = s.checkAddresses()
 		}
-		if err := s.checkAddresses(); (err == nil) != ok {
-			t.Errorf("--facade-listen %q: got %v, want it accepted: %v", listen, err, ok)
+		switch {
+		case c.problem == "" && (err != nil || s.compat.apis.String() != c.want):
+			t.Errorf("--compat %s: got %s, %v, want %s", c.compat, &s.compat.apis, err, c.want)
+		case c.problem != "" && (err == nil || !strings.Contains(err.Error(), c.problem)):
+			t.Errorf("--compat %s: got the error %v, want one with %q", c.compat, err, c.problem)
 		}
 	}
-	for _, c := range []struct{ host, port, listen string }{
-		{"", "", ""}, {"", "6001", "127.0.0.1:6001"}, {"localhost", "", "localhost:6000"}, {"::1", "7", "[::1]:7"},
+	s, err := parseSettings("--compat", "jupyter=0.0.0.0:8888", "--allow-remote-plaintext")
+	if err = errors.Join(err, s.checkAddresses()); err != nil {
+		t.Errorf("beyond loopback with --allow-remote-plaintext: got %v, want it accepted", err)
+	}
+}
+
+// TestOldNamesOfCompatSettings covers that the names of earlier versions, and the variables of other servers, work, and
+// that the log names the new ones.
+func TestOldNamesOfCompatSettings(t *testing.T) {
+	folder := t.TempDir()
+	for _, c := range []struct {
+		variables, args []string
+		listen, folder  string
+		maxChars, lines int
+	}{
+		{nil, nil, "", "", 1000, 0},
+		{nil, []string{"--compat", "nemo=[::1]:7", "--nemo-folder", folder}, "[::1]:7", folder, 1000, 0},
+		{nil, []string{"--facade-listen", "127.0.0.1:6001", "--facade-max-output-chars", "7"}, "127.0.0.1:6001", "", 7, 2},
+		{[]string{"GLASSHOUSE_FACADE_LISTEN=127.0.0.1:6002", "GLASSHOUSE_FACADE_FOLDER=" + folder}, nil,
+			"127.0.0.1:6002", folder, 1000, 2},
+		{[]string{"SANDBOX_PORT=6001", "OUTPUT_DATA_PATH=" + folder}, nil, "127.0.0.1:6001", folder, 1000, 2},
+		{[]string{"SANDBOX_HOST=localhost"}, nil, "localhost:6000", "", 1000, 1},
+		{[]string{"SANDBOX_HOST=::1", "SANDBOX_PORT=7"}, nil, "[::1]:7", "", 1000, 1},
+		{[]string{"SANDBOX_PORT=6001"}, []string{"--compat", "nemo=127.0.0.1:6003"}, "127.0.0.1:6003", "", 1000, 0},
+		{[]string{"OUTPUT_DATA_PATH=" + folder}, nil, "", "", 1000, 0},
 	} {
-		t.Setenv("SANDBOX_HOST", c.host)
-		t.Setenv("SANDBOX_PORT", c.port)
-		got, err := parseSettings()
-		if err != nil || got.compat.listen != c.listen {
-			t.Errorf(
-				"SANDBOX_HOST=%q SANDBOX_PORT=%q: got %q, %v, want %q",
-				c.host,
-				c.port,
-				got.compat.listen,
-				err,
-				c.listen,
-			)
+		for _, name := range []string{"SANDBOX_HOST", "SANDBOX_PORT", "OUTPUT_DATA_PATH", "GLASSHOUSE_FACADE_LISTEN",
+			"GLASSHOUSE_FACADE_FOLDER"} {
+			t.Setenv(name, "")
+		}
+		for _, variable := range c.variables {
+			name, value, _ := strings.Cut(variable, "=")
+			t.Setenv(name, value)
+		}
+		s, err := parseSettings(c.args...)
+		got := s.compat
+		if err != nil || got.apis[nemoAPI] != c.listen || got.folder != c.folder || got.maxChars != c.maxChars ||
+			len(got.oldNames) != c.lines {
+			t.Errorf("%v %v: got %v, folder %q, %d characters, lines %q, %v; want nemo=%s, folder %q, %d characters, %d lines",
+				c.variables, c.args, &got.apis, got.folder, got.maxChars, got.oldNames, err, c.listen, c.folder, c.maxChars,
+				c.lines)
 		}
 	}
+	t.Setenv("SANDBOX_HOST", "0.0.0.0")
+	if _, err := parseSettings(); err != nil {
+		t.Errorf("got %v, want the error only where the service starts", err)
+	}
+}
+
+// TestCompatAPIsHaveAListenerOrAFolder starts Jupyter's API both ways.
+func TestCompatAPIsHaveAListenerOrAFolder(t *testing.T) {
+	t.Parallel()
+	own := reserveAddress(t)
+	start(t, binary(t), dataDir(t), "--compat", "jupyter="+own)
+	_, main := start(t, binary(t), dataDir(t), "--compat", "jupyter")
+	for _, url := range []string{"http://" + own + "/api", main.address + "/jupyter/api"} {
+		resp, err := http.Get(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if resp.StatusCode != 200 || !strings.Contains(string(text), `"version"`) {
+			t.Errorf("GET %s: got HTTP %d %s, want the version", url, resp.StatusCode, text)
+		}
+	}
+	main.must(t, "GET", "/healthz", nil) // the main API is served beside it
 }

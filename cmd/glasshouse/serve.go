@@ -11,9 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"glasshouse/policy/limit"
 	"glasshouse/service/chat"
-	"glasshouse/service/compat/nemo"
 	"glasshouse/service/httpapi"
 	"glasshouse/service/mcpapi"
 )
@@ -54,13 +52,11 @@ func serve(ctx context.Context, s settings, _ []string) error {
 		return fmt.Errorf("%w: choose another address with --listen", err)
 	}
 	defer listener.Close()
-	var compatListener net.Listener
-	if s.compat.listen != "" {
-		if compatListener, err = sockets.Listen(ctx, "tcp", s.compat.listen); err != nil {
-			return fmt.Errorf("%w: choose another address with --facade-listen", err)
-		}
-		defer compatListener.Close()
+	compatListeners, err := s.compat.listen(ctx, sockets)
+	if err != nil {
+		return err
 	}
+	defer compatListeners.close()
 	a, err := build(ctx, s, nil, func(step string) { fmt.Fprintf(os.Stderr, "glasshouse: %s\n", step) })
 	if err != nil {
 		return err
@@ -76,7 +72,7 @@ func serve(ctx context.Context, s settings, _ []string) error {
 		return err
 	}
 	defer os.Remove(addressFile)
-	for _, warning := range warnings {
+	for _, warning := range append(warnings, s.compat.oldNames...) {
 		a.log.Warn(warning)
 	}
 	link := httpapi.NewSignInLink(a.adminKey)
@@ -85,22 +81,15 @@ func serve(ctx context.Context, s settings, _ []string) error {
 	})
 	conversations := chat.New(chat.Config{Service: a.service, Tools: tools, Model: model, Log: a.log})
 	defer conversations.Drain() // before the service closes
-	server := newServer(
-		httpapi.New(httpapi.Config{
-			Service: a.service, Log: a.log, Version: version, Access: s.server.accessLog, CPU: a.cpu, SignInLink: link,
-			MCP: tools, Chat: conversations,
-		}),
-		a.plan.connections, a.log,
-	)
-	ended := make(chan error, 2)
-	if compatListener != nil {
-		runner := a.supervisor.NewCompatRunner()
-		defer func() { _ = runner.Close() }()
-		compat := &nemo.Server{Service: a.service, Open: runner.Open, MaxOutputChars: s.compat.maxChars, Log: a.log}
-		local := newServer(limit.StallTimeout(compat, limit.DefaultStallTimeout), a.plan.connections/4, a.log)
-		go func() { ended <- local.Serve(compatListener) }()
-		defer local.Close()
-	}
+	compatAPIs := a.newCompatHandlers(s.compat)
+	defer compatAPIs.close()
+	api := httpapi.New(httpapi.Config{
+		Service: a.service, Log: a.log, Version: version, Access: s.server.accessLog, CPU: a.cpu, SignInLink: link,
+		MCP: tools, Chat: conversations,
+	})
+	server := newServer(compatAPIs.below(api, compatListeners), a.plan.connections, a.log)
+	ended := make(chan error, 1+len(compatListeners))
+	defer compatAPIs.serve(compatListeners, s.server, a.plan.connections/4, a.log, ended)()
 	go func() {
 		if s.server.tlsCert != "" {
 			ended <- server.ServeTLS(listener, s.server.tlsCert, s.server.tlsKey)
@@ -137,12 +126,7 @@ func serve(ctx context.Context, s settings, _ []string) error {
 	if dapAddress != nil {
 		fmt.Printf("Editors attach by the Debug Adapter Protocol at %s\n", dapAddress)
 	}
-	if compatListener != nil {
-		fmt.Printf(
-			"The compatibility API for clients of a local code-execution server is at http://%s\n",
-			compatListener.Addr(),
-		)
-	}
+	greetCompat(s, localAddress(scheme, listener.Addr()), compatListeners)
 	select {
 	case err := <-ended:
 		return err

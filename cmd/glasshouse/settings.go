@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -55,7 +54,7 @@ func (s *settings) sections() []section {
 		{"Databases", s.databases.register},
 		{"Retention", s.retention.register},
 		{"Chat", s.model.register},
-		{"Compatibility API", s.compat.register},
+		{"Compatibility APIs", s.compat.register},
 	}
 }
 
@@ -334,35 +333,6 @@ func (s *retentionSettings) register(f *pflag.FlagSet) {
 	)
 }
 
-// compatSettings are the settings of the compatibility API. Their flags begin with facade-.
-type compatSettings struct {
-	listen   string
-	folder   string
-	maxChars int
-}
-
-func (s *compatSettings) register(f *pflag.FlagSet) {
-	f.StringVar(
-		&s.listen,
-		"facade-listen",
-		"",
-		"loopback `ADDRESS` for clients of a local code-execution server, which send no key; most of them try 127.0.0.1:6000; "+
-			"empty: SANDBOX_HOST and SANDBOX_PORT if one is set, else off",
-	)
-	f.StringVar(
-		&s.folder,
-		"facade-folder",
-		"",
-		"`FOLDER` of this machine in which their code works; empty: OUTPUT_DATA_PATH, else a folder in memory",
-	)
-	f.IntVar(
-		&s.maxChars,
-		"facade-max-output-chars",
-		1000,
-		"maximum `NUMBER` of characters of output in an answer, unless the request names one",
-	)
-}
-
 // resolve makes the folders absolute and fills in settings that depend on others.
 func (s *settings) resolve() (err error) {
 	if err = s.checkBounds(); err != nil {
@@ -375,22 +345,6 @@ func (s *settings) resolve() (err error) {
 		s.python.interpreter = defaultInterpreter(s.server.dataDir)
 	}
 	return s.compat.resolve()
-}
-
-// resolve applies the environment variables that other servers of this kind read.
-func (s *compatSettings) resolve() (err error) {
-	if s.listen == "" {
-		if host, port := os.Getenv("SANDBOX_HOST"), os.Getenv("SANDBOX_PORT"); host != "" || port != "" {
-			s.listen = net.JoinHostPort(cmp.Or(host, "127.0.0.1"), cmp.Or(port, "6000"))
-		}
-	}
-	if s.folder == "" && s.listen != "" {
-		s.folder = os.Getenv("OUTPUT_DATA_PATH")
-	}
-	if s.folder != "" {
-		s.folder, err = filepath.Abs(s.folder)
-	}
-	return err
 }
 
 // defaultInterpreter returns the interpreter of the environment that scripts/setup last made in a data
@@ -480,6 +434,7 @@ func (s *settings) checkBounds() error {
 		{"max-queries-per-user", int64(s.limits.queriesPerUser), 0},
 		{"max-queries-per-sandbox", int64(s.limits.queriesPerSandbox), 0},
 		{"pool", int64(s.python.pool), 1},
+		{"nemo-max-output-chars", int64(s.compat.maxChars), 1},
 		{"recordings-max-age", int64(s.retention.recordingAge), 0},
 		{"recordings-max-mb", int64(s.retention.recordingsMB), 0},
 		{"artifact-age", int64(s.retention.artifactAge), 0},
@@ -493,16 +448,11 @@ func (s *settings) checkBounds() error {
 	return nil
 }
 
-// checkAddresses refuses an address beyond loopback without TLS. It refuses every address beyond loopback
-// for the compatibility API, which asks for no key.
+// checkAddresses refuses an address beyond loopback without TLS.
 func (s *settings) checkAddresses() error {
 	listen := s.server.listen
 	if _, _, err := net.SplitHostPort(listen); err != nil {
 		return fmt.Errorf("--listen %q: %w", listen, err)
-	}
-	if s.compat.listen != "" && !isLoopback(s.compat.listen) {
-		return fmt.Errorf("--facade-listen %s is beyond loopback, and the compatibility API asks for no key: "+
-			"set --facade-listen, or SANDBOX_HOST and SANDBOX_PORT, to an address such as 127.0.0.1:6000", s.compat.listen)
 	}
 	if (s.server.tlsCert == "") != (s.server.tlsKey == "") {
 		return errors.New("--tls-cert and --tls-key need each other: set both or none")
@@ -511,6 +461,9 @@ func (s *settings) checkAddresses() error {
 		if _, err := tls.LoadX509KeyPair(s.server.tlsCert, s.server.tlsKey); err != nil {
 			return fmt.Errorf("--tls-cert and --tls-key must name a certificate and its private key in PEM: %w", err)
 		}
+	}
+	if err := s.compat.checkAddresses(s.server); err != nil {
+		return err
 	}
 	if isLoopback(listen) || s.server.tlsCert != "" || s.server.allowRemote {
 		return nil

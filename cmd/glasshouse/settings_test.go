@@ -162,7 +162,7 @@ func TestHelpListsTheFlagsOfTheCommand(t *testing.T) {
 	for command, want := range map[string][]string{
 		"serve --help": {
 			"--allowed-hosts", "GLASSHOUSE_ALLOWED_HOSTS", "Server:\n", "Limits:\n", "Isolation:\n", "Python:\n", "Databases:\n", "Retention:\n",
-			"Chat:\n", "Compatibility API:\n", "Examples:\n",
+			"Chat:\n", "Compatibility APIs:\n", "Examples:\n",
 		},
 		"keys create --help": {"--role", "!--allowed-hosts", "--data-dir", "Examples:\n"},
 		"run --help":         {"--python", "!--allowed-hosts", "Examples:\n"},

@@ -20,6 +20,7 @@ import (
 
 	"glasshouse/sandbox"
 	"glasshouse/service"
+	"glasshouse/service/compat"
 )
 
 // maxBodyBytes is the largest body of a request.
@@ -46,7 +47,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !isLocal(r):
 		writeError(w, http.StatusForbidden, "only programs on this machine may send requests, to a loopback address")
 	case r.Method == http.MethodGet || r.Method == http.MethodHead:
-		writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
+		compat.WriteJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 	case r.Method != http.MethodPost || strings.TrimRight(r.URL.Path, "/") != "/execute":
 		writeError(w, http.StatusNotFound, "unknown route; POST /execute runs code")
 	default:
@@ -88,38 +89,20 @@ func (s *Server) execute(w http.ResponseWriter, r *http.Request) {
 	}
 	out, err := s.run(r.Context(), in)
 	if err == nil {
-		writeJSON(w, http.StatusOK, out)
+		compat.WriteJSON(w, http.StatusOK, out)
 		return
 	}
-	var known *sandbox.Error
-	if !errors.As(err, &known) {
-		if !errors.Is(err, r.Context().Err()) {
-			s.Log.WithError(err).Error("a request to the compat API failed")
+	if known, ok := errors.AsType[*sandbox.Error](err); ok {
+		if known.RetryAfter > 0 {
+			w.Header().Set("Retry-After", strconv.Itoa(known.RetryAfter))
 		}
-		writeError(w, http.StatusInternalServerError, "the service failed; its log has the error")
+		writeError(w, compat.StatusOf(known.Fault), known.Error())
 		return
 	}
-	if known.RetryAfter > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(known.RetryAfter))
+	if !errors.Is(err, r.Context().Err()) {
+		s.Log.WithError(err).Error("a request to the compat API failed")
 	}
-	writeError(w, statusOf(known.Fault), known.Error())
-}
-
-// statusOf returns the HTTP status for an error of a run.
-func statusOf(fault sandbox.Fault) int {
-	switch fault {
-	case sandbox.FaultInvalid:
-		return http.StatusUnprocessableEntity
-	case sandbox.FaultTooLarge:
-		return http.StatusRequestEntityTooLarge
-	case sandbox.FaultGone:
-		return http.StatusGone
-	case sandbox.FaultLimit:
-		return http.StatusTooManyRequests
-	case sandbox.FaultFull, sandbox.FaultUnavailable:
-		return http.StatusServiceUnavailable
-	}
-	return http.StatusInternalServerError
+	writeError(w, http.StatusInternalServerError, "the service failed; its log has the error")
 }
 
 // parseRequest parses a body. problem is the error message for the client, or "".
@@ -166,13 +149,5 @@ func parseRequest(raw []byte) (in request, problem string) {
 }
 
 func writeError(w http.ResponseWriter, status int, message string) {
-	writeJSON(w, status, answer{Status: "error", Stderr: message})
-}
-
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(v) // fails if the client has left
+	compat.WriteJSON(w, status, answer{Status: "error", Stderr: message})
 }

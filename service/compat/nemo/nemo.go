@@ -39,12 +39,6 @@ type answer struct {
 // user owns the executions of all clients.
 const user = "facade"
 
-// maxTimeout is the maximum timeout of a request, in seconds, if the operator sets no ceiling.
-const maxTimeout = 300
-
-// maxCodeSize is the maximum size of the code in a request, in bytes.
-const maxCodeSize = 1 << 20
-
 // run runs one request. It returns an error only for a failure of the service; failed code is a normal answer.
 func (s *Server) run(ctx context.Context, in request) (answer, error) {
 	job := service.Job{Code: in.code, Kind: sandbox.KindCompat, Timeout: in.timeout, WithoutDatabase: true}
@@ -61,15 +55,10 @@ func (s *Server) run(ctx context.Context, in request) (answer, error) {
 	return out, nil
 }
 
-// policy returns the policy of one request: the default one, with plain Python.
+// policy returns the policy of one request.
 func (s *Server) policy(timeout time.Duration) policy.Policy {
-	p := s.Service.Default
-	p.Profile, p.EnableFileAccess, p.MaxCodeSize = policy.ProfileCompat, true, maxCodeSize
-	longest := max(p.MaxExecutionTime, maxTimeout)
-	if ceiling := s.Service.Ceiling.MaxExecutionTime; ceiling > 0 {
-		longest = max(p.MaxExecutionTime, ceiling)
-	}
-	p.MaxExecutionTime = min(int(math.Ceil(timeout.Seconds())), longest)
+	p := s.Service.CompatPolicy()
+	p.MaxExecutionTime = min(int(math.Ceil(timeout.Seconds())), p.MaxExecutionTime)
 	return p
 }
 
