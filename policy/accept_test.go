@@ -28,6 +28,7 @@ func TestAcceptNamesTheInvalidKey(t *testing.T) {
 		`{"colour": 1}`:                      {"colour", policy.KindInvalid},
 		`{"profile": "root"}`:                {"profile", policy.KindInvalid},
 		`{"profile": "compat"}`:              {"profile", policy.KindInvalid},
+		`{"profile": "notebook"}`:            {"profile", policy.KindInvalid},
 		`{"profile": "unrestricted"}`:        {"profile", policy.KindForbidden},
 		`{"allowed_modules": ["os"]}`:        {"allowed_modules", policy.KindForbidden},
 		`{"allowed_modules": ["torch"]}`:     {"allowed_modules", policy.KindForbidden},

@@ -63,9 +63,10 @@ func Rules(p Policy, added []string) CodeRules {
 		Enabled: true, Allowed: []string{"*"}, Blocked: map[string]string{}, Calls: map[string]string{}, Keys: map[string]string{},
 		BlockedByRequest: append([]string{}, p.BlockedModules...),
 	}
-	if p.Profile == ProfileUnrestricted || p.Profile == ProfileCompat {
+	switch p.Profile {
+	case ProfileUnrestricted, ProfileCompat, ProfileNotebook:
 		r.Enabled = len(p.AllowedModules)+len(p.BlockedModules) > 0
-	} else {
+	default:
 		r.Allowed = withAdded(added)
 		maps.Copy(r.Blocked, blockedModules)
 		maps.Copy(r.Calls, blockedCalls)

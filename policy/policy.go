@@ -13,13 +13,15 @@ package policy
 // error. They are no protection: the isolation layers protect the machine.
 type Profile string
 
-// The profiles. ProfileUnrestricted has no import rules; only an admin's key may choose it. ProfileCompat is plain
-// Python, without import rules and helpers; only the compat API uses it, and no config may choose it.
+// The profiles. ProfileUnrestricted has no import rules; only an admin's key may choose it. ProfileNotebook is the same
+// with notebooks' way to show values. ProfileCompat is plain Python, without import rules and helpers. Only the
+// compatibility APIs use the last two, and no config may choose them.
 const (
 	ProfileAnalyst      Profile = "analyst"
 	ProfileStrict       Profile = "strict"
 	ProfileUnrestricted Profile = "unrestricted"
 	ProfileCompat       Profile = "compat"
+	ProfileNotebook     Profile = "notebook"
 )
 
 // WritePolicy decides how a statement that would write is handled.

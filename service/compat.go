@@ -2,6 +2,15 @@ package service
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
 
 	"glasshouse/policy"
 	"glasshouse/sandbox"
@@ -37,12 +46,101 @@ func (s *Service) CompatPolicy() policy.Policy {
 	return p
 }
 
-// CreateCompat opens a sandbox for a client of a compatibility API. config changes CompatPolicy as Create's changes the
-// default policy; nil changes nothing. Its errors are those of Create.
+// CreateCompat opens a sandbox for a client of a compatibility API that sends a key: CompatPolicy with the helpers and
+// with notebooks' way to show values. config changes that policy as Create's changes the default policy; nil changes
+// nothing. Its errors are those of Create.
 func (s *Service) CreateCompat(ctx context.Context, caller sandbox.Key, config []byte) (sandbox.Sandbox, error) {
-	p, err := policy.Accept(config, s.CompatPolicy(), s.Ceiling, s.environments(), caller.Role == sandbox.RoleAdmin)
+	p := s.CompatPolicy()
+	p.Profile = policy.ProfileNotebook
+	p, err := policy.Accept(config, p, s.Ceiling, s.environments(), caller.Role == sandbox.RoleAdmin)
 	if err != nil {
 		return sandbox.Sandbox{}, policyFault(err)
 	}
 	return s.open(ctx, caller, p)
+}
+
+// restartPollInterval is how often Restart looks whether a cancelled run has ended.
+const restartPollInterval = 5 * time.Millisecond
+
+// Restart cancels what runs in a sandbox, and ends its Python process. The next run finds no variables, and the files
+// of /session.
+func (s *Service) Restart(ctx context.Context, caller sandbox.Key, id string) error {
+	live, err := s.find(ctx, caller, id)
+	if err != nil {
+		return err
+	}
+	for !live.inUse.TryLock() {
+		s.mu.Lock()
+		if r := s.running[live.lastExecution]; r != nil {
+			r.cancel(nil)
+		}
+		s.mu.Unlock()
+		select {
+		case <-time.After(restartPollInterval):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	defer live.inUse.Unlock()
+	s.touch(live)
+	return live.session.Restart()
+}
+
+// Ended returns a channel that is closed when a sandbox has ended, which it may have already.
+func (s *Service) Ended(id string) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if live := s.live[id]; live != nil {
+		return live.ended
+	}
+	ended := make(chan struct{})
+	close(ended)
+	return ended
+}
+
+// Touch postpones the idle expiry of a sandbox. Its errors are those of any use of the sandbox.
+func (s *Service) Touch(ctx context.Context, caller sandbox.Key, id string) error {
+	live, err := s.find(ctx, caller, id)
+	if err == nil {
+		s.touch(live)
+	}
+	return err
+}
+
+// WholeOutput returns an output with its large parts, which are stored as artifacts, in place of the references to them.
+func (s *Service) WholeOutput(ctx context.Context, caller sandbox.Key, o sandbox.Output) (sandbox.Output, error) {
+	var references map[string]sandbox.Artifact
+	if json.Unmarshal(o.Data[sandbox.ArtifactMIME], &references) != nil {
+		return o, nil
+	}
+	o.Data = maps.Clone(o.Data)
+	delete(o.Data, sandbox.ArtifactMIME)
+	for kind, reference := range references {
+		f, _, err := s.OpenArtifact(ctx, caller, reference.ID)
+		if err != nil {
+			return o, err
+		}
+		body, err := io.ReadAll(f)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return o, err
+		}
+		o.Data[kind] = encodePart(kind, body)
+	}
+	return o, nil
+}
+
+// binaryTypes are the MIME types whose parts are binary, even if their bytes happen to be text.
+var binaryTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"}
+
+// encodePart undoes decodePart.
+func encodePart(kind string, body []byte) json.RawMessage {
+	text := string(body)
+	switch {
+	case slices.Contains(binaryTypes, kind) || !utf8.ValidString(text):
+		text = base64.StdEncoding.EncodeToString(body)
+	case (kind == "application/json" || strings.HasSuffix(kind, "+json")) && json.Valid(body):
+		return body
+	}
+	encoded, _ := json.Marshal(text) // a string always has a JSON form
+	return encoded
 }

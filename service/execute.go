@@ -24,6 +24,7 @@ type Job struct {
 	Kind            sandbox.Kind
 	Files           []JobFile     // uploads that are written to /data before the code runs
 	Timeout         time.Duration // limit below the policy's max_execution_time; 0: none
+	CancelTimeout   time.Duration // from a cancellation until the process is killed; 0: that of the supervisor
 	WithoutDatabase bool          // refuse every request of the code
 	Record          bool          // record the run, so that its values can be explained; the policy may also ask for it
 
@@ -374,6 +375,8 @@ func (r *run) runCode(ctx context.Context) (sandbox.Outcome, error) {
 		Code:        r.job.Code,
 		Context:     r.job.Context,
 		Timeout:     r.job.Timeout,
+
+		CancelTimeout: r.job.CancelTimeout,
 	}
 	outcome, err := r.session.Run(ctx, request, callbacks)
 	if r.recording != nil {

@@ -17,7 +17,8 @@ import (
 type liveSandbox struct {
 	sandbox sandbox.Sandbox // the state at its creation; it never changes
 	session *supervisor.Session
-	inUse   sync.Mutex // held by a run or an inspection
+	inUse   sync.Mutex    // held by a run or an inspection
+	ended   chan struct{} // closed when the sandbox has ended
 
 	isBusy        bool      // a run has acquired it, or it is being ended; guarded by Service.mu
 	lastUsed      time.Time // guarded by Service.mu
@@ -73,7 +74,7 @@ func (s *Service) open(ctx context.Context, caller sandbox.Key, p policy.Policy)
 		err = errStopping()
 	}
 	if err == nil {
-		s.live[sb.ID] = &liveSandbox{sandbox: sb, session: session, lastUsed: now}
+		s.live[sb.ID] = &liveSandbox{sandbox: sb, session: session, ended: make(chan struct{}), lastUsed: now}
 		s.mu.Unlock()
 		return sb, nil
 	}
@@ -235,6 +236,7 @@ func (s *Service) endSandbox(live *liveSandbox, state sandbox.State) error {
 		r.cancel(nil)
 	}
 	s.mu.Unlock()
+	defer close(live.ended)
 	return errors.Join(live.session.Close(), s.recordEnd(live.sandbox.ID, live.sandbox.Owner, state))
 }
 

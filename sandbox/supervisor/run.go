@@ -21,6 +21,10 @@ type Request struct {
 	Code        string
 	Context     json.RawMessage // a JSON object
 	Timeout     time.Duration   // ends the run before the policy's max_execution_time does; 0: no such limit
+
+	// CancelTimeout is how long the code may take to end after its run was cancelled; then its process is killed.
+	// 0: cancelGracePeriod.
+	CancelTimeout time.Duration
 }
 
 // Callbacks handle the requests and events of a run. Each may be nil. Without Requests every
@@ -139,7 +143,7 @@ func (s *Session) exchange(ctx context.Context, loop *runLoop, request Request) 
 	process.Conn.MarkRun()
 	finishWrite := process.Conn.WriteAsync(protocol.KindRun, order, fds...)
 	process.Thaw()
-	loop.watchdog = newWatchdog(ctx, process, s.limit(request))
+	loop.watchdog = newWatchdog(ctx, process, s.limit(request), request.CancelTimeout)
 	context.AfterFunc(loop.watchdog.requests, loop.meter.stop)
 	if err = finishWrite(); err == nil {
 		done, err = loop.run(loop.watchdog.requests)

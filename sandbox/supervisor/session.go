@@ -99,6 +99,18 @@ func (s *Session) drop(process *isolate.Process) error {
 	return err
 }
 
+// Restart ends the guest process. The next run starts another one, without variables; the files stay. No run or
+// inspection may be active.
+func (s *Session) Restart() error {
+	s.mu.Lock()
+	process := s.process
+	s.mu.Unlock()
+	if process == nil {
+		return nil
+	}
+	return s.drop(process)
+}
+
 // Close ends the session. Its process and its files are gone when it returns.
 func (s *Session) Close() error {
 	s.mu.Lock()

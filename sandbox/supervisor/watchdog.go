@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -43,11 +44,14 @@ type watchdog struct {
 	over     bool
 }
 
-func newWatchdog(ctx context.Context, process *isolate.Process, limit time.Duration) *watchdog {
+// newWatchdog starts the watchdog of a run that may take as long as limit, and a cancelTimeout after it was cancelled.
+func newWatchdog(
+	ctx context.Context, process *isolate.Process, limit, cancelTimeout time.Duration,
+) *watchdog {
 	w := &watchdog{process: process, caller: ctx, deadline: time.Now().Add(limit)}
 	w.requests, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	w.timer = time.AfterFunc(limit, func() { w.endRun(endedByTimeout, timeoutGracePeriod) })
-	w.release = context.AfterFunc(ctx, func() { w.endRun(endedByCancel, cancelGracePeriod) })
+	w.release = context.AfterFunc(ctx, func() { w.endRun(endedByCancel, cmp.Or(cancelTimeout, cancelGracePeriod)) })
 	return w
 }
 

@@ -14,8 +14,10 @@ package compat
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/sirupsen/logrus"
 
@@ -120,4 +122,25 @@ func WriteJSON(w http.ResponseWriter, status int, v any) {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
 	_ = encoder.Encode(v) // fails if the client has left
+}
+
+// Traceback returns an exception as Python prints it.
+func Traceback(x *sandbox.Exception) string {
+	var b strings.Builder
+	if len(x.Traceback) > 0 {
+		b.WriteString("Traceback (most recent call last):\n")
+		for _, f := range x.Traceback {
+			file := f.File
+			if file == "" {
+				file = "<string>"
+			}
+			fmt.Fprintf(&b, "  File %q, line %d, in %s\n", file, f.Line, f.Function)
+			if f.Code != "" {
+				fmt.Fprintf(&b, "    %s\n", f.Code)
+			}
+		}
+	} else if x.Line > 0 {
+		fmt.Fprintf(&b, "  File \"<string>\", line %d\n", x.Line)
+	}
+	return b.String() + x.Summary() + "\n"
 }

@@ -3,6 +3,7 @@
 import builtins
 import difflib
 import itertools
+import json
 import linecache
 import os
 import re
@@ -16,6 +17,9 @@ import values
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
 MAX_MESSAGE = 4000
+# Of the message of a notebook's error, as JSON: clients such as smolagents return values in it. The supervisor takes
+# 1 MiB for the whole exception.
+MAX_NOTEBOOK_MESSAGE_BYTES = 800_000
 MAX_FRAMES = 50
 MAX_NAMES = 2000  # among which the nearest is searched
 MAX_LISTED = 20  # labels of a table that a hint lists
@@ -34,7 +38,7 @@ _NETWORK = ("requests", "aiohttp", "urllib", "urllib3", "http", "socket", "ssl")
 
 _INTEGER = re.compile(r"-?\d{1,18}")
 _NEAREST = re.compile(r"did you mean '([^']+)'\?")
-_getline, _nearest = linecache.getline, difflib.get_close_matches
+_getline, _nearest, _dumps = linecache.getline, difflib.get_close_matches, json.dumps
 _trace = vars(BaseException)["__traceback__"].__get__
 _cause = vars(BaseException)["__cause__"].__get__
 
@@ -57,7 +61,7 @@ def describe(error: BaseException, filename: str, namespace: dict, policy: dict,
             steps = steps[: MAX_FRAMES // 2] + steps[-MAX_FRAMES // 2 :]
         out["traceback"] = _frames(steps, filename)
         out["line"] = next((line for code, line, _ in reversed(steps) if code.co_filename == filename), 0)
-        out["message"] = message(error)
+        out["message"] = message(error, policy.get("profile") == "notebook")
         if isinstance(error, SyntaxError) and error.filename == filename:
             out["line"], out["column"] = _position(error.lineno), _position(error.offset)
             out["message"] = values.readable(str(error.msg), MAX_MESSAGE)
@@ -89,7 +93,7 @@ def describe(error: BaseException, filename: str, namespace: dict, policy: dict,
     return out
 
 
-def message(error: BaseException) -> str:
+def message(error: BaseException, is_notebook: bool = False) -> str:
     """Returns the bounded text of an error."""
     try:
         text = str.__str__(str(error))
@@ -99,6 +103,8 @@ def message(error: BaseException) -> str:
         raise
     except BaseException as inner:
         text = f"<its __str__ raised {values.name_of(type(inner))}>"
+    if is_notebook and len(_dumps(text[:MAX_NOTEBOOK_MESSAGE_BYTES])) <= MAX_NOTEBOOK_MESSAGE_BYTES:
+        return values.readable(text, MAX_NOTEBOOK_MESSAGE_BYTES)
     return values.readable(text, MAX_MESSAGE)
 
 

@@ -17,6 +17,7 @@ __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may
 MAX_OUTPUTS = 50
 MAX_BYTES = 8 << 20  # of all outputs of a run as JSON
 MAX_TEXT = 10_000
+MAX_NOTEBOOK_TEXT = 1_000_000
 MAX_SUMMARY = 300
 TABLE = "application/vnd.dataresource+json"  # the type of a table with its schema, in notebooks
 
@@ -40,10 +41,11 @@ _REPR_METHODS = (
 
 class Outputs:
     """The outputs of one run. send gets each, a sandbox.Output, when it is shown; left_out counts those beyond the
-    bounds."""
+    bounds. is_notebook says that every last value is shown, and texts are the whole repr, as in notebooks."""
 
     def __init__(self, send):
         self._send = send
+        self.is_notebook = False
         self.left_out = 0
         self._sent = self._bytes = 0
 
@@ -112,13 +114,25 @@ class Outputs:
     def last(self, value) -> None:
         """Shows the value of a last expression, in addition to returning it, if it has other representations than text.
         Its figures are shown already."""
-        if type(value) not in _TEXT_ONLY and not values.type_name(value).startswith("matplotlib.figure."):
-            bundle = self._rich(value)
-            if bundle.keys() - {"text/plain"}:
-                self._add("result", _with_text(bundle, value))
+        is_text_only = type(value) in _TEXT_ONLY
+        if is_text_only and not self.is_notebook or values.type_name(value).startswith("matplotlib.figure."):
+            return
+        bundle = {} if is_text_only else self._rich(value)
+        if self.is_notebook or bundle.keys() - {"text/plain"}:
+            self._add("result", self._with_text(bundle, value))
 
     def _bundle(self, v) -> dict:
-        return _with_text(self._rich(v), v)
+        return self._with_text(self._rich(v), v)
+
+    def _with_text(self, bundle: dict, v) -> dict:
+        """Adds the text that each bundle has."""
+        if type(bundle.get("text/plain")) is str:
+            return bundle
+        if self.is_notebook:
+            bundle["text/plain"] = values.readable(values.own_repr(v), MAX_NOTEBOOK_TEXT)
+        else:
+            bundle["text/plain"] = values.readable(v, MAX_TEXT) if type(v) is str else values.safe_repr(v, MAX_TEXT)
+        return bundle
 
     def _rich(self, v) -> dict:
         """Returns the representations of v other than its text. There may be none."""
@@ -212,13 +226,6 @@ def _with_figures():
     """Returns matplotlib.pyplot if it has open figures."""
     helpers = sys.modules.get("matplotlib._pylab_helpers")
     return sys.modules.get("matplotlib.pyplot") if helpers is not None and helpers.Gcf.figs else None
-
-
-def _with_text(bundle: dict, v) -> dict:
-    """Adds the text that each bundle has."""
-    if type(bundle.get("text/plain")) is not str:
-        bundle["text/plain"] = values.readable(v, MAX_TEXT) if type(v) is str else values.safe_repr(v, MAX_TEXT)
-    return bundle
 
 
 def _mimebundle(v) -> dict:

@@ -70,6 +70,11 @@ def _no_debugger(*_arguments, **_options) -> None:
     print("breakpoint() has no effect: it stops only in a debug session", file=sys.stderr)
 
 
+def _no_terminal(_prompt: object = "", /) -> str:
+    """input() in a sandbox."""
+    raise RuntimeError("input() is not available: nobody can answer while the code runs; write the value into the code")
+
+
 class Session:
     """A session over channel, a protocol.Channel.
 
@@ -94,6 +99,7 @@ class Session:
         self._names.update(namespace.Helpers(channel, self.variables, self._outputs.display).names())
         self._names["__builtins__"] = builtins
         self._initial_names = dict(self._names)
+        builtins.input = _no_terminal
         asyncio.run = asyncio.runners.run = nested_asyncio.nestable(_asyncio_run, self._event_loop)
 
     def enter(self, policy: dict, rules: dict) -> None:
@@ -101,6 +107,7 @@ class Session:
         self._policy = policy
         self._rules = code_rules.Rules(rules)
         self._is_compat = policy.get("profile") == "compat"
+        self._outputs.is_notebook = policy.get("profile") == "notebook"
         if self._is_compat:
             for name, each in helpers.REGISTRY.items():
                 if not each.in_compat:

@@ -338,6 +338,11 @@ def shape(v) -> "list[int] | None":
         return None
 
 
+def own_repr(v) -> str:
+    """Returns the whole repr. A __repr__ that fails becomes text."""
+    return _own_repr(v, 0)
+
+
 def _own_repr(v, limit: int, depth: int = 0) -> str:
     try:
         return str.__str__(repr(v))

@@ -2,6 +2,7 @@
 that strict readers accept, within the size of a frame."""
 
 import asyncio
+import builtins
 import importlib.util
 import json
 import pathlib
@@ -311,7 +312,9 @@ def _restored_process():
         signal.getsignal(signal.SIGINT),
         sys.get_int_max_str_digits(),
     )
+    read = builtins.input
     yield
+    builtins.input = read
     sys.modules["__main__"], asyncio.run, sys.path[:], sys.stdout, sys.stderr = kept[:5]
     asyncio.runners.run = kept[1]
     signal.signal(signal.SIGINT, kept[5])
@@ -324,6 +327,14 @@ def _restored_process():
 def run(_restored_process):
     """A session without import rules."""
     return Runner()
+
+
+@pytest.fixture
+def notebook(_restored_process):
+    """A session with the profile notebook."""
+    runner = Runner()
+    runner.session.enter({**POLICY, "profile": "notebook"}, {"enabled": False})
+    return runner
 
 
 @pytest.fixture

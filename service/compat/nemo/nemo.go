@@ -12,14 +12,13 @@ package nemo
 
 import (
 	"context"
-	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	"glasshouse/policy"
 	"glasshouse/sandbox"
 	"glasshouse/service"
+	"glasshouse/service/compat"
 )
 
 // request is a decoded request of a client.
@@ -73,29 +72,8 @@ func answerOf(e *sandbox.Execution) answer {
 		if e.Exception == nil {
 			out.Stderr += *e.Error + "\n"
 		} else if e.Exception.Type != "SystemExit" { // for SystemExit, Python prints no traceback
-			out.Stderr += traceback(e.Exception)
+			out.Stderr += compat.Traceback(e.Exception)
 		}
 	}
 	return out
-}
-
-// traceback returns an exception as Python prints it.
-func traceback(x *sandbox.Exception) string {
-	var b strings.Builder
-	if len(x.Traceback) > 0 {
-		b.WriteString("Traceback (most recent call last):\n")
-		for _, f := range x.Traceback {
-			file := f.File
-			if file == "" {
-				file = "<string>"
-			}
-			fmt.Fprintf(&b, "  File %q, line %d, in %s\n", file, f.Line, f.Function)
-			if f.Code != "" {
-				fmt.Fprintf(&b, "    %s\n", f.Code)
-			}
-		}
-	} else if x.Line > 0 {
-		fmt.Fprintf(&b, "  File \"<string>\", line %d\n", x.Line)
-	}
-	return b.String() + x.Summary() + "\n"
 }
