@@ -76,8 +76,8 @@ var forbidden = map[string][]string{
 var libraries = map[string][]string{
 	"github.com/gin-gonic/gin":         {"service/httpapi"},
 	"github.com/danielgtaylor/huma":    {"service/httpapi"},
-	"github.com/coder/websocket":       {"service/httpapi", "cmd"}, // cmd: the editor's side of DAP
-	"github.com/prometheus":            {"service/httpapi"},        // the metrics endpoint
+	"github.com/coder/websocket":       {"service/httpapi", "service/compat/jupyter", "cmd"}, // cmd: the editor's side of DAP
+	"github.com/prometheus":            {"service/httpapi"},                                  // the metrics endpoint
 	"github.com/jackc/pgx":             {"dbaccess"},
 	"github.com/santhosh-tekuri":       {"service/httpapi"},    // its tests: JSON schema, for messages
 	"github.com/klauspost/compress":    {"debugger/recording"}, // zstd, for chunks
