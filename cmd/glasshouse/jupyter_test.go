@@ -80,6 +80,18 @@ func (c jupyterClient) newKernel(t *testing.T) string {
 	return k.ID
 }
 
+// awaitConnections waits until a kernel has this number of clients.
+func (c jupyterClient) awaitConnections(t *testing.T, kernel string, want int) {
+	t.Helper()
+	eventually(t, func() error {
+		var k kernelAnswer
+		if c.must(t, http.StatusOK, "GET", "/api/kernels/"+kernel, "", &k); k.Connections != want {
+			return fmt.Errorf("got %d connections, want %d", k.Connections, want)
+		}
+		return nil
+	})
+}
+
 // kernelMessage is a message of a kernel.
 type kernelMessage struct {
 	Kind    string         `json:"msg_type"`
@@ -549,6 +561,7 @@ func TestJupyterClientsShareAKernel(t *testing.T) {
 	c, _ := startJupyter(t)
 	kernel := c.newKernel(t)
 	one, two := c.connect(t, kernel), c.connect(t, kernel, v1Protocol)
+	c.awaitConnections(t, kernel, 2)
 	id := one.send("shell", "execute_request", map[string]any{"code": "print('seen')\n'value'"})
 	mine := one.answers(id)
 	theirs := two.until(func(m kernelMessage) bool { return m.Content["execution_state"] == "idle" })
@@ -557,9 +570,6 @@ func TestJupyterClientsShareAKernel(t *testing.T) {
 		t.Errorf("got %v and %v, want the same without the reply", brief(mine), brief(theirs))
 	}
 	var k kernelAnswer
-	if c.must(t, http.StatusOK, "GET", "/api/kernels/"+kernel, "", &k); k.Connections != 2 {
-		t.Errorf("got %d connections, want 2", k.Connections)
-	}
 	one.send("shell", "execute_request", map[string]any{"code": "print('began')\nopen('go', 'w')\n" +
 		"import os, time\nwhile not os.path.exists('stop'): time.sleep(0.01)\ndone = 'yes'"})
 	two.until(func(m kernelMessage) bool { return m.Kind == "stream" })
@@ -579,12 +589,7 @@ func TestJupyterClientsShareAKernel(t *testing.T) {
 	for range 31 {
 		c.connect(t, kernel)
 	}
-	eventually(t, func() error {
-		if c.must(t, http.StatusOK, "GET", "/api/kernels/"+kernel, "", &k); k.Connections != 32 {
-			return fmt.Errorf("got %d connections, want 32", k.Connections)
-		}
-		return nil
-	})
+	c.awaitConnections(t, kernel, 32)
 	wantClose(t, c.connect(t, kernel), websocket.StatusTryAgainLater)
 }
 
