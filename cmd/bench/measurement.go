@@ -120,7 +120,7 @@ func only(sample sampleFunc) sampler { return sampler{sample: sample} }
 
 var suites = map[string]func(options) []measurement{
 	"api": apiRows, "fairness": fairnessRows, "isolation": isolationRows, "sql": sqlRows, "debug": debugRows,
-	"history": historyRows, "mcp": mcpRows, "peers": peerRows,
+	"compat": compatRows, "history": historyRows, "mcp": mcpRows, "peers": peerRows,
 }
 
 func suiteNames() []string { return slices.Sorted(maps.Keys(suites)) }

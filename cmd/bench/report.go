@@ -137,7 +137,7 @@ var howToRead string
 
 // suiteTitles are the headings of the suites in docs/benchmarks.md.
 var suiteTitles = map[string]string{
-	"api": "The API", "debug": "The debugger", "fairness": "Fairness between users", "isolation": "Isolation",
+	"api": "The API", "compat": "Compatibility APIs", "debug": "The debugger", "fairness": "Fairness between users", "isolation": "Isolation",
 	"mcp": "The Model Context Protocol", "peers": "Beside other servers", "sql": "SQL",
 }
 
