@@ -4,7 +4,9 @@ export type Status = "created" | "running" | "completed" | "failed" | "timeout" 
 export type Role = "agent" | "developer" | "admin";
 
 export const statuses: Status[] = ["created", "running", "completed", "failed", "timeout", "cancelled", "killed"];
-export const kinds = ["execute", "quick-execute", "analyze-data", "debug", "database-query", "facade"];
+export const kinds = [
+  "execute", "quick-execute", "analyze-data", "debug", "database-query", "facade", "jupyter", "e2b", "librechat",
+];
 
 export interface Me {
   key_id: string;
