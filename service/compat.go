@@ -16,8 +16,8 @@ import (
 	"glasshouse/sandbox"
 )
 
-// Limits of the sandboxes of the compatibility APIs, whose clients cannot configure a sandbox: they expect the limits of
-// a server of their own. The operator's ceiling may be lower, and the operator's defaults higher.
+// Limits of the sandboxes of the compatibility APIs, whose clients cannot configure a sandbox: they expect the limits
+// of a server of their own. The operator's ceiling may be lower, and the operator's defaults higher.
 const (
 	compatSeconds      = 300       // of one run
 	compatIdleTimeout  = 3600      // seconds: people leave notebooks open
@@ -107,7 +107,8 @@ func (s *Service) Touch(ctx context.Context, caller sandbox.Key, id string) erro
 	return err
 }
 
-// WholeOutput returns an output with its large parts, which are stored as artifacts, in place of the references to them.
+// WholeOutput returns an output with its large parts, which are stored as artifacts, in place of the references to
+// them.
 func (s *Service) WholeOutput(ctx context.Context, caller sandbox.Key, o sandbox.Output) (sandbox.Output, error) {
 	var references map[string]sandbox.Artifact
 	if json.Unmarshal(o.Data[sandbox.ArtifactMIME], &references) != nil {

@@ -345,7 +345,8 @@ func (s *Service) Status(ctx context.Context, caller sandbox.Key, id string) (Sa
 	}
 	s.mu.Lock()
 	status := SandboxStatus{
-		Sandbox: live.current(), Variables: sandbox.Variables{Variables: map[string]sandbox.Variable{}, Globals: []string{}},
+		Sandbox:   live.current(),
+		Variables: sandbox.Variables{Variables: map[string]sandbox.Variable{}, Globals: []string{}},
 	}
 	lastExecution, isBusy := live.lastExecution, live.isBusy
 	s.mu.Unlock()

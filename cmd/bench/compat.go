@@ -35,13 +35,13 @@ func compatRows(options) []measurement {
 	var rows []measurement
 	for _, each := range compatAPIs {
 		rows = append(rows, measurement{
-			name: "1+1 in a loop over " + each.name + ", more than by execute", unit: milliseconds, settings: each.settings,
-			samples: someSamples, goal: absolute(maxCompatMilliseconds, 0), open: moreThanExecute(each.open),
+			name: "1+1 in a loop over " + each.name + ", more than by execute", unit: milliseconds,
+			settings: each.settings, samples: someSamples, goal: absolute(maxCompatMilliseconds, 0), open: moreThanExecute(each.open),
 		})
 		if each.peer != nil {
 			rows = append(rows, measurement{
-				name: "1+1 in a loop over " + each.name, unit: milliseconds, settings: each.settings, samples: fewSamples,
-				goal: each.goal, peerName: each.peerName, peer: each.peer, open: inLoop(each.open),
+				name: "1+1 in a loop over " + each.name, unit: milliseconds, settings: each.settings,
+				samples: fewSamples, goal: each.goal, peerName: each.peerName, peer: each.peer, open: inLoop(each.open),
 			})
 		}
 	}
@@ -103,8 +103,8 @@ func openJupyterRun(ctx context.Context, g *glasshouse) (sampler, error) {
 }
 
 func runInKernel(ctx context.Context, socket *websocket.Conn, id string) error {
-	request := `{"header": {"msg_id": "` + id + `", "msg_type": "execute_request", "version": "5.3"}, "channel": "shell", ` +
-		`"content": {"code": "1+1"}}`
+	request := `{"header": {"msg_id": "` + id + `", "msg_type": "execute_request", "version": "5.3"}, ` +
+		`"channel": "shell", "content": {"code": "1+1"}}`
 	if err := socket.Write(ctx, websocket.MessageText, []byte(request)); err != nil {
 		return err
 	}

@@ -10,9 +10,9 @@
 // measured in pairs: a sample of the service, then one of a peer, which is `/usr/bin/python3 -c pass`
 // unless the row names another. The ratio of a row is the median of the ratios of its pairs.
 //
-// measurement.go has the type of a row, and the tables of rows are in api.go, isolation.go, sql.go, compat.go, debug.go,
-// fairness.go, history.go, mcp.go and peers.go. This module imports nothing of the service. The services and peers that
-// it starts end with it. Progress goes to stderr.
+// measurement.go has the type of a row, and the tables of rows are in api.go, isolation.go, sql.go, compat.go,
+// debug.go, fairness.go, history.go, mcp.go and peers.go. This module imports nothing of the service. The services and
+// peers that it starts end with it. Progress goes to stderr.
 package main
 
 import (

@@ -62,8 +62,8 @@ func (a *compatAddresses) Set(text string) error {
 			return fmt.Errorf("there is no compatibility API %q in this build; it has %s and %s", name,
 				strings.Join(known, ", "), nemoAPI)
 		case name == nemoAPI && (err != nil || address == onMainListener):
-			return fmt.Errorf("%q must be %s=ADDRESS with a loopback address such as 127.0.0.1:6000: its clients send no key",
-				item, nemoAPI)
+			return fmt.Errorf("%q must be %s=ADDRESS with a loopback address such as 127.0.0.1:6000: its clients send "+
+				"no key", item, nemoAPI)
 		case address != onMainListener && err != nil:
 			return fmt.Errorf("%q must be %s=ADDRESS with an address such as 127.0.0.1:8888, or just %s for "+
 				"the folder /%s of the main listener", item, name, name, name)
@@ -87,9 +87,9 @@ type compatSettings struct {
 
 func (s *compatSettings) register(f *pflag.FlagSet) {
 	f.Var(&s.apis, "compat",
-		"serve the API NAME for its existing clients at an address of its own, as `NAME=ADDRESS`, or as /NAME of the main "+
-			"listener, as NAME; separated by commas. jupyter=127.0.0.1:8888; nemo=127.0.0.1:6000, which asks for no key, on "+
-			"loopback addresses only")
+		"serve the API NAME for its existing clients at an address of its own, as `NAME=ADDRESS`, or as /NAME of the "+
+			"main listener, as NAME; separated by commas. jupyter=127.0.0.1:8888; nemo=127.0.0.1:6000, which asks for "+
+			"no key, on loopback addresses only")
 	f.StringVar(&s.folder, "nemo-folder", "",
 		"`FOLDER` of this machine in which the code of clients of nemo works; empty: a folder in memory")
 	f.IntVar(&s.maxChars, "nemo-max-output-chars", 1000,
@@ -145,11 +145,12 @@ func (s *compatSettings) checkAddresses(server serverSettings) error {
 		switch {
 		case address == onMainListener || isLoopback(address):
 		case name == nemoAPI:
-			return fmt.Errorf("--compat %s=%s is beyond loopback, and this API asks for no key: name an address such as "+
-				"127.0.0.1:6000 with --compat, or with SANDBOX_HOST and SANDBOX_PORT", name, address)
+			return fmt.Errorf("--compat %s=%s is beyond loopback, and this API asks for no key: name an address such "+
+				"as 127.0.0.1:6000 with --compat, or with SANDBOX_HOST and SANDBOX_PORT", name, address)
 		case server.tlsCert == "" && !server.allowRemote:
-			return fmt.Errorf("--compat %s=%s is beyond loopback, and keys would cross the network in clear text: set "+
-				"--tls-cert and --tls-key, or --allow-remote-plaintext behind a proxy that terminates TLS", name, address)
+			return fmt.Errorf("--compat %s=%s is beyond loopback, and keys would cross the network in clear text: "+
+				"set --tls-cert and --tls-key, or --allow-remote-plaintext behind a proxy that terminates TLS",
+				name, address)
 		}
 	}
 	return nil

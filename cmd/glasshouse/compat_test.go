@@ -356,7 +356,8 @@ func TestOldNamesOfCompatSettings(t *testing.T) {
 	}{
 		{nil, nil, "", "", 1000, 0},
 		{nil, []string{"--compat", "nemo=[::1]:7", "--nemo-folder", folder}, "[::1]:7", folder, 1000, 0},
-		{nil, []string{"--facade-listen", "127.0.0.1:6001", "--facade-max-output-chars", "7"}, "127.0.0.1:6001", "", 7, 2},
+		{nil, []string{"--facade-listen", "127.0.0.1:6001", "--facade-max-output-chars", "7"},
+			"127.0.0.1:6001", "", 7, 2},
 		{[]string{"GLASSHOUSE_FACADE_LISTEN=127.0.0.1:6002", "GLASSHOUSE_FACADE_FOLDER=" + folder}, nil,
 			"127.0.0.1:6002", folder, 1000, 2},
 		{[]string{"SANDBOX_PORT=6001", "OUTPUT_DATA_PATH=" + folder}, nil, "127.0.0.1:6001", folder, 1000, 2},
@@ -377,9 +378,9 @@ func TestOldNamesOfCompatSettings(t *testing.T) {
 		got := s.compat
 		if err != nil || got.apis[nemoAPI] != c.listen || got.folder != c.folder || got.maxChars != c.maxChars ||
 			len(got.oldNames) != c.lines {
-			t.Errorf("%v %v: got %v, folder %q, %d characters, lines %q, %v; want nemo=%s, folder %q, %d characters, %d lines",
-				c.variables, c.args, &got.apis, got.folder, got.maxChars, got.oldNames, err, c.listen, c.folder, c.maxChars,
-				c.lines)
+			t.Errorf("%v %v: got %v, folder %q, %d characters, lines %q, %v", c.variables, c.args, &got.apis, got.folder,
+				got.maxChars, got.oldNames, err)
+			t.Errorf("want nemo=%s, folder %q, %d characters, %d lines", c.listen, c.folder, c.maxChars, c.lines)
 		}
 	}
 	t.Setenv("SANDBOX_HOST", "0.0.0.0")

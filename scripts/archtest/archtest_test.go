@@ -76,7 +76,7 @@ var forbidden = map[string][]string{
 var libraries = map[string][]string{
 	"github.com/gin-gonic/gin":         {"service/httpapi"},
 	"github.com/danielgtaylor/huma":    {"service/httpapi"},
-	"github.com/coder/websocket":       {"service/httpapi", "service/compat/jupyter", "cmd"}, // cmd: the editor's side of DAP
+	"github.com/coder/websocket":       {"service/httpapi", "service/compat/jupyter", "cmd"}, // cmd: editors
 	"github.com/prometheus":            {"service/httpapi"},                                  // the metrics endpoint
 	"github.com/jackc/pgx":             {"dbaccess"},
 	"github.com/santhosh-tekuri":       {"service/httpapi"},    // its tests: JSON schema, for messages

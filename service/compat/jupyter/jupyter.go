@@ -1,11 +1,11 @@
-// Package jupyter serves clients of a Jupyter server, such as Open WebUI, smolagents, jupyter-kernel-client, VS Code, and
-// JupyterLab through a gateway: kernels over REST, and their messages over a WebSocket.
+// Package jupyter serves clients of a Jupyter server, such as Open WebUI, smolagents, jupyter-kernel-client, VS Code,
+// and JupyterLab through a gateway: kernels over REST, and their messages over a WebSocket.
 //
 //	handler := jupyter.New(compat.Config{Service: s, Log: log})
 //
-// A kernel is a sandbox, and its id is the sandbox's in the form of a UUID. A cell is an execution of the kind "jupyter".
-// Each kernel has one goroutine, which answers the requests of all its clients one after the other; each client has two
-// more, which read and write its WebSocket. They end with the sandbox and with the connection.
+// A kernel is a sandbox, and its id is the sandbox's in the form of a UUID. A cell is an execution of the kind
+// "jupyter". Each kernel has one goroutine, which answers the requests of all its clients one after the other, and
+// ends with the sandbox. Each client has four, for its WebSocket, which end with the connection.
 //
 //	jupyter.go   the routes, and their authentication
 //	kernel.go    kernels, and what interrupts, restarts and ends them
@@ -135,8 +135,8 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 func (s *server) notFound(w http.ResponseWriter, r *http.Request, _ sandbox.Key) {
-	s.fail(w, r, sandbox.Errorf(sandbox.FaultNotFound, "there is no route %s %s: this server has kernels and sessions, "+
-		"and no files, terminals or settings", r.Method, r.URL.Path))
+	s.fail(w, r, sandbox.Errorf(sandbox.FaultNotFound, "there is no route %s %s: this server has kernels and "+
+		"sessions, and no files, terminals or settings", r.Method, r.URL.Path))
 }
 
 // decode reads a JSON body, which may be empty.
@@ -158,8 +158,8 @@ func decode(w http.ResponseWriter, r *http.Request, v any) error {
 func (s *server) me(w http.ResponseWriter, _ *http.Request, caller sandbox.Key) {
 	compat.WriteJSON(w, http.StatusOK, map[string]any{
 		"identity": map[string]any{
-			"username": caller.User, "name": caller.Name, "display_name": caller.Name, "initials": nil, "avatar_url": nil,
-			"color": nil,
+			"username": caller.User, "name": caller.Name, "display_name": caller.Name, "initials": nil,
+			"avatar_url": nil, "color": nil,
 		},
 		"permissions": map[string]any{},
 	})

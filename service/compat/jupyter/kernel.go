@@ -254,7 +254,8 @@ func (k *kernel) restart(ctx context.Context, caller sandbox.Key) error {
 
 func errQueueFull() error {
 	return &sandbox.Error{
-		Fault: sandbox.FaultLimit, RetryAfter: 1, Detail: "too many requests wait for this kernel; send fewer at a time",
+		Fault: sandbox.FaultLimit, RetryAfter: 1,
+		Detail: "too many requests wait for this kernel; send fewer at a time",
 	}
 }
 

@@ -74,8 +74,8 @@ func parseFrame(frame []byte, isBinary, isV1 bool) (*message, error) {
 	return m, nil
 }
 
-// firstPart returns the JSON of a binary frame: big-endian numbers of 32 bits say how many parts the frame has and where
-// each begins. The others are buffers.
+// firstPart returns the JSON of a binary frame: big-endian numbers of 32 bits say how many parts the frame has and
+// where each begins. The others are buffers.
 func firstPart(frame []byte) ([]byte, error) {
 	number := func(n int) uint32 { return binary.BigEndian.Uint32(frame[4*n:]) }
 	if len(frame) < 8 {
