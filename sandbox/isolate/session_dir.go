@@ -46,6 +46,15 @@ func (d *SessionDir) open(inMounts, inFolder string) (int, error) {
 	return unix.Open(filepath.Join(d.folder, inFolder), flags, 0)
 }
 
+// Measure returns the bytes in the process's /session, or 0 for a private mount, which has a size of its own.
+func (d *SessionDir) Measure() (int64, error) {
+	if d.HasMounts() {
+		return 0, nil
+	}
+	size, err := filetree.Measure(filepath.Join(d.folder, "session"), 2*maxInodes)
+	return size.Bytes, err
+}
+
 // Close removes the files. They must not be in use by a process.
 func (d *SessionDir) Close() (err error) {
 	d.closed.Do(func() {

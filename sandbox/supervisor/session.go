@@ -21,6 +21,7 @@ type Session struct {
 	process   *isolate.Process    // nil: no guest
 	directory *isolate.SessionDir // nil before the first guest
 	uploads   *Uploads
+	workspace *Workspace
 	collected map[string]fileState // artifacts that were collected; used by CollectArtifacts alone
 	closed    bool
 	onClose   func()        // called once by Close; may be nil
@@ -29,7 +30,9 @@ type Session struct {
 }
 
 func (s *Supervisor) newSession(sb sandbox.Sandbox) *Session {
-	return &Session{supervisor: s, sandbox: sb, uploads: newUploads(sb, &s.Uploads, s.CPU)}
+	session := &Session{supervisor: s, sandbox: sb, uploads: newUploads(sb, &s.Uploads, s.CPU)}
+	session.workspace = &Workspace{session: session}
+	return session
 }
 
 // guest returns the live guest process. It starts one if there is none.
@@ -135,6 +138,7 @@ func (s *Session) release() error {
 		err = errors.Join(err, s.directory.Close())
 		s.directory = nil
 	}
+	s.workspace.close()
 	return err
 }
 

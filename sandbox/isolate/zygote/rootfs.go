@@ -1,6 +1,7 @@
 package zygote
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -164,12 +165,33 @@ func fillRoot(spec Spec, ownEtc bool) error {
 		return err
 	}
 	if ownEtc {
+		if err := linkForeignFolders(); err != nil {
+			return err
+		}
 		if err := os.WriteFile(newRoot+"/etc/passwd", []byte("agent:x:1000:1000::/session:/bin/false\n"), 0o644); err != nil {
 			return err
 		}
 	}
 	for name, body := range spec.Files {
 		if err := os.WriteFile(newRoot+"/glasshouse/"+name, body, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// foreignFolders are the folders in which code that was written for other services works.
+var foreignFolders = []string{"/mnt/data", "/home/user"}
+
+// linkForeignFolders makes links to /session. It leaves out a folder that a mount has made, such as that of an
+// interpreter in /home/user.
+func linkForeignFolders() error {
+	for _, folder := range foreignFolders {
+		err := os.MkdirAll(newRoot+filepath.Dir(folder), 0o755)
+		if err == nil {
+			err = os.Symlink("/session", newRoot+folder)
+		}
+		if err != nil && !errors.Is(err, os.ErrExist) && !errors.Is(err, unix.EROFS) {
 			return err
 		}
 	}

@@ -1,0 +1,18 @@
+package service
+
+import (
+	"context"
+
+	"glasshouse/sandbox"
+	"glasshouse/sandbox/supervisor"
+)
+
+// Workspace returns the files of a sandbox's /session, and postpones its idle expiry. It may be used while code runs
+// there.
+func (s *Service) Workspace(ctx context.Context, caller sandbox.Key, id string) (*supervisor.Workspace, error) {
+	live, err := s.findWithFiles(ctx, caller, id)
+	if err != nil {
+		return nil, err
+	}
+	return live.session.Workspace(), nil
+}
