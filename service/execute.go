@@ -26,6 +26,7 @@ type Job struct {
 	Timeout         time.Duration // limit below the policy's max_execution_time; 0: none
 	CancelTimeout   time.Duration // from a cancellation until the process is killed; 0: that of the supervisor
 	WithoutDatabase bool          // refuse every request of the code
+	Scope           sandbox.Scope // of the code's variables
 	Record          bool          // record the run, so that its values can be explained; the policy may also ask for it
 
 	// Steps is called with each line of a debugged run; the run waits for it. It returns false to stop the
@@ -374,6 +375,7 @@ func (r *run) runCode(ctx context.Context) (sandbox.Outcome, error) {
 		ExecutionID: r.opening.ID,
 		Code:        r.job.Code,
 		Context:     r.job.Context,
+		Scope:       r.job.Scope,
 		Timeout:     r.job.Timeout,
 
 		CancelTimeout: r.job.CancelTimeout,

@@ -130,6 +130,7 @@ type Run struct {
 	Code        string          `json:"code"`
 	Context     json.RawMessage `json:"context"`
 	Watch       bool            `json:"watch"`           // the run is debugged
+	sandbox.Scope
 	Stops       json.RawMessage `json:"stops,omitempty"` // breakpoints, as JSON of package debugger
 }
 

@@ -20,6 +20,7 @@ type Request struct {
 	ExecutionID string
 	Code        string
 	Context     json.RawMessage // a JSON object
+	Scope       sandbox.Scope
 	Timeout     time.Duration   // ends the run before the policy's max_execution_time does; 0: no such limit
 
 	// CancelTimeout is how long the code may take to end after its run was cancelled; then its process is killed.
@@ -132,6 +133,7 @@ func (s *Session) exchange(ctx context.Context, loop *runLoop, request Request) 
 		Code:        request.Code,
 		Context:     request.Context,
 		Watch:       debugger != nil,
+		Scope:       request.Scope,
 	}
 	var fds []int
 	if debugger != nil {

@@ -17,6 +17,7 @@ import io
 import json
 import keyword
 import linecache
+import os
 import sys
 import threading
 import types
@@ -47,6 +48,7 @@ KEPT_SOURCES = 1000  # of earlier runs, for the tracebacks of their functions
 _OWN = directories.OWN
 _FLAGS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 _compile, _exec, _eval, _print, _dumps = compile, exec, eval, print, json.dumps
+_chdir, _getcwd, _join = os.chdir, os.getcwd, os.path.join
 _get_digits, _set_digits = sys.get_int_max_str_digits, sys.set_int_max_str_digits
 _code_of = vars(SystemExit)["code"].__get__
 _asyncio_run = asyncio.run
@@ -100,6 +102,9 @@ class Session:
         self._names["__builtins__"] = builtins
         self._initial_names = dict(self._names)
         builtins.input = _no_terminal
+        self._namespace = ""  # of the current run
+        self._namespaces = {"": main}
+        self._folders: dict[str, str] = {}  # working directories of the namespaces that do not run
         asyncio.run = asyncio.runners.run = nested_asyncio.nestable(_asyncio_run, self._event_loop)
 
     def enter(self, policy: dict, rules: dict) -> None:
@@ -112,6 +117,7 @@ class Session:
             for name, each in helpers.REGISTRY.items():
                 if not each.in_compat:
                     self._names.pop(name, None)
+                    self._initial_names.pop(name, None)
 
     @staticmethod
     def hide_own_modules() -> None:
@@ -138,6 +144,7 @@ class Session:
         outcome: dict = {"result": None, "exception": None, "truncated": {}, "exit": None, "interrupt": False}
         error: BaseException | None = None
         value = None
+        environ = _set_environ(job.get("environ") or {})
         try:
             # From here an interrupt ends user code: the code itself, or methods of its objects in the description.
             try:
@@ -160,10 +167,38 @@ class Session:
         channel.attention = False
         error = value = None  # otherwise the frames of a failure would form a cycle and stay alive
         self._outputs.close()
+        _set_environ(environ)
         return outcome
+
+    def _enter_namespace(self, job: dict) -> None:
+        """Selects the variables and the working directory of a run. All namespaces share the process's modules."""
+        name = job.get("namespace") or ""
+        try:
+            current = _getcwd()
+        except OSError:  # the code has removed it
+            current = ""
+        self._folders[self._namespace] = current
+        for forgotten in job.get("forget") or ():
+            self._namespaces.pop(forgotten, None)
+            self._folders.pop(forgotten, None)
+        main = self._namespaces.get(name)
+        if main is None:
+            main = self._namespaces[name] = types.ModuleType("__main__")
+            main.__dict__.update(self._initial_names)
+            self._folders[name] = _join(directories.session, job.get("folder") or "")
+        sys.modules["__main__"] = main
+        self._namespace, self._names = name, main.__dict__
+        folder = self._folders.get(name) or directories.session
+        if folder != current:
+            try:
+                _chdir(folder)
+            except OSError:
+                _chdir(directories.session)
 
     def _prepare_run(self, job: dict) -> None:
         self._channel.interrupted = False
+        if job.get("namespace") or job.get("forget") or self._namespace:
+            self._enter_namespace(job)
         _set_digits(self._digits)
         if (
             sys.stdout is not self._streams[0]
@@ -406,6 +441,17 @@ class Session:
                 del shown[name]
             del public[len(public) // 2 :]
         return answer
+
+
+def _set_environ(variables: "dict[str, str | None]") -> "dict[str, str | None]":
+    """Sets environment variables, or removes those that are None. Returns the values before."""
+    before = {name: os.environ.get(name) for name in variables}
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+    return before
 
 
 def text_stream(fd: int) -> io.TextIOWrapper:

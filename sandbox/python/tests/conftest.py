@@ -274,10 +274,10 @@ class Runner:
         self.session.enter(POLICY, self.rules)
         self.session.hide_own_modules()
 
-    def __call__(self, code, context=None, watch=False, stops=None):
+    def __call__(self, code, context=None, watch=False, stops=None, **scope):
         before = len(self.channel.outputs)
         outcome = self.session.run(
-            {"execution_id": "e1", "code": code, "context": context or {}, "watch": watch, "stops": stops}
+            {"execution_id": "e1", "code": code, "context": context or {}, "watch": watch, "stops": stops, **scope}
         )
         assert set(outcome) == {"result", "exception", "truncated", "exit", "interrupt"}
         outcome["outputs"] = self.channel.outputs[before:]

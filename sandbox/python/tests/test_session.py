@@ -6,6 +6,7 @@ import sys
 import warnings
 
 import pytest
+import session
 
 
 @pytest.mark.parametrize(
@@ -384,3 +385,28 @@ def test_the_source_of_each_line_is_kept(run, end):
 
     run(end.join(["a = 1", "", "b = '\u2028\x0c'", "c = 2"]))
     assert linecache.getlines("<execution 1>") == ["a = 1\n", "\n", "b = '\u2028\x0c'\n", "c = 2\n"]
+
+
+def test_namespaces_have_variables_and_a_working_directory_of_their_own(run, tmp_path, monkeypatch):
+    (tmp_path / "inner").mkdir()
+    monkeypatch.setattr(session.directories, "session", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    where, inner = "import os; os.getcwd()", str(tmp_path / "inner")
+    assert run("x = 1; x").ok == 1
+    assert run("'x' in globals()", namespace="a").ok is False
+    assert run(where, namespace="b", folder="inner").ok == inner
+    run("x = 2", namespace="b")
+    assert (run("x").ok, run(where).ok) == (1, str(tmp_path))
+    assert (run("x", namespace="b").ok, run(where, namespace="b").ok) == (2, inner)
+    assert run("import __main__; __main__.__dict__ is globals()", namespace="b").ok is True
+    assert run("'x' in globals()", namespace="b", forget=["b"]).ok is False
+    assert run("x").ok == 1
+    assert run("'x' in globals()", forget=[""]).ok is False
+
+
+def test_environment_variables_of_one_run(run, monkeypatch):
+    monkeypatch.setenv("KEPT", "before")
+    code = "import os; os.environ.get('KEPT'), os.environ.get('NEW')"
+    assert run(code, environ={"KEPT": "now", "NEW": "1"}).ok == ["now", "1"]
+    run("1 / 0", environ={"NEW": "2"})
+    assert run(code).ok == ["before", None]
