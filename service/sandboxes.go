@@ -23,12 +23,16 @@ type liveSandbox struct {
 	isBusy        bool      // a run has acquired it, or it is being ended; guarded by Service.mu
 	lastUsed      time.Time // guarded by Service.mu
 	lastExecution string    // guarded by Service.mu
+	lifetime      int       // seconds, if a caller has changed it; else 0; guarded by Service.mu
 }
 
-// current returns the sandbox with its last use. The caller holds Service.mu.
+// current returns the sandbox with its last use and its lifetime. The caller holds Service.mu.
 func (l *liveSandbox) current() sandbox.Sandbox {
 	sb := l.sandbox
 	sb.LastUsed = l.lastUsed
+	if l.lifetime > 0 {
+		sb.Policy.Lifetime, sb.Policy.IdleTimeout = l.lifetime, l.lifetime
+	}
 	return sb
 }
 

@@ -17,12 +17,14 @@ import (
 
 	"glasshouse/policy/limit"
 	"glasshouse/service/compat"
+	"glasshouse/service/compat/e2b"
 	"glasshouse/service/compat/jupyter"
 	"glasshouse/service/compat/nemo"
 )
 
 // compatAPIs makes the compatibility APIs whose clients send a key, by their names in --compat. To add one, add a line.
 var compatAPIs = map[string]func(compat.Config) http.Handler{
+	"e2b":     e2b.New,
 	"jupyter": jupyter.New,
 }
 

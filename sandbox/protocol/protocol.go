@@ -129,9 +129,9 @@ type Run struct {
 	ExecutionID string          `json:"execution_id"`
 	Code        string          `json:"code"`
 	Context     json.RawMessage `json:"context"`
-	Watch       bool            `json:"watch"`           // the run is debugged
+	Watch       bool            `json:"watch"` // the run is debugged
 	sandbox.Scope
-	Stops       json.RawMessage `json:"stops,omitempty"` // breakpoints, as JSON of package debugger
+	Stops json.RawMessage `json:"stops,omitempty"` // breakpoints, as JSON of package debugger
 }
 
 // Done is the guest's claim about its run. The supervisor checks the size of each part before

@@ -21,7 +21,7 @@ type Request struct {
 	Code        string
 	Context     json.RawMessage // a JSON object
 	Scope       sandbox.Scope
-	Timeout     time.Duration   // ends the run before the policy's max_execution_time does; 0: no such limit
+	Timeout     time.Duration // ends the run before the policy's max_execution_time does; 0: no such limit
 
 	// CancelTimeout is how long the code may take to end after its run was cancelled; then its process is killed.
 	// 0: cancelGracePeriod.

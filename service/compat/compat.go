@@ -124,22 +124,24 @@ func WriteJSON(w http.ResponseWriter, status int, v any) {
 	_ = encoder.Encode(v) // fails if the client has left
 }
 
-// Traceback returns an exception as Python prints it.
+// Traceback returns an exception as Python prints it. It begins with "Traceback" also for a syntax error: clients
+// recognise a failure by this word.
 func Traceback(x *sandbox.Exception) string {
 	var b strings.Builder
-	if len(x.Traceback) > 0 {
+	if len(x.Traceback) > 0 || x.Line > 0 {
 		b.WriteString("Traceback (most recent call last):\n")
-		for _, f := range x.Traceback {
-			file := f.File
-			if file == "" {
-				file = "<string>"
-			}
-			fmt.Fprintf(&b, "  File %q, line %d, in %s\n", file, f.Line, f.Function)
-			if f.Code != "" {
-				fmt.Fprintf(&b, "    %s\n", f.Code)
-			}
+	}
+	for _, f := range x.Traceback {
+		file := f.File
+		if file == "" {
+			file = "<string>"
 		}
-	} else if x.Line > 0 {
+		fmt.Fprintf(&b, "  File %q, line %d, in %s\n", file, f.Line, f.Function)
+		if f.Code != "" {
+			fmt.Fprintf(&b, "    %s\n", f.Code)
+		}
+	}
+	if len(x.Traceback) == 0 && x.Line > 0 {
 		fmt.Fprintf(&b, "  File \"<string>\", line %d\n", x.Line)
 	}
 	return b.String() + x.Summary() + "\n"

