@@ -64,7 +64,7 @@ type Config struct {
 	ArtifactBytes int64         // maximum size of one user's artifacts
 
 	Clock func() time.Time // nil: the machine's clock, in UTC
-	NewID func() string    // nil: 128 random bits as hex
+	NewID func() string    // nil: random bits as hex
 }
 
 // Service runs code and records every run. New returns one; Drain ends it.
@@ -125,10 +125,12 @@ func New(config Config) *Service {
 	return s
 }
 
-// newID returns 128 random bits as hex.
+// newID returns 126 random bits and two zeros as hex, so that 21 characters of base64 can name the same object: clients
+// of some compatibility APIs accept only such IDs.
 func newID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails: crypto/rand ends the process instead
+	b[15] &^= 3
 	return hex.EncodeToString(b[:])
 }
 

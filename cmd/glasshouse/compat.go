@@ -19,13 +19,15 @@ import (
 	"glasshouse/service/compat"
 	"glasshouse/service/compat/e2b"
 	"glasshouse/service/compat/jupyter"
+	"glasshouse/service/compat/librechat"
 	"glasshouse/service/compat/nemo"
 )
 
 // compatAPIs makes the compatibility APIs whose clients send a key, by their names in --compat. To add one, add a line.
 var compatAPIs = map[string]func(compat.Config) http.Handler{
-	"e2b":     e2b.New,
-	"jupyter": jupyter.New,
+	"e2b":       e2b.New,
+	"jupyter":   jupyter.New,
+	"librechat": librechat.New,
 }
 
 // nemoAPI is the compatibility API whose clients send no key, so that it is served on loopback addresses only.

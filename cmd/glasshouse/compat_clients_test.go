@@ -13,6 +13,7 @@ import (
 func TestE2BClients(t *testing.T) {
 	address := reserveAddress(t)
 	_, admin := start(t, binary(t), dataDir(t), withPackages(), "--compat", "e2b="+address)
+	mcpClient{admin, "2025-11-25"}.tool(t, "run_python", map[string]any{"code": "1"}) // waits until Python is warm
 	url := "http://" + address
 	environment := func(name string) []string {
 		return append(os.Environ(), "E2B_API_URL="+url, "E2B_SANDBOX_URL="+url, "GLASSHOUSE_URL="+admin.address,
@@ -35,6 +36,21 @@ func TestE2BClients(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestLibreChatClient runs the code tool of @librechat/agents, unchanged, and the requests that LibreChat itself sends.
+func TestLibreChatClient(t *testing.T) {
+	installed := installedClient(t, "librechat")
+	address := reserveAddress(t)
+	_, admin := start(t, binary(t), dataDir(t), withPackages(), "--compat", "librechat="+address)
+	mcpClient{admin, "2025-11-25"}.tool(t, "run_python", map[string]any{"code": "1"}) // waits until Python is warm
+	cmd := exec.Command(nodeOf(installed), "testdata/clients/librechat/check.js")
+	cmd.Env = append(os.Environ(), "NODE_PATH="+filepath.Join(installed, "node_modules"),
+		"LIBRECHAT_CODE_BASEURL=http://"+address+"/v1", "LIBRECHAT_CODE_API_KEY="+admin.newUser(t, "librechat").key)
+	out, err := cmd.CombinedOutput()
+	if t.Logf("%.20000s", out); err != nil {
+		t.Error(err)
+	}
 }
 
 // nodeOf returns the Node.js among the packages of an installed client.

@@ -1,0 +1,227 @@
+package librechat
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"glasshouse/sandbox"
+	"glasshouse/service"
+	"glasshouse/service/compat"
+)
+
+// maxBodyBytes is the largest JSON body of a request.
+const maxBodyBytes = 4 << 20
+
+// executeRequest is the body of POST /exec.
+type executeRequest struct {
+	Language string    `json:"lang"`
+	Code     string    `json:"code"`
+	Args     []string  `json:"args"`
+	Session  string    `json:"session_id"`
+	Files    []fileRef `json:"files"`
+}
+
+// fileRef names a file of a session. Clients of different versions name the session differently.
+type fileRef struct {
+	ID             string `json:"id"`
+	Name           string `json:"name"`
+	Session        string `json:"session_id,omitempty"`
+	StorageSession string `json:"storage_session_id,omitempty"`
+}
+
+func (f fileRef) session() string { return cmp.Or(f.StorageSession, f.Session) }
+
+// executeAnswer is the body of an answer to POST /exec.
+type executeAnswer struct {
+	Session  string    `json:"session_id"`
+	Stdout   string    `json:"stdout"`
+	Stderr   string    `json:"stderr"`
+	Files    []fileRef `json:"files"`
+	Run      runDetail `json:"run"`
+	Language string    `json:"language"`
+}
+
+// runDetail describes the end of a run.
+type runDetail struct {
+	Stdout   string  `json:"stdout"`
+	Stderr   string  `json:"stderr"`
+	Output   string  `json:"output"`
+	Code     int     `json:"code"`
+	Signal   *string `json:"signal"`
+	Message  *string `json:"message"`
+	Status   *string `json:"status"`
+	Memory   int64   `json:"memory"`    // bytes
+	CPUTime  float64 `json:"cpu_time"`  // milliseconds
+	WallTime float64 `json:"wall_time"` // milliseconds
+}
+
+func (a *api) execute(w http.ResponseWriter, r *http.Request, caller sandbox.Key) {
+	var in executeRequest
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
+	if err == nil {
+		err = json.Unmarshal(body, &in)
+	}
+	if err != nil {
+		a.fail(w, r, sandbox.Errorf(sandbox.FaultMalformed, "the body must be JSON with lang and code: %s", err))
+		return
+	}
+	code, ok := pythonOf(in)
+	if !ok {
+		compat.WriteJSON(w, http.StatusOK, refuseLanguage(in))
+		return
+	}
+	answer, err := a.run(r.Context(), caller, in, code)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	compat.WriteJSON(w, http.StatusOK, answer)
+}
+
+// refuseLanguage answers a request for another language. Clients show a model only the output of an answer, so this is
+// no error of HTTP.
+func refuseLanguage(in executeRequest) executeAnswer {
+	text := fmt.Sprintf("This server runs Python only, not %.50q. Send the same work as Python code with lang \"py\".\n",
+		in.Language)
+	return executeAnswer{
+		Session: in.Session, Stderr: text, Files: []fileRef{}, Language: in.Language,
+		Run: runDetail{Stderr: text, Output: text, Code: 1},
+	}
+}
+
+// The two shell commands that LibreChat itself sends: to read a file for a model, and to write one.
+var (
+	catCommand    = regexp.MustCompile(`^cat '((?:[^']|'\\'')*)'\s*$`)
+	pythonCommand = regexp.MustCompile(`(?s)^python3? - <<'(\w+)'\n(.*)\n(\w+)\s*$`)
+)
+
+// pythonOf returns the Python code of a request. ok is false for another language.
+func pythonOf(in executeRequest) (code string, ok bool) {
+	switch strings.ToLower(in.Language) {
+	case "py", "python", "python3":
+		if len(in.Args) == 0 {
+			return in.Code, true
+		}
+		args, _ := json.Marshal(append([]string{"main.py"}, in.Args...)) // also a list of Python
+		return "import sys; sys.argv = " + string(args) + "\n" + in.Code, true
+	case "bash":
+		if m := catCommand.FindStringSubmatch(in.Code); m != nil {
+			name, _ := json.Marshal(strings.ReplaceAll(m[1], `'\''`, "'"))
+			return "print(open(" + string(name) + ").read(), end='')", true
+		}
+		if m := pythonCommand.FindStringSubmatch(in.Code); m != nil && m[1] == m[3] {
+			return m[2], true
+		}
+	}
+	return "", false
+}
+
+// run runs code in the request's session, or in a new one.
+func (a *api) run(ctx context.Context, caller sandbox.Key, in executeRequest, code string) (executeAnswer, error) {
+	id, err := a.chooseSession(ctx, caller, in)
+	if err != nil {
+		return executeAnswer{}, err
+	}
+	missing, err := a.copyFiles(ctx, caller, in.Files, id)
+	if err != nil {
+		return executeAnswer{}, err
+	}
+	before, err := a.files(ctx, caller, id)
+	if err != nil {
+		return executeAnswer{}, err
+	}
+	job := service.Job{Code: code, Kind: sandbox.KindLibreChat, Scope: sandbox.Scope{Forget: []string{""}}}
+	e, err := a.Service.Execute(ctx, caller, id, job)
+	for sandbox.FaultOf(err) == sandbox.FaultBusy && err != nil {
+		a.Service.AwaitIdle(ctx, id)
+		if ctx.Err() != nil {
+			return executeAnswer{}, ctx.Err()
+		}
+		e, err = a.Service.Execute(ctx, caller, id, job)
+	}
+	if err != nil {
+		return executeAnswer{}, err
+	}
+	after, err := a.files(ctx, caller, id)
+	if err != nil {
+		return executeAnswer{}, err
+	}
+	answer := newAnswer(e, id)
+	for _, name := range missing {
+		answer.note(fmt.Sprintf("The file %s is not available any more; upload it again.\n", name))
+	}
+	for _, now := range after {
+		if now.isChanged(before) {
+			answer.Files = append(answer.Files, fileRef{now.id, now.entry.Path, answer.Session, answer.Session})
+		}
+	}
+	return answer, nil
+}
+
+// chooseSession returns the session in which a request's code runs: the one that it names, or one that has its files,
+// or a new one.
+func (a *api) chooseSession(ctx context.Context, caller sandbox.Key, in executeRequest) (string, error) {
+	names := []string{in.Session}
+	for _, f := range in.Files {
+		names = append(names, f.session())
+	}
+	for _, name := range names {
+		if id := sandboxID(name); name != "" && a.use(ctx, caller, id) {
+			return id, nil
+		}
+	}
+	return a.open(ctx, caller, false, "")
+}
+
+// newAnswer translates an execution.
+func newAnswer(e *sandbox.Execution, id string) executeAnswer {
+	out := executeAnswer{Session: sessionID(id), Stdout: e.Stdout, Stderr: e.Stderr, Files: []fileRef{}, Language: "py"}
+	out.Run = runDetail{
+		Memory: int64(e.Usage.PeakMemoryMB * (1 << 20)), CPUTime: e.Usage.CPUMS, WallTime: e.Usage.WallMS,
+	}
+	if e.Status != sandbox.StatusCompleted {
+		out.Run.Code = 1
+		out.Run.Message = e.Error
+	}
+	switch {
+	case e.Status == sandbox.StatusCompleted:
+	case e.Status == sandbox.StatusFailed && e.Exception != nil:
+		if e.Exception.Type != "SystemExit" { // for which Python prints no traceback
+			out.Stderr += compat.Traceback(e.Exception)
+		}
+	default:
+		status := map[sandbox.Status]string{sandbox.StatusTimeout: "TO", sandbox.StatusKilled: "SG"}[e.Status]
+		out.Run.Status = &status
+		if e.Error != nil {
+			out.Stderr += *e.Error + "\n"
+		}
+	}
+	out.Run.Stdout, out.Run.Stderr, out.Run.Output = out.Stdout, out.Stderr, out.Stdout+out.Stderr
+	shown := 0
+	for _, o := range e.Outputs {
+		if o.Role != sandbox.RoleResult {
+			shown++
+		}
+	}
+	if shown > 0 {
+		out.note(fmt.Sprintf("%d figures or values were shown, which this tool cannot return. Save figures with "+
+			"plt.savefig(\"/mnt/data/NAME.png\"), and print values.\n", shown))
+	}
+	return out
+}
+
+// note adds a line for the model to the answer.
+func (out *executeAnswer) note(text string) {
+	if out.Stderr != "" && !strings.HasSuffix(out.Stderr, "\n") {
+		text = "\n" + text
+	}
+	out.Stderr += text
+	out.Run.Stderr += text
+	out.Run.Output += text
+}
