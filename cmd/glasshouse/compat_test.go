@@ -180,7 +180,7 @@ func TestCompatRunsCode(t *testing.T) {
 		{"an exit", "import sys\nprint('before')\nsys.exit()\nprint('after')", 10, "completed", "before\n", ""},
 		{"an exit with a number", "import sys\nsys.exit(3)", 10, "error", "", ""},
 		{"a failure", "def f():\n    return 1 / 0\nprint('before')\nf()", 10, "error", "before\n", "Traceback (most recent call last):\n  File \"<string>\", line 4, in <module>\n    f()\n  File \"<string>\", line 2, in f\n    return 1 / 0\nZeroDivisionError: division by zero\n"},
-		{"a syntax error", "print('x'\n", 10, "error", "", "  File \"<string>\", line 1\nSyntaxError: "},
+		{"a syntax error", "print('x'\n", 10, "error", "", "Traceback (most recent call last):\n  File \"<string>\", line 1\nSyntaxError: "},
 		{"no database", "db_query('SELECT 1')", 10, "error", "", "Traceback"},
 		{"no helpers in the namespace", "print([n for n in dir() if n[:2] != '__'])", 10, "completed", "['exit', 'quit']\n", ""},
 		{"a timeout", "import time\nprint('on')\ntime.sleep(30)", 1, "timeout", "on\n", "Timed out\n"},

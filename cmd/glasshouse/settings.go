@@ -435,6 +435,8 @@ func (s *settings) checkBounds() error {
 		{"max-queries-per-sandbox", int64(s.limits.queriesPerSandbox), 0},
 		{"pool", int64(s.python.pool), 1},
 		{"nemo-max-output-chars", int64(s.compat.maxChars), 1},
+		{"nemo-memory-mb", int64(s.compat.memoryMB), 0},
+		{"nemo-max-seconds", int64(s.compat.seconds), 1},
 		{"recordings-max-age", int64(s.retention.recordingAge), 0},
 		{"recordings-max-mb", int64(s.retention.recordingsMB), 0},
 		{"artifact-age", int64(s.retention.artifactAge), 0},
@@ -444,6 +446,10 @@ func (s *settings) checkBounds() error {
 			return fmt.Errorf("--%s (%s) is too small: it must be at least %d", setting.flag,
 				environmentName(setting.flag), setting.least)
 		}
+	}
+	if m := s.compat.memoryMB; m > 0 && (m < 64 || m > s.limits.memoryMB) {
+		return fmt.Errorf("--nemo-memory-mb %d must be from 64 to --max-memory-mb, which is %d: change one of them", m,
+			s.limits.memoryMB)
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
+	"path"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -18,7 +18,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/sirupsen/logrus"
 
-	"glasshouse/sandbox"
 	"glasshouse/service"
 	"glasshouse/service/compat"
 )
@@ -31,6 +30,9 @@ type Server struct {
 	Service        *service.Service
 	Open           service.OpenSession // opens a session in the folder that all requests share
 	MaxOutputChars int                 // default maximum of stdout and of stderr, each
+	MemoryMB       int                 // of each request; 0: the default of a sandbox
+	MaxSeconds     int                 // longest timeout of a request; 0: that of the other compatibility APIs
+	LogRequests    bool                // write each request to the log
 	Log            logrus.FieldLogger
 }
 
@@ -48,7 +50,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusForbidden, "only programs on this machine may send requests, to a loopback address")
 	case r.Method == http.MethodGet || r.Method == http.MethodHead:
 		compat.WriteJSON(w, http.StatusOK, map[string]string{"status": "ok"})
-	case r.Method != http.MethodPost || strings.TrimRight(r.URL.Path, "/") != "/execute":
+	case r.Method != http.MethodPost || path.Base(path.Clean(r.URL.Path)) != "execute":
 		writeError(w, http.StatusNotFound, "unknown route; POST /execute runs code")
 	default:
 		s.execute(w, r)
@@ -82,27 +84,28 @@ func (s *Server) execute(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusRequestEntityTooLarge, "The request is too large")
 		return
 	}
+	began := time.Now()
 	in, problem := parseRequest(body)
-	if problem != "" {
-		writeError(w, http.StatusBadRequest, problem)
-		return
-	}
-	out, err := s.run(r.Context(), in)
-	if err == nil {
-		compat.WriteJSON(w, http.StatusOK, out)
-		return
-	}
-	if known, ok := errors.AsType[*sandbox.Error](err); ok {
-		if known.RetryAfter > 0 {
-			w.Header().Set("Retry-After", strconv.Itoa(known.RetryAfter))
+	out, status := answer{Status: "error", Stderr: problem}, http.StatusBadRequest
+	if problem == "" {
+		if out, err = s.run(r.Context(), in); err == nil {
+			status = http.StatusOK
+		} else {
+			status, problem = compat.Config{Log: s.Log}.Message(w, r, err)
+			out = answer{Status: "error", Stderr: problem}
 		}
-		writeError(w, compat.StatusOf(known.Fault), known.Error())
-		return
 	}
-	if !errors.Is(err, r.Context().Err()) {
-		s.Log.WithError(err).Error("a request to the compat API failed")
+	if s.LogRequests {
+		s.Log.WithFields(logrus.Fields{
+			"http_status": status, "process_status": out.Status, "seconds": time.Since(began).Seconds(),
+			"timeout": in.timeout.Seconds(), "code": in.code, "stdout": out.Stdout, "stderr": out.Stderr,
+		}).Info("a request to the compat API nemo")
 	}
-	writeError(w, http.StatusInternalServerError, "the service failed; its log has the error")
+	if in.isPiston {
+		writePiston(w, status, out, problem)
+	} else {
+		compat.WriteJSON(w, status, out)
+	}
 }
 
 // parseRequest parses a body. problem is the error message for the client, or "".
@@ -116,6 +119,9 @@ func parseRequest(raw []byte) (in request, problem string) {
 	if errors.Is(repeated, jsontext.ErrDuplicateName) && errors.As(repeated, &syntactic) {
 		return in, "Field given twice: " + strings.TrimPrefix(string(syntactic.JSONPointer), "/")
 	}
+	if isPiston(body) {
+		return parsePiston(raw)
+	}
 	for _, name := range []string{"generated_code", "timeout"} {
 		if body[name] == nil {
 			return in, "Missing required field: " + name
@@ -124,19 +130,16 @@ func parseRequest(raw []byte) (in request, problem string) {
 	if json.Unmarshal(body["generated_code"], &in.code) != nil || string(body["generated_code"]) == "null" {
 		return in, "Invalid field: generated_code must be a string"
 	}
-	const maxSeconds = 1e6 // fits into a time.Duration
 	var seconds float64
 	if json.Unmarshal(body["timeout"], &seconds) != nil || !(seconds > 0) {
 		return in, "Invalid field: timeout must be a number of seconds above 0"
 	}
-	in.timeout = max(time.Duration(math.Min(seconds, maxSeconds)*float64(time.Second)), 1)
+	in.timeout = max(time.Duration(math.Min(seconds, maxTimeout.Seconds())*float64(time.Second)), 1)
 	language := "python"
 	if given := body["language"]; given != nil && json.Unmarshal(given, &language) != nil {
 		return in, "Invalid field: language must be a string"
 	}
-	switch strings.ToLower(language) {
-	case "", "python", "python3", "py":
-	default:
+	if !isPython(language) {
 		return in, "Only python execution is supported"
 	}
 	for _, name := range []string{"max_output_chars", "max_output_characters"} {

@@ -13,6 +13,7 @@ package nemo
 import (
 	"context"
 	"math"
+	"strings"
 	"time"
 
 	"glasshouse/policy"
@@ -26,6 +27,7 @@ type request struct {
 	code           string
 	timeout        time.Duration
 	maxOutputChars int // of stdout and of stderr each; 0: the server's
+	isPiston       bool
 }
 
 // answer is the body of a response. Status is completed, error or timeout.
@@ -54,12 +56,28 @@ func (s *Server) run(ctx context.Context, in request) (answer, error) {
 	return out, nil
 }
 
+// maxTimeout fits into the policy's whole seconds.
+const maxTimeout = 1_000_000 * time.Second
+
 // policy returns the policy of one request.
 func (s *Server) policy(timeout time.Duration) policy.Policy {
 	p := s.Service.CompatPolicy()
+	if s.MemoryMB > 0 {
+		p.MaxMemoryMB = s.MemoryMB
+	}
+	if s.MaxSeconds > 0 {
+		p.MaxExecutionTime = s.MaxSeconds
+	}
 	p.MaxExecutionTime = min(int(math.Ceil(timeout.Seconds())), p.MaxExecutionTime)
 	return p
 }
+
+// advice replaces advice about the config of a sandbox, which these clients do not have.
+var advice = strings.NewReplacer(
+	"or ask for more when creating the sandbox", "or ask the operator for more (--nemo-memory-mb)",
+	"or create the sandbox with more", "or ask the operator for more (--nemo-memory-mb)",
+	"create one with enable_network_access and its hosts in allowed_hosts", "work with the files in the working folder",
+)
 
 // answerOf translates an execution into an answer.
 func answerOf(e *sandbox.Execution) answer {
@@ -70,9 +88,12 @@ func answerOf(e *sandbox.Execution) answer {
 	case e.Status != sandbox.StatusCompleted:
 		out.Status = "error"
 		if e.Exception == nil {
-			out.Stderr += *e.Error + "\n"
+			out.Stderr += advice.Replace(*e.Error) + "\n"
 		} else if e.Exception.Type != "SystemExit" { // for SystemExit, Python prints no traceback
-			out.Stderr += compat.Traceback(e.Exception)
+			out.Stderr += advice.Replace(compat.Traceback(e.Exception))
+			if e.Exception.Hint != "" {
+				out.Stderr += "Hint: " + advice.Replace(e.Exception.Hint) + "\n"
+			}
 		}
 	}
 	return out

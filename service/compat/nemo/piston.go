@@ -1,0 +1,84 @@
+package nemo
+
+import (
+	"encoding/json"
+	"math"
+	"net/http"
+	"strings"
+	"time"
+
+	"glasshouse/service/compat"
+)
+
+// The NeMo Agent Toolkit sends the requests of a Piston server since version 1.9: POST /api/v2/execute with the code as
+// a file. Its answer has the output and an exit status.
+
+// pistonAnswer is the body of an answer to such a request. Message is the error of a request that was not run; the
+// client reads the run even then.
+type pistonAnswer struct {
+	Language string    `json:"language"`
+	Version  string    `json:"version"`
+	Message  string    `json:"message,omitempty"`
+	Run      pistonRun `json:"run"`
+}
+
+type pistonRun struct {
+	Stdout string  `json:"stdout"`
+	Stderr string  `json:"stderr"`
+	Output string  `json:"output"`
+	Code   int     `json:"code"`
+	Signal *string `json:"signal"`
+}
+
+// isPiston reports whether a body is a request of a client of Piston.
+func isPiston(body map[string]json.RawMessage) bool {
+	return body["files"] != nil && body["generated_code"] == nil
+}
+
+// parsePiston parses such a request. problem is the error message for the client, or "".
+func parsePiston(raw []byte) (in request, problem string) {
+	var body struct {
+		Language string `json:"language"`
+		Files    []struct {
+			Content string `json:"content"`
+		} `json:"files"`
+		RunTimeout float64 `json:"run_timeout"` // milliseconds
+	}
+	in.isPiston, in.maxOutputChars = true, math.MaxInt // the client cuts its output itself
+	if json.Unmarshal(raw, &body) != nil || len(body.Files) == 0 {
+		return in, "Invalid field: files must be a list of files with content, and run_timeout a number"
+	}
+	if len(body.Files) > 1 {
+		return in, "Only one file can be run; write it so that it needs no other"
+	}
+	if !isPython(body.Language) {
+		return in, "Only python execution is supported"
+	}
+	in.code, in.timeout = body.Files[0].Content, maxTimeout
+	if body.RunTimeout > 0 {
+		in.timeout = time.Duration(math.Min(body.RunTimeout, float64(maxTimeout.Milliseconds())) * float64(time.Millisecond))
+	}
+	return in, ""
+}
+
+// writePiston answers such a request. problem is the message of a request that was not run.
+func writePiston(w http.ResponseWriter, status int, out answer, problem string) {
+	a := pistonAnswer{Language: "python", Version: "3", Message: problem}
+	a.Run = pistonRun{Stdout: out.Stdout, Stderr: out.Stderr, Output: out.Stdout + out.Stderr}
+	if out.Status != "completed" {
+		a.Run.Code = 1
+	}
+	if out.Status == "timeout" {
+		signal := "SIGKILL"
+		a.Run.Signal = &signal
+	}
+	compat.WriteJSON(w, status, a)
+}
+
+func isPython(language string) bool {
+	switch strings.ToLower(language) {
+	case "", "python", "python3", "py":
+		return true
+	}
+	return false
+}
