@@ -2,6 +2,7 @@ package e2b
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -148,6 +149,9 @@ func (a *api) create(w http.ResponseWriter, r *http.Request, caller sandbox.Key)
 		sb, err = a.Service.CreateCompat(r.Context(), caller, text)
 	}
 	if err != nil {
+		if known, ok := errors.AsType[*sandbox.Error](err); ok && config[known.Field] == timeout {
+			known.Field = "timeout" // as the client calls it
+		}
 		if sandbox.FaultOf(err) == sandbox.FaultLimit {
 			w.Header().Set("Should-Retry", "false") // waiting frees no sandbox of the caller's
 		}
