@@ -138,12 +138,12 @@ func (a *api) run(ctx context.Context, caller sandbox.Key, in executeRequest, co
 	}
 	job := service.Job{Code: code, Kind: sandbox.KindLibreChat, Scope: sandbox.Scope{Forget: []string{""}}}
 	e, err := a.Service.Execute(ctx, caller, id, job)
-	for sandbox.FaultOf(err) == sandbox.FaultBusy && err != nil {
+	for ctx.Err() == nil && err != nil && sandbox.FaultOf(err) == sandbox.FaultBusy {
 		a.Service.AwaitIdle(ctx, id)
-		if ctx.Err() != nil {
-			return executeAnswer{}, ctx.Err()
-		}
 		e, err = a.Service.Execute(ctx, caller, id, job)
+	}
+	if ctx.Err() != nil { // the client has left, or its key was revoked
+		err = context.Cause(ctx)
 	}
 	if err != nil {
 		return executeAnswer{}, err
