@@ -22,7 +22,7 @@ var allowedModules = strings.Fields(`
 __future__ abc asyncio base64 bisect calendar collections concurrent contextlib copy csv dataclasses datetime decimal enum fractions functools
 gzip hashlib heapq io itertools json logging math operator pathlib pprint processor_pipeline random re statistics string struct textwrap
 threading time traceback typing urllib.parse uuid warnings zipfile zoneinfo
-IPython.display PIL aiohttp matplotlib mpl_toolkits numpy openpyxl pandas plotly pyarrow requests scipy seaborn tqdm
+IPython PIL aiohttp matplotlib mpl_toolkits numpy openpyxl pandas plotly pyarrow requests scipy seaborn tqdm
 `)
 
 // blockedModules maps a module to its replacement, which the error for an agent names.

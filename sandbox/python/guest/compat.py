@@ -6,6 +6,8 @@ import json
 import re
 import warnings
 
+import notebook_code
+
 _CODE_BLOCK = re.compile(
     r"^[ \t]*(```+|~~~+)[ \t]*(?:python3?|py|ipython)?[ \t]*\n(.*?)^[ \t]*\1[ \t]*$",
     re.DOTALL | re.MULTILINE | re.IGNORECASE,
@@ -45,7 +47,7 @@ def _is_python(text: str) -> bool:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            compile(text, "<code>", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+            notebook_code.parse(text, "<code>", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return True

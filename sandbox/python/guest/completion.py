@@ -17,6 +17,7 @@ from typing import TypeGuard
 
 import incomplete_code
 import lookup
+import notebook_code
 import values
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
@@ -110,7 +111,7 @@ class _Scope:
     def __init__(self, source: str, text: str, names: dict):
         self.names = names
         self.bound: dict = {}
-        tree = incomplete_code.parse_lenient(source, text.count("\n"))
+        tree = incomplete_code.parse_lenient(notebook_code.without_commands(source), text.count("\n"))
         for node in ast.walk(tree) if tree is not None else ():
             if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
                 self.bound[node.targets[0].id] = node.value

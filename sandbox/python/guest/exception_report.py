@@ -306,8 +306,6 @@ def _syntax_hint(error: SyntaxError) -> str:
     line = (error.text or "").strip()
     if line.startswith("```"):
         return "send the code without the Markdown fence"
-    if line.startswith(("!", "%")):
-        return "shell commands and IPython magics are not Python, and there is no shell: use Python code"
     if "outside async function" in str(error.msg):
         return "await works at the top level and in `async def`: make the function around it async"
     return ""

@@ -36,12 +36,14 @@ REGISTRY: "dict[str, Helper]" = {}
 T = typing.TypeVar("T", bound=Callable)
 
 
-def helper(group: str, *, signature: str = "", awaitable: bool = False) -> "Callable[[T], T]":
+def helper(
+    group: str, *, signature: str = "", awaitable: bool = False, in_compat: bool = False
+) -> "Callable[[T], T]":
     """Declares a method of namespace.Helpers, or a class, as a helper; its docstring is the description."""
 
     def declare(target: T) -> T:
         bound = target if isinstance(target, type) else UNBOUND
-        _add(Helper(target.__name__, group, signature, target.__doc__ or "", awaitable, bound, False), target)
+        _add(Helper(target.__name__, group, signature, target.__doc__ or "", awaitable, bound, in_compat), target)
         return target
 
     return declare

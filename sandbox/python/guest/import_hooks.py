@@ -1,4 +1,5 @@
-"""Calls a function with a module as soon as any code has imported the module."""
+"""Calls a function with a module as soon as any code has imported the module, and provides modules that are not
+installed."""
 
 import importlib.machinery
 import sys
@@ -25,6 +26,30 @@ def all_pending(names: "tuple[str, ...]") -> bool:
         if name not in _pending:
             return False
     return _Finder in sys.meta_path
+
+
+def provide(modules: "dict[str, types.ModuleType]") -> None:
+    """Makes these modules importable where no others of their names are installed."""
+    sys.meta_path.append(_Provider(modules))
+
+
+class _Provider:
+    """The last finder of modules. It is the loader of its modules as well, which are ready."""
+
+    def __init__(self, modules):
+        self._modules = modules
+
+    def find_spec(self, name, path=None, target=None):
+        package = name.partition(".")[0]
+        if name not in self._modules or name != package and sys.modules.get(package) is not self._modules[package]:
+            return None
+        return importlib.machinery.ModuleSpec(name, self, is_package=name == package)  # type: ignore[arg-type]
+
+    def create_module(self, spec):
+        return self._modules[spec.name]
+
+    def exec_module(self, module):
+        pass
 
 
 class _Finder:

@@ -13,18 +13,20 @@ from helpers import helper
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
-LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 _UTC = datetime.UTC
 
 
 class Helpers(database.Database):
-    """The helpers of one session. variables() returns its sandbox.Variables; show() adds objects as rich outputs."""
+    """The helpers of one session. variables() returns its sandbox.Variables; show() adds objects as rich outputs; shell
+    is a notebook.Shell."""
 
-    def __init__(self, channel, variables, show):
+    def __init__(self, channel, variables, show, shell):
         super().__init__(channel)
         self._variables = variables
         self._show = show
+        self._shell = shell
         self._logs: collections.deque = collections.deque(maxlen=1000)
         self._note_count = 0
         self._count_by_level: dict = {}
@@ -36,7 +38,8 @@ class Helpers(database.Database):
 
     @helper("debugging")
     def debug(self, message, level="INFO", data=None):
-        """Records a note with the execution. level is DEBUG, INFO, WARNING or ERROR; data is any value."""
+        """Records a note with the execution. level is DEBUG, INFO, WARNING, ERROR or CRITICAL; data is any
+        value."""
         level = str(level).upper()
         level = "WARNING" if level == "WARN" else level
         if level not in LEVELS:
@@ -90,9 +93,15 @@ class Helpers(database.Database):
         return database.State(self._variables(), usage=usage)
 
     @helper("output", signature="display(*objects)")
-    def display(self, *objects, **_options):
+    def display(self, *objects, **options):
         """Adds each object as a rich output: a DataFrame, a figure, an image, or anything that notebooks can show."""
-        self._show(*objects)
+        return self._show(*objects, **options)
+
+    @helper("output", in_compat=True)
+    def get_ipython(self):
+        """Returns what notebooks use of IPython's shell: run_line_magic, run_cell_magic and user_ns. Lines such as
+        `%time f(x)` and `%pip install NAME` call it."""
+        return self._shell
 
 
 value = helpers.value

@@ -6,9 +6,12 @@ import io
 import json
 import re
 import sys
+import types
+import typing
 
 import figures
 import import_hooks
+import ipython_display
 import output_summary
 import values
 
@@ -24,8 +27,14 @@ TABLE = "application/vnd.dataresource+json"  # the type of a table with its sche
 _loads, _dumps = json.loads, json.dumps
 # What a library may write as JSON, and not every reader takes: values.plain replaces it.
 _find_unfit = re.compile(rf"NaN|Infinity|[0-9]{{{values.MAX_DIGITS + 1}}}|\\ud[89a-f]").search
-# the last takes its names from the second
-_HOOKED_MODULES = ("matplotlib.pyplot", "IPython.core.display_functions", "IPython.display")
+# IPython.display takes its names from IPython.core.display_functions.
+_HOOKED_MODULES = (
+    "matplotlib.pyplot",
+    "IPython.core.display_functions",
+    "IPython.display",
+    "IPython.core.getipython",
+    "plotly.io._renderers",
+)
 # Classes whose values are shown only as text.
 _TEXT_ONLY = frozenset((type(None), bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset))
 _REPR_METHODS = (
@@ -41,21 +50,37 @@ _REPR_METHODS = (
 
 class Outputs:
     """The outputs of one run. send gets each, a sandbox.Output, when it is shown; left_out counts those beyond the
-    bounds. is_notebook says that every last value is shown, and texts are the whole repr, as in notebooks."""
+    bounds. is_notebook says that every last value is shown, and texts are the whole repr, as in notebooks. While captured
+    is a list, outputs are appended to it instead. shell is what get_ipython() returns."""
 
     def __init__(self, send):
         self._send = send
         self.is_notebook = False
+        self.shell: typing.Any = None
+        self.captured: list | None = None
         self.left_out = 0
         self._sent = self._bytes = 0
+        self._updates: dict = {}  # by display_id: the newest representation
+
+    def provide_ipython(self) -> None:
+        """Makes `import IPython.display` work in environments without IPython."""
+        package = types.ModuleType("IPython", "A part of IPython, which is not installed.")
+        package.__path__ = []
+        package.display = ipython_display.display  # type: ignore[attr-defined]
+        package.get_ipython = lambda: self.shell  # type: ignore[attr-defined]
+        ipython_display.__name__ = "IPython.display"
+        self._hook_ipython(ipython_display)
+        import_hooks.provide({"IPython": package, "IPython.display": ipython_display})
 
     def begin(self) -> None:
         self.left_out = self._sent = self._bytes = 0
+        self.captured = None
+        self._updates.clear()
         if import_hooks.all_pending(_HOOKED_MODULES):
             return
-        import_hooks.when_imported("matplotlib.pyplot", self._hook_pyplot)
-        for name in _HOOKED_MODULES[1:]:
-            import_hooks.when_imported(name, self._hook_ipython)
+        hooks = self._hook_pyplot, self._hook_ipython, self._hook_ipython, self._hook_get_ipython, self._hook_plotly
+        for name, hook in zip(_HOOKED_MODULES, hooks):
+            import_hooks.when_imported(name, hook)
 
     def _hook_pyplot(self, pyplot) -> None:
         if getattr(getattr(pyplot, "show", None), "of", None) is self:
@@ -64,12 +89,41 @@ class Outputs:
         def show(*_args, **_kwargs) -> None:  # a function, since matplotlib sets its signature
             self.figures()
 
+        def show_one(figure, *_args, **_kwargs) -> None:
+            self._add("figure", self._figure(figure))
+            pyplot.close(figure)
+
         show.of = self  # type: ignore[attr-defined]
         pyplot.show = show
+        pyplot.Figure.show = show_one
 
     def _hook_ipython(self, module) -> None:
-        """Makes `from IPython.display import display` import this display."""
+        """Makes the functions of IPython.display show here: its own need a running shell."""
         module.display = self.display
+        module.update_display = self.update_display
+        module.publish_display_data = self.publish
+        module.clear_output = clear_output
+
+    def _hook_get_ipython(self, module) -> None:
+        """Lets get_ipython of IPython return the shell to the user's code, and None to libraries, as outside of
+        IPython: they would use parts of a shell that this one does not have."""
+        original = module.get_ipython
+
+        def get_ipython():
+            names = getattr(self.shell, "user_ns", None)
+            return self.shell if sys._getframe(1).f_globals is names else original()
+
+        module.get_ipython = get_ipython
+
+    def _hook_plotly(self, module) -> None:
+        """Makes fig.show() and plotly.io.show(fig) show here: plotly's own need a browser or nbformat."""
+
+        def show(fig, *_args, **_kwargs) -> None:
+            if isinstance(fig, dict):
+                fig = sys.modules["plotly.graph_objects"].Figure(fig)
+            self.display(fig)
+
+        module.show = show
 
     # -- figures
 
@@ -106,10 +160,31 @@ class Outputs:
 
     # -- display
 
-    def display(self, *objects, **_options) -> None:
-        """Shows each object as a rich output, like a notebook."""
+    def display(self, *objects, raw=False, include=None, exclude=None, display_id=None, **_options):
+        """Shows each object as a rich output, like a notebook; with raw, objects are bundles. include and exclude name
+        MIME types. With a display_id, returns a handle that can update the output."""
         for each in objects:
-            self._add("display", self._bundle(each))
+            bundle = _plain_bundle(each) if raw else self._bundle(each)
+            for kind in [kind for kind in bundle if kind is not None]:
+                if include and kind not in include or exclude and kind in exclude:
+                    del bundle[kind]
+            self._add("display", _with_text(bundle, "" if raw else each))
+        return Handle(self, display_id) if display_id else None
+
+    def update_display(self, obj, *, display_id, raw=False, **_options) -> None:
+        """Shows another representation of an output. What was shown stays; the newest is shown at the end of the run,
+        because a program such as a progress bar makes very many."""
+        bundle = _plain_bundle(obj) if raw else self._bundle(obj)
+        self._updates[values.readable(str(display_id), 200)] = _with_text(bundle, "" if raw else obj)
+
+    def publish(self, data, *_arguments, **_options) -> None:
+        """Shows a bundle."""
+        self.display(data, raw=True)
+
+    def updates(self) -> None:
+        """Shows the newest representation of each output that was updated."""
+        while self._updates:
+            self._add("display", self._updates.pop(next(iter(self._updates))))
 
     def last(self, value) -> None:
         """Shows the value of a last expression, in addition to returning it, if it has other representations than text.
@@ -202,6 +277,13 @@ class Outputs:
         return None
 
     def _add(self, role: str, bundle: dict) -> None:
+        if self.captured is not None:
+            bundle.pop(None, None)
+            if len(self.captured) < MAX_OUTPUTS:
+                self.captured.append(bundle)
+            else:
+                self.left_out += 1
+            return
         if self._sent >= MAX_OUTPUTS:
             self.left_out += 1
             return
@@ -222,6 +304,24 @@ class Outputs:
         self._send({"role": role, "summary": values.readable(" ".join(line.split()), MAX_SUMMARY), "data": data})
 
 
+class Handle:
+    """An output that can be updated, as display(display_id=True) of a notebook returns it."""
+
+    def __init__(self, outputs: Outputs, display_id):
+        self._outputs = outputs
+        self.display_id = str(id(self)) if display_id is True else str(display_id)
+
+    def display(self, obj, **options) -> None:
+        self._outputs.display(obj, **options)
+
+    def update(self, obj, **options) -> None:
+        self._outputs.update_display(obj, display_id=self.display_id, **options)
+
+
+def clear_output(wait=False) -> None:
+    """Does nothing: outputs of a run are on record when they are shown."""
+
+
 def _with_figures():
     """Returns matplotlib.pyplot if it has open figures."""
     helpers = sys.modules.get("matplotlib._pylab_helpers")
@@ -235,8 +335,13 @@ def _mimebundle(v) -> dict:
     representation = v._repr_mimebundle_(include=None, exclude=None)
     if isinstance(representation, tuple):  # data and metadata
         representation = representation[0] if representation else {}
+    return _plain_bundle(representation or {})
+
+
+def _plain_bundle(representation) -> dict:
+    """Returns a bundle of the user's with parts that JSON can hold."""
     out = {}
-    for mime, part in dict(representation or {}).items():
+    for mime, part in dict(representation).items():
         if type(mime) is str and "/" in mime and values.encodable(mime):
             part = _base64(part) if isinstance(part, bytes) else part
             out[mime] = part if isinstance(part, str) else values.plain(part)[0]

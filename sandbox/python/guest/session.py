@@ -33,6 +33,8 @@ import helpers
 import lookup
 import namespace
 import nested_asyncio
+import notebook
+import notebook_code
 import outputs
 import processor_pipeline
 import recorder_factory
@@ -98,7 +100,13 @@ class Session:
         main = types.ModuleType("__main__")
         sys.modules["__main__"] = main
         self._names = main.__dict__
-        self._names.update(namespace.Helpers(channel, self.variables, self._outputs.display).names())
+        shell = notebook.Shell(
+            self._names, self._outputs, self._run_nested, self._user_variables,
+            lambda: str(self._policy.get("environment", "default")),
+        )
+        self._outputs.shell = shell
+        self._outputs.provide_ipython()
+        self._names.update(namespace.Helpers(channel, self.variables, self._outputs.display, shell).names())
         self._names["__builtins__"] = builtins
         self._initial_names = dict(self._names)
         builtins.input = _no_terminal
@@ -235,7 +243,7 @@ class Session:
         recorder = recorder_factory.new_recorder(
             self._channel, filename, self._names, {*self._initial_names, "context"}
         )
-        recorder.statements = recorder_source.describe(self._parse(source, filename))
+        recorder.statements = recorder_source.describe(self._parse(source, filename)[0])
         if job.get("stops") is not None:
             recorder.control = debug_control.DebugControl(recorder, self._channel, self._names, job["stops"])
             sys.breakpointhook = recorder.control.breakpoint_called
@@ -250,11 +258,12 @@ class Session:
 
     @staticmethod
     def _parse(source: str, filename: str):
+        """Returns the tree of the source, and the text that was parsed."""
         try:
             if "\0" in source:
                 line = source.count("\n", 0, source.index("\0")) + 1
                 raise SyntaxError("the code has a null byte: remove it", (filename, line, 1, ""))
-            return _compile(source, filename, "exec", _FLAGS | ast.PyCF_ONLY_AST, True)
+            return notebook_code.parse(source, filename, _FLAGS | ast.PyCF_ONLY_AST)
         except UnicodeEncodeError as error:
             line = source.count("\n", 0, error.start) + 1
             raise SyntaxError(
@@ -273,15 +282,23 @@ class Session:
                 return None, _compile(source, filename, "eval", _FLAGS, True)
             except Exception:
                 pass  # it is a statement, or wrong: the code below says why
-        tree = self._parse(source, filename)
-        self._rules.check(source, tree, self._names)
+        tree, parsed = self._parse(source, filename)
+        self._rules.check(parsed, tree, self._names)
         try:
             last = None
-            if tree.body and isinstance(tree.body[-1], ast.Expr):
+            if tree.body and isinstance(tree.body[-1], ast.Expr) and not notebook_code.hides_value(parsed, tree):
                 last = _compile(ast.Expression(tree.body.pop().value), filename, "eval", _FLAGS, True)
             return _compile(tree, filename, "exec", _FLAGS, True) if tree.body else None, last
         except (RecursionError, MemoryError):
             raise SyntaxError(_TOO_DEEP, (filename, 1, 1, "")) from None
+
+    def _run_nested(self, source: str):
+        """Runs code in a run, for get_ipython().run_cell_magic and others, and returns the value of its last
+        expression."""
+        code, last = self._compile(source, "<cell>")
+        if code:
+            _exec(code, self._names)
+        return _eval(last, self._names) if last else None
 
     def _execute(self, code, last):
         value = self._evaluate(code, last)
@@ -357,6 +374,7 @@ class Session:
         try:
             if not outcome["interrupt"]:
                 shown.figures()
+                shown.updates()
             if value is not None:
                 shown.last(value)
         except KeyboardInterrupt:
@@ -394,8 +412,8 @@ class Session:
         names = dict(lookup.pairs(self._names))
         problems: list = []
         try:
-            tree = self._parse(source, "<code>")
-            problems += self._rules.findings(source, tree, names, self._policy.get("environment", "default"))
+            tree, parsed = self._parse(source, "<code>")
+            problems += self._rules.findings(parsed, tree, names, self._policy.get("environment", "default"))
             _compile(tree, "<code>", "exec", _FLAGS, True)  # the compiler finds some errors only now
         except SyntaxError as error:
             described = exception_report.describe(error, "<code>", names, self._policy)
@@ -417,15 +435,21 @@ class Session:
             found["before"] = "\n".join(sources)[-20_000:]
         return found
 
+    def _user_variables(self) -> dict:
+        """Returns the variables that the user has made, without modules."""
+        return {
+            name: value
+            for name, value in lookup.pairs(self._names)
+            if not (name[:1] == "_" or name == "context" or self._initial_names.get(name, self) is value)
+            and type(value) is not types.ModuleType
+        }
+
     def variables(self) -> dict:
         """Returns a bounded sandbox.Variables. It runs no user code."""
         shown: dict = {}
         total = 0
         names = lookup.pairs(self._names)
-        for name, value in names:
-            is_initial = self._initial_names.get(name, self) is value
-            if name[:1] == "_" or name == "context" or is_initial or type(value) is types.ModuleType:
-                continue
+        for name, value in self._user_variables().items():
             total += 1
             if len(shown) >= MAX_VARIABLES:
                 continue

@@ -109,7 +109,7 @@ def test_hint_for_a_label_is_about_the_table_that_was_searched(run, code, hint):
         ("def f():\n    await g()", "SyntaxError", 2, 5, "async"),
         ("return 5", "SyntaxError", 1, 1, ""),
         ("```python\nx=1\n```", "SyntaxError", 1, 1, "fence"),
-        ("!pip install x", "SyntaxError", 1, 1, "shell"),
+        ("!wget x", "SyntaxError", 1, 1, ""),
         ("x = 1\ny = '\0'", "SyntaxError", 2, 1, ""),
         ("x = 1\n# \ud800", "SyntaxError", 2, 1, ""),
     ],
