@@ -50,7 +50,9 @@ func Accept(raw []byte, def, ceiling Policy, environments Environments, admin bo
 	value, limits := reflect.ValueOf(&p).Elem(), reflect.ValueOf(ceiling)
 	fields := map[string]int{}
 	for i := range value.NumField() {
-		fields[value.Type().Field(i).Tag.Get("json")] = i
+		if name := value.Type().Field(i).Tag.Get("json"); name != "-" {
+			fields[name] = i
+		}
 		if f, c := value.Field(i), limits.Field(i); f.CanInt() && c.Int() > 0 && f.Int() > c.Int() {
 			f.SetInt(c.Int())
 		}

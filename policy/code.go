@@ -18,41 +18,70 @@ type CodeRules struct {
 	BlockedByRequest []string          `json:"blocked_modules"` // of the request
 }
 
+// allowedModules are the modules of the standard library that work in a sandbox, in any version of Python, and the
+// packages of the default environment. The isolation does not depend on the list: a module that can't work, or that
+// surprises, is in blockedModules.
 var allowedModules = strings.Fields(`
-__future__ abc asyncio base64 bisect calendar collections concurrent contextlib copy csv dataclasses datetime decimal enum fractions functools
-gzip hashlib heapq io itertools json logging math operator pathlib pprint processor_pipeline random re statistics string struct textwrap
-threading time traceback typing urllib.parse uuid warnings zipfile zoneinfo
-IPython PIL aiohttp matplotlib mpl_toolkits numpy openpyxl pandas plotly pyarrow requests scipy seaborn tqdm
+__future__ abc aifc annotationlib argparse array ast asyncio audioop base64 binascii bisect bz2 cProfile calendar
+cgi cgitb chunk cmath cmd codecs collections colorsys compileall compression concurrent configparser contextlib
+contextvars copy copyreg crypt csv dataclasses datetime dbm decimal difflib dis distutils doctest email encodings
+enum errno filecmp fileinput fnmatch fractions functools gc genericpath getopt gettext glob graphlib gzip hashlib
+heapq hmac html imghdr inspect io ipaddress itertools json keyword lib2to3 linecache locale logging lzma mailbox
+mailcap marshal math mimetypes mmap modulefinder msilib msvcrt netrc nt ntpath nturl2path numbers opcode operator
+optparse os.path pathlib pickle pickletools pipes platform plistlib posixpath pprint processor_pipeline profile
+pstats py_compile pyclbr pydoc pydoc_data pyexpat queue quopri random re reprlib sched secrets shelve shlex shutil
+sndhdr sqlite3 sre_compile sre_constants sre_parse stat statistics string stringprep struct sunau symtable tabnanny
+tarfile tempfile textwrap this threading time timeit token tokenize tomllib trace traceback tracemalloc types typing
+unicodedata unittest urllib.parse uu uuid warnings wave weakref winreg winsound xdrlib xml zipapp zipfile zlib
+zoneinfo
+IPython PIL aiohttp dateutil jinja2 matplotlib mpl_toolkits numpy openpyxl pandas plotly pyarrow pylab requests scipy seaborn
+tabulate tqdm typing_extensions
 `)
 
 // blockedModules maps a module to its replacement, which the error for an agent names.
 var blockedModules = map[string]string{
-	"_thread": "threading", "asyncore": "asyncio", "builtins": "the builtin names directly", "cffi": "numpy", "code": "functions of your own",
-	"codeop": "functions of your own", "ctypes": "numpy", "fcntl": "plain open()", "ftplib": "files in /session", "gc": "del",
-	"getpass": "the run's context: a run has no terminal", "glob": "pathlib.Path.glob", "http": "requests, if the network is enabled",
-	"imaplib": "the run's context", "importlib": "a plain import statement", "inspect": "inspect_var(name, value), or traceback",
-	"marshal": "json", "mmap": "plain open()", "multiprocessing": "concurrent.futures.ThreadPoolExecutor", "nntplib": "requests, if the network is enabled",
-	"os": "pathlib for files in /session", "pickle": "json, or DataFrame.to_parquet", "pip": "an installed package; help/functions lists them",
-	"pkgutil": "a plain import statement", "platform": "get_sandbox_state()", "poplib": "the run's context", "psycopg": "db_query", "psycopg2": "db_query", "asyncpg": "db_query",
-	"pty": "print() for output", "resource": "get_sandbox_state()", "runpy": "a plain import statement", "select": "asyncio", "selectors": "asyncio", "shelve": "json",
-	"shutil": "pathlib", "signal": "nothing: the service enforces the time limit", "site": "a plain import statement", "smtplib": "the result of the run", "socket": "db_query for data",
-	"socketserver": "the result of the run", "sqlalchemy": "db_query", "sqlite3": "db_query, or a pandas DataFrame", "ssl": "requests, if the network is enabled",
-	"subprocess": "Python itself: a sandbox cannot start processes", "sys": "print() for output, raise for errors", "sysconfig": "get_sandbox_state()", "telnetlib": "db_query for data",
-	"tempfile": "a path in /tmp, with open() or pathlib", "urllib": "urllib.parse, or requests if the network is enabled", "venv": "an installed package; help/functions lists them",
-	"webbrowser": "the result of the run", "xmlrpc": "requests, if the network is enabled",
+	"_thread": "threading", "antigravity": "the result of the run", "asynchat": "asyncio", "asyncore": "asyncio",
+	"asyncpg": "db_query", "atexit": "the end of the code: exit functions never run", "bdb": "a debug session of the service",
+	"builtins": "the builtin names directly", "cffi": "numpy", "code": "functions of your own",
+	"codeop": "functions of your own", "ctypes": "numpy", "curses": "print() for output",
+	"ensurepip": "%pip list, which shows what is installed", "faulthandler": "traceback", "fcntl": "plain open()",
+	"ftplib": "files in /session", "getpass": "the run's context: a run has no terminal",
+	"grp": "nothing: a sandbox has one user", "http": "requests, if the network is enabled",
+	"idlelib": "a debug session of the service", "imaplib": "the run's context", "imp": "a plain import statement",
+	"importlib": "a plain import statement", "multiprocessing": "concurrent.futures.ThreadPoolExecutor",
+	"nis": "the run's context", "nntplib": "requests, if the network is enabled", "os": "pathlib for files in /session, or os.path",
+	"ossaudiodev": "the module wave", "pdb": "a debug session of the service",
+	"pip": "an installed package; %pip list shows them", "pkgutil": "a plain import statement", "poplib": "the run's context",
+	"posix": "pathlib for files in /session", "psycopg": "db_query", "psycopg2": "db_query", "pty": "print() for output",
+	"pwd": "nothing: a sandbox has one user", "readline": "the run's context: a run has no terminal",
+	"resource": "get_sandbox_state()", "rlcompleter": "dir()", "runpy": "a plain import statement", "select": "asyncio",
+	"selectors": "asyncio", "signal": "nothing: the service enforces the time limit", "site": "a plain import statement",
+	"smtpd": "the result of the run", "smtplib": "the result of the run", "socket": "db_query for data",
+	"socketserver": "the result of the run", "spwd": "nothing: a sandbox has one user", "sqlalchemy": "db_query",
+	"ssl": "requests, if the network is enabled", "subprocess": "Python itself: a sandbox cannot start processes",
+	"sys": "print() for output, raise for errors", "sysconfig": "get_sandbox_state()", "syslog": "debug(message)",
+	"telnetlib": "db_query for data", "termios": "print() for output", "tkinter": "matplotlib or plotly",
+	"tty": "print() for output", "turtle": "matplotlib", "turtledemo": "matplotlib",
+	"urllib": "urllib.parse, or requests if the network is enabled", "venv": "an installed package; %pip list shows them",
+	"webbrowser": "the result of the run", "wsgiref": "the result of the run", "xmlrpc": "requests, if the network is enabled",
+	"zipimport": "a plain import statement",
 }
 
 // blockedCalls maps a builtin function to its replacement.
 var blockedCalls = map[string]string{
-	"__import__": "an import statement", "compile": "functions of your own (re.compile is fine)", "eval": "json.loads for data, or a plain expression (df.eval is fine)",
+	"__import__": "an import statement", "compile": "functions of your own (re.compile is fine)",
 	"exec": "functions of your own", "globals": "get_sandbox_state()", "input": "the run's context: a run has no terminal", "locals": "inspect_var(name, value)",
 	"vars": "obj.__dict__, or dataclasses.asdict",
 }
 
+// strictCalls are the calls that the profile strict blocks in addition.
+var strictCalls = map[string]string{"eval": "json.loads for data, or a plain expression (df.eval is fine)"}
+
 // fileModules and fileCalls are blocked if code may not use files.
 var (
-	fileModules = []string{"gzip", "pathlib", "zipfile"}
-	fileCalls   = []string{"open"}
+	fileModules = strings.Fields("bz2 dbm filecmp fileinput glob gzip linecache lzma mailbox mmap os.path pathlib shelve " +
+		"shutil sqlite3 tarfile tempfile zipapp zipfile")
+	fileCalls = []string{"open"}
 )
 
 // Rules returns the code rules of a policy in an environment. added are the modules that the operator has added to
@@ -70,15 +99,34 @@ func Rules(p Policy, added []string) CodeRules {
 		r.Allowed = withAdded(added)
 		maps.Copy(r.Blocked, blockedModules)
 		maps.Copy(r.Calls, blockedCalls)
+		if p.Profile == ProfileStrict {
+			maps.Copy(r.Calls, strictCalls)
+		}
 		if p.Profile == ProfileStrict || !p.EnableFileAccess {
 			r.withoutFiles(p)
 		}
+		r.allow(p.OperatorModules)
 	}
 	if len(p.AllowedModules) > 0 {
 		r.AllowedOnly = true
 		r.Allowed = narrow(r.Allowed, p.AllowedModules)
 	}
 	return r
+}
+
+// allow adds the modules that the operator allows to agents. "*" is any module.
+func (r *CodeRules) allow(modules []string) {
+	for _, m := range modules {
+		if m == "*" {
+			r.Allowed = []string{"*"}
+			clear(r.Blocked)
+			return
+		}
+		delete(r.Blocked, m)
+		if !slices.Contains(r.Allowed, m) {
+			r.Allowed = append(r.Allowed, m)
+		}
+	}
 }
 
 // installable are the blocked modules that are not part of Python. They are allowed if the operator has added them.

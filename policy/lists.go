@@ -9,9 +9,9 @@ import (
 // acceptModules checks the module lists of a config against those of the operator and of the profile. It does not
 // check the operator's own lists.
 func acceptModules(p *Policy, def Policy, added []string, isGiven func(string) bool) error {
-	allowed := withAdded(added)
+	allowed := append(withAdded(added), def.OperatorModules...)
 	for _, m := range p.BlockedModules {
-		if isGiven("blocked_modules") && !isModule(m) {
+		if isGiven("blocked_modules") && !IsModule(m) {
 			return &FieldError{
 				"blocked_modules",
 				fmt.Sprintf("%q is not a module name such as scipy.stats", m),
@@ -21,7 +21,7 @@ func acceptModules(p *Policy, def Policy, added []string, isGiven func(string) b
 	}
 	if isGiven("allowed_modules") {
 		for _, m := range p.AllowedModules {
-			if !isModule(m) {
+			if !IsModule(m) {
 				return &FieldError{
 					"allowed_modules",
 					fmt.Sprintf("%q is not a module name such as scipy.stats", m),
@@ -29,7 +29,7 @@ func acceptModules(p *Policy, def Policy, added []string, isGiven func(string) b
 				}
 			}
 			_, blocked := blockedModules[m]
-			byProfile := p.Profile == ProfileUnrestricted ||
+			byProfile := p.Profile == ProfileUnrestricted || slices.Contains(allowed, "*") ||
 				(!blocked || slices.Contains(allowed, m)) && covers(allowed, m)
 			if !byProfile || len(def.AllowedModules) > 0 && !covers(def.AllowedModules, m) {
 				return &FieldError{
@@ -51,9 +51,9 @@ func acceptModules(p *Policy, def Policy, added []string, isGiven func(string) b
 	return nil
 }
 
-// isModule reports whether a name can be imported: identifiers joined by dots. A rule with any other name would
+// IsModule reports whether a name can be imported: identifiers joined by dots. A rule with any other name would
 // never match.
-func isModule(name string) bool {
+func IsModule(name string) bool {
 	for part := range strings.SplitSeq(name, ".") {
 		if part == "" || part[0] >= '0' && part[0] <= '9' || strings.ContainsFunc(part, func(r rune) bool {
 			return r < 0x80 && r != '_' && (r < '0' || r > '9') && (r|0x20 < 'a' || r|0x20 > 'z')

@@ -46,8 +46,8 @@ const (
 // Policy is the config of one sandbox. The struct tags are the API's schema. The operator's ceiling may be lower than
 // a maximum in the tags.
 type Policy struct {
-	MaxExecutionTime int `json:"max_execution_time" required:"false" minimum:"1" maximum:"300" doc:"Wall-clock seconds for one run"`
-	MaxMemoryMB      int `json:"max_memory_mb" required:"false" minimum:"64" maximum:"1024" doc:"Memory in MiB; memory that is shared with the warm interpreter is not counted"`
+	MaxExecutionTime int `json:"max_execution_time" required:"false" minimum:"1" maximum:"86400" doc:"Wall-clock seconds for one run"`
+	MaxMemoryMB      int `json:"max_memory_mb" required:"false" minimum:"64" maximum:"1048576" doc:"Memory in MiB; memory that is shared with the warm interpreter is not counted"`
 	CPUPercent       int `json:"cpu_percent" required:"false" minimum:"1" maximum:"6400" doc:"Maximum CPU time per second of wall-clock time; 100 is one CPU"`
 	MaxOpenFiles     int `json:"max_open_files" required:"false" minimum:"16" maximum:"1024"`
 	MaxThreads       int `json:"max_threads" required:"false" minimum:"1" maximum:"64"`
@@ -71,11 +71,14 @@ type Policy struct {
 	EnableNetworkAccess     bool     `json:"enable_network_access" required:"false" doc:"Allow connections to allowed_hosts, through the service's broker"`
 	AllowedHosts            []string `json:"allowed_hosts" required:"false" nullable:"false" maxItems:"100" doc:"Names, *.names, addresses or ranges, each with an optional :port; 80 and 443 by default"`
 
-	AllowedModules []string    `json:"allowed_modules" required:"false" nullable:"false" maxItems:"1000" doc:"Only these modules; empty: those of the profile"`
-	BlockedModules []string    `json:"blocked_modules" required:"false" nullable:"false" maxItems:"1000" doc:"Modules to block in addition to those of the profile"`
-	Environment    string      `json:"environment" required:"false" format:"environment" minLength:"1" maxLength:"63" doc:"Name of the environment, which decides which packages are installed; GET /environments lists them"`
-	Profile        Profile     `json:"profile" required:"false" enum:"analyst,strict,unrestricted"`
-	WritePolicy    WritePolicy `json:"write_policy" required:"false" enum:"reject,capture"`
+	AllowedModules []string `json:"allowed_modules" required:"false" nullable:"false" maxItems:"1000" doc:"Only these modules; empty: those of the profile"`
+	BlockedModules []string `json:"blocked_modules" required:"false" nullable:"false" maxItems:"1000" doc:"Modules to block in addition to those of the profile"`
+	// OperatorModules are modules that the operator allows in addition to those of the profile; "*" is any. A config
+	// cannot change it.
+	OperatorModules []string    `json:"-"`
+	Environment     string      `json:"environment" required:"false" format:"environment" minLength:"1" maxLength:"63" doc:"Name of the environment, which decides which packages are installed; GET /environments lists them"`
+	Profile         Profile     `json:"profile" required:"false" enum:"analyst,strict,unrestricted"`
+	WritePolicy     WritePolicy `json:"write_policy" required:"false" enum:"reject,capture"`
 }
 
 // Default returns the policy of a sandbox that is created without a config.

@@ -117,7 +117,7 @@ func TestCheckRunsNoCode(t *testing.T) {
 			t.Errorf("%q: got %s, want ok", code, a.text)
 		}
 	}
-	a := check("import os\nprint(1)\neval('1')\nimport json, socket\n")
+	a := check("import os\nprint(1)\nexec('1')\nimport json, socket\n")
 	problems, _ := a.get("problems").([]any)
 	if len(problems) != 3 || a.get("ok") != false {
 		t.Fatalf("got %s, want three problems", a.text)

@@ -144,7 +144,8 @@ class Rules:
             if part in self._allowed:
                 return
             if part in self._blocked:
-                self._refuse(node, f"import of {name}", self._blocked[part], self._keys.get(part, "profile"))
+                key = self._keys.get(part, "profile")
+                self._refuse(node, f"import of {name}", self._blocked[part], key, _operators(part, key))
         if "*" in self._allowed or self._is_own(name):
             return
         top = name.partition(".")[0]
@@ -152,15 +153,18 @@ class Rules:
             return  # the import itself fails, which the code may catch
         near = difflib.get_close_matches(name, self._allowed, 1, 0.75)
         instead = f"{near[0]}, if you meant that" if near else "one of the allowed modules"
-        self._refuse(node, f"import of {name}", instead, "allowed_modules" if self._allowed_only else "profile")
+        if top[0] == "_" and top in sys.stdlib_module_names:
+            instead = "the public module that it belongs to"
+        key = "allowed_modules" if self._allowed_only else "profile"
+        self._refuse(node, f"import of {name}", instead, key, _operators(top, key))
 
     def _is_own(self, name: str) -> bool:
         path = (self._folder or directories.session) + "/" + name.partition(".")[0]
         return _exists(path + ".py") or _exists(path)
 
-    def _refuse(self, node, what: str, instead: str, key: str):
+    def _refuse(self, node, what: str, instead: str, key: str, more: str = ""):
         rule = {"profile": "by the sandbox's profile"}.get(key, f"by {key}")
-        hint = f"use {instead}" if instead else "this sandbox was created without it"
+        hint = (f"use {instead}" if instead else "this sandbox was created without it") + more
         raise PolicyError(
             f"line {node.lineno}: {what} is not allowed {rule}: {hint} (policy: {key})", node.lineno, hint
         )
@@ -194,6 +198,11 @@ def _imports(tree: ast.AST) -> list:
 
 def _names_in(node: ast.AST) -> set:
     return {getattr(each, "id", getattr(each, "attr", "")) for each in _walk(node)}
+
+
+def _operators(module: str, key: str) -> str:
+    """Says how the operator can allow a module that the profile refuses."""
+    return f"; the operator can allow it with --allowed-modules {module}" if key == "profile" else ""
 
 
 def _parents(name: str):

@@ -97,6 +97,16 @@ class Helpers(database.Database):
         """Adds each object as a rich output: a DataFrame, a figure, an image, or anything that notebooks can show."""
         return self._show(*objects, **options)
 
+    @helper("run", signature="help(object)", in_compat=True)
+    def help(self, *objects):
+        """Prints the documentation of an object."""
+        import pydoc  # rarely used, and large
+
+        if not objects:
+            print("help(object) prints the documentation of an object, such as help(len)")
+        for each in objects:
+            pydoc.help(each)
+
     @helper("output", in_compat=True)
     def get_ipython(self):
         """Returns what notebooks use of IPython's shell: run_line_magic, run_cell_magic and user_ns. Lines such as
