@@ -18,7 +18,6 @@ import (
 	"glasshouse/dbaccess"
 	"glasshouse/dbaccess/embedded"
 	"glasshouse/dbaccess/history"
-	"glasshouse/policy"
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/blob"
@@ -67,7 +66,7 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 	if sets, err = a.makePlan(&s, sets, progress); err != nil {
 		return a, err
 	}
-	ceiling := policy.Policy{MaxMemoryMB: s.limits.memoryMB, CPUPercent: s.limits.cpuPercent}
+	ceiling := s.ceiling
 	if ceiling.EnableNetworkAccess, ceiling.AllowedHosts, err = s.isolation.network(); err != nil {
 		return a, err
 	}
@@ -116,7 +115,7 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 	a.supervisor.Uploads.All, a.supervisor.Uploads.User = s.limits.uploadsMB<<20, s.limits.uploadsPerUserMB<<20
 	a.service = service.New(service.Config{
 		Supervisor: a.supervisor, Environments: a.isolator, Reader: a.reader, Writer: a.reader, History: a.history,
-		Blobs: a.blobs, Default: policy.Default(), Ceiling: ceiling, PerUser: s.limits.sandboxesPerUser, InAll: s.limits.sandboxes,
+		Blobs: a.blobs, Default: s.defaults, Ceiling: ceiling, PerUser: s.limits.sandboxesPerUser, InAll: s.limits.sandboxes,
 		Parallel: s.limits.parallel, KeyLimits: s.limits.keys, Mask: splitList(s.databases.maskParameters), SigningKey: signing, Log: a.log,
 		AdminKeyID: adminKey.ID,
 		RecordingRetention: service.RecordingRetention{

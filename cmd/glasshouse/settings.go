@@ -31,12 +31,16 @@ var isolationLevels = []string{
 type settings struct {
 	server    serverSettings
 	limits    limitSettings
+	sandboxes sandboxSettings
 	isolation isolationSettings
 	python    pythonSettings
 	databases databaseSettings
 	retention retentionSettings
 	model     modelSettings
 	compat    compatSettings
+
+	defaults policy.Policy // of a sandbox without a config; resolve sets it
+	ceiling  policy.Policy // the limits of a config, without the network; resolve sets it
 }
 
 // section is a group of flags in the help.
@@ -49,6 +53,7 @@ func (s *settings) sections() []section {
 	return []section{
 		{"Server", s.server.register},
 		{"Limits", s.limits.register},
+		{"Sandboxes", s.sandboxes.register},
 		{"Isolation", s.isolation.register},
 		{"Python", s.python.register},
 		{"Databases", s.databases.register},
@@ -106,7 +111,6 @@ type limitSettings struct {
 	queueTimeout      time.Duration
 	sandboxesPerUser  int
 	sandboxes         int
-	memoryMB          int
 	cpuPercent        int
 	keys              sandbox.KeyLimits
 	uploadsMB         int64
@@ -131,7 +135,6 @@ func (s *limitSettings) register(f *pflag.FlagSet) {
 	)
 	f.IntVar(&s.sandboxes, "max-sandboxes", 200, "maximum `NUMBER` of live sandboxes")
 	f.IntVar(&s.sandboxesPerUser, "max-sandboxes-per-user", 50, "maximum `NUMBER` of live sandboxes of one user")
-	f.IntVar(&s.memoryMB, "max-memory-mb", 1024, "largest max_memory_mb that a sandbox may request, in `MIB`")
 	f.IntVar(
 		&s.cpuPercent,
 		"max-cpu-percent",
@@ -338,6 +341,10 @@ func (s *settings) resolve() (err error) {
 	if err = s.checkBounds(); err != nil {
 		return err
 	}
+	if s.defaults, s.ceiling, err = s.sandboxes.policies(); err != nil {
+		return err
+	}
+	s.ceiling.CPUPercent = s.limits.cpuPercent
 	if s.server.dataDir, err = filepath.Abs(s.server.dataDir); err != nil {
 		return err
 	}
@@ -400,7 +407,7 @@ func (s *settings) isolateConfig(sets []isolate.WarmSet, log func(string, ...any
 		sets = isolate.WarmSets(s.python.pool)
 	}
 	return isolate.Config{
-		Python: s.python.interpreter, EnvironmentsDir: s.environments(), WarmSets: sets, DefaultPolicy: policy.Default(),
+		Python: s.python.interpreter, EnvironmentsDir: s.environments(), WarmSets: sets, DefaultPolicy: s.defaults,
 		Level: s.isolation.level, MinLevel: s.isolation.minLevel, CABundle: s.isolation.caBundle,
 		WorkDir: filepath.Join(s.server.dataDir, "homes"), SharedDir: s.compat.folder, DataSets: s.python.data,
 		Recycle: s.python.recycle, Log: log,
@@ -426,7 +433,6 @@ func (s *settings) checkBounds() error {
 		{"queue", int64(s.limits.queueTimeout), 0},
 		{"max-sandboxes", int64(s.limits.sandboxes), 1},
 		{"max-sandboxes-per-user", int64(s.limits.sandboxesPerUser), 1},
-		{"max-memory-mb", int64(s.limits.memoryMB), 1},
 		{"max-cpu-percent", int64(s.limits.cpuPercent), 1},
 		{"max-uploads-mb", s.limits.uploadsMB, 0},
 		{"max-uploads-mb-per-user", s.limits.uploadsPerUserMB, 0},
