@@ -5,12 +5,14 @@ import { isAborted, Problem } from "../api/problem";
 import type { Summary } from "../api/records";
 import type { Filter } from "./executions_filter";
 
-const pageSize = 200;
-const maxPages = 40; // with rows in memory; others are loaded again by their cursor
+const firstSize = 100; // rows of the first page, which is there soonest
+const maxSize = 1000; // rows of a page, which the API allows
+const maxRows = 8000; // in memory; others are loaded again by the cursor of their page
 const maxWaiting = 1000; // new rows that are kept while the person reads further down
 
 interface ListPage {
   after: string;
+  limit: number;
   count: number;
   rows: Summary[] | undefined; // undefined: forgotten, or not there yet
   used: number; // when it was last shown, for forgetting
@@ -132,11 +134,13 @@ export class ExecutionList {
 
   private async loadNext(): Promise<void> {
     if (this.loading || this.next === undefined) return;
-    const page: ListPage = { after: this.next, count: 0, rows: undefined, used: ++this.clock };
+    // Who goes far gets there with few requests: each page is twice as large as the one before.
+    const limit = Math.min(maxSize, firstSize * 2 ** this.pages.length);
+    const page: ListPage = { after: this.next, limit, count: 0, rows: undefined, used: ++this.clock };
     this.loading = true;
     const request = this.request;
     try {
-      const { executions, next } = await this.fetch(page.after);
+      const { executions, next } = await this.fetch(page);
       if (request.signal.aborted) return;
       page.rows = executions.filter((e) => !this.newer.some((known) => known.execution_id === e.execution_id));
       page.count = page.rows.length;
@@ -157,7 +161,7 @@ export class ExecutionList {
     this.loading = true;
     const request = this.request;
     try {
-      const { executions } = await this.fetch(page.after);
+      const { executions } = await this.fetch(page);
       if (request.signal.aborted) return;
       page.rows = executions.slice(0, page.count);
       page.count = page.rows.length;
@@ -170,13 +174,16 @@ export class ExecutionList {
     this.draw();
   }
 
-  private fetch(after: string): Promise<{ executions: Summary[]; next?: string }> {
-    return get("/executions", { ...this.filter.query, limit: pageSize, after }, this.request.signal);
+  private fetch({ after, limit }: ListPage): Promise<{ executions: Summary[]; next?: string }> {
+    return get("/executions", { ...this.filter.query, limit, after }, this.request.signal);
   }
 
   private forget(): void {
-    const kept = this.pages.filter((page) => page.rows).sort((a, b) => b.used - a.used);
-    for (const page of kept.slice(maxPages)) page.rows = undefined;
+    let rows = 0;
+    for (const page of this.pages.filter((each) => each.rows).sort((a, b) => b.used - a.used)) {
+      rows += page.count;
+      if (rows > maxRows) page.rows = undefined;
+    }
   }
 
   private take(event: ServerEvent): void {

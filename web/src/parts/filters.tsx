@@ -105,13 +105,25 @@ export function Choice(props: {
   );
 }
 
-// TextFilter takes a text when one presses Enter, leaves the field, or has not typed for a moment.
+// typingPause is the time without a key after which a text is taken, in milliseconds. Few people need longer between
+// two letters, and a request that is no longer wanted is cancelled.
+const typingPause = 150;
+
+// TextFilter takes a text when one presses Enter, leaves the field, or has not typed for a moment. What one types
+// between Enter and Enter is one step back in the browser's history.
 export function TextFilter({ name, label, placeholder, keys }: { name: string; label: string; placeholder: string; keys?: string }) {
   const value = parameter(name);
   const [typed, setTyped] = useState(value);
   const timer = useRef(0);
+  const isTyping = useRef(false); // a part of the text is in the address
   const field = useRef<HTMLInputElement>(null);
-  useEffect(() => setTyped(value), [value]);
+  const applied = useRef(value);
+  useEffect(() => {
+    if (value === applied.current) return; // this field has set it, and one may have typed on
+    applied.current = value;
+    setTyped(value);
+  }, [value]);
+  useEffect(() => () => window.clearTimeout(timer.current), []);
   useEffect(() => {
     if (!keys) return;
     const focus = (event: KeyboardEvent) => {
@@ -124,9 +136,14 @@ export function TextFilter({ name, label, placeholder, keys }: { name: string; l
     document.addEventListener("keydown", focus);
     return () => document.removeEventListener("keydown", focus);
   }, [keys]);
-  const apply = (text: string) => {
+  const apply = (text: string, isPart = false) => {
     window.clearTimeout(timer.current);
-    if (text.trim() !== parameter(name)) setParameters({ [name]: text.trim() });
+    const wanted = text.trim();
+    if (wanted !== parameter(name)) {
+      applied.current = wanted;
+      setParameters({ [name]: wanted }, isTyping.current);
+    }
+    isTyping.current = isPart;
   };
   return (
     <Field label={label}>
@@ -136,11 +153,11 @@ export function TextFilter({ name, label, placeholder, keys }: { name: string; l
           const text = event.currentTarget.value;
           setTyped(text);
           window.clearTimeout(timer.current);
-          timer.current = window.setTimeout(() => apply(text), 400);
+          timer.current = window.setTimeout(() => apply(text, true), typingPause);
         }}
-        onBlur={() => apply(typed)}
+        onBlur={(event) => apply(event.currentTarget.value)}
         onKeyDown={(event) => {
-          if (event.key === "Enter") apply(typed);
+          if (event.key === "Enter") apply(event.currentTarget.value);
           if (event.key === "Escape") event.currentTarget.blur();
         }} />
     </Field>
