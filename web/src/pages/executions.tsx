@@ -126,33 +126,35 @@ function Rows({ list }: { list: ExecutionList }) {
     if (box.current) box.current.scrollTop = 0;
   };
   return (
-    <div class="executions" role="table" aria-label="Executions" aria-rowcount={list.isComplete ? total + 1 : -1}>
-      <div role="rowgroup" class="header">
-        <div role="row" aria-rowindex={1} class="row">
-          <span role="columnheader" class="time">{timeHeading()}</span>
-          <span role="columnheader" class="user">User</span>
-          <span role="columnheader" class="kind">Kind</span>
-          <span role="columnheader" class="state">Status</span>
-          <span role="columnheader" class="code">Code</span>
-          <span role="columnheader" class="number">Duration</span>
-          <span role="columnheader" class="number cpu">CPU</span>
-          <span role="columnheader" class="number queries">Queries</span>
-          <span role="columnheader" class="number rows">Rows read</span>
-          <span role="columnheader" class="number memory">Memory</span>
-        </div>
-      </div>
+    <div class="executions">
       {(list.waiting.value > 0 || list.isStale.value) && (
         <button class="newer primary" onClick={showNew}>
           {list.waiting.value > 0 ? plural(list.waiting.value, "new execution") : "Show what is new"} ↑
         </button>
       )}
-      <div class="scroll" role="rowgroup" ref={box}
-        onScroll={(event) => {
-          const { scrollTop, clientHeight } = event.currentTarget;
-          list.scrollTop = scrollTop;
-          setView({ top: scrollTop, height: clientHeight });
-        }}>
-        <div class="sizer" role="presentation" style={{ height: `${total * height}px` }}>{rows}</div>
+      <div class="table" role="table" aria-label="Executions" aria-rowcount={list.isComplete ? total + 1 : -1}>
+        <div role="rowgroup" class="header">
+          <div role="row" aria-rowindex={1} class="row">
+            <span role="columnheader" class="time">{timeHeading()}</span>
+            <span role="columnheader" class="user">User</span>
+            <span role="columnheader" class="kind">Kind</span>
+            <span role="columnheader" class="state">Status</span>
+            <span role="columnheader" class="code">Code</span>
+            <span role="columnheader" class="number">Duration</span>
+            <span role="columnheader" class="number cpu">CPU</span>
+            <span role="columnheader" class="number queries">Queries</span>
+            <span role="columnheader" class="number rows">Rows read</span>
+            <span role="columnheader" class="number memory">Memory</span>
+          </div>
+        </div>
+        <div class="scroll" role="rowgroup" ref={box}
+          onScroll={(event) => {
+            const { scrollTop, clientHeight } = event.currentTarget;
+            list.scrollTop = scrollTop;
+            setView({ top: scrollTop, height: clientHeight });
+          }}>
+          <div class="sizer" role="presentation" style={{ height: `${total * height}px` }}>{rows}</div>
+        </div>
       </div>
       <Ending list={list} />
     </div>
@@ -173,9 +175,9 @@ function Ending({ list }: { list: ExecutionList }) {
     );
   }
   return (
-    <Empty title="Nothing has run yet.">
-      {isAdmin.value ? "Runs of all users appear here as they begin. " : "Your runs appear here as they begin. "}
-      Try code in <a href="/ui/play">the playground</a>, send it to <code>POST /sandbox/agent/quick-execute</code>, or connect an agent to <code>/mcp</code>.{" "}
+    <Empty title={isAdmin.value ? "Nothing has run yet." : "You have run nothing yet."}>
+      {isAdmin.value ? "Runs of all users appear here as they begin. " : "Your runs appear here as they begin; an admin sees those of all users. "}
+      Run an example in <a href="/ui/play">the playground</a>, send code to <code>POST /sandbox/agent/quick-execute</code>, or connect an agent to <code>/mcp</code>.{" "}
       <a href="/docs">The API</a>
     </Empty>
   );

@@ -458,6 +458,20 @@ const checks = {
     await wantNothingWrong(visitor);
   },
 
+  async 'a newcomer without executions finds the playground'() {
+    const { key } = await call('POST', '/keys', { name: `newcomer, ${Date.now()}`, user_id: `newcomer-${Date.now()}`, role: 'developer' });
+    const page = await open(key);
+    await page.getByText('You have run nothing yet.').waitFor();
+    await wantAccessible(page);
+    await page.getByRole('main').getByRole('link', { name: 'the playground' }).last().click();
+    await page.getByRole('button', { name: 'List the best customers', exact: true }).click();
+    await page.locator('.run').getByText('completed', { exact: true }).waitFor();
+    await page.getByRole('link', { name: 'Executions', exact: true }).click();
+    await page.locator('.sizer .row').getByText('completed').waitFor();
+    assert.strictEqual(await page.locator('.sizer .row').count(), 1);
+    await wantNothingWrong(page);
+  },
+
   async 'two tabs share a session'() {
     const one = await open(adminKey);
     const two = await one.context().newPage();
