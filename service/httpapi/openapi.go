@@ -56,23 +56,26 @@ const (
 	tagService       tag = "Service"
 )
 
+// tagDescriptions are in the order in which /docs shows them: what a newcomer needs first, what an admin needs last.
 var tagDescriptions = []*huma.Tag{
+	{Name: string(tagExecutions), Description: "Run Python code; read, follow, cancel and list its executions."},
 	{Name: string(tagSandboxes),
-		Description: "Isolated Python processes, with the variables and files that stay between executions."},
-	{Name: string(tagExecutions), Description: "Run code; read, follow, cancel and list executions."},
-	{Name: string(tagDatabase), Description: "Read-only SQL on the knowledge database."},
-	{Name: string(tagFiles), Description: "Uploads, which code finds in /data."},
-	{Name: string(tagArtifacts), Description: "Files that executions produced."},
-	{Name: string(tagRecordings), Description: "Recorded steps of debugged executions."},
-	{Name: string(tagDebugger), Description: "Interactive debug sessions and the Debug Adapter Protocol."},
-	{Name: string(tagPendingWrites), Description: "Captured statements that wait for an admin."},
-	{Name: string(tagEnvironments), Description: "Python environments and their packages."},
-	{Name: string(tagHelp), Description: "Helper functions, examples and templates."},
-	{Name: string(tagChat), Description: "Conversations with a language model that runs code in a sandbox."},
-	{Name: string(tagKeys), Description: "API keys."},
-	{Name: string(tagReview), Description: "What ran and who saw it: lists over all executions, and the audit log."},
-	{Name: string(tagMCP), Description: "The Model Context Protocol, for agents."},
-	{Name: string(tagService), Description: "Health, metrics and documentation."},
+		Description: "Create and end sandboxes, isolated Python processes that keep variables and files between executions."},
+	{Name: string(tagDatabase), Description: "Run read-only SQL on the knowledge database, and read its schema."},
+	{Name: string(tagFiles), Description: "Upload files, which code finds in /data."},
+	{Name: string(tagArtifacts), Description: "Download the files that executions have written."},
+	{Name: string(tagHelp), Description: "Read which functions code finds without an import, and examples."},
+	{Name: string(tagMCP), Description: "Connect agents by the Model Context Protocol."},
+	{Name: string(tagChat), Description: "Converse with a language model that runs code in a sandbox."},
+	{Name: string(tagRecordings),
+		Description: "Go through the recorded steps of an execution: variables, changes and their reasons."},
+	{Name: string(tagDebugger), Description: "Debug code while it runs, also by the Debug Adapter Protocol."},
+	{Name: string(tagEnvironments), Description: "List the Python environments and their packages."},
+	{Name: string(tagReview),
+		Description: "List sandboxes, statements, connections and artifacts: your own, or as an admin those of all users."},
+	{Name: string(tagPendingWrites), Description: "List captured statements; an admin applies or rejects them."},
+	{Name: string(tagKeys), Description: "Make and revoke API keys, and sign in to the pages."},
+	{Name: string(tagService), Description: "Read health, metrics and this documentation."},
 }
 
 // newRoutes returns the routes of an API without operations.
