@@ -25,7 +25,8 @@ func TestPages(t *testing.T) {
 	browser := findBrowser(t)
 	endpoint := chattest.Start(chatScripts)
 	defer endpoint.Close()
-	_, admin := start(t, binary(t), dataDir(t), withPackages(), "--model-url="+endpoint.URL(), "--model-name=scripted")
+	_, admin := start(t, binary(t), dataDir(t), withPackages(), "--model-url="+endpoint.URL(), "--model-name=scripted",
+		"--mask-columns=users.email")
 	checkPages(t, browser, admin, "GLASSHOUSE_MODEL_HOST="+endpoint.Host())
 }
 
@@ -142,11 +143,22 @@ while True:
     pass`)}}},
 	"overloaded": {{Status: 429, Header: map[string]string{"Retry-After": "17"},
 		Body: `{"error":{"message":"<img src=x onerror=alert(1)> too many"}}`}},
-	"hostile": {{Chunks: []string{`<img src=x onerror="window.owned=1"><script>window.owned=1</script> `,
-		"![picture](/leak.png) ![out](http://127.0.0.1:9/leak.png) [link](javascript:window.owned=1) ",
-		"**<svg onload=window.owned=1>** `<b>code</b>`\n\n",
-		"```html\n<iframe srcdoc='<script>top.owned=1</script>'>\n```\n",
-		"| <img src=x onerror=window.owned=1> |\n|---|\n| javascript:alert(1) |\n\nThe end of the attack."}}},
+	"verbose": {
+		{Calls: []chattest.Call{chattest.Python(`import time
+for n in range(20):
+    print("x" * 100_000, flush=True)
+time.sleep(1)`)}},
+		{Chunks: []string{"It was long."}},
+	},
+	"hostile": {
+		{Calls: []chattest.Call{chattest.Python("print('printed \u2066backwards') # \u202e")}},
+		{Chunks: []string{`<img src=x onerror="window.owned=1"><script>window.owned=1</script> `,
+			"![picture](/leak.png) ![out](http://127.0.0.1:9/leak.png) [link](javascript:window.owned=1) ",
+			"**<svg onload=window.owned=1>** `<b>code</b>`\n\n",
+			"```html\n<iframe srcdoc='<script>top.owned=1</script>'>\n```\n",
+			"An invoice_\u202efdp.exe of the model.\n\n",
+			"| <img src=x onerror=window.owned=1> |\n|---|\n| javascript:alert(1) |\n\nThe end of the attack."}},
+	},
 	"files": {
 		{Calls: []chattest.Call{chattest.Python(`print(open("/data/numbers.txt").read())`)}},
 		{Chunks: []string{"I have read it."}},

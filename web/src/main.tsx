@@ -1,6 +1,7 @@
 import "../styles/main.css";
 import { render } from "preact";
 import { Failure, Loading } from "./parts/feedback";
+import { showHiddenCharacters } from "./parts/hidden_characters";
 import { SignIn } from "./pages/sign_in";
 import { Routes } from "./pages/routes";
 import { failure, me, start, state } from "./session";
@@ -19,5 +20,6 @@ function App() {
   }
 }
 
+showHiddenCharacters();
 render(<App />, document.getElementById("app")!);
 void start();

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { visible } from "./parts/hidden_characters";
 import { SchemeSwitch } from "./parts/scheme";
 import { here, path } from "./router";
 import { isAdmin, mayDebug, me, signOut } from "./session";
@@ -105,7 +106,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
 // Page is the frame of a page's content. The heading takes the focus when the page is opened.
 export function Page(props: { title: string; heading?: ComponentChildren; actions?: ComponentChildren; fill?: boolean; children: ComponentChildren }) {
   useEffect(() => {
-    document.title = `${props.title} · Glasshouse`;
+    document.title = `${visible(props.title)} · Glasshouse`;
   }, [props.title]);
   return (
     <div class={props.fill ? "page fill" : "page"}>

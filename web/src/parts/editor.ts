@@ -5,6 +5,7 @@ import { Decoration, EditorView, highlightSpecialChars, keymap, lineNumbers, Wid
 import { tags } from "@lezer/highlight";
 import { hasHint, plural } from "../format";
 import type { LineMark } from "./code";
+import { shownCharacters, visible } from "./hidden_characters";
 
 // This module is loaded when code is shown: CodeMirror is four times as large as everything else.
 
@@ -50,6 +51,8 @@ export const theme = EditorView.theme({
   ".cm-failure summary": { cursor: "pointer", color: "var(--muted)", marginTop: "4px" },
 });
 
+export const specialCharacters = highlightSpecialChars({ addSpecialChars: shownCharacters });
+
 // Failure is shown below the line at which the program failed.
 class Failure extends WidgetType {
   constructor(private readonly mark: LineMark) {
@@ -91,7 +94,7 @@ function escape(text: string): string {
 function element(name: string, className: string, text = ""): HTMLElement {
   const made = document.createElement(name);
   if (className) made.className = className;
-  if (text) made.textContent = text;
+  if (text) made.textContent = visible(text);
   return made;
 }
 
@@ -156,7 +159,7 @@ export function showCode(
     extensions: [
       lineNumbers(onLine && { domEventHandlers: { click: (view, block) => (onLine(view.state.doc.lineAt(block.from).number), true) } }),
       onLine ? EditorView.editorAttributes.of({ class: "cm-choosable" }) : [],
-      highlightSpecialChars(),
+      specialCharacters,
       EditorState.readOnly.of(true),
       EditorView.editable.of(false),
       EditorView.contentAttributes.of({ "aria-label": label, "aria-readonly": "true", tabindex: "0" }),

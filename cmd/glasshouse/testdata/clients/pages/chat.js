@@ -108,11 +108,17 @@ module.exports = ({ address, open, settled, shoot, wantAccessible, wantNothingWr
       await ended(page);
       await settled(page);
       const found = await page.evaluate(() => ({
-        owned: window.owned, made: document.querySelectorAll('.messages :is(img, script, svg, iframe, a)').length,
+        owned: window.owned, made: document.querySelectorAll('.messages :is(img, script, svg, iframe), .prose a').length,
       }));
       assert.deepStrictEqual(found, { owned: undefined, made: 0 });
       assert.deepStrictEqual(requests.filter((url) => /leak|javascript|:9\//.test(url)), []);
       await page.getByText('[link](javascript:window.owned=1)').waitFor();
+      await page.locator('.prose').getByText('invoice_U+202Efdp.exe').waitFor();
+      const run = page.getByRole('region', { name: 'Python' });
+      await run.getByRole('group', { name: 'stdout' }).getByText('printed U+2066backwards').waitFor();
+      const directions = await page.evaluate(() => document.querySelector('main').innerText.match(/[\u202a-\u202e\u2066-\u2069]/g));
+      assert.strictEqual(directions, null);
+      await shoot(page, 'chat-hostile');
       await wantNothingWrong(page);
     },
 

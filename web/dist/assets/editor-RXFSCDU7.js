@@ -1,1 +1,0 @@
-import{$ as a,aa as b,ba as c,ca as d,da as e,ea as f}from"/ui/assets/chunk-DHTCJLTP.js";import"/ui/assets/chunk-FHKJH6UG.js";import"/ui/assets/chunk-PY2GMOMY.js";export{c as decorations,a as highlighting,f as largeEdits,d as markedLine,e as showCode,b as theme};
