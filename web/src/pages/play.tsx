@@ -5,9 +5,10 @@ import { Problem } from "../api/problem";
 import type { Execution } from "../api/records";
 import { shortID } from "../format";
 import { readDraft, writeDraft } from "../parts/draft";
-import type { CodeProblem, Matches, PythonEditor } from "../parts/python_editor";
+import type { CodeProblem, EditorOptions, Matches, PythonEditor } from "../parts/python_editor";
 import { Empty, Failure, Loading, TwoSteps } from "../parts/feedback";
 import { Panel } from "../parts/panel";
+import type { Schema } from "../parts/sql";
 import { parameter, path, setParameters } from "../router";
 import { mayDebug } from "../session";
 import { Page } from "../shell";
@@ -150,9 +151,18 @@ export function Playground() {
       return undefined;
     }
   };
+  const schema = async (): Promise<Schema | undefined> => {
+    try {
+      return await current.value.schema();
+    } catch (thrown) {
+      const problem = Problem.from(thrown);
+      if (!current.value.learn(problem)) setNote(`No names of tables: ${problem.message}`);
+      return undefined;
+    }
+  };
   // The editor is made once, and calls what is there then.
-  const latest = useRef({ run: () => {}, complete, check });
-  latest.current = { run: () => void run(), complete, check };
+  const latest = useRef<EditorCalls>({ run: () => {}, complete, check, schema });
+  latest.current = { run: () => void run(), complete, check, schema };
 
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
@@ -241,9 +251,10 @@ function parseContext(text: string): Record<string, unknown> | undefined {
   return value as Record<string, unknown>;
 }
 
+type EditorCalls = Pick<EditorOptions, "complete" | "check" | "schema"> & { run: () => void };
+
 function Editor({ latest, onChange }: {
-  latest: { current: { run: () => void; complete: (code: string, cursor: number) => Promise<Matches | undefined>;
-    check: (code: string) => Promise<CodeProblem[]>; }; };
+  latest: { current: EditorCalls };
   onChange: (editor: PythonEditor | undefined) => void;
 }) {
   const place = useRef<HTMLDivElement>(null);
@@ -263,6 +274,7 @@ function Editor({ latest, onChange }: {
         onRun: () => latest.current.run(),
         complete: (code, cursor) => latest.current.complete(code, cursor),
         check: (code) => latest.current.check(code),
+        schema: () => latest.current.schema(),
       });
       setReady(true);
       onChange(made);

@@ -2,6 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import { count, plural } from "../format";
 import { Failure, Loading } from "../parts/feedback";
 import { useLoaded } from "../parts/loaded";
+import { maskNote, sqlName, tableName, type Column, type Schema } from "../parts/sql";
 import { examples, type Example } from "./play_examples";
 import type { Session } from "./play_session";
 
@@ -79,41 +80,11 @@ export function Variables({ session }: { session: Session }) {
   );
 }
 
-interface Column {
-  column_name: string;
-  data_type: string;
-  is_nullable: string;
-  comment: string | null;
-  primary_key: boolean;
-  references: string | null;
-  masked: boolean;
-}
-
-interface Schema {
-  schema: {
-    tables: string[];
-    schema: Record<string, Column[]>;
-    details: Record<string, { table_type: string; comment: string | null; row_estimate: number | null }>;
-  };
-}
-
-// Words that PostgreSQL reads as names only if they are quoted.
-const reserved = new Set(("all analyse analyze and any array as asc asymmetric both case cast check collate column constraint create " +
-  "current_date current_role current_time current_timestamp current_user default deferrable desc distinct do else end except false fetch " +
-  "for foreign from grant group having in initially intersect into lateral leading limit localtime localtimestamp not null offset on only " +
-  "or order placing primary references returning select session_user some symmetric table then to trailing true union unique user using " +
-  "variadic when where window with").split(" "));
-
-function sqlName(name: string): string {
-  return /^[a-z_][a-z0-9_]*$/.test(name) && !reserved.has(name) ? name : `"${name.replaceAll('"', '""')}"`;
-}
-
 const maxSelected = 12; // columns
 
 function selectLine(table: string, columns: Column[]): string {
   const names = columns.length <= maxSelected ? columns.map((column) => sqlName(column.column_name)).join(", ") : "*";
-  const from = table.split(".").map(sqlName).join(".");
-  return `rows = await db_query(${JSON.stringify(`SELECT ${names || "*"} FROM ${from} LIMIT 10`)})\nrows`;
+    return `rows = await db_query(${JSON.stringify(`SELECT ${names || "*"} FROM ${tableName(table)} LIMIT 10`)})\nrows`;
 }
 
 export function SchemaBrowser({ session, insert, insertLines }: {
@@ -122,8 +93,7 @@ export function SchemaBrowser({ session, insert, insertLines }: {
   insertLines: (text: string) => void;
 }) {
   const [filter, setFilter] = useState("");
-  const { answer, problem, reload } = useLoaded<Schema>(
-    session.state.value === "live" ? `${session.path}/database/schema` : "/database/schema", []);
+  const { answer, problem, reload } = useLoaded<{ schema: Schema }>(session.schemaPath, []);
   if (problem) return <Failure problem={problem} retry={reload} />;
   if (!answer) return <Loading what="the schema" />;
   const { tables, schema, details } = answer.schema;
@@ -169,7 +139,7 @@ export function SchemaBrowser({ session, insert, insertLines }: {
                         {column.data_type}{column.is_nullable === "NO" ? "" : ", null"}{column.primary_key && ", key"}
                         {column.references && ` → ${column.references}`}
                       </span>
-                      {column.masked && <span class="masked" title="A query may select it, as ***, and not use it in any other way">masked</span>}
+                      {column.masked && <span class="masked" title={maskNote}>masked</span>}
                     </li>
                   ))}
                 </ul>

@@ -2,6 +2,7 @@ import { signal } from "@preact/signals";
 import { get, post, remove } from "../api/client";
 import { Problem } from "../api/problem";
 import type { Summary } from "../api/records";
+import type { Schema } from "../parts/sql";
 import { Run, type RunBody } from "./play_run";
 
 interface Limits {
@@ -38,6 +39,7 @@ export class Session {
   readonly problem = signal<Problem | undefined>(undefined);
   readonly changes = signal(0); // grows when variables, files or artifacts may be different
 
+  private loadedSchema: { path: string; loading: Promise<Schema> } | undefined;
   private creating: Promise<string> | undefined;
   private inspecting: Promise<unknown> = Promise.resolve();
 
@@ -53,6 +55,21 @@ export class Session {
 
   get path(): string {
     return `/sandbox/${encodeURIComponent(this.id.value)}`;
+  }
+
+  get schemaPath(): string {
+    return this.state.value === "live" ? `${this.path}/database/schema` : "/database/schema";
+  }
+
+  // schema returns the tables that code may read. It loads them once for a session.
+  schema(): Promise<Schema> {
+    const path = this.schemaPath;
+    if (this.loadedSchema?.path !== path) {
+      const loading = get<{ schema: Schema }>(path).then((answer) => answer.schema);
+      this.loadedSchema = { path, loading };
+      loading.catch(() => (this.loadedSchema = undefined)); // the next call tries again
+    }
+    return this.loadedSchema.loading;
   }
 
   // open loads what is known of a session that exists.

@@ -7,9 +7,11 @@ import { pythonLanguage } from "@codemirror/lang-python";
 import { bracketMatching, indentOnInput, indentUnit, syntaxHighlighting, syntaxTree } from "@codemirror/language";
 import { forceLinting, linter, lintGutter, lintKeymap, type Diagnostic } from "@codemirror/lint";
 import { EditorState, Prec, StateEffect, StateField, type Text } from "@codemirror/state";
-import { Decoration, EditorView, highlightActiveLine, highlightSpecialChars, keymap, lineNumbers, type DecorationSet } from "@codemirror/view";
+import { Decoration, EditorView, highlightActiveLine, keymap, lineNumbers, type DecorationSet } from "@codemirror/view";
 import type { LineMark } from "./code";
-import { decorations, highlighting, largeEdits, theme } from "./editor";
+import { decorations, highlighting, largeEdits, specialCharacters, theme } from "./editor";
+import { visible } from "./hidden_characters";
+import { isKeyword, suggest, type Schema, type Suggestion } from "./sql";
 
 // This module is loaded by the page on which one writes code.
 
@@ -28,13 +30,14 @@ export interface CodeProblem {
   hint?: string;
 }
 
-interface Options {
+export interface EditorOptions {
   code: string;
   label: string;
   onChange: (code: string) => void;
   onRun: () => void;
   complete: (code: string, cursor: number) => Promise<Matches | undefined>; // undefined: not now
   check: (code: string) => Promise<CodeProblem[]>;
+  schema: () => Promise<Schema | undefined>; // of the database, for SQL in strings
 }
 
 export interface PythonEditor {
@@ -100,8 +103,57 @@ function wantsCompletion(context: CompletionContext): boolean {
   return context.matchBefore(/[\p{L}_][\p{L}\p{N}_]*|\.|\[["']/u) !== null;
 }
 
-function completionSource(complete: Options["complete"]) {
+interface Statement {
+  text: string;
+  from: number; // in the document
+  quote: string; // that a name in the statement needs
+}
+
+// statementAt returns the string at a position if it is an argument of db_query, db_frame or db_explain.
+function statementAt(state: EditorState, at: number): Statement | undefined {
+  let node: ReturnType<typeof syntaxTree>["topNode"] | null = syntaxTree(state).resolveInner(at, -1);
+  while (node && !/String$/.test(node.name)) node = node.parent;
+  if (!node) return undefined;
+  let call = node.parent;
+  while (call && (call.name === "ContinuedString" || call.name === "ArgList" || call.name === "ParenthesizedExpression")) call = call.parent;
+  const called = call?.name === "CallExpression" ? state.sliceDoc(call.firstChild!.from, call.firstChild!.to) : "";
+  if (!/^db_(query|frame|explain)$/.test(called)) return undefined;
+  const whole = state.sliceDoc(node.from, node.to);
+  const [opening, prefix = "", quotes = ""] = /^([a-z]*)("""|'''|"|')/i.exec(whole) ?? [];
+  if (opening === undefined || at < node.from + opening.length) return undefined;
+  const isClosed = whole.length >= opening.length + quotes.length && whole.endsWith(quotes);
+  if (isClosed && at > node.to - quotes.length) return undefined;
+  return {
+    text: whole.slice(opening.length, isClosed ? -quotes.length : undefined),
+    from: node.from + opening.length,
+    quote: quotes.startsWith("'") ? '"' : /r/i.test(prefix) ? "" : '\\"',
+  };
+}
+
+const kinds: Record<Suggestion["kind"], string> = { table: "class", column: "property", alias: "variable" };
+
+async function completeSQL(statement: Statement, context: CompletionContext, schema: EditorOptions["schema"]): Promise<CompletionResult | null> {
+  const at = context.pos - statement.from;
+  const before = statement.text.slice(0, at);
+  if (!context.explicit && !/[\p{L}\p{N}_."\s,(]$/u.test(before)) return null;
+  const known = await schema();
+  if (!known || context.aborted) return null;
+  const found = suggest(statement.text, at, known, context.explicit);
+  if (!found || found.list.length === 0) return null;
+  return {
+    from: statement.from + found.from,
+    options: found.list.filter(({ text }) => statement.quote || !text.includes('"')).map(({ text, kind, detail, info }): Completion => {
+      const label = text.replaceAll('"', statement.quote);
+      return { label, displayLabel: visible(label), type: kinds[kind], detail: visible(detail), ...(info && { info: visible(info) }) };
+    }),
+    validFor: (text) => /^[\p{L}\p{N}_$]*$/u.test(text) && !isKeyword(text),
+  };
+}
+
+function completionSource({ complete, schema }: EditorOptions) {
   return async (context: CompletionContext): Promise<CompletionResult | null> => {
+    const statement = statementAt(context.state, context.pos);
+    if (statement) return completeSQL(statement, context, schema);
     if (!wantsCompletion(context)) return null;
     const code = context.state.doc.toString();
     const found = await complete(code, characters(code, context.pos));
@@ -121,7 +173,7 @@ function diagnostic(doc: Text, problem: CodeProblem): Diagnostic {
   if (problem.column) from = line.from + Math.min(units(line.text, problem.column - 1), line.length);
   const word = problem.column ? /^[\p{L}\p{N}_]+|^./u.exec(line.text.slice(from - line.from))?.[0].length ?? 0 : line.to - from;
   const hint = problem.hint && !problem.message.includes(problem.hint) ? `\n${problem.hint}` : "";
-  return { from, to: from + word, severity: problem.kind === "import" ? "warning" : "error", message: problem.message + hint };
+  return { from, to: from + word, severity: problem.kind === "import" ? "warning" : "error", message: visible(problem.message + hint) };
 }
 
 const setFailureMarks = StateEffect.define<LineMark[]>();
@@ -141,7 +193,7 @@ const marked = StateField.define<DecorationSet>({
 // editPython makes an editor for Python in an element. It lives in a shadow tree, as that of showCode does.
 //
 // Tab indents. To leave with the keyboard, one presses Escape and then Tab.
-export function editPython(parent: HTMLElement, options: Options): PythonEditor {
+export function editPython(parent: HTMLElement, options: EditorOptions): PythonEditor {
   const root = parent.shadowRoot ?? parent.attachShadow({ mode: "open" });
   const run = (view: EditorView) => {
     closeCompletion(view);
@@ -156,7 +208,7 @@ export function editPython(parent: HTMLElement, options: Options): PythonEditor 
       extensions: [
         lineNumbers(),
         lintGutter(),
-        highlightSpecialChars(),
+        specialCharacters,
         highlightActiveLine(),
         history(),
         largeEdits,
@@ -166,7 +218,7 @@ export function editPython(parent: HTMLElement, options: Options): PythonEditor 
         closeBrackets(),
         pythonLanguage,
         syntaxHighlighting(highlighting),
-        autocompletion({ override: [completionSource(options.complete)], activateOnTypingDelay: 200, icons: false }),
+        autocompletion({ override: [completionSource(options)], activateOnTypingDelay: 200, icons: false }),
         linter(async (shown) => {
           const { doc } = shown.state;
           return (await options.check(doc.toString())).map((problem) => diagnostic(doc, problem));

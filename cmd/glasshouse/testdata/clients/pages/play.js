@@ -79,6 +79,54 @@ module.exports = (tools) => {
       await wantNothingWrong(page);
     },
 
+    async 'playground: names of the database are completed in SQL'() {
+      const page = await openPlayground();
+      const list = page.locator('.cm-tooltip-autocomplete');
+      const labels = () => list.locator('.cm-completionLabel').allTextContents();
+      const offered = (label) => list.locator('.cm-completionLabel').getByText(label, { exact: true }).waitFor();
+      const choose = async (label) => { // a list that is about to be replaced takes no click
+        await page.locator('.cm-tooltip-autocomplete:not(.cm-tooltip-autocomplete-disabled)').getByText(label, { exact: true }).click();
+        await list.waitFor({ state: 'detached' });
+      };
+      // start writes code with | where the cursor is, and types a text there.
+      const start = async (code, text) => {
+        await write(page, '');
+        await page.keyboard.press('Escape'); // no list of before
+        await list.waitFor({ state: 'detached' });
+        await write(page, code.replace('|', ''));
+        for (let n = code.length - code.indexOf('|') - 1; n > 0; n--) await page.keyboard.press('ArrowLeft');
+        await page.keyboard.type(text);
+      };
+      await start('rows = await db_query("SELECT * FROM|")', ' ');
+      await offered('customers');
+      assert(!(await labels()).some((label) => label === 'email'), 'tables only after FROM');
+      assert.strictEqual(sandboxOf(page), null, 'names of tables need no session');
+      await page.keyboard.type('orde');
+      await offered('order_items');
+      await choose('order_items');
+      assert.strictEqual(await codeOf(page), 'rows = await db_query("SELECT * FROM order_items")');
+      // An alias of a FROM that comes later, in a string of several lines.
+      await start('frame = await db_frame("""\nSELECT |\nFROM users u JOIN orders AS o ON o.id = u.id""")', 'u.');
+      await offered('email');
+      assert.deepStrictEqual((await labels()).filter((label) => ['total', 'customer_id', 'users'].includes(label)), []);
+      await list.locator('li', { hasText: 'email' }).getByText('text, masked').waitFor();
+      await shoot(page, 'play-sql-completion');
+      await page.keyboard.type('em');
+      await choose('email');
+      assert.match(await codeOf(page), /^SELECT u\.email$/m);
+      await start("await db_query('SELECT count(*) FROM orders WHERE |')", 'to');
+      await page.keyboard.type('t'); // "to" is a word of SQL
+      await offered('total');
+      // Nothing in values, parameters and other strings.
+      for (const [code, text] of [['await db_query("SELECT name FROM users WHERE name = \'|\'")', 'na'],
+        ['await db_query("SELECT name FROM users WHERE id = :|")', 'id'], ['print("SELECT |  FROM users")', 'na']]) {
+        await start(code, text);
+        await page.waitForTimeout(400); // longer than the delay of a completion
+        assert.strictEqual(await list.count(), 0, code);
+      }
+      await wantNothingWrong(page);
+    },
+
     async 'playground: a syntax error is marked while one types'() {
       const page = await openPlayground();
       await ended(await runCode(page, 'value = 1'));
@@ -445,6 +493,34 @@ rows`);
         inEditor: document.querySelector('.code-editor').shadowRoot.querySelectorAll('script, img[src=x]').length,
       }));
       assert.deepStrictEqual(found, { owned: undefined, html: 0, inEditor: 0 });
+      await wantNothingWrong(page);
+    },
+
+    async 'playground: characters that change the direction of text are shown'() {
+      const page = await openPlayground();
+      const code = `turned = "a\u202eb\u2066c" # \u202a\u2068\nprint(turned)\ndebug(turned)
+import pathlib; pathlib.Path("/session/artifacts/x\u202egnp.txt").write_text("x")
+rows = await db_query('SELECT 1 AS "x\u202ey"')\nraise ValueError("message\u202e")`;
+      const shown = await runCode(page, code);
+      await ended(shown, 'failed');
+      const stdout = shown.getByRole('group', { name: 'stdout' });
+      assert.strictEqual(await stdout.textContent(), 'aU+202EbU+2066c\n');
+      await shown.getByRole('link', { name: 'xU+202Egnp.txt' }).waitFor();
+      await shown.getByText('messageU+202E').first().waitFor();
+      await page.locator('.code-editor .cm-failure').getByText('message[U+202E]').first().waitFor();
+      assert.strictEqual(await page.locator('.code-editor .cm-specialChar').count(), 7, 'in the editor');
+      assert.strictEqual(await codeOf(page).then((text) => text.includes('\u202e')), false, 'in the editor they are pictures');
+      await stdout.scrollIntoViewIfNeeded();
+      await shoot(page, 'play-directions');
+      for (const path of ['/ui/play?sandbox=' + sandboxOf(page), '/ui/', '/ui/artifacts', '/ui/statements?view=all',
+        await shown.getByRole('link', { name: 'Open the execution' }).getAttribute('href')]) {
+        await page.goto(address + path);
+        await settled(page);
+        await page.getByText(/U\+202E/).first().waitFor();
+        const found = await page.evaluate(() => (document.title + document.querySelector('main').innerText).match(/[\u202a-\u202e\u2066-\u2069]/g));
+        assert.strictEqual(found, null, path);
+        await wantAccessible(page);
+      }
       await wantNothingWrong(page);
     },
 
