@@ -40,7 +40,8 @@ function Answer({ of: message, results, live, answering }: {
       {message.calls?.map((call) => {
         const result = results.get(call.id);
         return (
-          <Run key={call.id} call={call} message={result} answering={answering} output={result ? live.output[result.position] ?? "" : ""} />
+          <Run key={call.id} call={call} message={result} answering={answering} output={result ? live.output[result.position] ?? "" : ""}
+            isCut={result !== undefined && live.isCut[result.position] === true} />
         );
       })}
     </li>

@@ -8,7 +8,7 @@ import { Loading } from "../parts/feedback";
 import { useLoaded } from "../parts/loaded";
 import { RowTable, Value } from "../parts/value";
 import { Status } from "../parts/label";
-import { Artifacts, ExceptionPanel } from "./execution_details";
+import { Artifacts, Failed, Missing } from "./execution_details";
 import { Outputs } from "./execution_outputs";
 
 // A call of a tool, with what it gave.
@@ -83,10 +83,11 @@ function RunOutcome({ of: message }: { of: Message }) {
     <>
       {run.stdout && <pre class="text" tabIndex={0} role="group" aria-label="stdout">{run.stdout}</pre>}
       {run.stderr && <pre class="text stderr" tabIndex={0} role="group" aria-label="stderr">{run.stderr}</pre>}
-      {run.exception ? <ExceptionPanel of={run.exception} /> : run.error && <p class="body bad">{run.error}</p>}
+      {(run.exception || run.error) && <div class="body"><Failed of={run} /></div>}
       {hasResult && <Value of={run.result} label="Result" />}
       <Outputs outputs={run.outputs} />
       {run.artifacts.length > 0 && <Artifacts of={run} />}
+      <Missing of={run} />
     </>
   );
 }
@@ -107,10 +108,11 @@ function Outcome({ of: message }: { of: Message }) {
 }
 
 // Run shows a call, and the message of its tool as soon as there is one.
-export function Run({ call, message, output, answering }: {
+export function Run({ call, message, output, isCut, answering }: {
   call: ToolCall;
   message: Message | undefined;
-  output: string;
+  output: string; // while the code runs
+  isCut: boolean; // the code has printed more
   answering: boolean;
 }) {
   const runs = message?.status === "running" || (!message && answering);
@@ -130,6 +132,7 @@ export function Run({ call, message, output, answering }: {
       </header>
       <Source call={call} />
       {output && <pre class="text" tabIndex={0} role="group" aria-label="Output">{output}</pre>}
+      {output && isCut && <p class="cut">Truncated: the code prints more. All that is kept appears here when it has ended.</p>}
       {message && message.status !== "running" && <div class="outcome"><Outcome of={message} /></div>}
     </section>
   );

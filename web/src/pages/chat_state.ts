@@ -9,6 +9,7 @@ export interface Live {
   text: Record<number, string>;
   call: Record<number, string>; // the tool that the model is about to call
   output: Record<number, string>; // what the code of a tool has printed so far
+  isCut: Record<number, boolean>; // more was printed than is sent here
 }
 
 interface ConversationState {
@@ -20,11 +21,12 @@ interface ConversationState {
   reload: () => void;
 }
 
-const nothing: Live = { text: {}, call: {}, output: {} };
+const nothing: Live = { text: {}, call: {}, output: {}, isCut: {} };
 
 interface Delta {
   position: number;
   text: string;
+  truncated?: boolean; // the last piece: the rest is in the execution
 }
 
 function without(record: Record<number, string>, position: number): Record<number, string> {
@@ -93,12 +95,17 @@ export function useConversation(id: string): ConversationState {
           }
           case "stdout":
           case "stderr":
-            setLive((now) => ({ ...now, output: withText(now.output, body as Delta) }));
+            setLive((now) => ({
+              ...now,
+              output: withText(now.output, body as Delta),
+              isCut: (body as Delta).truncated ? { ...now.isCut, [(body as Delta).position]: true } : now.isCut,
+            }));
             break;
           case "message": {
             const message = body as Message;
             setView((now) => now && { ...now, messages: withMessage(now.messages, message) });
             setLive((now) => ({
+              isCut: now.isCut,
               text: without(now.text, message.position),
               call: without(now.call, message.position),
               output: message.status === "running" ? now.output : without(now.output, message.position),

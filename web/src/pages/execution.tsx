@@ -13,7 +13,7 @@ import { navigate } from "../router";
 import { isAdmin, mayDebug } from "../session";
 import { Page } from "../shell";
 import { asCurl, asPython } from "./execution_commands";
-import { Artifacts, Connections, ExceptionPanel, Facts, Logs, Queries } from "./execution_details";
+import { Artifacts, Connections, Facts, Failed, Logs, Queries } from "./execution_details";
 import { Outputs } from "./execution_outputs";
 import { TimeAxis } from "./execution_time_axis";
 import { forgetList, listAddress } from "./executions";
@@ -103,6 +103,7 @@ export function marks(e: Record): LineMark[] {
     return e.exception?.line ? [{ line: e.exception.line, isFailure: true, message: summary, hint: e.exception.hint ?? "" }] : [];
   }
   const last = frames.at(-1)!;
+  if (e.status === "cancelled") return [{ line: last.line, isFailure: false }];
   return [
     ...frames.slice(0, -1).filter((frame) => frame.line !== last.line).map((frame) => ({ line: frame.line, isFailure: false })),
     { line: last.line, isFailure: true, code: last.code, message: summary, hint: e.exception?.hint ?? "", variables: last.variables ?? {} },
@@ -151,9 +152,7 @@ export function Execution({ id }: { id: string }) {
       <TimeAxis execution={e} now={now} />
       <div class="columns">
         <div class="main">
-          {e.exception ? <ExceptionPanel of={e.exception} /> : e.error && (
-            <div class="notice danger"><strong>{e.error}</strong></div>
-          )}
+          <Failed of={e} />
           {code && (
             <Panel title="Code" note={plural(code.trimEnd().split("\n").length, "line")} actions={<Copy label="Copy" text={() => code} />}>
               <Code code={code} marks={marks(e)} label="Code" />

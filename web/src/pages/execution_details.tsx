@@ -6,7 +6,26 @@ import { SandboxLink, Status } from "../parts/label";
 
 // The parts of an execution below its code.
 
-export function ExceptionPanel({ of }: { of: Exception }) {
+// Failed shows why a run has failed, or that somebody has stopped it: isMine if it was the person who reads this.
+export function Failed({ of: e, isMine = false }: { of: Execution; isMine?: boolean }) {
+  if (e.status === "cancelled") {
+    return (
+      <div class="notice stopped">
+        <strong>Stopped{isMine && " by you"} after {duration(e.execution_time * 1000)}.</strong>
+        {e.exception && (
+          <details>
+            <summary>Where the code was</summary>
+            <ExceptionPanel of={e.exception} />
+          </details>
+        )}
+      </div>
+    );
+  }
+  if (e.exception) return <ExceptionPanel of={e.exception} />;
+  return e.error ? <div class="notice danger"><strong>{e.error}</strong></div> : null;
+}
+
+function ExceptionPanel({ of }: { of: Exception }) {
   const frames = of.traceback ?? [];
   return (
     <Panel title={of.type} danger note={of.line ? `line ${of.line}` : undefined}>
@@ -29,33 +48,42 @@ export function ExceptionPanel({ of }: { of: Exception }) {
   );
 }
 
+const textParts = ["stdout", "stderr", "result"];
+
+// Missing says what a record does not keep of a run, because of the limits of its session.
+export function Missing({ of: e }: { of: Execution }) {
+  const parts = Object.entries(e.truncated).filter(([, n]) => n > 0)
+    .map(([name, n]) => textParts.includes(name) ? `${bytes(n)} of ${name}` : `${count(n)} of the ${name}`);
+  if (parts.length === 0) return null;
+  return <p class="cut">Truncated: {parts.join(", ")} {parts.length > 1 ? "are" : "is"} missing, beyond the limits of the session.</p>;
+}
+
 export function Queries({ queries, cut }: { queries: Query[]; cut?: number | undefined }) {
   return (
     <Panel title="Statements" note={count(queries.length) + (cut ? `, ${count(cut)} more were left out` : "")}>
       <div class="scroll-x" tabIndex={0} role="group" aria-label="Statements">
-        <table>
+        <table class="statements">
           <thead>
             <tr>
-              <th scope="col">Started ({zone()})</th><th scope="col">Statement</th><th scope="col">Outcome</th>
-              <th scope="col" class="number">Rows</th><th scope="col" class="number">Size</th><th scope="col" class="number">Duration</th>
+              <th scope="col">Statement</th><th scope="col">Outcome</th>
+              <th scope="col" class="number">Rows</th><th scope="col" class="number">Duration</th>
             </tr>
           </thead>
           <tbody>
             {queries.map((q, index) => (
               <tr key={index}>
-                <td class="nowrap"><time dateTime={q.started_at} title={fullTime(q.started_at)}>{clock(new Date(q.started_at))}</time></td>
                 <td class="sql">
                   <pre>{statementText(q.query)}</pre>
                   {q.parameters && Object.keys(q.parameters).length > 0 && <pre class="muted">{JSON.stringify(q.parameters)}</pre>}
+                  {q.reason && <div class="why">rule: {q.reason}</div>}
+                  {q.error && <div class="why">{q.error}</div>}
+                  <StatementDetails of={q} />
                 </td>
                 <td>
                   <Status of={q.status} />
                   {q.status === "captured" && isAdmin.value && <div><a href="/ui/writes?status=pending">Pending writes</a></div>}
-                  {q.reason && <div class="why">rule: {q.reason}</div>}
-                  {q.error && <div class="why">{q.error}</div>}
                 </td>
-                <td class="number">{changedRows(q)}{q.truncated && <div class="muted">cut</div>}</td>
-                <td class="number">{bytes(q.bytes)}</td>
+                <td class="number">{changedRows(q)}{q.truncated && <div class="muted">truncated</div>}</td>
                 <td class="number">{duration(q.duration_ms)}</td>
               </tr>
             ))}
@@ -63,6 +91,24 @@ export function Queries({ queries, cut }: { queries: Query[]; cut?: number | und
         </table>
       </div>
     </Panel>
+  );
+}
+
+function StatementDetails({ of: q }: { of: Query }) {
+  return (
+    <details>
+      <summary>Details</summary>
+      <dl>
+        <dt>Started</dt><dd><time dateTime={q.started_at}>{fullTime(q.started_at)}</time></dd>
+        <dt>Size of the rows</dt><dd>{bytes(q.bytes)}</dd>
+        {q.fingerprint && (
+          <>
+            <dt>Fingerprint</dt>
+            <dd><a class="mono" href={`/ui/statements?view=all&fingerprint=${encodeURIComponent(q.fingerprint)}`}>{q.fingerprint}</a></dd>
+          </>
+        )}
+      </dl>
+    </details>
   );
 }
 

@@ -7,7 +7,7 @@ import { Status } from "../parts/label";
 import { Panel } from "../parts/panel";
 import { isTable, Value } from "../parts/value";
 import { marks, stepsOf, useNow } from "./execution";
-import { Artifacts, ExceptionPanel, Logs, Queries } from "./execution_details";
+import { Artifacts, Failed, Logs, Queries } from "./execution_details";
 import { Outputs } from "./execution_outputs";
 import type { Run } from "./play_run";
 import { advice, type Session } from "./play_session";
@@ -96,9 +96,7 @@ function Body({ run, session }: { run: Run; session: Session }) {
       {record?.session_reset && (
         <p class="notice warn"><strong>The variables of the session are lost.</strong> Its process has ended. Files stay.</p>
       )}
-      {record?.exception ? <ExceptionPanel of={record.exception} /> : record?.error && (
-        <div class="notice danger"><strong>{record.error}</strong></div>
-      )}
+      {record && <Failed of={record} isMine={run.isCancelled} />}
       {hasResult && (
         <Panel title="Result" note={isTable(result) ? plural(result.length, "row") : undefined}
           actions={<Copy label="Copy JSON" text={() => JSON.stringify(result, null, 2)} />}>

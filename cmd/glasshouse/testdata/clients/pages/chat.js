@@ -72,6 +72,16 @@ module.exports = ({ address, open, settled, shoot, wantAccessible, wantNothingWr
       }
     },
 
+    async 'chat: truncated output says so'() {
+      const page = await start();
+      await ask(page, 'verbose');
+      await page.getByText('Truncated: the code prints more.').waitFor();
+      await page.getByText('It was long.').waitFor();
+      await ended(page);
+      await page.getByRole('region', { name: 'Python' }).getByText(/^Truncated: .* of stdout is missing/).waitFor();
+      await wantNothingWrong(page);
+    },
+
     async 'chat: stop ends a run'() {
       const page = await start();
       await ask(page, 'loop');
@@ -79,6 +89,7 @@ module.exports = ({ address, open, settled, shoot, wantAccessible, wantNothingWr
       await page.getByRole('button', { name: 'Stop' }).click();
       await page.getByText('You stopped this answer.').waitFor();
       await ended(page);
+      await page.getByText(/^Stopped after [\d.]+ m?s\.$/).waitFor();
       await page.getByRole('link', { name: 'Record of this run' }).click();
       await page.locator('.summary').getByText('cancelled').waitFor();
       await wantNothingWrong(page);
