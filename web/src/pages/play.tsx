@@ -18,6 +18,7 @@ import { Files, Uploads } from "./play_files";
 import { Examples, Helpers, SchemaBrowser, Variables } from "./play_panels";
 import { Runs } from "./play_runs";
 import { Session } from "./play_session";
+import { Former, Sessions } from "./play_sessions";
 
 const isApple = /Mac|iPhone|iPad/.test(navigator.userAgent);
 const runKey = isApple ? "⌘ Enter" : "Ctrl+Enter";
@@ -33,12 +34,16 @@ export function Playground() {
   const [note, setNote] = useState("");
   const [refusal, setRefusal] = useState<Problem>();
   const [wantsCapture, setWantsCapture] = useState(false);
+  const [former, setFormer] = useState<Session>(); // which the person has just left
   const [isDropping, setDropping] = useState(false);
   const state = session.state.value;
   const isRunning = session.isRunning;
 
   const begin = (next: Session) => {
-    current.value.leave();
+    const left = current.value;
+    left.leave();
+    if (left.state.value === "live" && !left.isUsed) void left.end();
+    setFormer(left.isUsed ? left : undefined);
     current.value = next;
     setRefusal(undefined);
     setWantsCapture(false);
@@ -203,6 +208,7 @@ export function Playground() {
     <Page title="Playground" actions={<SessionActions session={session} begin={() => begin(new Session())} />}>
       <div class={isDropping ? "play dropping" : "play"}>
         <div class="main">
+          {former && <Former session={former} dismiss={() => setFormer(undefined)} />}
           <Notices session={session} begin={begin} refusal={refusal} wantsCapture={wantsCapture} />
           <Panel title="Code" actions={
             <span class="run-actions">
@@ -312,7 +318,7 @@ function SessionActions({ session, begin }: { session: Session; begin: () => voi
         {state === "live" && facts && ` · ${facts.join(" · ")}`}
       </span>
       {state === "live" && <TwoSteps label="End session" confirm="End it, with its variables" danger action={() => session.end()} />}
-      <button title="The current session stays until its idle timeout" onClick={begin}>New session</button>
+      <button title="Begins with no variables. You can go back to the current session" onClick={begin}>New session</button>
     </>
   );
 }
@@ -359,7 +365,7 @@ function NoRuns({ run }: { run: (example: Example) => void }) {
   );
 }
 
-const panels = [["examples", "Examples"], ["variables", "Variables"], ["schema", "Schema"], ["files", "Files"], ["functions", "Functions"]] as const;
+const panels = [["examples", "Examples"], ["variables", "Variables"], ["schema", "Schema"], ["files", "Files"], ["functions", "Functions"], ["sessions", "Sessions"]] as const;
 
 function Side({ session, uploads, editor, use, run }: {
   session: Session;
@@ -385,6 +391,7 @@ function Side({ session, uploads, editor, use, run }: {
         {shown === "variables" && <Variables session={session} />}
         {shown === "schema" && <SchemaBrowser session={session} insert={insert} insertLines={insertLines} />}
         {shown === "files" && <Files session={session} uploads={uploads} insertLines={insertLines} />}
+        {shown === "sessions" && <Sessions session={session} />}
         {shown === "functions" && <Helpers session={session} insert={insert} begin={() => void session.ensure().catch((thrown: unknown) => {
           session.problem.value = Problem.from(thrown);
         })} />}

@@ -38,6 +38,7 @@ export class Session {
   readonly unlisted = signal(0); // former runs beyond those in runs
   readonly problem = signal<Problem | undefined>(undefined);
   readonly changes = signal(0); // grows when variables, files or artifacts may be different
+  isUsed: boolean; // false: it was begun for a completion only, and holds nothing of the person
 
   private loadedSchema: { path: string; loading: Promise<Schema> } | undefined;
   private creating: Promise<string> | undefined;
@@ -46,6 +47,7 @@ export class Session {
   // config is what the sandbox is created with, beside the times.
   constructor(id = "", private readonly config: Record<string, unknown> = {}) {
     this.id.value = id;
+    this.isUsed = id !== "";
     if (id) this.state.value = "opening";
   }
 
@@ -87,6 +89,7 @@ export class Session {
 
   // run executes code. It keeps a refused run in the list, with the reason.
   async run(body: RunBody): Promise<Run> {
+    this.isUsed = true;
     const run = new Run(body.code);
     this.runs.value = [run, ...this.runs.value];
     try {

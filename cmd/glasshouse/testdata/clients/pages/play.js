@@ -174,6 +174,89 @@ module.exports = (tools) => {
       assert.strictEqual(await codeOf(page), code, 'the code survives a reload');
       await page.getByRole('button', { name: 'Stop' }).click();
       await ended(newest(page), 'cancelled');
+      await newest(page).getByText(/^Stopped by you after [\d.]+ m?s\.$/).waitFor();
+      const interrupt = newest(page).getByRole('heading', { name: 'KeyboardInterrupt' });
+      assert.strictEqual(await interrupt.isVisible(), false, 'the traceback is folded');
+      assert.strictEqual(await page.locator('.code-editor .cm-failure').count(), 0, 'no failure at the line');
+      await shoot(page, 'play-stopped');
+      await newest(page).getByText('Where the code was').click();
+      await interrupt.waitFor();
+      await newest(page).getByRole('link', { name: 'Open the execution' }).click();
+      await page.getByText(/^Stopped after [\d.]+ m?s\.$/).waitFor();
+      await wantNothingWrong(page);
+    },
+
+    async 'playground: a new session, and the way back'() {
+      const page = await openPlayground();
+      const live = async () => (await call('GET', '/sandboxes?status=active&limit=1000')).sandboxes.map((each) => each.sandbox_id);
+      // A session that was begun for a completion holds nothing, and ends at once.
+      await content(page).click();
+      await page.keyboard.type('import math\nmath.s');
+      await page.locator('.cm-tooltip-autocomplete').waitFor();
+      const empty = sandboxOf(page);
+      const deleted = page.waitForResponse((response) => response.request().method() === 'DELETE');
+      await page.getByRole('button', { name: 'New session' }).click();
+      assert((await deleted).url().endsWith(empty));
+      assert.strictEqual(await page.getByText('is still there').count(), 0);
+      // A session with variables stays, and one can go back to it.
+      await ended(await runCode(page, 'kept = 41'));
+      const first = sandboxOf(page);
+      await page.getByRole('button', { name: 'New session' }).click();
+      await page.getByText(`Session ${first.slice(0, 8)} is still there, with its variables.`).waitFor();
+      await page.locator('.run').first().waitFor({ state: 'detached' });
+      await wantAccessible(page);
+      await shoot(page, 'play-former');
+      await page.getByRole('link', { name: 'Go back to it' }).click();
+      await newest(page).getByText('kept = 41').waitFor();
+      const result = await runCode(page, 'kept + 1');
+      await result.getByRole('group', { name: 'Result' }).getByText('42').waitFor();
+      await page.getByRole('button', { name: 'New session' }).click();
+      await ended(await runCode(page, '"of the second"'));
+      const second = sandboxOf(page);
+      // The list leads from one to the other, and ends one.
+      await page.getByRole('link', { name: 'Sessions', exact: true }).click();
+      const entry = (id) => page.getByRole('list', { name: 'Your live sessions' }).getByRole('listitem').filter({ hasText: id.slice(0, 8) });
+      await entry(second).getByText('is open here').waitFor();
+      await shoot(page, 'play-sessions');
+      await wantAccessible(page);
+      await entry(first).getByRole('link').click();
+      await entry(first).getByText('is open here').waitFor();
+      await page.locator('.run', { hasText: 'kept = 41' }).waitFor();
+      await entry(second).getByRole('button', { name: 'End' }).click();
+      await page.getByRole('button', { name: 'End it, with its variables' }).click();
+      await entry(second).waitFor({ state: 'detached' });
+      assert.deepStrictEqual((await live()).filter((id) => [first, second, empty].includes(id)), [first]);
+      await entry(first).getByRole('button', { name: 'End' }).click();
+      await page.getByRole('button', { name: 'End it, with its variables' }).click();
+      await page.getByText('This session has ended.').waitFor();
+      await entry(first).waitFor({ state: 'detached' });
+      await wantNothingWrong(page);
+    },
+
+    async 'playground: statements are readable on small screens'() {
+      const page = await openPlayground('', { viewport: { width: 1280, height: 800 } });
+      const shown = await runCode(page, `rows = await db_query("""
+    SELECT c.city, sum(o.total)::float8 AS revenue_of_the_customers_of_the_city, count(*) AS orders_of_the_customers_of_the_city
+    FROM orders o JOIN customers c ON c.id = o.customer_id WHERE o.status <> :status AND c.city <> :city
+    GROUP BY c.city ORDER BY revenue_of_the_customers_of_the_city DESC""", {"status": "cancelled", "city": "x" * 60})
+await db_query("DELETE FROM orders")`);
+      await ended(shown, 'failed');
+      const table = shown.getByRole('group', { name: 'Statements' });
+      const wide = () => table.evaluate((element) => [element.scrollWidth - element.clientWidth, document.documentElement.scrollWidth]);
+      const details = table.getByText('Details').first();
+      assert.strictEqual(await table.getByText('Fingerprint').first().isVisible(), false);
+      await details.click();
+      await table.getByRole('link', { name: /^[0-9a-f]+$/ }).waitFor();
+      assert.deepStrictEqual(await wide(), [0, 1280]);
+      await table.scrollIntoViewIfNeeded();
+      await shoot(page, 'play-statements');
+      await page.setViewportSize({ width: 375, height: 740 });
+      assert.deepStrictEqual(await wide(), [0, 375]);
+      await table.scrollIntoViewIfNeeded();
+      await shoot(page, 'play-phone-statements');
+      await wantAccessible(page);
+      await table.getByRole('link', { name: /^[0-9a-f]+$/ }).click();
+      await page.locator('td', { hasText: 'revenue_of_the_customers_of_the_city' }).first().waitFor();
       await wantNothingWrong(page);
     },
 
