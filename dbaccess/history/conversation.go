@@ -46,9 +46,7 @@ func (s *Store) Conversations(
 ) (list []sandbox.Conversation, next string, err error) {
 	var c conditions
 	c.addRecordFilter(f, "owner", "sandbox_id", "", "", "updated_at")
-	if f.Text != "" {
-		c.addText(f.Text, "title")
-	}
+	c.addText(f.Text, "title")
 	return conversations.page(ctx, s, ofUser(f.User), c, f.After, f.Limit)
 }
 

@@ -39,9 +39,7 @@ func conditionsOfStatements(f sandbox.RecordFilter) (c conditions) {
 	if f.Fingerprint != "" {
 		c.add("fingerprint = ?", clean(f.Fingerprint))
 	}
-	if f.Text != "" {
-		c.addText(f.Text, "sql")
-	}
+	c.addText(f.Text, "sql")
 	return c
 }
 
@@ -137,9 +135,7 @@ func (s *Store) ArtifactRecords(
 ) (list []sandbox.Artifact, next string, err error) {
 	var c conditions
 	c.addRecordFilter(f, "owner", "sandbox_id", "execution_id", "", "created_at")
-	if f.Text != "" {
-		c.addText(f.Text, "path")
-	}
+	c.addText(f.Text, "path")
 	return artifactRecords.page(ctx, s, scopeOfRecords(f), c, f.After, f.Limit)
 }
 

@@ -120,8 +120,11 @@ func (c *conditions) addRecordFilter(f sandbox.RecordFilter, user, box, executio
 	}
 }
 
-// addText adds the condition that one of the columns has a text, in upper or lower case.
+// addText adds the condition that one of the columns has a text, in upper or lower case. It adds none for the text "".
 func (c *conditions) addText(text string, columns ...string) {
+	if text == "" {
+		return
+	}
 	var either []string
 	for _, column := range columns {
 		either = append(either, column+" ILIKE ?")
