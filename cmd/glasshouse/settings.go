@@ -344,6 +344,9 @@ func (s *settings) resolve() (err error) {
 	if s.defaults, s.ceiling, err = s.sandboxes.policies(); err != nil {
 		return err
 	}
+	if m, most := s.compat.memoryMB, s.ceiling.MaxMemoryMB; m > 0 && (m < 64 || m > most) {
+		return fmt.Errorf("--nemo-memory-mb %d must be from 64 to --max-memory-mb, which is %d: change one of them", m, most)
+	}
 	s.ceiling.CPUPercent = s.limits.cpuPercent
 	if s.server.dataDir, err = filepath.Abs(s.server.dataDir); err != nil {
 		return err
@@ -452,10 +455,6 @@ func (s *settings) checkBounds() error {
 			return fmt.Errorf("--%s (%s) is too small: it must be at least %d", setting.flag,
 				environmentName(setting.flag), setting.least)
 		}
-	}
-	if m := s.compat.memoryMB; m > 0 && (m < 64 || m > s.limits.memoryMB) {
-		return fmt.Errorf("--nemo-memory-mb %d must be from 64 to --max-memory-mb, which is %d: change one of them", m,
-			s.limits.memoryMB)
 	}
 	return nil
 }
