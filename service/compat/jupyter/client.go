@@ -19,6 +19,7 @@ const (
 	maxFrameBytes  = 16 << 20 // of a request
 	maxUnreadBytes = 64 << 20 // of messages that wait for a client
 	pingInterval   = 30 * time.Second
+	pongTimeout    = 90 * time.Second // some clients answer only while they read
 )
 
 // client is one WebSocket to a kernel.
@@ -186,7 +187,7 @@ func (c *client) ping(ctx context.Context, k *kernel) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingInterval)
+		waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), pongTimeout)
 		err := c.socket.Ping(waiting)
 		cancel()
 		if err == nil {

@@ -150,8 +150,8 @@ func (k *kernel) show(ctx context.Context, c *client, m *message, o sandbox.Outp
 func (k *kernel) end(m *message, e *sandbox.Execution) error {
 	for _, stream := range []string{"stdout", "stderr"} {
 		if missing := e.Truncated[stream]; missing > 0 {
-			k.print(m, stream, fmt.Sprintf("\n[... %d more bytes exceed max_output_size; execution %s has the end ...]\n",
-				missing, e.ID))
+			const note = "\n[... %d more bytes exceed max_output_size; execution %s has the end ...]\n"
+			k.print(m, stream, fmt.Sprintf(note, missing, e.ID))
 		}
 	}
 	if missing := e.Truncated["outputs"]; missing > 0 {
