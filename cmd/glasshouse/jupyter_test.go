@@ -494,13 +494,15 @@ func TestJupyterQueue(t *testing.T) {
 	if got := textOf(s.run("kept")); got != "execute_result: 4\n" {
 		t.Errorf("after an interrupt that took a moment: got %q, want the variable", got)
 	}
-	// A request may say that it does not abort the others.
-	first := s.send("shell", "execute_request",
-		map[string]any{"code": "import time; time.sleep(0.2); 1/0", "stop_on_error": false})
-	second := s.send("shell", "execute_request", map[string]any{"code": "'on'"})
-	s.answers(first)
-	if got := textOf(s.answers(second)); got != "execute_result: 'on'\n" {
-		t.Errorf("after an error without stop_on_error: got %q, want the value", got)
+	// An error aborts the requests that wait, unless its own request says otherwise.
+	for stop, want := range map[bool]string{true: "", false: "execute_result: 'on'\n"} {
+		first := s.send("shell", "execute_request",
+			map[string]any{"code": "import time; time.sleep(0.5); 1/0", "stop_on_error": stop})
+		second := s.send("shell", "execute_request", map[string]any{"code": "'on'"})
+		s.answers(first)
+		if got := textOf(s.answers(second)); got != want {
+			t.Errorf("after an error with stop_on_error %v: got %q, want %q", stop, got, want)
+		}
 	}
 }
 
