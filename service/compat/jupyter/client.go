@@ -57,6 +57,9 @@ func (s *server) openChannels(w http.ResponseWriter, r *http.Request, caller san
 		_ = socket.Close(websocket.StatusTryAgainLater, fmt.Sprintf("a kernel has at most %d clients", maxClients))
 		return
 	}
+	if !k.isAlive() { // it has ended meanwhile, and told the clients of then
+		c.end(kernelEnded)
+	}
 	var work sync.WaitGroup
 	work.Go(func() { cancel(c.write(ctx)) })
 	work.Go(func() { cancel(c.ping(ctx, k)) })
@@ -68,6 +71,9 @@ func (s *server) openChannels(w http.ResponseWriter, r *http.Request, caller san
 	k.remove(c, sandbox.FaultOf(context.Cause(ctx)) == sandbox.FaultUnauthorized)
 	work.Wait()
 }
+
+// kernelEnded is why the connections to a kernel close when it ends.
+const kernelEnded = "the kernel has ended: its sandbox was deleted or expired, or the service stops"
 
 // closeError is the reason for which this side closes a WebSocket.
 type closeError struct {

@@ -129,7 +129,7 @@ func (k *kernel) serve() {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		for _, c := range k.clients {
-			c.end("the kernel has ended: its sandbox was deleted or has expired, or the service stops")
+			c.end(kernelEnded)
 		}
 		return
 	}
