@@ -250,7 +250,7 @@ func (s *Session) conclude(
 
 	if guestErr == nil {
 		o.Result, o.Exception = claimed.result, claimed.exception
-		for _, name := range []string{"result", "outputs"} { // the supervisor counts everything else itself
+		for _, name := range []string{"result", "outputs", "rows", "columns"} { // the supervisor counts everything else itself
 			if n := claimed.truncated[name]; n > 0 {
 				o.Truncated[name] += min(n, maxMissing)
 			}

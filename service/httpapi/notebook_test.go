@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -25,6 +26,7 @@ type cell struct {
 	newArtifacts, changedArtifacts []string // path and MIME type
 	failure                        string
 	prints                         string // a part of stdout; the rest is not checked
+	cut                            string // JSON of truncated
 }
 
 // readNotebook reads a notebook in the percent format.
@@ -53,6 +55,8 @@ func readCells(t *testing.T, text string) (cells []cell) {
 				c.result, c.fields = "", rest
 			case word == "stdout:":
 				c.stdout += rest + "\n"
+			case word == "cut:":
+				c.cut = rest
 			case word == "prints:":
 				c.prints = rest
 			case word == "stderr:":
@@ -107,8 +111,11 @@ func (c cell) check(t *testing.T, e sandbox.Execution) {
 	if c.prints != "" {
 		isPrinted = strings.Contains(e.Stdout, c.prints)
 	}
-	if !isPrinted || len(e.Truncated) > 0 {
-		t.Errorf("got the output %q; truncated %v", e.Stdout, e.Truncated)
+	if truncated := cmp.Or(c.cut, "{}"); !sameJSON(t, truncated, mustJSON(t, e.Truncated)) && len(e.Truncated)+len(c.cut) > 0 {
+		t.Errorf("got truncated %v, want %s", e.Truncated, truncated)
+	}
+	if !isPrinted {
+		t.Errorf("got the output %q", e.Stdout)
 	}
 	for _, part := range c.stderr {
 		if !strings.Contains(e.Stderr, part) {
@@ -220,7 +227,7 @@ func TestNotebookCells(t *testing.T) {
 }
 
 // annotations are the lines of a cell that say what is expected: in a cell of another language they would be content.
-var annotations = regexp.MustCompile(`(?m)^# (->|has:|stdout:|stderr:|shown:|left:|changed:|fails:|prints:).*\n?`)
+var annotations = regexp.MustCompile(`(?m)^# (->|has:|stdout:|stderr:|shown:|left:|changed:|fails:|prints:|cut:).*\n?`)
 
 // Short notebooks, each in a sandbox of its own: magics, displays, plots, modules and cuts.
 func TestNotebooks(t *testing.T) {

@@ -21,6 +21,7 @@ MAX_OUTPUTS = 50
 MAX_BYTES = 8 << 20  # of all outputs of a run as JSON
 MAX_TEXT = 10_000
 MAX_NOTEBOOK_TEXT = 1_000_000
+MAX_CELLS = 50_000  # of a table that is shown, whatever the user's settings are
 MAX_SUMMARY = 300
 TABLE = "application/vnd.dataresource+json"  # the type of a table with its schema, in notebooks
 
@@ -50,15 +51,16 @@ _REPR_METHODS = (
 
 class Outputs:
     """The outputs of one run. send gets each, a sandbox.Output, when it is shown; left_out counts those beyond the
-    bounds. is_notebook says that every last value is shown, and texts are the whole repr, as in notebooks. While captured
-    is a list, outputs are appended to it instead. shell is what get_ipython() returns."""
+    bounds, cut_rows and cut_columns those of tables that were shown in part. is_notebook says that every last value is
+    shown, and texts are the whole repr, as in notebooks. While captured is a list, outputs are appended to it instead.
+    shell is what get_ipython() returns."""
 
     def __init__(self, send):
         self._send = send
         self.is_notebook = False
         self.shell: typing.Any = None
         self.captured: list | None = None
-        self.left_out = 0
+        self.left_out = self.cut_rows = self.cut_columns = 0
         self._sent = self._bytes = 0
         self._updates: dict = {}  # by display_id: the newest representation
 
@@ -73,7 +75,7 @@ class Outputs:
         import_hooks.provide({"IPython": package, "IPython.display": ipython_display})
 
     def begin(self) -> None:
-        self.left_out = self._sent = self._bytes = 0
+        self.left_out = self.cut_rows = self.cut_columns = self._sent = self._bytes = 0
         self.captured = None
         self._updates.clear()
         if import_hooks.all_pending(_HOOKED_MODULES):
@@ -243,21 +245,7 @@ class Outputs:
         """Returns the bundle of an object that notebooks show in a special way, or None."""
         name = values.name_of(type(v))
         if kind.startswith("pandas.") and name == "DataFrame":
-            bounds = {"max_rows": 20, "max_cols": 20}
-            bundle = {
-                "text/html": v.to_html(notebook=True, **bounds),
-                "text/plain": v.to_string(**bounds),
-                None: output_summary.frame(v),
-            }
-            try:
-                bundle[TABLE] = {
-                    **_loads(v.head(20).iloc[:, :20].to_json(orient="table", date_format="iso")),
-                    "shape": list(v.shape),
-                    "dtypes": [str(dtype) for dtype in v.dtypes.iloc[:20]],
-                }
-            except Exception:
-                pass  # a schema cannot have such labels; the bundle has only HTML and text
-            return bundle
+            return self._frame(v)
         if kind.startswith("matplotlib.figure."):
             bundle = self._figure(v)
             sys.modules["matplotlib.pyplot"].close(v)
@@ -275,6 +263,38 @@ class Outputs:
                 None: output_summary.plotly(representation),
             }
         return None
+
+    def _frame(self, v) -> dict:
+        """Returns the bundle of a DataFrame, cut as the user's settings of pandas say, or as notebooks cut it."""
+        rows, columns = v.shape
+        most, least = values.row_bounds()
+        most_columns = values.pandas_option("max_columns", values.MAX_SHOWN_COLUMNS)
+        shown_columns = min(columns, most_columns)
+        most = min(most, max(MAX_CELLS // max(shown_columns, 1), 1))
+        least = min(least, most)
+        if rows > most:
+            self.cut_rows += rows - least
+        self.cut_columns += columns - shown_columns
+        bounds = {
+            "max_rows": rows if rows <= most else least,
+            "max_cols": most_columns,
+            "show_dimensions": rows > most or columns > most_columns,
+        }
+        width = values.pandas_option("max_colwidth", 50)
+        bundle = {
+            "text/html": v.to_html(notebook=True, **bounds),
+            "text/plain": v.to_string(max_colwidth=width if width < sys.maxsize else None, **bounds),
+            None: output_summary.frame(v),
+        }
+        try:
+            bundle[TABLE] = {
+                **_loads(v.head(most).iloc[:, :most_columns].to_json(orient="table", date_format="iso")),
+                "shape": list(v.shape),
+                "dtypes": [str(dtype) for dtype in v.dtypes.iloc[:most_columns]],
+            }
+        except Exception:
+            pass  # a schema cannot have such labels; the bundle has only HTML and text
+        return bundle
 
     def _add(self, role: str, bundle: dict) -> None:
         if self.captured is not None:

@@ -384,7 +384,8 @@ class Session:
         if "__result__" in self._names:
             value = self._names["__result__"]
         outcome["result"], cut = values.plain(value)
-        for name, count in (("result", cut), ("outputs", shown.left_out)):
+        cuts = ("result", cut), ("outputs", shown.left_out), ("rows", shown.cut_rows), ("columns", shown.cut_columns)
+        for name, count in cuts:
             if count > 0:
                 outcome["truncated"][name] = count
 

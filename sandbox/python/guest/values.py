@@ -30,7 +30,9 @@ MAX_ITEMS = 200_000  # of one value, in all its containers
 MAX_BYTES = 10 << 20  # of one value as JSON
 MAX_REPR = 1000  # characters
 MAX_DIGITS = 4300  # of an int: Python's own JSON reader refuses a longer one
-HEAD_ROWS = 10
+MAX_SHOWN_ROWS = 60  # of a table, as in notebooks; a longer one has its first SHOWN_ROWS
+SHOWN_ROWS = 10
+MAX_SHOWN_COLUMNS = 20
 MAX_SHOWN = 16  # items of a view, a deque or an object in a preview
 MAX_NESTED = 4  # objects in objects in a preview
 MAX_COLUMNS = 1000
@@ -106,7 +108,9 @@ class _Converter:
         return self._opaque(v)
 
     def _opaque(self, v):
-        out = opaque(v)
+        text = escaped(_show(v, MAX_REPR, 0, _own_repr))
+        self.cut += max(len(text) - MAX_REPR, 0)
+        out = {"type": name_of(type(v)), "repr": readable(text, MAX_REPR)}
         self.bytes_left -= len(out["repr"])
         return out
 
@@ -167,10 +171,10 @@ class _Converter:
 
     def _array(self, v, name: str, depth: int):
         if name == "ndarray":
-            out = self._opaque(v)
-            out.update(
-                dtype=str(v.dtype), shape=list(v.shape), head=self.value(v.ravel()[:HEAD_ROWS].tolist(), depth + 1)
-            )
+            out = opaque(v)
+            flat = v.ravel()
+            flat = flat[: self._shown_rows(len(flat))]
+            out.update(dtype=str(v.dtype), shape=list(v.shape), head=self.value(flat.tolist(), depth + 1))
             return out
         if hasattr(v, "columns") and hasattr(v, "iloc"):
             return self._frame(v, depth)
@@ -187,11 +191,18 @@ class _Converter:
                 return self.value(converted, depth + 1)
         return self._opaque(v)
 
+    def _shown_rows(self, size: int) -> int:
+        """Returns how many of a table's rows a result has, and counts the others."""
+        most, least = row_bounds()
+        shown = size if size <= most else min(least, most)
+        self.cut += size - shown
+        return shown
+
     def _frame(self, v, depth: int):
-        out = self._opaque(v)
+        out = opaque(v)
         columns = unique(escaped(str(c)) for c in v.columns[:MAX_COLUMNS])
         self.cut += len(v.columns) - len(columns)
-        head = v.head(HEAD_ROWS).iloc[:, :MAX_COLUMNS]
+        head = v.head(self._shown_rows(len(v))).iloc[:, :MAX_COLUMNS]
         out.update(columns=columns, dtypes={c: escaped(str(d)) for c, d in zip(columns, v.dtypes)}, shape=list(v.shape))
         out["index"] = self.value(head.index.tolist(), depth + 1)
         rows = [dict(zip(columns, row)) for row in head.itertuples(index=False, name=None)]
@@ -199,8 +210,9 @@ class _Converter:
         return out
 
     def _series(self, v, depth: int):
-        out = self._opaque(v)
-        head = v[:HEAD_ROWS] if hasattr(v, "get_loc") else v.head(HEAD_ROWS)
+        out = opaque(v)
+        rows = self._shown_rows(len(v))
+        head = v[:rows] if hasattr(v, "get_loc") else v.head(rows)
         name = v.name if v.name is None else escaped(str(v.name))
         out.update(name=name, dtype=escaped(str(v.dtype)), shape=list(v.shape))
         if hasattr(v, "iloc"):
@@ -300,6 +312,24 @@ def type_name(v) -> str:
 def _is_of_package(kind: type, *packages: str) -> bool:
     """Tells whether kind or one of its base classes belongs to one of these packages."""
     return any(lookup.module_of(base).partition(".")[0] in packages for base in type.__dict__["__mro__"].__get__(kind))
+
+
+def row_bounds() -> "tuple[int, int]":
+    """Returns how many rows a table may have to be shown whole, and how many are shown of a longer one: the user's
+    settings of pandas, or those of notebooks."""
+    most, least = pandas_option("max_rows", MAX_SHOWN_ROWS), pandas_option("min_rows", SHOWN_ROWS)
+    return most, least or most
+
+
+def pandas_option(name: str, default: int) -> int:
+    """Returns a number among the user's settings of pandas: a large one for None, and default for 0 or without
+    pandas."""
+    pandas = sys.modules.get("pandas")
+    try:
+        found = default if pandas is None else pandas.get_option("display." + name)
+        return sys.maxsize if found is None else max(int(found), 0) or default
+    except Exception:  # pandas is being imported, or user code has replaced a part of it
+        return default
 
 
 def opaque(v) -> dict:

@@ -88,6 +88,52 @@ def test_a_large_dataframe_is_bounded(run):
     assert out.ok["shape"] == [20_000, 300]
 
 
+@pytest.mark.parametrize(
+    ("settings", "rows", "columns", "shown", "cut"),
+    [
+        ("", 60, 20, (60, 20), {}),
+        ("", 61, 21, (10, 20), {"result": 51, "rows": 51, "columns": 1}),
+        ("pd.set_option('display.max_rows', 4)", 5, 2, (4, 2), {"result": 1, "rows": 1}),
+        ("pd.set_option('display.max_rows', None)", 300, 2, (300, 2), {}),
+        ("pd.set_option('display.max_columns', 2)", 2, 5, (2, 2), {"columns": 3}),
+        ("pd.set_option('display.max_columns', None)", 2, 50, (2, 50), {}),
+        ("pd.set_option('display.min_rows', 20)", 61, 1, (20, 1), {"result": 41, "rows": 41}),
+        ("pd.set_option('display.max_rows', None)", 60_000, 2, (10, 2), {"result": 0, "rows": 59_990}),
+    ],
+)
+def test_a_table_is_cut_as_the_settings_say(run, settings, rows, columns, shown, cut):
+    """Of the result and of the shown table, and each cut is counted."""
+    reset = "import pandas as pd\nfor name in ('max_rows', 'min_rows', 'max_columns'):\n"
+    reset += "    pd.reset_option('display.' + name)\n"
+    out = run(f"{reset}{settings}\npd.DataFrame({{f'c{{n}}': range({rows}) for n in range({columns})}})")
+    text = out.outputs[0]["data"]["text/html"]
+    body = text.partition("<tbody>")[2].partition("</tbody>")[0]
+    is_dotted = [{"rows", "columns"} & cut.keys()]
+    assert body.count("<tr>") - ("rows" in cut) == shown[0], is_dotted
+    assert body.partition("</tr>")[0].count("<td>") - ("columns" in cut) == shown[1]
+    assert {name: n for name, n in out.truncated.items() if n != cut.get(name)} == {} or cut.get("result") == 0
+    assert cut.keys() - {"result"} <= out.truncated.keys() and bool(out.truncated) == bool(cut)
+    run(reset)
+
+
+@pytest.mark.parametrize(
+    ("code", "cut"),
+    [
+        ("pd.Series(range(60))", {}),
+        ("pd.Series(range(61))", {"result": 51}),
+        ("pd.Index(range(61))", {"result": 51}),
+        ("np.arange(60)", {}),
+        ("np.arange(200).reshape(10, 20)", {"result": 190}),
+        ("type('T', (), {'__repr__': lambda self: 'x' * 1500})()", {"result": 500}),
+    ],
+)
+def test_a_cut_of_other_results_is_counted(run, code, cut):
+    out = run("import numpy as np, pandas as pd\n" + code)
+    assert out.truncated == cut
+    if "head" in out.ok:
+        assert len(out.ok["head"]) == (10 if cut else 60)
+
+
 def test_last_expressions_that_are_all_text_are_not_shown(run):
     for code in (
         "'text'",
@@ -219,7 +265,7 @@ def test_a_table_has_its_schema_and_a_line_for_models(run):
         ("n", "integer"),
         ("when", "datetime"),
     ]
-    assert (len(table["data"]), table["shape"]) == (20, [30, 2])
+    assert (len(table["data"]), table["shape"]) == (30, [30, 2])
     assert table["dtypes"][0] == "int64" and table["dtypes"][1].startswith("datetime64")
     assert out["summary"].startswith("table of 30 rows and 2 columns: n int64, when datetime64")
     odd = run("pd.DataFrame([[1, 2]], columns=['a', 'a'])").outputs[0]["data"]

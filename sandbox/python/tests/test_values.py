@@ -82,7 +82,7 @@ def test_dataframe(run):
     assert out["type"] == "DataFrame"
     assert (out["columns"], out["shape"], out["dtypes"]["n"]) == (["n", "s"], [30, 2], "int64")
     assert out["head"][:2] == [{"n": 0, "s": "x"}, {"n": 1, "s": "x"}]
-    assert (len(out["head"]), out["index"][0]) == (10, "r0")
+    assert (len(out["head"]), out["index"][0]) == (30, "r0")
     assert "r29" in out["repr"]
 
 

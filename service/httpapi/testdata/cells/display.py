@@ -315,3 +315,29 @@ import json
 Path("d.json").write_text(json.dumps({"a": [1]}))
 json.loads(Path("d.json").read_text())
 # -> {"a": [1]}
+
+# ## a table is cut as pandas' settings say
+# %% short ones are whole
+import pandas as pd
+df = pd.DataFrame({"n": range(100)})
+df.head(60)["n"]
+# has: {"type": "Series", "shape": [60]}
+# %% long ones say how much is missing
+df
+# has: {"type": "DataFrame", "shape": [100, 1]}
+# shown: application/vnd.dataresource+json text/html
+# cut: {"result": 90, "rows": 90}
+# %% a column
+df["n"]
+# has: {"type": "Series", "head": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]}
+# cut: {"result": 90}
+# %% by the user's setting
+pd.options.display.max_rows = 100
+df
+# has: {"type": "DataFrame", "shape": [100, 1]}
+# shown: application/vnd.dataresource+json text/html
+# %% in a display
+pd.options.display.max_rows = 4
+display(df.head(5))
+# shown: application/vnd.dataresource+json text/html
+# cut: {"rows": 1}
