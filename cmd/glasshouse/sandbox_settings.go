@@ -46,9 +46,10 @@ func (s *sandboxSettings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.profile, "default-profile", string(policy.ProfileAnalyst),
 		"`PROFILE` of a sandbox whose config does not name it: analyst, strict or unrestricted")
 	f.StringVar(&s.allowedModules, "allowed-modules", "",
-		"comma-separated `MODULES` that code may import in addition to those of its profile, such as os,torch; *: any. "+
-			"The isolation does not depend on it")
-	f.StringVar(&s.blockedModules, "blocked-modules", "", "comma-separated `MODULES` that no sandbox may import")
+		"comma-separated `MODULES` that code may import in addition to those of its profile, such as os,torch; "+
+			"*: any. The isolation does not depend on it")
+	f.StringVar(&s.blockedModules, "blocked-modules", "",
+		"comma-separated `MODULES` that no sandbox may import")
 }
 
 // policies returns the policy of a sandbox without a config, and the limits of a config. A default that was not set is
@@ -66,8 +67,9 @@ func (s *sandboxSettings) policies() (defaults, ceiling policy.Policy, err error
 		return defaults, ceiling, err
 	}
 	ceiling = policy.Policy{
-		MaxMemoryMB: accepted.MaxMemoryMB, MaxExecutionTime: accepted.MaxExecutionTime, IdleTimeout: accepted.IdleTimeout,
-		Lifetime: accepted.Lifetime, UploadMaxBytes: accepted.UploadMaxBytes, MaxCodeSize: accepted.MaxCodeSize,
+		MaxMemoryMB: accepted.MaxMemoryMB, MaxExecutionTime: accepted.MaxExecutionTime,
+		IdleTimeout: accepted.IdleTimeout, Lifetime: accepted.Lifetime,
+		UploadMaxBytes: accepted.UploadMaxBytes, MaxCodeSize: accepted.MaxCodeSize,
 	}
 	if s.profile != string(policy.ProfileAnalyst) {
 		config["profile"] = s.profile

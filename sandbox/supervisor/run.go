@@ -250,7 +250,8 @@ func (s *Session) conclude(
 
 	if guestErr == nil {
 		o.Result, o.Exception = claimed.result, claimed.exception
-		for _, name := range []string{"result", "outputs", "rows", "columns"} { // the supervisor counts everything else itself
+		// the supervisor counts everything else itself
+		for _, name := range []string{"result", "outputs", "rows", "columns"} {
 			if n := claimed.truncated[name]; n > 0 {
 				o.Truncated[name] += min(n, maxMissing)
 			}

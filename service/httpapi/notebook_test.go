@@ -111,8 +111,9 @@ func (c cell) check(t *testing.T, e sandbox.Execution) {
 	if c.prints != "" {
 		isPrinted = strings.Contains(e.Stdout, c.prints)
 	}
-	if truncated := cmp.Or(c.cut, "{}"); !sameJSON(t, truncated, mustJSON(t, e.Truncated)) && len(e.Truncated)+len(c.cut) > 0 {
-		t.Errorf("got truncated %v, want %s", e.Truncated, truncated)
+	want := cmp.Or(c.cut, "{}")
+	if !sameJSON(t, want, mustJSON(t, e.Truncated)) && len(e.Truncated)+len(c.cut) > 0 {
+		t.Errorf("got truncated %v, want %s", e.Truncated, want)
 	}
 	if !isPrinted {
 		t.Errorf("got the output %q", e.Stdout)
@@ -250,7 +251,7 @@ func TestNotebooks(t *testing.T) {
 				c := newUser(t, sandbox.RoleAgent)
 				id := c.create(t, map[string]any{"max_memory_mb": 512, "cpu_percent": 100})
 				for _, x := range readCells(t, notebook) {
-					a := c.ok(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": annotations.ReplaceAllString(x.code, "")})
+					a := c.run(t, id, annotations.ReplaceAllString(x.code, ""))
 					var e sandbox.Execution
 					if err := json.Unmarshal([]byte(a.text), &e); err != nil {
 						t.Fatal(err)

@@ -48,13 +48,14 @@ func TestEveryModuleOfTheStandardLibrary(t *testing.T) {
 			!strings.Contains(reason, "--allowed-modules "+name+" ") {
 			t.Errorf("%s is refused with %q, want a reason, and how the operator allows it", name, reason)
 		}
-		if _, isWanted := strings.CutPrefix(name, "_"); !isWanted && !slices.Contains(refusedModules, name) {
+		if !strings.HasPrefix(name, "_") && !slices.Contains(refusedModules, name) {
 			t.Errorf("%s is refused: %s", name, reason)
 		}
 	}
 	code := "found = {}\n"
 	for _, name := range allowed {
-		code += fmt.Sprintf("try:\n    import %s\nexcept Exception as error:\n    found[%q] = repr(error)\n", name, name)
+		code += fmt.Sprintf("try:\n    import %s\nexcept Exception as error:\n", name)
+		code += fmt.Sprintf("    found[%q] = repr(error)\n", name)
 	}
 	a := c.run(t, id, code+"found")
 	failures, _ := a.get("result").(map[string]any)
@@ -66,8 +67,9 @@ func TestEveryModuleOfTheStandardLibrary(t *testing.T) {
 			t.Errorf("%s is allowed, but cannot be imported: %v", name, problem)
 		}
 	}
-	t.Logf("%d modules: %d allowed, %d refused, %d absent", len(names), len(allowed)-len(failures), len(refused), len(failures))
-	for _, name := range []string{"html", "xml", "ast", "difflib", "unicodedata", "secrets", "pickle", "sqlite3", "tempfile", "inspect"} {
+	t.Logf("%d modules: %d allowed, %d refused, %d absent",
+		len(names), len(allowed)-len(failures), len(refused), len(failures))
+	for _, name := range strings.Fields("html xml ast difflib unicodedata secrets pickle sqlite3 tempfile inspect") {
 		if !slices.Contains(allowed, name) {
 			t.Errorf("%s is not allowed", name)
 		}
@@ -94,8 +96,8 @@ func TestEveryModuleOfTheStandardLibrary(t *testing.T) {
 }
 
 // refusedModules are the public modules that agents cannot import: they cannot work in a sandbox, or they surprise.
-var refusedModules = strings.Fields(`antigravity asynchat asyncore atexit bdb builtins code codeop ctypes curses ensurepip
-	faulthandler fcntl ftplib getpass grp http idlelib imaplib imp importlib multiprocessing nis nntplib os ossaudiodev pdb
-	pkgutil poplib posix pty pwd readline resource rlcompleter runpy select selectors signal site smtpd smtplib socket
-	socketserver spwd ssl subprocess sys sysconfig syslog telnetlib termios tkinter tty turtle turtledemo urllib venv
-	webbrowser wsgiref xmlrpc zipimport`)
+var refusedModules = strings.Fields(`
+antigravity asynchat asyncore atexit bdb builtins code codeop ctypes curses ensurepip faulthandler fcntl ftplib getpass
+grp http idlelib imaplib imp importlib multiprocessing nis nntplib os ossaudiodev pdb pkgutil poplib posix pty pwd
+readline resource rlcompleter runpy select selectors signal site smtpd smtplib socket socketserver spwd ssl subprocess
+sys sysconfig syslog telnetlib termios tkinter tty turtle turtledemo urllib venv webbrowser wsgiref xmlrpc zipimport`)

@@ -182,7 +182,7 @@ def test_display_without_ipython(run, monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     outcome = run(
         "import IPython, pathlib\n"
-        "from IPython.display import HTML, Image, JSON, Latex, Markdown, Math, SVG, clear_output, display, display_html\n"
+        "from IPython.display import *\n"
         "IPython.display.display(HTML('<b>'), Markdown('# m'), Latex('l'), Math('m'), SVG('<svg/>'), JSON({'a': 1}))\n"
         "display_html('<i>', raw=True)\nclear_output()\n"
         "IPython.get_ipython().run_line_magic('matplotlib', 'inline')\nImage(b'\\x89PNG')"
