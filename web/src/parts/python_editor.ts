@@ -112,8 +112,8 @@ interface Statement {
 // statementAt returns the string at a position if it is an argument of db_query, db_frame or db_explain.
 function statementAt(state: EditorState, at: number): Statement | undefined {
   let node: ReturnType<typeof syntaxTree>["topNode"] | null = syntaxTree(state).resolveInner(at, -1);
-  while (node && !/String$/.test(node.name)) node = node.parent;
-  if (!node) return undefined;
+  while (node && !/String$|^FormatReplacement$/.test(node.name)) node = node.parent;
+  if (!node || node.name === "FormatReplacement") return undefined; // Python in an f-string
   let call = node.parent;
   while (call && (call.name === "ContinuedString" || call.name === "ArgList" || call.name === "ParenthesizedExpression")) call = call.parent;
   const called = call?.name === "CallExpression" ? state.sliceDoc(call.firstChild!.from, call.firstChild!.to) : "";

@@ -124,6 +124,8 @@ module.exports = (tools) => {
         await page.waitForTimeout(400); // longer than the delay of a completion
         assert.strictEqual(await list.count(), 0, code);
       }
+      await start('await db_query(f"SELECT {|} FROM users")', 'pri'); // the braces of an f-string have Python
+      await offered('print');
       await wantNothingWrong(page);
     },
 
