@@ -60,7 +60,7 @@ const (
 var tagDescriptions = []*huma.Tag{
 	{Name: string(tagExecutions), Description: "Run Python code; read, follow, cancel and list its executions."},
 	{Name: string(tagSandboxes),
-		Description: "Create and end sandboxes, isolated Python processes that keep variables and files between executions."},
+		Description: "Create and end sandboxes: isolated processes that keep variables and files between runs."},
 	{Name: string(tagDatabase), Description: "Run read-only SQL on the knowledge database, and read its schema."},
 	{Name: string(tagFiles), Description: "Upload files, which code finds in /data."},
 	{Name: string(tagArtifacts), Description: "Download the files that executions have written."},
@@ -72,7 +72,7 @@ var tagDescriptions = []*huma.Tag{
 	{Name: string(tagDebugger), Description: "Debug code while it runs, also by the Debug Adapter Protocol."},
 	{Name: string(tagEnvironments), Description: "List the Python environments and their packages."},
 	{Name: string(tagReview),
-		Description: "List sandboxes, statements, connections and artifacts: your own, or as an admin those of all users."},
+		Description: "List sandboxes, statements, connections and artifacts: your own, or all for an admin."},
 	{Name: string(tagPendingWrites), Description: "List captured statements; an admin applies or rejects them."},
 	{Name: string(tagKeys), Description: "Make and revoke API keys, and sign in to the pages."},
 	{Name: string(tagService), Description: "Read health, metrics and this documentation."},
