@@ -60,8 +60,8 @@ func TestNemoClients(t *testing.T) {
 	for folder, kind := range map[string]string{"nemo": "local", "nemo-piston": "piston"} {
 		t.Run(folder, func(t *testing.T) {
 			python := filepath.Join(installedClient(t, folder), "bin", "python")
-			out, err := exec.Command(python, "-B", "testdata/clients/nemo/check.py", url+"/execute", kind).CombinedOutput()
-			if err != nil {
+			cmd := exec.Command(python, "-B", "testdata/clients/nemo/check.py", url+"/execute", kind)
+			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("%v\n%.20000s", err, out)
 			}
 		})

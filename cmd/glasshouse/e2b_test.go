@@ -32,7 +32,11 @@ type e2bLine struct {
 }
 
 // request sends a request; for the sandbox id, if that is not empty. The caller closes the answer's body.
-func (c e2bClient) request(ctx context.Context, method, id, port, path, kind string, body io.Reader) (*http.Response, error) {
+func (c e2bClient) request(
+	ctx context.Context,
+	method, id, port, path, kind string,
+	body io.Reader,
+) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.url+path, body)
 	if err != nil {
 		return nil, err
@@ -67,12 +71,20 @@ func (c e2bClient) send(t *testing.T, method, id, port, path string, in any) (in
 // create creates a sandbox and returns its id.
 func (c e2bClient) create(t *testing.T, timeout int) string {
 	t.Helper()
-	status, text := c.send(t, "POST", "", "", "/v2/sandboxes", map[string]any{"templateID": "code-interpreter-v1", "timeout": timeout})
+	status, text := c.send(
+		t,
+		"POST",
+		"",
+		"",
+		"/v2/sandboxes",
+		map[string]any{"templateID": "code-interpreter-v1", "timeout": timeout},
+	)
 	var sandbox struct {
 		ID    string `json:"sandboxID"`
 		Token string `json:"envdAccessToken"`
 	}
-	if err := json.Unmarshal([]byte(text), &sandbox); err != nil || status != 201 || sandbox.ID == "" || sandbox.Token != c.key {
+	if err := json.Unmarshal([]byte(text), &sandbox); err != nil || status != 201 || sandbox.ID == "" ||
+		sandbox.Token != c.key {
 		t.Fatalf("create: got HTTP %d %s, want 201 with an id and the key as token", status, text)
 	}
 	return sandbox.ID
@@ -152,11 +164,13 @@ func TestE2BClientThatLeavesCancelsItsRun(t *testing.T) {
 		t.Fatalf("got %v, want a cancelled request", err)
 	}
 	lines, err := c.run(t.Context(), id, "x", nil)
-	if err != nil || find(lines, "result").Text != "1" || !find(lines, "result").Main || find(lines, "number_of_executions").Count != 2 {
+	if err != nil || find(lines, "result").Text != "1" || !find(lines, "result").Main ||
+		find(lines, "number_of_executions").Count != 2 {
 		t.Errorf("the next run: got %+v, %v, want the variable", lines, err)
 	}
 	list := (&client{admin.address, c.key}).executions(t, "e2b")
-	if len(list) != 2 || list[1]["status"] != "cancelled" || list[0]["status"] != "completed" || list[1]["sandbox_id"] != id {
+	if len(list) != 2 || list[1]["status"] != "cancelled" || list[0]["status"] != "completed" ||
+		list[1]["sandbox_id"] != id {
 		t.Errorf("history: got %v, want a cancelled and a completed run", list)
 	}
 	var both sync.WaitGroup // two clients at one sandbox
@@ -171,7 +185,8 @@ func TestE2BClientThatLeavesCancelsItsRun(t *testing.T) {
 	both.Wait()
 }
 
-// TestE2BSandboxThatEnded covers expiry, deletion and a restart of the service: clients recognise them by status and text.
+// TestE2BSandboxThatEnded covers expiry, deletion and a restart of the service: clients recognise them by status and
+// text.
 func TestE2BSandboxThatEnded(t *testing.T) {
 	t.Parallel()
 	address, dir := reserveAddress(t), dataDir(t)
@@ -180,15 +195,24 @@ func TestE2BSandboxThatEnded(t *testing.T) {
 	wantEnded := func(what, id, reason string) {
 		t.Helper()
 		for _, r := range []struct{ method, port, path string }{
-			{"GET", "49983", "/health"}, {"GET", "49983", "/files?path=x"}, {"POST", "49999", "/execute"}, {"GET", "49999", "/contexts"},
+			{"GET", "49983", "/health"}, {"GET", "49983", "/files?path=x"}, {"POST", "49999", "/execute"},
+			{"GET", "49999", "/contexts"},
 			{"POST", "49983", "/filesystem.Filesystem/ListDir"},
 		} {
-			status, text := c.send(t, r.method, id, r.port, r.path, map[string]string{"code": "1", "path": "/home/user"})
+			status, text := c.send(
+				t,
+				r.method,
+				id,
+				r.port,
+				r.path,
+				map[string]string{"code": "1", "path": "/home/user"},
+			)
 			if status != 502 || !strings.Contains(text, "was not found") || !strings.Contains(text, reason) {
 				t.Errorf("%s, %s %s: got HTTP %d %s, want 502 with %q", what, r.method, r.path, status, text, reason)
 			}
 		}
-		if status, text := c.send(t, "GET", "", "", "/sandboxes/"+id, nil); status != 404 || !strings.Contains(text, reason) {
+		if status, text := c.send(t, "GET", "", "", "/sandboxes/"+id, nil); status != 404 ||
+			!strings.Contains(text, reason) {
 			t.Errorf("%s, GET: got HTTP %d %s, want 404 with %q", what, status, text, reason)
 		}
 	}
@@ -218,7 +242,8 @@ func TestE2BSandboxThatEnded(t *testing.T) {
 		t.Errorf("the run of a deleted sandbox: got %+v, want an error and an end", lines)
 	}
 	wantEnded("deleted", killed, "it was deleted")
-	if status, _ := c.send(t, "POST", "", "", "/sandboxes/"+kept+"/timeout", map[string]int{"timeout": 1}); status != 204 {
+	status, _ := c.send(t, "POST", "", "", "/sandboxes/"+kept+"/timeout", map[string]int{"timeout": 1})
+	if status != 204 {
 		t.Errorf("timeout: got HTTP %d, want 204", status)
 	}
 	eventually(t, func() error {
@@ -229,7 +254,7 @@ func TestE2BSandboxThatEnded(t *testing.T) {
 	})
 	lost := c.create(t, 300)
 	stop(t, cmd)
-	_, admin = start(t, binary(t), dir, "--compat", "e2b="+address)
+	start(t, binary(t), dir, "--compat", "e2b="+address)
 	wantEnded("after a restart", lost, "the service was restarted")
 }
 
@@ -248,10 +273,20 @@ func TestE2BOutputs(t *testing.T) {
 	})
 	if err != nil || find(lines, "error").Name != "" || bytesOfStdout < 1<<20 || bytesOfStdout > 2<<20 ||
 		!strings.Contains(last, "left out") {
-		t.Errorf("100 MB of output: got %d bytes that end in %.100q, %v, want 1 MiB and a mark", bytesOfStdout, last, err)
+		t.Errorf(
+			"100 MB of output: got %d bytes that end in %.100q, %v, want 1 MiB and a mark",
+			bytesOfStdout,
+			last,
+			err,
+		)
 	}
-	lines, err = c.run(t.Context(), id, "import sys\nsys.stdout.buffer.write(bytes(range(256))) if hasattr(sys.stdout, 'buffer') else None\n"+
-		"import os\nos.write(1, bytes([0, 255, 254]))\nprint('\\ud800')\n'<a>&\\u2028'", nil)
+	lines, err = c.run(
+		t.Context(),
+		id,
+		"import sys\nsys.stdout.buffer.write(bytes(range(256))) if hasattr(sys.stdout, 'buffer') else None\n"+
+			"import os\nos.write(1, bytes([0, 255, 254]))\nprint('\\ud800')\n'<a>&\\u2028'",
+		nil,
+	)
 	if err != nil || find(lines, "error").Name != "" || find(lines, "result").Text == "" {
 		t.Errorf("binary output: got %+v, %v, want lines of JSON", lines, err)
 	}
@@ -276,7 +311,8 @@ func TestE2BKeys(t *testing.T) {
 	id := c.create(t, 300)
 	for _, key := range []string{"", "e2b_0000000000000000000000000000000000000000"} {
 		wrong := e2bClient{c.url, key}
-		if status, text := wrong.send(t, "POST", "", "", "/v2/sandboxes", map[string]any{}); status != 401 || !strings.Contains(text, `"code":401`) {
+		if status, text := wrong.send(t, "POST", "", "", "/v2/sandboxes", map[string]any{}); status != 401 ||
+			!strings.Contains(text, `"code":401`) {
 			t.Errorf("key %q: got HTTP %d %s, want 401", key, status, text)
 		}
 		for _, path := range []string{"/files?path=x", "/filesystem.Filesystem/Stat", "/process.Process/Start"} {
@@ -289,7 +325,8 @@ func TestE2BKeys(t *testing.T) {
 	if _, err := other.run(t.Context(), id, "1", nil); err == nil || !strings.Contains(err.Error(), "502") {
 		t.Errorf("another user's sandbox: got %v, want 502", err)
 	}
-	if status, text := other.send(t, "GET", "", "", "/v2/sandboxes", nil); status != 200 || strings.TrimSpace(text) != "[]" {
+	if status, text := other.send(t, "GET", "", "", "/v2/sandboxes", nil); status != 200 ||
+		strings.TrimSpace(text) != "[]" {
 		t.Errorf("another user's list: got HTTP %d %s, want none", status, text)
 	}
 	body := map[string]any{"name": "bob", "user_id": "bob", "role": "agent"}
@@ -301,7 +338,8 @@ func TestE2BKeys(t *testing.T) {
 			admin.must(t, "DELETE", "/keys/"+fmt.Sprint(made["id"]), nil)
 		}
 	})
-	if got := find(lines, "error"); err != nil || got.Name != "AuthenticationException" || !strings.Contains(got.Value, "revoked") {
+	if got := find(lines, "error"); err != nil || got.Name != "AuthenticationException" ||
+		!strings.Contains(got.Value, "revoked") {
 		t.Errorf("a revoked key: got %+v, %v, want an error that says so", lines, err)
 	}
 	eventually(t, func() error {
@@ -317,16 +355,18 @@ func TestE2BRequests(t *testing.T) {
 	t.Parallel()
 	c, _ := startE2B(t)
 	id := c.create(t, 300)
+	const rpc = "/filesystem.Filesystem/"
+	type object = map[string]any
 	for _, r := range []struct {
 		method, id, port, path string
 		body                   any
 		status                 int
 		words                  string
 	}{
-		{"POST", "", "", "/v2/sandboxes", map[string]any{"timeout": 100_000_000}, 400, "timeout: it must be from 1 to 604800"},
-		{"POST", "", "", "/v2/sandboxes", map[string]any{"templateID": "mine"}, 400, "environment"},
-		{"POST", "", "", "/v2/sandboxes", map[string]any{"autoPause": true}, 400, "pause"},
-		{"POST", "", "", "/v2/sandboxes", map[string]any{"envVars": map[string]string{"A=B": "1"}}, 400, "environment variable"},
+		{"POST", "", "", "/v2/sandboxes", object{"timeout": 100_000_000}, 400, "timeout: it must be from 1 to 604800"},
+		{"POST", "", "", "/v2/sandboxes", object{"templateID": "mine"}, 400, "environment"},
+		{"POST", "", "", "/v2/sandboxes", object{"autoPause": true}, 400, "pause"},
+		{"POST", "", "", "/v2/sandboxes", object{"envVars": object{"A=B": "1"}}, 400, "environment variable"},
 		{"POST", "", "", "/v2/sandboxes", []int{1}, 400, "JSON"},
 		{"POST", "", "", "/sandboxes/" + id + "/pause", nil, 501, "no pause"},
 		{"POST", "", "", "/sandboxes/" + id + "/fork", nil, 501, "no fork"},
@@ -334,41 +374,67 @@ func TestE2BRequests(t *testing.T) {
 		{"GET", "", "", "/templates", nil, 404, "Glasshouse has no GET /templates"},
 		{"GET", "", "", "/sandboxes/none", nil, 404, "there is no such sandbox"},
 		{"GET", id, "8080", "/", nil, 502, "port is not open"},
-		{"POST", id, "49983", "/process.Process/List", map[string]any{}, 501, `"code":"unimplemented"`},
-		{"POST", id, "49983", "/filesystem.Filesystem/CreateWatcher", map[string]any{"path": "x"}, 501, `"code":"unimplemented"`},
-		{"POST", id, "49983", "/filesystem.Filesystem/ListDir", map[string]any{"path": "/etc"}, 400, `"code":"invalid_argument"`},
-		{"POST", id, "49983", "/filesystem.Filesystem/Stat", map[string]any{"path": "/etc/passwd"}, 404, `"code":"not_found"`},
-		{"POST", id, "49983", "/filesystem.Filesystem/MakeDir", map[string]any{"path": "artifacts"}, 409, `"code":"already_exists"`},
-		{"POST", id, "49983", "/filesystem.Filesystem/Move", map[string]any{"source": "none", "destination": "a"}, 404, `"code":"not_found"`},
-		{"POST", id, "49983", "/filesystem.Filesystem/Remove", map[string]any{"path": "/home/user"}, 400, "invalid_argument"},
+		{"POST", id, "49983", "/process.Process/List", object{}, 501, "unimplemented"},
+		{"POST", id, "49983", rpc + "CreateWatcher", object{"path": "x"}, 501, "unimplemented"},
+		{"POST", id, "49983", rpc + "ListDir", object{"path": "/etc"}, 400, "invalid_argument"},
+		{"POST", id, "49983", rpc + "Stat", object{"path": "/etc/passwd"}, 404, "not_found"},
+		{"POST", id, "49983", rpc + "MakeDir", object{"path": "artifacts"}, 409, "already_exists"},
+		{"POST", id, "49983", rpc + "Move", object{"source": "none", "destination": "a"}, 404, "not_found"},
+		{"POST", id, "49983", rpc + "Remove", object{"path": "/home/user"}, 400, "invalid_argument"},
 		{"GET", id, "49983", "/files?path=../../etc/passwd", nil, 400, "outside of /home/user"},
 		{"GET", id, "49983", "/files?path=artifacts", nil, 400, "folder"},
-		{"POST", id, "49999", "/execute", map[string]any{"code": "1", "language": "javascript"}, 400, "Glasshouse runs Python"},
-		{"POST", id, "49999", "/execute", map[string]any{"code": "1", "context_id": "none"}, 404, "Context none not found"},
+		{"POST", id, "49999", "/execute", object{"code": "1", "language": "javascript"}, 400, "Glasshouse runs Python"},
+		{"POST", id, "49999", "/execute", object{"code": "1", "context_id": "none"}, 404, "Context none not found"},
 		{"POST", id, "49999", "/execute", "code", 400, "JSON"},
-		{"POST", id, "49999", "/contexts", map[string]any{"cwd": "/home/user/none"}, 404, "does not exist"},
+		{"POST", id, "49999", "/contexts", object{"cwd": "/home/user/none"}, 404, "does not exist"},
 		{"DELETE", id, "49999", "/contexts/" + id, nil, 400, "default context"},
 	} {
-		if status, text := c.send(t, r.method, r.id, r.port, r.path, r.body); status != r.status || !strings.Contains(text, r.words) {
-			t.Errorf("%s %s %v: got HTTP %d %s, want %d with %q", r.method, r.path, r.body, status, text, r.status, r.words)
+		if status, text := c.send(t, r.method, r.id, r.port, r.path, r.body); status != r.status ||
+			!strings.Contains(text, r.words) {
+			t.Errorf(
+				"%s %s %v: got HTTP %d %s, want %d with %q",
+				r.method,
+				r.path,
+				r.body,
+				status,
+				text,
+				r.status,
+				r.words,
+			)
 		}
 	}
 	// The error of a stream is in its last message.
-	resp, err := c.request(t.Context(), "POST", id, "49983", "/process.Process/Start", "application/connect+json", strings.NewReader("\x00\x00\x00\x00\x02{}"))
+	resp, err := c.request(
+		t.Context(),
+		"POST",
+		id,
+		"49983",
+		"/process.Process/Start",
+		"application/connect+json",
+		strings.NewReader("\x00\x00\x00\x00\x02{}"),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	text, err := io.ReadAll(resp.Body)
 	resp.Body.Close()
-	if err != nil || resp.StatusCode != 200 || len(text) < 5 || text[0] != 2 || int(text[4]) != len(text)-5 && text[3] == 0 ||
+	if err != nil || resp.StatusCode != 200 || len(text) < 5 || text[0] != 2 ||
+		int(text[4]) != len(text)-5 && text[3] == 0 ||
 		!bytes.Contains(text, []byte("not a shell")) {
-		t.Errorf("a process: got HTTP %d %q, %v, want the end of a stream with unimplemented", resp.StatusCode, text, err)
+		t.Errorf(
+			"a process: got HTTP %d %q, %v, want the end of a stream with unimplemented",
+			resp.StatusCode,
+			text,
+			err,
+		)
 	}
 	// A form with several files, whose names are paths.
 	var form bytes.Buffer
 	w := multipart.NewWriter(&form)
 	for _, name := range []string{"/home/user/a/one.bin", "two.txt"} {
-		part, err := w.CreatePart(map[string][]string{"Content-Disposition": {fmt.Sprintf(`form-data; name="file"; filename="%s"`, name)}})
+		part, err := w.CreatePart(
+			map[string][]string{"Content-Disposition": {fmt.Sprintf(`form-data; name="file"; filename="%s"`, name)}},
+		)
 		if err == nil {
 			_, err = part.Write([]byte{0, 255})
 		}
@@ -383,10 +449,13 @@ func TestE2BRequests(t *testing.T) {
 	}
 	text, _ = io.ReadAll(resp.Body)
 	resp.Body.Close()
-	if want := `[{"path":"/home/user/a/one.bin","name":"one.bin","type":"file"},{"path":"/home/user/two.txt","name":"two.txt","type":"file"}]`; strings.TrimSpace(string(text)) != want {
+	const want = `[{"path":"/home/user/a/one.bin","name":"one.bin","type":"file"},` +
+		`{"path":"/home/user/two.txt","name":"two.txt","type":"file"}]`
+	if strings.TrimSpace(string(text)) != want {
 		t.Errorf("a form: got HTTP %d %s, want %s", resp.StatusCode, text, want)
 	}
-	if status, text := c.send(t, "GET", id, "49983", "/files?path=~/a/one.bin", nil); status != 200 || text != "\x00\xff" {
+	if status, text := c.send(t, "GET", id, "49983", "/files?path=~/a/one.bin", nil); status != 200 ||
+		text != "\x00\xff" {
 		t.Errorf("GET: got HTTP %d %q, want the bytes", status, text)
 	}
 }
@@ -397,7 +466,14 @@ func TestE2BListHasPages(t *testing.T) {
 	c, _ := startE2B(t)
 	var ids []string
 	for n := range 3 {
-		_, text := c.send(t, "POST", "", "", "/sandboxes", map[string]any{"metadata": map[string]string{"n": fmt.Sprint(n % 2)}})
+		_, text := c.send(
+			t,
+			"POST",
+			"",
+			"",
+			"/sandboxes",
+			map[string]any{"metadata": map[string]string{"n": fmt.Sprint(n % 2)}},
+		)
 		var sandbox struct {
 			ID string `json:"sandboxID"`
 		}

@@ -106,7 +106,8 @@ func (c libreChat) upload(t *testing.T, name, text string) libreChatFile {
 	if err == nil {
 		err = json.Unmarshal(body, &answer)
 	}
-	if err != nil || status != 200 || answer.Message != "success" || len(answer.Files) != 1 || answer.Files[0].Filename != name {
+	if err != nil || status != 200 || answer.Message != "success" || len(answer.Files) != 1 ||
+		answer.Files[0].Filename != name {
 		t.Fatalf("upload: got HTTP %d %s, %v", status, body, err)
 	}
 	return libreChatFile{answer.Files[0].FileID, name, answer.Session}
@@ -122,9 +123,15 @@ func startLibreChat(t *testing.T, arguments ...string) (libreChat, *client) {
 func TestLibreChatRunsCode(t *testing.T) {
 	t.Parallel()
 	c, admin := startLibreChat(t)
-	first := c.python(t, "", "x = 1\nopen('/mnt/data/a.txt', 'w').write('a') if __import__('os').path.exists('/mnt/data') else open('a.txt', 'w').write('a')\nprint(x)")
-	if first.Stdout != "1\n" || first.Stderr != "" || len(first.Session) != 21 || len(first.Files) != 1 || first.Files[0].Name != "a.txt" ||
-		len(first.Files[0].ID) != 21 || first.Run.Code != 0 {
+	first := c.python(
+		t,
+		"",
+		"x = 1\nopen('a.txt', 'w').write('a')\nprint(x)",
+	)
+	if first.Stdout != "1\n" || first.Stderr != "" || len(first.Session) != 21 || len(first.Files) != 1 ||
+		first.Files[0].Name != "a.txt" ||
+		len(first.Files[0].ID) != 21 ||
+		first.Run.Code != 0 {
 		t.Fatalf("got %+v, want the output, a file, and ids of 21 characters", first)
 	}
 	again := c.python(t, first.Session, "print(open('a.txt').read(), 'x' in globals())")
@@ -156,7 +163,8 @@ func TestLibreChatRunsCode(t *testing.T) {
 			t.Errorf("%s: got %+v, %v, want %q", code, a, err, want)
 		}
 	}
-	if a, err := c.exec(t.Context(), map[string]any{"lang": "py", "code": "import sys\nprint(sys.argv)", "args": []string{"-n", "é\""}}); err != nil ||
+	withArgs := map[string]any{"lang": "py", "code": "import sys\nprint(sys.argv)", "args": []string{"-n", "é\""}}
+	if a, err := c.exec(t.Context(), withArgs); err != nil ||
 		a.Stdout != "['main.py', '-n', 'é\"']\n" {
 		t.Errorf("args: got %+v, %v", a, err)
 	}
@@ -181,29 +189,47 @@ func TestLibreChatFiles(t *testing.T) {
 	if status, text := c.get(t, "/download/"+one.Storage+"/"+one.ID); status != 200 || text != binaryText {
 		t.Errorf("download: got HTTP %d %q, want the bytes", status, text)
 	}
-	a := c.python(t, "", "print(open('data.bin').read())\nopen('data.bin', 'a').write('!')\nimport os\nos.makedirs('d')\nopen('d/é.txt', 'w').write('x')", two)
+	a := c.python(
+		t,
+		"",
+		"print(open('data.bin').read())\nopen('data.bin', 'a').write('!')\n"+
+			"import os\nos.makedirs('d')\nopen('d/é.txt', 'w').write('x')",
+		two,
+	)
 	if a.Stdout != "other\n" || len(a.Files) != 2 || a.Session == two.Storage {
 		t.Fatalf("got %+v, want the upload in a new session, and two files", a)
 	}
-	if again := c.python(t, "", "print(open('data.bin').read())", append(a.Files, two)...); again.Stdout != "other!\n" || again.Session != a.Session {
+	again := c.python(t, "", "print(open('data.bin').read())", append(a.Files, two)...)
+	if again.Stdout != "other!\n" ||
+		again.Session != a.Session {
 		t.Errorf("the session's version: got %+v, want it kept", again)
 	}
-	elsewhere := c.python(t, "", "import os\nprint(sorted(os.listdir('d')))", libreChatFile{a.Files[1].ID, "d/é.txt", a.Session}, one)
+	elsewhere := c.python(
+		t,
+		"",
+		"import os\nprint(sorted(os.listdir('d')))",
+		libreChatFile{a.Files[1].ID, "d/é.txt", a.Session},
+		one,
+	)
 	if elsewhere.Session != a.Session || elsewhere.Stdout != "['é.txt']\n" {
 		t.Errorf("got %+v, want the session of the files", elsewhere)
 	}
 	status, text := c.get(t, "/files/"+a.Session)
-	if status != 200 || !strings.Contains(text, `"name":"d/é.txt"`) || !strings.Contains(text, `"original-filename":"data.bin"`) {
+	if status != 200 || !strings.Contains(text, `"name":"d/é.txt"`) ||
+		!strings.Contains(text, `"original-filename":"data.bin"`) {
 		t.Errorf("list: got HTTP %d %s", status, text)
 	}
-	if status, text := c.get(t, "/sessions/"+one.Storage+"/objects/"+one.ID+"?kind=user&id=u"); status != 200 || !strings.Contains(text, "lastModified") {
+	if status, text := c.get(t, "/sessions/"+one.Storage+"/objects/"+one.ID+"?kind=user&id=u"); status != 200 ||
+		!strings.Contains(text, "lastModified") {
 		t.Errorf("an object: got HTTP %d %s", status, text)
 	}
-	if status, _, err := c.send(t.Context(), "DELETE", "/files/"+a.Session+"/"+a.Files[0].ID, "", nil); status != 200 || err != nil {
+	if status, _, err := c.send(t.Context(), "DELETE", "/files/"+a.Session+"/"+a.Files[0].ID, "", nil); status != 200 ||
+		err != nil {
 		t.Errorf("DELETE: got HTTP %d, %v", status, err)
 	}
 	for _, path := range []string{"/download/" + a.Session + "/" + a.Files[0].ID, "/download/" + a.Session + "/none",
-		"/download/AAAAAAAAAAAAAAAAAAAAA/x", "/download/none/x", "/files/none", "/download/" + a.Session + "/%2e%2e/%2e%2e/etc/passwd"} {
+		"/download/AAAAAAAAAAAAAAAAAAAAA/x", "/download/none/x", "/files/none",
+		"/download/" + a.Session + "/%2e%2e/%2e%2e/etc/passwd"} {
 		if status, text := c.get(t, path); status != 404 {
 			t.Errorf("GET %s: got HTTP %d %s, want 404", path, status, text)
 		}
@@ -212,17 +238,21 @@ func TestLibreChatFiles(t *testing.T) {
 	if status, text := eve.get(t, "/files/"+a.Session); status != 404 {
 		t.Errorf("another user's session: got HTTP %d %s, want 404", status, text)
 	}
-	if got := eve.python(t, a.Session, "print(1)", one); got.Session == a.Session || !strings.Contains(got.Stderr, "data.bin is not available") {
+	if got := eve.python(t, a.Session, "print(1)", one); got.Session == a.Session ||
+		!strings.Contains(got.Stderr, "data.bin is not available") {
 		t.Errorf("another user's files: got %+v, want a new session without them", got)
 	}
 	if status, text := c.get(t, "/health"); status != 200 {
 		t.Errorf("health: got HTTP %d %s", status, text)
 	}
-	if status, text, err := c.send(t.Context(), "POST", "/exec/programmatic", "application/json", strings.NewReader("{}")); status != 501 {
-		t.Errorf("programmatic: got HTTP %d %s, %v, want 501", status, text, err)
+	status, body, err := c.send(t.Context(), "POST", "/exec/programmatic", "application/json", strings.NewReader("{}"))
+	if status != 501 {
+		t.Errorf("programmatic: got HTTP %d %s, %v, want 501", status, body, err)
 	}
 	for _, key := range []string{"", "wrong"} {
-		if a, err := (libreChat{c.url, key}).exec(t.Context(), map[string]any{"lang": "py", "code": "1"}); a.status != 401 || err != nil {
+		a, err := libreChat{c.url, key}.exec(t.Context(), map[string]any{"lang": "py", "code": "1"})
+		if a.status != 401 ||
+			err != nil {
 			t.Errorf("key %q: got %+v, %v, want 401", key, a, err)
 		}
 	}
@@ -238,7 +268,8 @@ func TestLibreChatSessionsEnd(t *testing.T) {
 	var all sync.WaitGroup
 	for n := range 3 {
 		all.Go(func() {
-			if a := c.python(t, first.Session, fmt.Sprintf("import time\ntime.sleep(0.1)\nprint(%d)", n)); a.Stdout != fmt.Sprintf("%d\n", n) {
+			a := c.python(t, first.Session, fmt.Sprintf("import time\ntime.sleep(0.1)\nprint(%d)", n))
+			if a.Stdout != fmt.Sprintf("%d\n", n) {
 				t.Errorf("run %d of three in a session: got %+v", n, a)
 			}
 		})
@@ -275,7 +306,8 @@ func TestLibreChatSessionsEnd(t *testing.T) {
 	}
 	stop(t, cmd)
 	_, admin = start(t, binary(t), dir, "--compat", "librechat="+address)
-	if a := c.python(t, second.Session, "print(1)", second.Files...); a.Stdout != "1\n" || a.Session == second.Session ||
+	if a := c.python(t, second.Session, "print(1)", second.Files...); a.Stdout != "1\n" ||
+		a.Session == second.Session ||
 		!strings.Contains(a.Stderr, "b.txt is not available any more; upload it again") {
 		t.Errorf("after a restart: got %+v, want a new session, and the missing file named", a)
 	}

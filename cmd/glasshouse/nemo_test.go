@@ -13,7 +13,7 @@ func TestNemoAdvice(t *testing.T) {
 	url := startCompat(t, withPackages())
 	for code, want := range map[string]string{
 		"x = bytearray(600 << 20)": "--nemo-memory-mb",
-		"import urllib.request\nurllib.request.urlopen('http://example.com')": "work with the files in the working folder",
+		"import urllib.request\nurllib.request.urlopen('http://example.com')": "work with the files",
 		"print(1 + undefined_name)": "NameError: name 'undefined_name' is not defined",
 	} {
 		a := postCompat(t, url, compatRequest(code, 20))
@@ -34,8 +34,11 @@ func TestNemoLimitsAreSettable(t *testing.T) {
 	if a := postCompat(t, url, compatRequest("while True: pass", 100)); a.Status != "timeout" {
 		t.Errorf("with a longest timeout of 2 s: got %+v, want a timeout", a)
 	}
-	for _, args := range [][]string{{"--nemo-memory-mb", "10"}, {"--nemo-memory-mb", "5000", "--max-memory-mb", "4000"}} {
-		if _, err := parseSettings(args...); err == nil || !strings.Contains(err.Error(), "must be from 64 to --max-memory-mb") {
+	for _, args := range [][]string{
+		{"--nemo-memory-mb", "10"}, {"--nemo-memory-mb", "5000", "--max-memory-mb", "4000"},
+	} {
+		if _, err := parseSettings(args...); err == nil ||
+			!strings.Contains(err.Error(), "must be from 64 to --max-memory-mb") {
 			t.Errorf("%v: got %v, want it refused", args, err)
 		}
 	}
@@ -51,10 +54,13 @@ func TestNemoAnswersPiston(t *testing.T) {
 		stdout, stderr string
 		code           float64
 	}{
-		{`{"language": "py", "version": "3.10.0", "files": [{"content": "print(1 + 1)"}], "run_timeout": 10000}`, 200, "2\n", "", 0},
+		{`{"language": "py", "version": "3.10.0", "files": [{"content": "print(1 + 1)"}], "run_timeout": 10000}`,
+			200, "2\n", "", 0},
 		{`{"language": "python", "files": [{"content": "1 / 0"}]}`, 200, "", "Traceback", 1},
-		{`{"language": "python", "files": [{"content": "print('on')\nwhile True: pass"}], "run_timeout": 1000.0}`, 200, "on\n", "Timed out", 1},
-		{`{"language": "python", "files": [{"content": "print('x' * 5000)"}]}`, 200, strings.Repeat("x", 5000) + "\n", "", 0},
+		{`{"language": "python", "files": [{"content": "print('on')\nwhile True: pass"}], "run_timeout": 1000.0}`,
+			200, "on\n", "Timed out", 1},
+		{`{"language": "python", "files": [{"content": "print('x' * 5000)"}]}`,
+			200, strings.Repeat("x", 5000) + "\n", "", 0},
 		{`{"language": "js", "files": [{"content": "1"}]}`, 400, "", "Only python", 1},
 		{`{"language": "py", "files": []}`, 400, "", "Invalid field: files", 1},
 	} {

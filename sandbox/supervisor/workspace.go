@@ -114,7 +114,10 @@ func pathError(name string, err error) error {
 	case errors.Is(err, unix.EISDIR):
 		return invalidPath(name, "it is a folder, not a file")
 	case errors.Is(err, unix.ELOOP), errors.Is(err, unix.EXDEV):
-		return invalidPath(name, "a part of it is a link, and links are not followed from outside; use its target's path")
+		return invalidPath(
+			name,
+			"a part of it is a link, and links are not followed from outside; use its target's path",
+		)
 	case errors.Is(err, unix.ENOTEMPTY), errors.Is(err, unix.EEXIST):
 		return invalidPath(name, "it exists")
 	case errors.Is(err, unix.EINVAL):
@@ -273,7 +276,8 @@ func (w *Workspace) Write(name string, body io.Reader) (e sandbox.Entry, err err
 			_ = unix.Unlinkat(parent, temp, 0)
 		}
 	}()
-	if _, err = io.CopyBuffer(&workspaceFile{w, f, limit}, struct{ io.Reader }{body}, make([]byte, 256<<10)); err != nil {
+	target := &workspaceFile{w, f, limit}
+	if _, err = io.CopyBuffer(target, struct{ io.Reader }{body}, make([]byte, 256<<10)); err != nil {
 		return e, err
 	}
 	root, err := w.open()

@@ -64,7 +64,8 @@ sorted(os.listdir("in"))`)
 	if got := strings.Join(names, " "); err != nil || got != "artifacts in new new/folder new/folder/d.txt" {
 		t.Errorf("List: got %q, %v", got, err)
 	}
-	if e := Run(t, w, "import os\nos.remove('new/folder/d.txt'); os.rmdir('new/folder'); os._exit(0)"); !e.SessionReset {
+	const exit = "import os\nos.remove('new/folder/d.txt'); os.rmdir('new/folder'); os._exit(0)"
+	if e := Run(t, w, exit); !e.SessionReset {
 		t.Errorf("got SessionReset false, want true: %s", Why(e))
 	}
 	write("after.txt", "exit") // the guest has ended, its files are still there
@@ -88,7 +89,10 @@ with open(b"\xff.txt", "w") as f: f.write("x")
 1`); string(e.Result) != "1" {
 		t.Fatalf("got %s (%s), want the files", e.Result, Why(e))
 	}
-	for _, name := range []string{"", "/etc/passwd", "../x", "a/../../x", "folder/passwd", "file", "self", "a\x00b", strings.Repeat("d/", 17) + "x"} {
+	for _, name := range []string{
+		"", "/etc/passwd", "../x", "a/../../x", "folder/passwd", "file", "self", "a\x00b",
+		strings.Repeat("d/", 17) + "x",
+	} {
 		if _, _, err := files.Open(name); sandbox.FaultOf(err) != sandbox.FaultInvalid {
 			t.Errorf("Open %q: got %v, want %s", name, err, sandbox.FaultInvalid)
 		}

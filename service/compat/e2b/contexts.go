@@ -124,7 +124,10 @@ func (a *api) removeContext(w http.ResponseWriter, r *http.Request, _ sandbox.Ke
 	b.mu.Lock()
 	c, err := b.context(r.PathValue("id"))
 	if err == nil && c.namespace == "" {
-		err = sandbox.Errorf(sandbox.FaultMalformed, "the default context cannot be removed; restart it, or kill the sandbox")
+		err = sandbox.Errorf(
+			sandbox.FaultMalformed,
+			"the default context cannot be removed; restart it, or kill the sandbox",
+		)
 	}
 	if err == nil {
 		b.contexts = slices.DeleteFunc(b.contexts, func(other *codeContext) bool { return other == c })
@@ -138,25 +141,31 @@ func (a *api) removeContext(w http.ResponseWriter, r *http.Request, _ sandbox.Ke
 	w.WriteHeader(http.StatusOK)
 }
 
-// scope returns the scope of a run in a context, and the number of the run there. The caller calls ran once the run has
-// begun.
-func (b *box) scope(contextID string, environ map[string]string) (s sandbox.Scope, ran func() int, err error) {
+// scope returns the scope of a run in a context. The caller calls done when it knows whether the run has begun; done
+// returns the number of the run in its context.
+func (b *box) scope(
+	contextID string,
+	environ map[string]string,
+) (s sandbox.Scope, done func(begun bool) int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c, err := b.context(contextID)
 	if err != nil {
 		return s, nil, err
 	}
-	s = sandbox.Scope{Namespace: c.namespace, Forget: slices.Clone(b.forget), Environ: map[string]string{}}
+	s = sandbox.Scope{Namespace: c.namespace, Forget: b.forget, Environ: map[string]string{}}
+	b.forget = nil // otherwise a run that waits for this one would forget what this one has made
 	s.Folder, err = workspacePath(c.Folder)
 	maps.Copy(s.Environ, b.environ)
 	maps.Copy(s.Environ, environ)
-	forgotten := len(b.forget)
-	return s, func() int {
+	return s, func(begun bool) int {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.forget = b.forget[min(forgotten, len(b.forget)):]
-		c.runs++
+		if begun {
+			c.runs++
+		} else {
+			b.forget = append(s.Forget, b.forget...)
+		}
 		return c.runs
 	}, err
 }

@@ -50,8 +50,12 @@ func (a *api) control() http.Handler {
 		}))
 	}
 	mux.Handle("/", a.withKey(func(w http.ResponseWriter, r *http.Request, _ sandbox.Key) {
-		a.writeError(w, http.StatusNotFound, fmt.Sprintf("Glasshouse has no %s %s; it serves E2B's sandboxes, code and "+
-			"files, and no templates, volumes, secrets or signed URLs", r.Method, r.URL.Path))
+		a.writeError(
+			w,
+			http.StatusNotFound,
+			fmt.Sprintf("Glasshouse has no %s %s; it serves E2B's sandboxes, code and "+
+				"files, and no templates, volumes, secrets or signed URLs", r.Method, r.URL.Path),
+		)
 	}))
 	return mux
 }
@@ -213,7 +217,11 @@ func (a *api) list(w http.ResponseWriter, r *http.Request, caller sandbox.Key) {
 		limit, err = strconv.Atoi(text)
 	}
 	if err != nil || limit < 1 || limit > maxListed {
-		a.writeError(w, http.StatusBadRequest, fmt.Sprintf("metadata must be a query string, limit from 1 to %d", maxListed))
+		a.writeError(
+			w,
+			http.StatusBadRequest,
+			fmt.Sprintf("metadata must be a query string, limit from 1 to %d", maxListed),
+		)
 		return
 	}
 	list := []sandboxInfo{}

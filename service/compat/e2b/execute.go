@@ -92,14 +92,14 @@ func (a *api) start(
 	ctx context.Context, caller sandbox.Key, b *box, in executeRequest,
 ) (log *service.EventLog, number int, err error) {
 	for {
-		scope, ran, err := b.scope(in.Context, in.Environ)
+		scope, done, err := b.scope(in.Context, in.Environ)
 		if err != nil {
 			return nil, 0, err
 		}
 		job := service.Job{Code: in.Code, Kind: sandbox.KindE2B, Scope: scope, CancelTimeout: interruptTimeout}
 		log, err := a.Service.Start(ctx, caller, b.id, job, nil)
-		if err == nil {
-			return log, ran(), nil
+		if number := done(err == nil); err == nil {
+			return log, number, nil
 		}
 		if sandbox.FaultOf(err) != sandbox.FaultBusy {
 			return nil, 0, err
@@ -219,7 +219,7 @@ func unquote(text string) string {
 // end writes the error of a run.
 func (s *stream) end(r service.Result) {
 	switch {
-	case r.Status == sandbox.StatusCompleted || r.Exception != nil && r.Exception.Type == "SystemExit" && r.Error == nil:
+	case r.Status == sandbox.StatusCompleted:
 	case r.Exception != nil && r.Status == sandbox.StatusFailed:
 		s.fail(r.Exception.Type, r.Exception.Message, compat.Traceback(r.Exception))
 	default:

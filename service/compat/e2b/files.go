@@ -9,7 +9,6 @@ import (
 	"mime/multipart"
 	"net/http"
 	"path"
-	"strconv"
 	"strings"
 
 	"glasshouse/sandbox"
@@ -78,10 +77,7 @@ func (a *api) readFile(w http.ResponseWriter, r *http.Request, caller sandbox.Ke
 		return
 	}
 	defer f.Close()
-	w.Header().Set("Content-Type", "application/octet-stream")
-	w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": path.Base(name)}))
-	w.Header().Set("Content-Length", strconv.FormatInt(e.Size, 10))
-	_, _ = io.CopyN(w, f, e.Size) // a file that code has cut meanwhile, or a client that has left, breaks the connection
+	compat.WriteFile(w, f, e.Size, name, "application/octet-stream")
 }
 
 // written describes a file that was written.
@@ -138,7 +134,11 @@ func decodedBody(r *http.Request) (io.Reader, error) {
 		}
 		return body, nil
 	default:
-		return nil, sandbox.Errorf(sandbox.FaultMalformed, "Content-Encoding %.50q is not supported; use gzip or none", encoding)
+		return nil, sandbox.Errorf(
+			sandbox.FaultMalformed,
+			"Content-Encoding %.50q is not supported; use gzip or none",
+			encoding,
+		)
 	}
 }
 

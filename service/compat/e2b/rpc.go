@@ -39,7 +39,8 @@ type entryInfo struct {
 
 func newEntryInfo(e sandbox.Entry) entryInfo {
 	types := map[sandbox.EntryKind]string{
-		sandbox.EntryFile: "FILE_TYPE_FILE", sandbox.EntryFolder: "FILE_TYPE_DIRECTORY", sandbox.EntryLink: "FILE_TYPE_SYMLINK",
+		sandbox.EntryFile: "FILE_TYPE_FILE", sandbox.EntryFolder: "FILE_TYPE_DIRECTORY",
+		sandbox.EntryLink: "FILE_TYPE_SYMLINK",
 	}
 	mode := fs.FileMode(e.Mode & 0o777)
 	if e.Kind == sandbox.EntryFolder {
@@ -56,8 +57,8 @@ func newEntryInfo(e sandbox.Entry) entryInfo {
 	return info
 }
 
-const processesAbsent = "Glasshouse runs Python, not a shell: use run_code. Commands, terminals, Git and the watching of " +
-	"folders are not available"
+const processesAbsent = "Glasshouse runs Python, not a shell: use run_code. Commands, terminals, Git and watch_dir " +
+	"are not available"
 
 // call answers a request for files, and refuses one for processes.
 func (a *api) call(w http.ResponseWriter, r *http.Request, caller sandbox.Key, b *box) {
@@ -142,10 +143,12 @@ func (a *api) filesystem(r *http.Request, caller sandbox.Key, b *box, in rpcRequ
 func rpcCode(err error) string {
 	codes := map[sandbox.Fault]string{
 		sandbox.FaultInvalid: "invalid_argument", sandbox.FaultMalformed: "invalid_argument",
-		sandbox.FaultNotFound: "not_found", sandbox.FaultForbidden: "permission_denied", sandbox.FaultBusy: "already_exists",
+		sandbox.FaultNotFound: "not_found", sandbox.FaultForbidden: "permission_denied",
+		sandbox.FaultBusy:         "already_exists",
 		sandbox.FaultUnauthorized: "unauthenticated", sandbox.FaultTooLarge: "resource_exhausted",
-		sandbox.FaultLimit: "resource_exhausted", sandbox.FaultFull: "unavailable", sandbox.FaultUnavailable: "unavailable",
-		sandbox.FaultGone: "unavailable",
+		sandbox.FaultLimit: "resource_exhausted", sandbox.FaultFull: "unavailable",
+		sandbox.FaultUnavailable: "unavailable",
+		sandbox.FaultGone:        "unavailable",
 	}
 	if code, ok := codes[sandbox.FaultOf(err)]; ok {
 		return code
@@ -162,8 +165,8 @@ var rpcStatus = map[string]int{
 	"internal": http.StatusInternalServerError,
 }
 
-// failRPC answers with an error of the protocol. The error of a stream is its last message, which has the flag 2 and its
-// length before it.
+// failRPC answers with an error of the protocol. The error of a stream is its last message, which has the flag 2 and
+// its length before it.
 func failRPC(w http.ResponseWriter, streams bool, code, message string) {
 	failure := map[string]string{"code": code, "message": message}
 	if !streams {
@@ -173,5 +176,6 @@ func failRPC(w http.ResponseWriter, streams bool, code, message string) {
 	body, _ := json.Marshal(map[string]any{"error": failure}) // a map of strings has a form in JSON
 	w.Header().Set("Content-Type", "application/connect+json")
 	w.WriteHeader(http.StatusOK)
-	_, _ = w.Write(append(binary.BigEndian.AppendUint32([]byte{2}, uint32(len(body))), body...)) // fails if the client has left
+	head := binary.BigEndian.AppendUint32([]byte{2}, uint32(len(body)))
+	_, _ = w.Write(append(head, body...)) // fails if the client has left
 }

@@ -87,8 +87,10 @@ func (a *api) execute(w http.ResponseWriter, r *http.Request, caller sandbox.Key
 // refuseLanguage answers a request for another language. Clients show a model only the output of an answer, so this is
 // no error of HTTP.
 func refuseLanguage(in executeRequest) executeAnswer {
-	text := fmt.Sprintf("This server runs Python only, not %.50q. Send the same work as Python code with lang \"py\".\n",
-		in.Language)
+	text := fmt.Sprintf(
+		"This server runs Python only, not %.50q. Send the same work as Python code with lang \"py\".\n",
+		in.Language,
+	)
 	return executeAnswer{
 		Session: in.Session, Stderr: text, Files: []fileRef{}, Language: in.Language,
 		Run: runDetail{Stderr: text, Output: text, Code: 1},
@@ -133,7 +135,8 @@ func (a *api) run(ctx context.Context, caller sandbox.Key, in executeRequest, co
 		return executeAnswer{}, err
 	}
 	before, err := a.files(ctx, caller, id)
-	if err != nil {
+	tooMany := sandbox.FaultOf(err) == sandbox.FaultTooLarge && err != nil
+	if err != nil && !tooMany {
 		return executeAnswer{}, err
 	}
 	job := service.Job{Code: code, Kind: sandbox.KindLibreChat, Scope: sandbox.Scope{Forget: []string{""}}}
@@ -149,10 +152,14 @@ func (a *api) run(ctx context.Context, caller sandbox.Key, in executeRequest, co
 		return executeAnswer{}, err
 	}
 	after, err := a.files(ctx, caller, id)
-	if err != nil {
+	if tooMany = tooMany || err != nil && sandbox.FaultOf(err) == sandbox.FaultTooLarge; err != nil && !tooMany {
 		return executeAnswer{}, err
 	}
 	answer := newAnswer(e, id)
+	if tooMany {
+		answer.note("/mnt/data has too many files to return any; remove some.\n")
+		return answer, nil
+	}
 	for _, name := range missing {
 		answer.note(fmt.Sprintf("The file %s is not available any more; upload it again.\n", name))
 	}

@@ -10,7 +10,6 @@ import (
 	"mime/multipart"
 	"net/http"
 	"path"
-	"strconv"
 	"strings"
 	"time"
 
@@ -57,7 +56,8 @@ func (a *api) files(ctx context.Context, caller sandbox.Key, id string) ([]file,
 	entries, err := workspace.List(".", maxDepth)
 	list := []file{}
 	for _, e := range entries {
-		isHidden := strings.HasPrefix(e.Path, ".") || strings.Contains(e.Path, "/.") || strings.Contains(e.Path, "__pycache__")
+		isHidden := strings.HasPrefix(e.Path, ".") || strings.Contains(e.Path, "/.") ||
+			strings.Contains(e.Path, "__pycache__")
 		if e.Kind != sandbox.EntryFile || isHidden || sandbox.EscapePath(e.Path) != e.Path {
 			continue
 		}
@@ -94,7 +94,12 @@ func (a *api) find(ctx context.Context, caller sandbox.Key, session, name string
 
 // copyFiles copies the files of a request that are in other sessions to a session, and returns the names of those that
 // do not exist any more.
-func (a *api) copyFiles(ctx context.Context, caller sandbox.Key, refs []fileRef, to string) (missing []string, err error) {
+func (a *api) copyFiles(
+	ctx context.Context,
+	caller sandbox.Key,
+	refs []fileRef,
+	to string,
+) (missing []string, err error) {
 	target, err := a.Service.Workspace(ctx, caller, to)
 	if err != nil {
 		return nil, err
@@ -221,11 +226,7 @@ func (a *api) download(w http.ResponseWriter, r *http.Request, caller sandbox.Ke
 		return
 	}
 	defer body.Close()
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.Header().Set("Content-Type", sandbox.MIMEType(f.name(), []byte{0}))
-	w.Header().Set("Content-Length", strconv.FormatInt(e.Size, 10))
-	w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": path.Base(f.name())}))
-	_, _ = io.CopyN(w, body, e.Size) // a file that code has cut meanwhile, or a client that has left, breaks the connection
+	compat.WriteFile(w, body, e.Size, f.name(), sandbox.MIMEType(f.name(), []byte{0}))
 }
 
 // description describes a file to clients.

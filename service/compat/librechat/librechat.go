@@ -1,5 +1,5 @@
-// Package librechat serves LibreChat's code interpreter: the code tool of the package @librechat/agents, and LibreChat's
-// own uploads and downloads.
+// Package librechat serves LibreChat's code interpreter: the code tool of the package @librechat/agents, and
+// LibreChat's own uploads and downloads.
 //
 //	http.Serve(listener, librechat.New(compat.Config{...}))
 //
@@ -60,8 +60,8 @@ func New(c compat.Config) http.Handler {
 		"DELETE /v1/files/{session}":                a.endSession,
 		"GET /v1/sessions/{session}/objects/{file}": a.describe,
 		"/": func(w http.ResponseWriter, r *http.Request, _ sandbox.Key) {
-			a.fail(w, r, sandbox.Errorf(sandbox.FaultNotFound, "unknown route %s %s; LIBRECHAT_CODE_BASEURL must end in /v1",
-				r.Method, r.URL.Path))
+			a.fail(w, r, sandbox.Errorf(sandbox.FaultNotFound,
+				"unknown route %s %s; LIBRECHAT_CODE_BASEURL must end in /v1", r.Method, r.URL.Path))
 		},
 	} {
 		mux.Handle(pattern, a.WithKey(secretOf, a.fail, next))

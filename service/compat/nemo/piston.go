@@ -56,7 +56,8 @@ func parsePiston(raw []byte) (in request, problem string) {
 	}
 	in.code, in.timeout = body.Files[0].Content, maxTimeout
 	if body.RunTimeout > 0 {
-		in.timeout = time.Duration(math.Min(body.RunTimeout, float64(maxTimeout.Milliseconds())) * float64(time.Millisecond))
+		milliseconds := math.Min(body.RunTimeout, float64(maxTimeout.Milliseconds()))
+		in.timeout = max(time.Duration(milliseconds*float64(time.Millisecond)), 1)
 	}
 	return in, ""
 }

@@ -80,13 +80,15 @@ def keeps_files(sandbox):
     files = sandbox.files
     info = files.write("/home/user/in.txt", "hello")
     assert (info.path, info.name) == ("/home/user/in.txt", "in.txt"), info
-    files.write_files([{"path": "folder/b.bin", "data": bytes(range(256))}, {"path": "c.txt", "data": io.BytesIO(b"c")}])
+    files.write_files([{"path": "folder/b.bin", "data": bytes(range(256))}])
+    files.write_files([{"path": "c.txt", "data": io.BytesIO(b"c")}])
     files.write("packed.txt", "packed" * 1000, gzip=True)
     files.write("ünï code.txt", "é")
     assert files.read("ünï code.txt") == "é" and files.read("packed.txt") == "packed" * 1000
     assert files.read("folder/b.bin", format="bytes") == bytes(range(256))
     assert b"".join(files.read("c.txt", format="stream")) == b"c"
-    code = "text = open('/home/user/in.txt').read()\nopen('/mnt/data/out.txt', 'w').write(text + '!')\nopen('c.txt').read()"
+    code = "text = open('/home/user/in.txt').read()\n"
+    code += "open('/mnt/data/out.txt', 'w').write(text + '!')\nopen('c.txt').read()"
     execution = sandbox.run_code(code)
     assert execution.text == "c", execution
     assert files.read("/home/user/out.txt") == "hello!"

@@ -1,5 +1,5 @@
-"""Uses the sandbox client of the NeMo Agent Toolkit, unchanged, as its tool code_execution does. The argument is the URL
-of the API and the client's kind: local or piston."""
+"""Uses the sandbox client of the NeMo Agent Toolkit, unchanged, as its tool code_execution does. The arguments are the
+URL of the API and the client's kind: local or piston."""
 
 import asyncio
 import sys
