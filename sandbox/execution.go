@@ -263,6 +263,7 @@ type Output struct {
 	Summary  string                     `json:"summary"`
 	Data     map[string]json.RawMessage `json:"data"`
 	Metadata json.RawMessage            `json:"metadata,omitempty"`
+	Step     int                        `json:"step,omitempty" doc:"Step whose line showed it, if recorded"`
 }
 
 // ArtifactMIME is the MIME type of the part of an Output that lists the parts which are too large for an answer and are

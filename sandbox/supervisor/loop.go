@@ -303,7 +303,7 @@ func (l *runLoop) parseNote(body []byte, note *sandbox.Note) error {
 }
 
 // outputParts are the parts of an output that a guest may send.
-var outputParts = []string{"role", "summary", "data", "metadata"}
+var outputParts = []string{"role", "summary", "data", "metadata", "step"}
 
 // keepOutput keeps a rich output within bounds. Each output is kept at once, so a killed run
 // does not lose its outputs.
@@ -374,6 +374,9 @@ func (l *runLoop) parseOutput(body []byte) (*sandbox.Output, error) {
 	case sandbox.RoleResult, sandbox.RoleDisplay, sandbox.RoleFigure:
 	default:
 		return nil, &protocol.IllegalFrame{Why: "an output without a role"}
+	}
+	if output.Step < 0 {
+		return nil, &protocol.IllegalFrame{Why: fmt.Sprintf("an output has the step %d", output.Step)}
 	}
 	return &output, nil
 }

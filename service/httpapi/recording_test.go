@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -138,6 +139,31 @@ func TestRecordingIsReadStepByStep(t *testing.T) {
 		"condition")
 	wantProblem(t, newUser(t, sandbox.RoleDeveloper).do(t, "GET", path+"/steps", nil), http.StatusNotFound, "not-found")
 	wantProblem(t, newUser(t, sandbox.RoleAgent).do(t, "GET", path+"/steps", nil), http.StatusForbidden, "forbidden")
+}
+
+// An output of a recorded execution has the step whose line showed it, in the stream and on record.
+func TestOutputsHaveTheirStep(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleDeveloper)
+	id := c.create(t, nil)
+	code := "for n in range(2):\n    display(n)\nimport matplotlib.pyplot as plt\n_ = plt.plot([1, 2])"
+	steps := func(a answer) string { return strings.Join(textsOf(a, "outputs", "step"), " ") }
+	recorded := c.ok(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": code, "record": true})
+	record := c.ok(t, "GET", fmt.Sprint("/executions/", recorded.get("execution_id")), nil)
+	// Steps 1 and 3 are the loop's line. The figure is shown at the end of the run, whose last step is 7.
+	if got, want := []string{steps(recorded), steps(record)}, []string{"2 4 7", "2 4 7"}; !slices.Equal(got, want) {
+		t.Errorf("got the steps %q, want %q", got, want)
+	}
+	s := c.stream(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": "display(1)", "record": true})
+	list := s.until("output")
+	if got := list[len(list)-1].data["step"]; got != 1.0 {
+		t.Errorf("got the step %v in the stream, want 1", got)
+	}
+	s.all()
+	if plain := c.ok(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": code}); steps(plain) !=
+		"<nil> <nil> <nil>" {
+		t.Errorf("not recorded: got the steps %s, want none", steps(plain))
+	}
 }
 
 // A client may leave out the steps of comprehensions. The recording keeps them.

@@ -53,10 +53,12 @@ class Outputs:
     """The outputs of one run. send gets each, a sandbox.Output, when it is shown; left_out counts those beyond the
     bounds, cut_rows and cut_columns those of tables that were shown in part. is_notebook says that every last value is
     shown, and texts are the whole repr, as in notebooks. While captured is a list, outputs are appended to it instead.
-    shell is what get_ipython() returns."""
+    shell is what get_ipython() returns. step returns the step of the recording that runs, or 0 if the run is not
+    recorded."""
 
     def __init__(self, send):
         self._send = send
+        self.step = _no_step
         self.is_notebook = False
         self.shell: typing.Any = None
         self.captured: list | None = None
@@ -76,6 +78,7 @@ class Outputs:
 
     def begin(self) -> None:
         self.left_out = self.cut_rows = self.cut_columns = self._sent = self._bytes = 0
+        self.step = _no_step
         self.captured = None
         self._updates.clear()
         if import_hooks.all_pending(_HOOKED_MODULES):
@@ -321,7 +324,15 @@ class Outputs:
             return
         self._bytes += size
         self._sent += 1
-        self._send({"role": role, "summary": values.readable(" ".join(line.split()), MAX_SUMMARY), "data": data})
+        output = {"role": role, "summary": values.readable(" ".join(line.split()), MAX_SUMMARY), "data": data}
+        step = self.step()
+        if step:
+            output["step"] = step
+        self._send(output)
+
+
+def _no_step() -> int:
+    return 0
 
 
 class Handle:

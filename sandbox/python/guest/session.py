@@ -248,10 +248,13 @@ class Session:
             recorder.control = debug_control.DebugControl(recorder, self._channel, self._names, job["stops"])
             sys.breakpointhook = recorder.control.breakpoint_called
         recorder.start()
+        self._outputs.step = lambda: recorder.steps
         try:
             return self._execute(code, last)
         finally:
             recorder.stop()
+            steps = recorder.steps
+            self._outputs.step = lambda: steps  # what the end of the run shows; it must not keep the recorder alive
             sys.breakpointhook = _no_debugger
             if self._channel.take_interrupt():
                 raise KeyboardInterrupt

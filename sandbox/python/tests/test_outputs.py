@@ -323,3 +323,15 @@ def test_callback_runs_when_a_module_is_imported(monkeypatch):
     assert met == [colorsys] and type(colorsys.__loader__).__name__ == "SourceFileLoader"
     import_hooks.when_imported("colorsys", met.append)
     assert len(met) == 2
+
+
+def test_an_output_of_a_recorded_run_has_its_step(run):
+    code = PLOT + "plt.show()\nfor n in range(2):\n    display(n)\nplt.figure()\nlast = 1\ndisplay(last)\n"
+    out = run(code, watch=True)
+    assert [o.get("step") for o in out.outputs] == [3, 5, 7, 11, 11]  # the last figure is open at the end
+    assert [o.get("step") for o in run("display(1)").outputs] == [None]
+
+
+def test_an_output_after_a_failure_has_the_last_step(run):
+    out = run(PLOT + "1 / 0", watch=True)
+    assert [o.get("step") for o in out.outputs] == [3]
