@@ -1,10 +1,14 @@
 package httpapi_test
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -91,6 +95,105 @@ open("/session/artifacts/Report.txt", "w").write("done")
 		system.get("history.database_bytes") == 0.0 {
 		t.Errorf("/system: got %s", system.text)
 	}
+}
+
+// The sums by fingerprint have the statements of all users for an admin, and of a user only the user's own.
+func TestTopStatementsAreSummedByFingerprint(t *testing.T) {
+	t.Parallel()
+	c, other := newUser(t, sandbox.RoleAgent), newUser(t, sandbox.RoleAgent)
+	for n, user := range []client{c, other} {
+		user.run(t, user.create(t, map[string]any{"write_policy": "capture"}), fmt.Sprintf(`
+def attempt(sql, params=None):
+    try:
+        db_query(sql, params)
+    except DatabaseError:
+        pass
+for n in range(%d):
+    attempt(f"SELECT id AS top_read FROM products WHERE id <= {n + 1}")
+attempt("SELECT 1 / (id - id) AS top_failed FROM products")
+attempt("SELECT pg_sleep(1) AS top_refused")
+attempt("SELECT lo_unlink(1) AS top_refused")
+attempt("UPDATE products SET name = :name WHERE id > 0 RETURNING id AS top_captured", {"name": "x"})`, 3+n))
+	}
+	// sums returns the sums of this test's statements, by the alias in their text.
+	sums := func(user client, query string) map[string]sandbox.StatementStatistics {
+		t.Helper()
+		var page struct{ Statements []sandbox.StatementStatistics }
+		if err := json.Unmarshal(user.ok(t, "GET", "/statements/top?limit=1000"+query, nil).text, &page); err != nil {
+			t.Fatal(err)
+		}
+		out := map[string]sandbox.StatementStatistics{}
+		for _, s := range page.Statements {
+			if _, alias, found := strings.Cut(s.SQL, "AS top_"); found {
+				name, _, _ := strings.Cut(alias, " ")
+				if name == "refused" {
+					name += strings.ReplaceAll(s.SQL[len("SELECT"):strings.Index(s.SQL, "(")], " ", "-")
+				}
+				out[name] = s
+			}
+		}
+		return out
+	}
+	type counts struct {
+		calls, rows, failed, refused int64
+		reasons                      string
+		users                        int
+	}
+	check := func(who string, got map[string]sandbox.StatementStatistics, want map[string]counts) {
+		t.Helper()
+		if len(got) != len(want) {
+			t.Errorf("%s: got %d statements, want %d: %v", who, len(got), len(want), got)
+		}
+		for name, w := range want {
+			s := got[name]
+			if g := (counts{s.Calls, s.Rows, s.Failed, s.Refused, fmt.Sprint(s.Reasons), s.Users}); g != w {
+				t.Errorf("%s: %s: got %+v, want %+v", who, name, g, w)
+			}
+			if s.MeanMS < 0 || s.P95MS > s.MaxMS || s.MeanMS > s.MaxMS || s.LastAt.IsZero() || s.Fingerprint == "" ||
+				math.Abs(s.TotalMS-s.MeanMS*float64(s.Calls)) > 0.001 {
+				t.Errorf("%s: %s: got the times %+v, want a mean and a p95 of at most max_ms", who, name, s)
+			}
+		}
+	}
+	const refused = "map[function-not-allowed:%d]"
+	of := func(users int, calls, rows int64) map[string]counts {
+		n, reasons := int64(users), fmt.Sprintf(refused, users)
+		return map[string]counts{
+			"read":              {calls, rows, 0, 0, "map[]", users},
+			"failed":            {n, 0, n, 0, "map[]", users},
+			"refused-pg_sleep":  {n, 0, 0, n, reasons, users},
+			"refused-lo_unlink": {n, 0, 0, n, reasons, users},
+			"captured":          {n, 0, 0, 0, "map[]", users}, // its rows are an estimate
+		}
+	}
+	check("a user", sums(c, ""), of(1, 3, 1+2+3))
+	check("another user", sums(other, ""), of(1, 4, 1+2+3+4))
+	check("an admin", sums(admin, ""), of(2, 7, 16))
+	name, _ := c.ok(t, "GET", "/me", nil).get("user_id").(string)
+	check("an admin of one user", sums(admin, "&user_id="+url.QueryEscape(name)), of(1, 3, 6))
+	for order, first := range map[string]func(sandbox.StatementStatistics) float64{
+		"total": func(s sandbox.StatementStatistics) float64 { return s.TotalMS },
+		"calls": func(s sandbox.StatementStatistics) float64 { return float64(s.Calls) },
+		"mean":  func(s sandbox.StatementStatistics) float64 { return s.MeanMS },
+		"p95":   func(s sandbox.StatementStatistics) float64 { return s.P95MS },
+		"rows":  func(s sandbox.StatementStatistics) float64 { return float64(s.Rows) },
+	} {
+		var page struct{ Statements []sandbox.StatementStatistics }
+		a := c.ok(t, "GET", "/statements/top?order="+order, nil)
+		if err := json.Unmarshal(a.text, &page); err != nil {
+			t.Fatal(err)
+		}
+		descends := slices.IsSortedFunc(page.Statements, func(a, b sandbox.StatementStatistics) int {
+			return cmp.Compare(first(b), first(a))
+		})
+		if len(page.Statements) != 5 || !descends {
+			t.Errorf("order %s: got %s, want five statements, the largest first", order, a.text)
+		}
+	}
+	if got := len(sums(c, "&since=2999-01-01T00:00:00Z")); got != 0 {
+		t.Errorf("of the future: got %d statements, want 0", got)
+	}
+	wantProblem(t, c.do(t, "GET", "/statements/top?order=nothing", nil), 422, "invalid-input", "order")
 }
 
 // An admin's look at another user's records, and each change, is in the audit log once.
