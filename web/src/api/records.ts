@@ -98,6 +98,7 @@ export interface Output {
   role?: string;
   summary: string;
   data: Record<string, unknown>;
+  step?: number; // whose line showed it, if the execution was recorded
 }
 
 export interface Note {

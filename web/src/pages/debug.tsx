@@ -11,6 +11,7 @@ import { parameter, setParameters } from "../router";
 import { Icon, Page } from "../shell";
 import { Console } from "./debug_console";
 import { DebugSession, type Move, type RequestedBreakpoint } from "./debug_session";
+import { VariableTable } from "./debug_table";
 import { Scopes } from "./debug_variables";
 import { Outputs } from "./execution_outputs";
 
@@ -182,6 +183,7 @@ export function Debugger() {
                 onToggle={toggle} onDraft={setDraft} />
             )}
           </Panel>
+          {session && <VariableTable session={session} />}
           {session && <Console session={session} />}
           {session?.result.value && <Results of={session.result.value} />}
         </div>

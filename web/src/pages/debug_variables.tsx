@@ -5,16 +5,24 @@ import type { DebugVariable } from "../api/records";
 import { count } from "../format";
 import { Panel } from "../parts/panel";
 import type { DebugSession } from "./debug_session";
+import { isTableType, shownTable } from "./debug_table";
 
 const pageSize = 100;
 
 // opened has the paths of opened variables. They stay open when the program moves.
 const opened = signal<ReadonlySet<string>>(new Set());
 
-function toggle(path: string): void {
+// toggle opens or closes a variable, or a part of one. An open table of a scope is also shown as a table.
+function toggle(path: string, parent: string, part: DebugVariable): void {
   const next = new Set(opened.value);
-  if (!next.delete(path)) next.add(path);
+  const isOpen = !next.delete(path);
+  if (isOpen) next.add(path);
   opened.value = next;
+  const isOfScope = !parent.includes("/");
+  if (!isOfScope || !isTableType(part.type)) return;
+  const { scope, name } = shownTable.value ?? {};
+  if (isOpen) shownTable.value = { scope: parent, name: part.name };
+  else if (scope === parent && name === part.name) shownTable.value = undefined;
 }
 
 // Scopes shows the variables of the chosen frame.
@@ -75,7 +83,7 @@ function VariableTree({ session, reference, version, path, changed }: {
         return (
           <li key={`${part.name} ${index}`} class={changed?.includes(part.name) ? "changed" : ""}>
             {part.variablesReference > 0 ? (
-              <button class="row-button" aria-expanded={isOpen} onClick={() => toggle(own)}><Names part={part} mark={isOpen ? "▾" : "▸"} /></button>
+              <button class="row-button" aria-expanded={isOpen} onClick={() => toggle(own, path, part)}><Names part={part} mark={isOpen ? "▾" : "▸"} /></button>
             ) : <div class="row-button"><Names part={part} mark="" /></div>}
             {isOpen && part.variablesReference > 0 && <VariableTree session={session} reference={part.variablesReference} version={loaded.version} path={own} />}
           </li>

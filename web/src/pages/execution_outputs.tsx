@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import type { Artifact, Output } from "../api/records";
 import { asText } from "../format";
 import { Figure, figureType, StoredFigure } from "../parts/figure";
@@ -26,12 +27,16 @@ function pictureAddress(type: string, value: unknown): string {
 export function Outputs({ outputs }: { outputs: Output[] }) {
   return (
     <>
-      {outputs.map((output, index) => (
-        <Panel key={index} title={titles[output.role ?? ""] ?? "Output"} note={output.summary}>
-          <Shown output={output} />
-        </Panel>
-      ))}
+      {outputs.map((output, index) => <OutputPanel key={index} output={output} />)}
     </>
+  );
+}
+
+export function OutputPanel({ output, actions }: { output: Output; actions?: ComponentChildren }) {
+  return (
+    <Panel title={titles[output.role ?? ""] ?? "Output"} note={output.summary} actions={actions}>
+      <Shown output={output} />
+    </Panel>
   );
 }
 

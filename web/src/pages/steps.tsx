@@ -1,19 +1,21 @@
 import { Fragment } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get } from "../api/client";
 import { isAborted, Problem } from "../api/problem";
-import type { Execution, StepFrame, StepVariable, StepView, VariableChange, Why } from "../api/records";
+import type { Execution, Output, StepFrame, StepVariable, StepView, VariableChange, Why } from "../api/records";
 import { count, plural, shortID } from "../format";
 import { Code } from "../parts/code";
 import { Empty, Failure, Loading } from "../parts/feedback";
 import { Panel } from "../parts/panel";
 import { parameter, setParameters } from "../router";
 import { Icon, Page } from "../shell";
-import { Outputs } from "./execution_outputs";
 import { LineRuns, Ticks } from "./steps_axis";
 import { firstAtLeast, StepLines } from "./steps_lines";
+import { StepOutputs, stepsOf } from "./steps_outputs";
 import { Contents } from "./steps_value";
 import { StepViews, type ShownStep } from "./steps_views";
+
+const noOutputs: Output[] = [];
 
 const title = (id: string) => `Steps of ${shortID(id)}`;
 
@@ -86,6 +88,11 @@ export function Steps({ id }: { id: string }) {
     }, addressDelay);
   };
   const position = lines.positionOf(step);
+  const outputs = record?.outputs ?? noOutputs;
+  const outputSteps = useMemo(() => stepsOf(outputs), [outputs]);
+  const latestGo = useRef(go);
+  latestGo.current = go;
+  const show = useCallback((to: number) => latestGo.current(to), []);
   const goPosition = (to: number) => go(lines.stepAt(to));
   const pick = (line: number) => setParameters({ line: line > 0 && line !== picked ? String(line) : "" }, true);
   const line = lines.lineOf(step);
@@ -150,7 +157,7 @@ export function Steps({ id }: { id: string }) {
         <button aria-label="Step forward" title="Step forward (→, Shift for ten)" disabled={position >= lines.count - 1} onClick={() => goPosition(position + 1)}><Icon of="M4 3l7 5-7 5z" /></button>
         <button aria-label="Last step" title="Last step (End)" disabled={position >= lines.count - 1} onClick={() => goPosition(lines.count - 1)}><Icon of="M12 3v10M3 3l7 5-7 5z" /></button>
         <div class="step-axis">
-          <Ticks lines={lines} line={picked} />
+          <Ticks lines={lines} line={picked} outputs={outputSteps} />
           <input type="range" aria-label="Step" min={1} max={lines.count} value={position + 1} aria-valuetext={`Step ${step}, line ${shownLine}`}
             onInput={(event) => goPosition(Number(event.currentTarget.value) - 1)} />
         </div>
@@ -172,12 +179,7 @@ export function Steps({ id }: { id: string }) {
           <Find path={path} step={addressed} found={go} />
           {opened?.ref && isCurrent && <Contents path={path} step={addressed} name={chosen} reference={opened.ref} length={opened.length} />}
           {chosen && <Story path={path} name={chosen} step={addressed} go={go} />}
-          {record.outputs?.length > 0 && (
-            <details class="outputs" open>
-              <summary>Outputs of the whole run</summary>
-              <Outputs outputs={record.outputs} />
-            </details>
-          )}
+          <StepOutputs outputs={outputs} step={step} go={show} />
         </div>
         <div class={isCurrent ? "state" : "state late"} aria-busy={!isCurrent}>{values}</div>
       </div>

@@ -30,21 +30,26 @@ export function LineRuns(props: { lines: StepLines; line: number; step: number; 
   );
 }
 
-// Ticks draws the axis: where a line ran, and where steps are missing.
-export function Ticks({ lines, line }: { lines: StepLines; line: number }) {
+// Ticks draws the axis: where a line ran, which steps showed an output, and where steps are missing.
+export function Ticks({ lines, line, outputs }: { lines: StepLines; line: number; outputs: number[] }) {
   const runs = useMemo(() => {
     if (!line) return "";
     const numbers = buckets(lines.runsOf(line), lines.count, bucketCount);
     const most = Math.max(1, ...numbers);
     return [...numbers].map((n, x) => (n ? `M${x}.5 12V${(8 - (8 * n) / most).toFixed(1)}` : "")).join("");
   }, [lines, line]);
-  if (!runs && lines.gaps.length === 0) return null;
-  const cuts = lines.gaps.map((gap) => (lines.positionOf(gap.first) * bucketCount) / Math.max(1, lines.count));
-  const label = (line ? `Runs of line ${line}. ` : "") + (cuts.length ? plural(cuts.length, "gap") : "");
+  if (!runs && lines.gaps.length === 0 && outputs.length === 0) return null;
+  const across = (step: number, width = lines.count) => ((lines.positionOf(step) * bucketCount) / Math.max(1, width)).toFixed(1);
+  const label = [
+    line ? `Runs of line ${line}` : "",
+    outputs.length ? `${plural(outputs.length, "step")} with outputs` : "",
+    lines.gaps.length ? plural(lines.gaps.length, "gap") : "",
+  ].filter(Boolean).join(". ");
   return (
     <svg class="ticks" viewBox={`0 0 ${bucketCount} 12`} preserveAspectRatio="none" role="img" aria-label={label}>
       <path class="runs" d={runs} />
-      {cuts.map((x) => <path key={x} class="cut" d={`M${x.toFixed(1)} 0V12`} />)}
+      {outputs.map((step) => <path key={step} class="shown" d={`M${across(step, lines.count - 1)} 6V12`} />)}
+      {lines.gaps.map((gap) => <path key={gap.first} class="cut" d={`M${across(gap.first)} 0V12`} />)}
     </svg>
   );
 }

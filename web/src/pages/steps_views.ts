@@ -51,8 +51,13 @@ export class StepViews {
     return this.views.has(step) || this.missingSteps.has(step);
   }
 
+  // isReady reports whether a step can be shown, which needs the step before it, too.
+  private isReady(step: number): boolean {
+    return this.has(step) && (step <= 1 || this.has(step - 1));
+  }
+
   private deliver(step: number): boolean {
-    if (!this.has(step) || (step > 1 && !this.has(step - 1))) return false;
+    if (!this.isReady(step)) return false;
     const view = this.views.get(step);
     this.show(step, view && { view, before: this.views.get(step - 1) });
     return true;
@@ -61,13 +66,14 @@ export class StepViews {
   private async load(step: number, before = windowBefore): Promise<void> {
     if (this.isBusy) return;
     this.isBusy = true;
-    const isShown = this.has(step);
+    const isShown = this.isReady(step);
     const from = Math.max(1, step - before);
     try {
       const { steps, next } = await get<Window>(`${this.path}/views`, { from, limit: windowLimit }, this.request.signal);
       const loaded = new Map(steps.map((view) => [view.step, view]));
       for (let n = from; n < (next || from + windowLimit); n++) {
         const view = loaded.get(n);
+        this.views.delete(n); // the newest are last, and are kept longest
         if (view) this.views.set(n, view);
         else this.missingSteps.add(n);
       }
@@ -76,10 +82,10 @@ export class StepViews {
         this.views.delete(old);
       }
       this.isBusy = false;
-      if (!isShown || this.target !== step) this.deliver(this.has(this.target) ? this.target : step);
+      if (!isShown || this.target !== step) this.deliver(this.isReady(this.target) ? this.target : step);
       // Large steps may end the window before the wanted one: another begins right before it, and then with it.
-      const isCut = !this.has(step) && before > 0;
-      if (!this.has(this.target)) void this.load(this.target, isCut && this.target === step ? (before > 1 ? 1 : 0) : undefined);
+      const isCut = !this.isReady(step) && before > 0;
+      if (!this.isReady(this.target)) void this.load(this.target, isCut && this.target === step ? (before > 1 ? 1 : 0) : undefined);
     } catch (thrown) {
       this.isBusy = false;
       if (!isAborted(thrown)) this.fail(thrown);

@@ -12,17 +12,26 @@ for i in range(4):
     total += double(i)
 total`;
 
+const tables = `import numpy as np
+import pandas as pd
+df = pd.DataFrame({"amt": np.arange(500) * 1.5, "<img src=x onerror=alert(1)>": ["<b>a</b>", None] * 250})
+series = pd.Series([2.5, 3.5], name="s")
+array = np.arange(6).reshape(3, 2)
+df.iloc[0, 0] = -1
+done = True
+`;
+
 module.exports = ({ address, adminKey, call, open, settled, wantAccessible, wantNothingWrong, shoot }) => {
   const variable = (page, name) => page.locator('.tree li', { has: page.locator('.name', { hasText: new RegExp(`^${name}$`) }) }).last();
   const value = (page, name, wanted) => variable(page, name).locator('.value', { hasText: wanted }).waitFor();
   const current = (page, text) => page.locator('.cm-current', { hasText: text }).waitFor();
   const gutter = (page, line) => page.locator('.cm-lineNumbers .cm-gutterElement', { hasText: new RegExp(`^${line}$`) });
   // prepare records the program and opens its code in the debugger.
-  const prepare = async (page) => {
+  const prepare = async (page, code = program) => {
     const { sandbox_id: sandbox } = await call('POST', '/sandbox/create', {});
-    const { execution_id: id } = await call('POST', `/sandbox/${sandbox}/execute`, { code: program });
+    const { execution_id: id } = await call('POST', `/sandbox/${sandbox}/execute`, { code });
     await page.goto(`${address}/ui/debug?execution=${id}&sandbox=${sandbox}`);
-    await page.locator('.cm-line', { hasText: 'def double(n):' }).waitFor();
+    await page.locator('.cm-line', { hasText: code.split('\n')[0] }).first().waitFor();
   };
 
   // watchRefusals lists the refused commands of a page as "command: detail".
@@ -116,6 +125,36 @@ module.exports = ({ address, adminKey, call, open, settled, wantAccessible, want
       await page.locator('.scrubber').waitFor();
       assert.strictEqual(await page.evaluate(() => document.querySelectorAll('main img[src=x]').length), 0);
       await wantRefused(page, [/^evaluate: .*nowhere/]);
+    },
+
+    async 'tables in the debugger'() {
+      const page = watchRefusals(await open(adminKey));
+      await prepare(page, tables);
+      await page.getByLabel('Stop at the first line').uncheck();
+      await gutter(page, 6).click();
+      await page.locator('.cm-breakpoint').last().waitFor();
+      await page.keyboard.press('F5');
+      await value(page, 'array', '');
+      await variable(page, 'df').getByRole('button').first().click();
+      const rows = page.getByRole('group', { name: 'Rows of df' });
+      await rows.getByText('float64').waitFor();
+      await rows.getByText('<img src=x onerror=alert(1)>').waitFor(); // as text
+      await page.getByText('the first 5 of 500 rows were recorded').waitFor();
+      assert.match(await rows.locator('tbody tr').nth(2).textContent(), /23\.0'<b>a<\/b>'/);
+      await page.keyboard.press('F10'); // df changes
+      await rows.locator('tbody tr').first().getByText('-1.0').waitFor();
+      await settled(page);
+      await wantAccessible(page);
+      await shoot(page, 'debug-table');
+      await variable(page, 'series').getByRole('button').first().click();
+      await page.getByRole('group', { name: 'Rows of series' }).getByText('2.5').waitFor();
+      await variable(page, 'array').getByRole('button').first().click();
+      await page.getByRole('group', { name: 'Contents of array' }).getByText('[2, 3]').waitFor();
+      await variable(page, 'array').getByRole('button').first().click();
+      await page.getByRole('group', { name: 'Contents of array' }).waitFor({ state: 'detached' });
+      await page.keyboard.press('F5');
+      await page.getByText('The program has ended: completed.').waitFor();
+      await wantRefused(page);
     },
 
     async 'pause and stop a program'() {

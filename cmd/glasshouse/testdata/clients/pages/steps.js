@@ -24,6 +24,18 @@ plt.show()
 done = True
 `;
 
+const figures = `import matplotlib.pyplot as plt
+import pandas as pd
+_ = plt.plot([1, 2, 3])
+plt.show()
+display(pd.DataFrame({"a": [1.5]}))
+class Html:
+    def _repr_html_(self): return "<b>bold</b><script>alert(1)</script>"
+display(Html())
+_ = plt.plot([3, 2, 1])
+done = True
+`;
+
 module.exports = ({ address, adminKey, call, open, settled, wantAccessible, wantNothingWrong, shoot }) => {
   const record = async (code, config = {}) => {
     const { sandbox_id: sandbox } = await call('POST', '/sandbox/create', config);
@@ -140,6 +152,63 @@ module.exports = ({ address, adminKey, call, open, settled, wantAccessible, want
       await page.locator('.state[aria-busy=false]').waitFor();
       await wantAccessible(page);
       await shoot(page, 'steps-cut');
+      await wantNothingWrong(page);
+    },
+
+    // The step that shows an output has a mark on the axis, and the output is on the page from that step on.
+    async 'figures of a recording at their step'() {
+      const id = await record(figures);
+      for (const colorScheme of ['light', 'dark']) {
+        const page = await open(adminKey, { colorScheme });
+        const shown = page.locator('details.outputs .panel');
+        const number = (wanted) => page.waitForFunction((n) => document.querySelectorAll('details.outputs .panel').length === n, wanted);
+        await page.goto(`${address}/ui/executions/${id}/steps?step=2`);
+        await page.getByText('Outputs up to this step').waitFor();
+        await number(0);
+        await page.locator('.ticks .shown').nth(3).waitFor({ state: 'attached' });
+        assert.strictEqual(await page.locator('.ticks .shown').count(), 4);
+        const next = page.locator('details.outputs > p').getByRole('button');
+        await next.filter({ hasText: /^step 4$/ }).click();
+        await number(1); // the figure of the step of plt.show()
+        await shown.locator('.picture img').evaluate((image) => image.decode());
+        await next.filter({ hasText: /^step 5$/ }).click();
+        await number(2);
+        assert.deepStrictEqual(await shown.locator('header button').allTextContents(), ['step 5', 'step 4'], 'the newest is first');
+        await shown.first().locator('.type', { hasText: 'float64' }).waitFor();
+        await next.click();
+        await number(3);
+        await shown.first().locator('iframe.html').waitFor(); // HTML stays in its frame
+        await settled(page);
+        await wantAccessible(page);
+        await shoot(page, `${colorScheme}-steps-figures`);
+        await page.keyboard.press('End');
+        await number(4); // the figure that was open at the end
+        await page.keyboard.press('Home');
+        await number(0);
+        await wantNothingWrong(page);
+      }
+    },
+
+    // The wanted step is loaded, and the step before it is not, when the loading of another step ends.
+    async 'values at the edge of what is loaded'() {
+      const id = await record(long(200));
+      const page = await open(adminKey);
+      let release = Promise.resolve();
+      await page.route('**/views?*', async (route) => {
+        await release;
+        await route.continue();
+      });
+      await page.goto(`${address}/ui/executions/${id}/steps?step=500`); // loads 492 to 515
+      await page.getByLabel('Runs of line').waitFor();
+      await page.locator('.state[aria-busy=false]').waitFor();
+      let answer;
+      release = new Promise((resolve) => { answer = resolve; });
+      const slide = (to) => page.getByRole('slider', { name: 'Step' }).fill(String(to));
+      await Promise.all([page.waitForRequest('**/views?from=504*'), slide(512)]);
+      await slide(492);
+      answer();
+      await page.getByText(/^step 492 of/).waitFor();
+      await page.locator('.state[aria-busy=false]').waitFor();
       await wantNothingWrong(page);
     },
 
