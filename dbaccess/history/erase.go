@@ -46,7 +46,11 @@ func (s *Store) EraseExecution(ctx context.Context, id string) (sandbox.Erased, 
 	if err != nil {
 		return sandbox.Erased{}, err
 	}
-	return s.erase(ctx, []string{clean(id)})
+	erased, err := s.erase(ctx, []string{clean(id)})
+	if erased.PendingWrites > 0 {
+		s.recountPending(ctx)
+	}
+	return erased, err
 }
 
 // EraseUser deletes all that history has of a user: the ended executions with all that belongs to them, ended
@@ -56,6 +60,7 @@ func (s *Store) EraseUser(ctx context.Context, user string) (erased sandbox.Eras
 	if err := s.writer.waitInserted(ctx, ofUser(user)); err != nil {
 		return erased, unavailable(err)
 	}
+	defer s.recountPending(ctx)
 	for {
 		ids, err := query(ctx, s, s.readWithin, pgx.RowTo[string], `SELECT id FROM executions
 			WHERE owner = $1 AND completed_at IS NOT NULL LIMIT $2`, clean(user), eraseBatch)

@@ -4,11 +4,43 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
+	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
 
 	"glasshouse/sandbox"
 )
+
+// pendingCount is the number of pending writes that wait for a decision, in memory.
+type pendingCount struct {
+	counting sync.Mutex // held from a count in PostgreSQL until it is in number, so that the last count wins
+	number   atomic.Int64
+}
+
+// PendingWrites returns the number of writes that wait for a decision. It does not ask PostgreSQL.
+func (s *Store) PendingWrites() int { return int(s.pending.number.Load()) }
+
+// countPending counts the writes that wait for a decision. It is called after each change of them, which is rare.
+func (s *Store) countPending(ctx context.Context) error {
+	s.pending.counting.Lock()
+	defer s.pending.counting.Unlock()
+	return s.read(context.WithoutCancel(ctx), func(ctx context.Context) error {
+		var n int64
+		err := s.pool.QueryRow(ctx, `SELECT count(*) FROM pending_writes WHERE status = 'pending'`).Scan(&n)
+		if err == nil {
+			s.pending.number.Store(n)
+		}
+		return err
+	})
+}
+
+// recountPending is countPending after a change that has succeeded. A failure is logged: the change stands.
+func (s *Store) recountPending(ctx context.Context) {
+	if err := s.countPending(ctx); err != nil {
+		s.logger.WithError(err).Warn("could not count the pending writes; the metric is right after the next change")
+	}
+}
 
 // AddWrite stores a new pending write. It returns FaultLimit if the user would have more than maxWrites pending writes,
 // or more than maxBytes of them.
@@ -17,7 +49,7 @@ func (s *Store) AddWrite(ctx context.Context, w sandbox.PendingWrite, maxWrites,
 	if err != nil {
 		return err
 	}
-	return s.transact(ctx, func(tx pgx.Tx) error {
+	err = s.transact(ctx, func(tx pgx.Tx) error {
 		// One at a time for each user, so that concurrent runs do not exceed the limits together.
 		_, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtext('pending_writes'), hashtext($1))`, clean(w.User))
 		if err != nil {
@@ -36,6 +68,10 @@ func (s *Store) AddWrite(ctx context.Context, w sandbox.PendingWrite, maxWrites,
 		}
 		return err
 	})
+	if err == nil {
+		s.recountPending(ctx)
+	}
+	return err
 }
 
 // MoveWrite stores a pending write if its stored status is still from, and returns FaultBusy otherwise. Therefore each
@@ -45,7 +81,7 @@ func (s *Store) MoveWrite(ctx context.Context, w sandbox.PendingWrite, from sand
 	if err != nil {
 		return err
 	}
-	return s.inTurn(ctx, func() error {
+	err = s.inTurn(ctx, func() error {
 		tag, err := s.pool.Exec(ctx, `UPDATE pending_writes SET status = $2, record = $3 WHERE id = $1 AND status = $4`,
 			w.ID, string(w.Status), record, string(from))
 		if err == nil && tag.RowsAffected() == 0 {
@@ -53,6 +89,10 @@ func (s *Store) MoveWrite(ctx context.Context, w sandbox.PendingWrite, from sand
 		}
 		return err
 	})
+	if err == nil && from == sandbox.WritePending {
+		s.recountPending(ctx)
+	}
+	return err
 }
 
 // Write returns the pending write with an id, or FaultNotFound.

@@ -37,6 +37,7 @@ type Store struct {
 
 	refusedDir string // of records that PostgreSQL refused
 	closeOnce  sync.Once
+	pending    pendingCount
 	reads      *limit.Shared // connections of pool
 	writes     *limit.Shared // connections of writePool
 	cpu        *limit.CPU    // for the JSON of large records; may be nil
@@ -119,6 +120,10 @@ func open(
 		},
 		refusedDir: s.refusedDir, hasProgress: map[string]bool{}, logger: logger,
 	}
+	if err = s.countPending(ctx); err != nil {
+		s.release()
+		return nil, fmt.Errorf("history database: %w", err)
+	}
 	if s.writer, err = openWriter(c.Dir, c.AsynchronousCommit, c.CPU, db, now); err != nil {
 		s.release()
 		return nil, fmt.Errorf("history: %w", err)
@@ -162,6 +167,9 @@ func (s *Store) checkBegin() error {
 	}
 	return s.writer.checkBegin()
 }
+
+// Waiting says how much of history waits for PostgreSQL. It does not ask PostgreSQL.
+func (s *Store) Waiting() sandbox.HistoryStatus { return s.writer.status() }
 
 // Status says how much of history waits for PostgreSQL, and how much space there is.
 func (s *Store) Status(ctx context.Context) (sandbox.HistoryStatus, error) {
