@@ -58,6 +58,10 @@ func (r *Reader) checkStatement(ctx context.Context, q parse.Request, user strin
 		return nil, errCancelledWaiting()
 	}
 	defer release()
+	if r.config.Checked != nil {
+		began := time.Now()
+		defer func() { r.config.Checked(time.Since(began)) }()
+	}
 	return r.checker.Statement(ctx, q, false)
 }
 

@@ -48,6 +48,8 @@ type Config struct {
 	Limits         sandbox.QueryLimits // ceilings; zero fields mean 1 000 000 rows, 64 MiB, 30 s
 	AllowFunctions []string            // user-defined functions that may be called: "name" or "schema.name", optionally with "(type,type)"
 	MaskColumns    []string            // columns whose values are hidden: "schema.table.column" or "table.column"
+
+	Checked func(took time.Duration) // called after each check of a statement, by several goroutines; nil: not
 }
 
 // Reader checks and runs read-only statements. It is safe for concurrent use.

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"glasshouse/policy"
 	"glasshouse/policy/limit"
@@ -44,6 +45,11 @@ type Config struct {
 	Descriptors     *limit.Descriptors               // keeps a reserve from processes; nil: none
 	Log             func(format string, args ...any) // required
 	Without         layer.Set                        // layers to leave out; only tests of the layers set it
+
+	// Forked is called after each fork of a guest, with the time until the guest was locked down; PoolMissed before a
+	// start waits for a fork. Several goroutines call them.
+	Forked     func(took time.Duration) // nil: not
+	PoolMissed func()                   // nil: not
 }
 
 // ProcessSpec describes a process to start.
@@ -93,6 +99,12 @@ func Open(config Config) (*Isolator, error) {
 	i := &Isolator{config: config, uids: zygote.FindUIDRange(),
 		store:   environment.Store{Dir: config.EnvironmentsDir, Base: config.Python},
 		current: map[string]*warmEnvironment{}, running: map[*warmEnvironment]bool{}}
+	if config.Forked == nil {
+		i.config.Forked = func(time.Duration) {}
+	}
+	if config.PoolMissed == nil {
+		i.config.PoolMissed = func() {}
+	}
 	if i.uids.Count > 1 {
 		// Two services on one machine must not start with the same uids, because they would
 		// share what the kernel counts by uid.
@@ -165,6 +177,19 @@ func (i *Isolator) Ready() error {
 	return nil
 }
 
+// Waiting returns the number of guests that wait for code, by the name of their warm set.
+func (i *Isolator) Waiting() map[string]int {
+	waiting := map[string]int{}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, env := range i.current {
+		for _, pool := range env.pools {
+			waiting[pool.set.Name] += len(pool.ready) + len(pool.reserved)
+		}
+	}
+	return waiting
+}
+
 // Full returns FaultFull, with the reason, if Start in the default environment would find no waiting child for code and
 // could not make one.
 func (i *Isolator) Full(code string) error {
@@ -233,12 +258,14 @@ var errRetired = errors.New("the environment was replaced while the process wait
 func (i *Isolator) takeChild(ctx context.Context, pool *zygotePool, spec ProcessSpec) (*Process, error) {
 	hasOtherSize := i.level.namespaces && spec.Policy.WorkspaceMaxBytes != i.config.DefaultPolicy.WorkspaceMaxBytes
 	if spec.SessionDir != nil || hasOtherSize || spec.Policy.EnableNetworkAccess {
+		i.config.PoolMissed()
 		return pool.makeChildNow(ctx, spec)
 	}
 	reserved := pool.reserved
 	if !spec.First {
 		reserved = nil
 	}
+	missed := sync.OnceFunc(i.config.PoolMissed)
 	for {
 		pool.requestZygote()
 		var p *Process
@@ -257,6 +284,7 @@ func (i *Isolator) takeChild(ctx context.Context, pool *zygotePool, spec Process
 			if p != nil {
 				break
 			}
+			missed()
 			select {
 			case p = <-pool.ready:
 			case p = <-reserved:

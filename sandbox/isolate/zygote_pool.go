@@ -288,6 +288,7 @@ func (p *zygotePool) makeChildOf(ctx context.Context, z *zygote.Zygote, spec Pro
 		p.shortage.note(err)
 	}()
 	enter := p.env.lockdownFor(spec)
+	began := time.Now()
 	birth, uid := birthToldLater, 0
 	if spec.SessionDir == nil && p.env.isDefaultBirth(enter) {
 		birth, uid = birthDefault, enter.UID
@@ -296,7 +297,11 @@ func (p *zygotePool) makeChildOf(ctx context.Context, z *zygote.Zygote, spec Pro
 	if err != nil {
 		return nil, err
 	}
-	return p.lockDown(ctx, child, spec, enter, birth == birthDefault)
+	child, err = p.lockDown(ctx, child, spec, enter, birth == birthDefault)
+	if err == nil {
+		p.isolator.config.Forked(time.Since(began))
+	}
+	return child, err
 }
 
 // guestOOMScore is what a guest has more than the service on the kernel's scale of 1000

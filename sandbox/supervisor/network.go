@@ -23,7 +23,8 @@ const maxConnections = 1000
 type runNetwork struct {
 	cancel   context.CancelFunc
 	ended    chan error
-	recorder Recorder // nil: connections are not recorded while they are open
+	recorder Recorder                 // nil: connections are not recorded while they are open
+	notify   func(sandbox.Connection) // called when a connection has ended; nil: not
 
 	mu           sync.Mutex
 	connections  []sandbox.Connection // connections that have ended
@@ -47,7 +48,9 @@ func (s *Supervisor) openNetwork(socket *os.File, allowedHosts []string, recorde
 	if err != nil {
 		return nil, fmt.Errorf("open the sandbox's network listener: %w", err)
 	}
-	n := &runNetwork{ended: make(chan error, 1), recorder: recorder, destinations: map[string]bool{}}
+	n := &runNetwork{
+		ended: make(chan error, 1), recorder: recorder, notify: s.ConnectionEnded, destinations: map[string]bool{},
+	}
 	config.OnRequest, config.OnConnect, config.OnEnd = n.admit, n.opened, n.closed
 	var ctx context.Context
 	ctx, n.cancel = context.WithCancel(context.Background())
@@ -98,6 +101,9 @@ func (n *runNetwork) record(number int64, c sandbox.Connection) error {
 
 // closed records how a connection ended.
 func (n *runNetwork) closed(number int64, c sandbox.Connection) {
+	if n.notify != nil {
+		n.notify(c)
+	}
 	n.mu.Lock()
 	n.sent += c.BytesSent
 	n.received += c.BytesReceived

@@ -68,6 +68,9 @@ type Supervisor struct {
 	// Network configures the egress broker of each run whose sandbox has the network on.
 	// The session sets the hosts and the callbacks. Set it before the first run.
 	Network egress.Config
+	// ConnectionEnded is called for each connection of a run that has ended or was refused; nil: not. It is called by
+	// several goroutines. Set it before the first run.
+	ConnectionEnded func(sandbox.Connection)
 	// Uploads limits the uploads of all sessions together. Set it before the first session.
 	Uploads UploadSpace
 	// CPU shares the work for printed output and for uploads; nil: unlimited. Set it before the first session.
