@@ -417,6 +417,7 @@ func (r *run) finish(ctx context.Context, outcome sandbox.Outcome, runErr error)
 	}
 	err := r.service.History.Finish(context.Background(), record) // it has a timeout of its own
 	r.service.feed.add(FeedEnded, execution.Summary())
+	r.service.Metrics.ExecutionEnded(execution)
 	if err != nil {
 		r.service.Log.WithError(err).WithField("execution_id", execution.ID).
 			Error("could not record the end of an execution")

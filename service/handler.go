@@ -82,6 +82,7 @@ func (h *guestHandler) Query(
 	case err != nil:
 		q.Status, q.Error = "failed", sandbox.Shorten(err.Error(), maxErrorRunes)
 	}
+	h.service.Metrics.QueryEnded(&q)
 	if h.isOnlyCounted(&q) {
 		h.droppedQueries++
 		return summary, err

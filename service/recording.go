@@ -98,6 +98,7 @@ func (r *recording) writeChunk() bool {
 		r.mu.Lock()
 		if err == nil {
 			r.pending, r.stored = r.pending[1:], int64(chunk.Last)
+			r.service.Metrics.RecordingStored(len(chunk.Data))
 			return true
 		}
 		r.service.Log.WithError(err).WithField("execution_id", r.execution.ID).

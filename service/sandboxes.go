@@ -315,6 +315,22 @@ func (s *Service) markIdle(live *liveSandbox) {
 	live.isBusy = false
 }
 
+// SandboxStates returns the number of live sandboxes by state: opening, idle or busy.
+func (s *Service) SandboxStates() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	busy, opening := 0, 0
+	for _, live := range s.live {
+		if live.isBusy {
+			busy++
+		}
+	}
+	for _, n := range s.opening {
+		opening += n
+	}
+	return map[string]int{"opening": opening, "idle": len(s.live) - busy, "busy": busy}
+}
+
 // SandboxStatus is the current state of a sandbox.
 type SandboxStatus struct {
 	Sandbox     sandbox.Sandbox

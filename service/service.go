@@ -38,6 +38,7 @@ import (
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/blob"
 	"glasshouse/sandbox/supervisor"
+	"glasshouse/service/metrics"
 )
 
 // Config configures a Service. Only Clock and NewID are optional.
@@ -56,6 +57,7 @@ type Config struct {
 	RecordingRetention RecordingRetention // which recordings are kept
 	Mask               []string           // parameters of statements whose values history does not keep; "*" means all
 	Log                logrus.FieldLogger
+	Metrics            *metrics.Metrics // nil: nothing is counted
 
 	AdminKeyID    string // the key that the service was started with, which cannot be revoked; "" means none
 	SigningKey    []byte // of URLs

@@ -24,6 +24,7 @@ import (
 	"glasshouse/sandbox/isolate"
 	"glasshouse/sandbox/supervisor"
 	"glasshouse/service"
+	"glasshouse/service/metrics"
 )
 
 // app has every part of the service.
@@ -40,6 +41,7 @@ type app struct {
 	adminKey   string // secret of the first admin key
 	plan       plan
 	cpu        *limit.CPU // for the service's own computations
+	metrics    *metrics.Metrics
 }
 
 // coldStartTimeout is the least time that a command waits for its sandbox. Python imports its packages
@@ -56,7 +58,7 @@ func buildForCode(ctx context.Context, s settings, code string) (*app, error) {
 // build starts every part; the isolation and the databases start concurrently. It calls progress at the
 // beginning of each step. If a part fails, it stops those that have started.
 func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress func(string)) (a *app, err error) {
-	a = &app{log: newLog(s), cpu: limit.NewCPU(runtime.GOMAXPROCS(0))}
+	a = &app{log: newLog(s), cpu: limit.NewCPU(runtime.GOMAXPROCS(0)), metrics: metrics.New(version)}
 	defer func() {
 		if err != nil {
 			a.close(context.WithoutCancel(ctx), s)
@@ -90,6 +92,7 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 		var err error
 		config := s.isolateConfig(sets, a.log.Warnf)
 		config.MaxOpenIdle, config.Descriptors = a.plan.openIdle, limit.NewDescriptors(a.plan.reserve)
+		config.Forked, config.PoolMissed = a.metrics.GuestForked, a.metrics.PoolMissed
 		a.isolator, err = isolate.Open(config)
 		isolated <- err
 	}()
@@ -110,19 +113,23 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 		return a, err
 	}
 	a.supervisor = supervisor.New(a.isolator, s.limits.queueTimeout)
-	a.supervisor.CPU = a.cpu
+	a.supervisor.CPU, a.supervisor.ConnectionEnded = a.cpu, a.metrics.ConnectionEnded
 	a.supervisor.Network.Descriptors = limit.NewDescriptors(a.plan.reserve)
 	a.supervisor.Uploads.All, a.supervisor.Uploads.User = s.limits.uploadsMB<<20, s.limits.uploadsPerUserMB<<20
 	a.service = service.New(service.Config{
 		Supervisor: a.supervisor, Environments: a.isolator, Reader: a.reader, Writer: a.reader, History: a.history,
 		Blobs: a.blobs, Default: s.defaults, Ceiling: ceiling, PerUser: s.limits.sandboxesPerUser, InAll: s.limits.sandboxes,
 		Parallel: s.limits.parallel, KeyLimits: s.limits.keys, Mask: splitList(s.databases.maskParameters), SigningKey: signing, Log: a.log,
-		AdminKeyID: adminKey.ID,
+		AdminKeyID: adminKey.ID, Metrics: a.metrics,
 		RecordingRetention: service.RecordingRetention{
 			Age:   s.retention.recordingAge,
 			Bytes: int64(s.retention.recordingsMB) << 20,
 		},
 		ArtifactAge: s.retention.artifactAge, ArtifactBytes: s.retention.artifactMB << 20,
+	})
+	a.metrics.Watch(metrics.Sources{
+		Sandboxes: a.service.SandboxStates, PoolReady: a.isolator.Waiting, History: a.history.Waiting,
+		PendingWrites: a.history.PendingWrites,
 	})
 	return a, nil
 }
@@ -192,6 +199,7 @@ func (a *app) openDatabases(ctx context.Context, s settings, progress func(strin
 	}
 	reader := s.readerConfig(knowledgeURL)
 	reader.WriterURL, reader.MaxConns = writerURL, int32(s.limits.queries)
+	reader.Checked = a.metrics.QueryChecked
 	reader.PerUser, reader.PerSandbox = s.limits.queriesPerUser, s.limits.queriesPerSandbox
 	if a.reader, err = dbaccess.Open(ctx, reader); err != nil {
 		return err

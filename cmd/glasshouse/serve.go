@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -57,6 +58,13 @@ func serve(ctx context.Context, s settings, _ []string) error {
 		return err
 	}
 	defer compatListeners.close()
+	var metricsListener net.Listener
+	if s.server.metricsListen != "" {
+		if metricsListener, err = sockets.Listen(ctx, "tcp", s.server.metricsListen); err != nil {
+			return fmt.Errorf("%w: choose another address with --metrics-listen", err)
+		}
+		defer metricsListener.Close()
+	}
 	a, err := build(ctx, s, nil, func(step string) { fmt.Fprintf(os.Stderr, "glasshouse: %s\n", step) })
 	if err != nil {
 		return err
@@ -85,11 +93,14 @@ func serve(ctx context.Context, s settings, _ []string) error {
 	defer compatAPIs.close()
 	api := httpapi.New(httpapi.Config{
 		Service: a.service, Log: a.log, Version: version, Access: s.server.accessLog, CPU: a.cpu, SignInLink: link,
-		MCP: tools, Chat: conversations,
+		MCP: tools, Chat: conversations, Metrics: a.metrics,
 	})
 	server := newServer(compatAPIs.below(api, compatListeners), a.plan.connections, a.log)
-	ended := make(chan error, 1+len(compatListeners))
+	ended := make(chan error, 2+len(compatListeners))
 	defer compatAPIs.serve(compatListeners, s.server, a.plan.connections/4, a.log, ended)()
+	if metricsListener != nil {
+		defer a.serveMetrics(metricsListener, ended).Close()
+	}
 	go func() {
 		if s.server.tlsCert != "" {
 			ended <- server.ServeTLS(listener, s.server.tlsCert, s.server.tlsKey)
@@ -123,6 +134,9 @@ func serve(ctx context.Context, s settings, _ []string) error {
 		}()
 		defer func() { <-samplesDone }()
 	}
+	if metricsListener != nil {
+		fmt.Printf("Metrics without a key are at http://%s/metrics\n", metricsListener.Addr())
+	}
 	if dapAddress != nil {
 		fmt.Printf("Editors attach by the Debug Adapter Protocol at %s\n", dapAddress)
 	}
@@ -143,6 +157,22 @@ func serve(ctx context.Context, s settings, _ []string) error {
 	shutdown, cancelShutdown := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancelShutdown()
 	return server.Shutdown(shutdown)
+}
+
+// maxScrapeConnections bounds the connections to --metrics-listen.
+const maxScrapeConnections = 16
+
+// serveMetrics serves the metrics, without a key, to the clients of a listener. It sends the server's end to ended.
+func (a *app) serveMetrics(listener net.Listener, ended chan<- error) *http.Server {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", a.metrics.Handler())
+	server := newServer(limit.StallTimeout(mux, limit.DefaultStallTimeout), maxScrapeConnections, a.log)
+	if !isLoopback(listener.Addr().String()) {
+		a.log.Warnf("--metrics-listen %s is beyond loopback: everyone who reaches it can read the metrics",
+			listener.Addr())
+	}
+	go func() { ended <- server.Serve(listener) }()
+	return server
 }
 
 // localAddress returns the address at which programs on this machine reach a listener.

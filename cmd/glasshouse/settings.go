@@ -68,6 +68,7 @@ type serverSettings struct {
 	allowRemote     bool
 	tlsCert, tlsKey string
 	dapListen       string
+	metricsListen   string
 	dataDir         string
 	adminKey        string
 	drain           time.Duration
@@ -93,6 +94,9 @@ func (s *serverSettings) register(f *pflag.FlagSet) {
 		"allow a --listen address beyond loopback without TLS; keys then cross the network in clear text")
 	f.StringVar(&s.dapListen, "dap-listen", "",
 		"loopback `ADDRESS` at which editors attach by the Debug Adapter Protocol, such as 127.0.0.1:8081; empty: none")
+	f.StringVar(&s.metricsListen, "metrics-listen", "",
+		"`ADDRESS` that serves /metrics to Prometheus without a key, on loopback or a private network, such as "+
+			"127.0.0.1:9464; empty: /metrics of --listen, with an admin's key")
 	f.DurationVar(
 		&s.drain,
 		"drain",

@@ -33,6 +33,7 @@ var layers = map[string]int{
 	"service/mcpapi":              41,
 	"service":                     40,
 	"service/webui":               39,
+	"service/metrics":             39,
 	"debugger":                    30,
 	"dbaccess":                    30,
 	"dbaccess/history":            30,
@@ -77,7 +78,7 @@ var libraries = map[string][]string{
 	"github.com/gin-gonic/gin":         {"service/httpapi"},
 	"github.com/danielgtaylor/huma":    {"service/httpapi"},
 	"github.com/coder/websocket":       {"service/httpapi", "service/compat/jupyter", "cmd"}, // cmd: editors
-	"github.com/prometheus":            {"service/httpapi"},                                  // the metrics endpoint
+	"github.com/prometheus":            {"service/metrics"},
 	"github.com/jackc/pgx":             {"dbaccess"},
 	"github.com/santhosh-tekuri":       {"service/httpapi"},    // its tests: JSON schema, for messages
 	"github.com/klauspost/compress":    {"debugger/recording"}, // zstd, for chunks

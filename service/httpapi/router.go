@@ -30,16 +30,18 @@ import (
 	"glasshouse/sandbox"
 	"glasshouse/service"
 	"glasshouse/service/chat"
+	"glasshouse/service/metrics"
 )
 
 // Config configures the API.
 type Config struct {
 	Service *service.Service
 	Log     logrus.FieldLogger
-	Version string     // of the service, for OpenAPI
-	Access  bool       // log every request
-	MCP     MCP        // serves POST /mcp
-	Chat    *chat.Chat // serves /chat
+	Version string           // of the service, for OpenAPI
+	Access  bool             // log every request
+	Metrics *metrics.Metrics // nil: those of the requests only
+	MCP     MCP              // serves POST /mcp
+	Chat    *chat.Chat       // serves /chat
 
 	CPU *limit.CPU // shares the encoding of large records; nil: unlimited
 
@@ -62,7 +64,7 @@ type api struct {
 	version string
 	link    *SignInLink // may be nil
 	limits  limits
-	metrics *metrics
+	metrics *metrics.Metrics
 	cpu     *limit.CPU
 	methods []pathMethod // of all paths, without the prefix; for 405
 }
@@ -97,11 +99,14 @@ func New(c Config) http.Handler {
 func newRouter(c Config) (*gin.Engine, *huma.OpenAPI) {
 	a := &api{
 		service: c.Service, chat: c.Chat, log: c.Log, access: c.Access, version: c.Version, limits: newLimits(),
-		metrics: newMetrics(), cpu: c.CPU, link: c.SignInLink,
+		metrics: c.Metrics, cpu: c.CPU, link: c.SignInLink,
+	}
+	if a.metrics == nil {
+		a.metrics = metrics.New(c.Version)
 	}
 	router := gin.New()
 	router.HandleMethodNotAllowed = true
-	router.Use(identifyRequest, a.logAccess, a.metrics.count, a.recoverPanics(), joinHeaderLines)
+	router.Use(identifyRequest, a.logAccess, a.countRequest, a.recoverPanics(), joinHeaderLines)
 	router.NoRoute(a.authenticate, a.limitRate, a.notFound)
 	router.NoMethod(a.authenticate, a.limitRate, a.methodNotAllowed)
 
