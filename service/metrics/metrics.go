@@ -135,8 +135,9 @@ func New(version string) *Metrics {
 		m.connections.WithLabelValues(string(status))
 	}
 	m.queries.WithLabelValues("ok", "")
-	m.kills.WithLabelValues("max_memory_mb")
-	m.kills.WithLabelValues("max_execution_time")
+	for _, reason := range []string{"max_memory_mb", "max_execution_time", "machine_memory", "protocol"} {
+		m.kills.WithLabelValues(reason)
+	}
 	return m
 }
 
