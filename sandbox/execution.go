@@ -43,6 +43,7 @@ type Execution struct {
 	SandboxID string          `json:"sandbox_id"`
 	User      string          `json:"user_id"`
 	Kind      Kind            `json:"kind"`
+	TraceID   string          `json:"trace_id,omitempty" doc:"Of its OpenTelemetry trace; empty if there is none"`
 	Status    Status          `json:"status"`
 	Code      string          `json:"code,omitempty"`
 	Context   json.RawMessage `json:"context,omitempty"` // a JSON object

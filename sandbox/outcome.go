@@ -16,8 +16,10 @@ type Outcome struct {
 	Error     *string         // "TypeError: ...", or the limit that ended the run
 	Exception *Exception
 
+	Start        *GuestStart   // of the guest, if no earlier run had it
 	Began        time.Time     // when the guest got the code; zero if it did not
 	Duration     time.Duration // wall-clock time, without the time that the program was stopped in a debugger
+	CompileTime  time.Duration // to compile and check the code, as the guest claims; part of Duration
 	Usage        Usage
 	DebugInfo    DebugInfo
 	Outputs      []Output
@@ -26,4 +28,11 @@ type Outcome struct {
 	Isolation    Isolation
 	Environment  *EnvironmentVersion
 	SessionReset bool // the process ended, and the session's variables with it
+}
+
+// GuestStart says how long a guest took to start.
+type GuestStart struct {
+	At       time.Time
+	Took     time.Duration
+	FromPool bool // it was waiting; otherwise it was forked for this sandbox
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"glasshouse/policy/limit"
 	"glasshouse/service/chat"
 	"glasshouse/service/httpapi"
 	"glasshouse/service/mcpapi"

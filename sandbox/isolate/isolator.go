@@ -265,7 +265,7 @@ func (i *Isolator) takeChild(ctx context.Context, pool *zygotePool, spec Process
 	if !spec.First {
 		reserved = nil
 	}
-	missed := sync.OnceFunc(i.config.PoolMissed)
+	hit := true
 	for {
 		pool.requestZygote()
 		var p *Process
@@ -284,7 +284,10 @@ func (i *Isolator) takeChild(ctx context.Context, pool *zygotePool, spec Process
 			if p != nil {
 				break
 			}
-			missed()
+			if hit {
+				i.config.PoolMissed()
+			}
+			hit = false
 			select {
 			case p = <-pool.ready:
 			case p = <-reserved:
@@ -302,6 +305,7 @@ func (i *Isolator) takeChild(ctx context.Context, pool *zygotePool, spec Process
 			_ = p.Close()
 			continue
 		}
+		p.FromPool = hit
 		return p, nil
 	}
 }

@@ -24,6 +24,7 @@ type Process struct {
 	Stdout, Stderr *os.File    // read ends, which do not block; nil while the process is idle, see Wake
 	SessionDir     *SessionDir // a caller that sets this to nil takes over the directory, and must close it
 	Network        *os.File    // the listener in the child's network namespace, or nil
+	FromPool       bool        // it was waiting when it was started
 
 	mu     sync.Mutex // held while the pidfd is used or closed, because a closed descriptor's number is reused
 	pidfd  int        // -1 after Close

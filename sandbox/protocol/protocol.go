@@ -142,6 +142,7 @@ type Done struct {
 	Exception json.RawMessage `json:"exception"` // a sandbox.Exception
 	Truncated json.RawMessage `json:"truncated"` // a map[string]int64
 	Interrupt bool            `json:"interrupt"` // the supervisor's interrupt ended the code
+	CompileMS float64         `json:"compile_ms"`
 }
 
 // Inspect asks a guest between runs for its variables, or about code that does not run.

@@ -49,6 +49,10 @@ func (s *Session) Run(ctx context.Context, request Request, callbacks Callbacks)
 	if err != nil {
 		return sandbox.Outcome{}, err
 	}
+	s.mu.Lock()
+	start := s.start
+	s.start = nil // the next run did not wait for it
+	s.mu.Unlock()
 	if err := process.Wake(); err != nil {
 		return sandbox.Outcome{}, err
 	}
@@ -94,7 +98,7 @@ func (s *Session) Run(ctx context.Context, request Request, callbacks Callbacks)
 
 	version := process.EnvironmentVersion()
 	outcome := sandbox.Outcome{
-		Began: started, Duration: elapsed, Usage: sandbox.Usage{WallMS: milliseconds(elapsed)},
+		Start: start, Began: started, Duration: elapsed, Usage: sandbox.Usage{WallMS: milliseconds(elapsed)},
 		DebugInfo: loop.debugInfo, Outputs: loop.outputs, Connections: []sandbox.Connection{}, Truncated: loop.truncated,
 		Isolation: s.supervisor.isolator.Isolation(), Environment: &version,
 	}
@@ -168,6 +172,7 @@ const (
 	maxResultBytes    = 21 << 20 // JSON; our guest code sends at most 20 MiB (values.py)
 	maxTruncatedBytes = 1000     // JSON
 	maxMissing        = 1 << 50  // one count in truncated; the sum of two does not overflow
+	maxCompileMS      = 1e9      // the outcome has at most the duration of the run
 )
 
 // claim is the checked content of a guest's Done frame.
@@ -176,6 +181,7 @@ type claim struct {
 	exception   *sandbox.Exception
 	truncated   map[string]int64
 	interrupted bool
+	compileTime time.Duration
 }
 
 // readClaim checks the size of each part before it parses the part. Its error is a *protocol.IllegalFrame.
@@ -185,6 +191,9 @@ func readClaim(body []byte, conn *protocol.Conn) (claim, error) {
 		return claim{}, err
 	}
 	c := claim{result: done.Result, interrupted: done.Interrupt}
+	if done.CompileMS > 0 { // not for a NaN
+		c.compileTime = time.Duration(min(done.CompileMS, maxCompileMS) * float64(time.Millisecond))
+	}
 	if len(done.Result) > maxResultBytes || len(done.Exception) > maxExceptionBytes ||
 		len(done.Truncated) > maxTruncatedBytes ||
 		sandbox.JSONDepth(done.Result) > maxDepth {
@@ -250,6 +259,7 @@ func (s *Session) conclude(
 
 	if guestErr == nil {
 		o.Result, o.Exception = claimed.result, claimed.exception
+		o.CompileTime = min(claimed.compileTime, o.Duration)
 		// the supervisor counts everything else itself
 		for _, name := range []string{"result", "outputs", "rows", "columns"} {
 			if n := claimed.truncated[name]; n > 0 {

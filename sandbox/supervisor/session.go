@@ -24,9 +24,10 @@ type Session struct {
 	workspace *Workspace
 	collected map[string]fileState // artifacts that were collected; used by CollectArtifacts alone
 	closed    bool
-	onClose   func()        // called once by Close; may be nil
-	cpuBefore time.Duration // CPU time of the process before this run
-	cpuAsked  time.Duration // CPU time of inspections; see TakeInspectionCPU
+	onClose   func()              // called once by Close; may be nil
+	start     *sandbox.GuestStart // of the guest; nil after its first run
+	cpuBefore time.Duration       // CPU time of the process before this run
+	cpuAsked  time.Duration       // CPU time of inspections; see TakeInspectionCPU
 }
 
 func (s *Supervisor) newSession(sb sandbox.Sandbox) *Session {
@@ -55,6 +56,7 @@ func (s *Session) guest(ctx context.Context, code string) (*isolate.Process, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.supervisor.queueTimeout)
 	defer cancel()
+	began := time.Now()
 	process, err := s.supervisor.start(ctx, isolate.ProcessSpec{
 		Policy: s.sandbox.Policy, SessionDir: directory, Code: code, User: s.sandbox.Owner,
 	})
@@ -64,6 +66,7 @@ func (s *Session) guest(ctx context.Context, code string) (*isolate.Process, err
 	s.supervisor.shareLargeFrames(process, s.sandbox.Owner)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.start = &sandbox.GuestStart{At: began, Took: time.Since(began), FromPool: process.FromPool}
 	last := s.directory
 	s.process, s.directory, process.SessionDir = process, process.SessionDir, nil
 	s.uploads.attach(s.directory)

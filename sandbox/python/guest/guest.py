@@ -132,7 +132,8 @@ class Guest:
             for fd in channel.take_descriptors():  # of a run that ended before its recorder began
                 os.close(fd)
             _flush()
-            parts = {name: outcome[name] for name in ("exception", "truncated", "interrupt") if outcome[name]}
+            names = ("exception", "truncated", "interrupt", "compile_ms")
+            parts = {name: outcome[name] for name in names if outcome[name]}
             channel.send(protocol.DONE, {"result": outcome["result"], **parts})
         elif kind == protocol.ASSIGN:
             assigned = protocol.decode(body)

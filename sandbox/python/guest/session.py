@@ -20,6 +20,7 @@ import linecache
 import os
 import sys
 import threading
+import time
 import types
 import warnings
 
@@ -51,6 +52,7 @@ _OWN = directories.OWN
 _FLAGS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 _compile, _exec, _eval, _print, _dumps = compile, exec, eval, print, json.dumps
 _chdir, _getcwd, _join = os.chdir, os.getcwd, os.path.join
+_clock = time.perf_counter
 _get_digits, _set_digits = sys.get_int_max_str_digits, sys.set_int_max_str_digits
 _code_of = vars(SystemExit)["code"].__get__
 _asyncio_run = asyncio.run
@@ -150,6 +152,7 @@ class Session:
         filename = f"<execution {self._runs}>"
         channel = self._channel
         outcome: dict = {"result": None, "exception": None, "truncated": {}, "exit": None, "interrupt": False}
+        self._compile_ms = 0.0
         error: BaseException | None = None
         value = None
         environ = _set_environ(job.get("environ") or {})
@@ -172,6 +175,7 @@ class Session:
                 kind = type(error)
             outcome["interrupt"] = issubclass(kind, KeyboardInterrupt)
             outcome["exception"] = {"type": values.name_of(kind), "message": "", "line": 0, "traceback": []}
+        outcome["compile_ms"] = self._compile_ms
         channel.attention = False
         error = value = None  # otherwise the frames of a failure would form a cycle and stay alive
         self._outputs.close()
@@ -236,7 +240,11 @@ class Session:
     def _run_code(self, job: dict, filename: str):
         """Compiles, checks and runs the code, and returns the value of its last expression."""
         source = compat.extract_code(job["code"]) if self._is_compat else job["code"]
-        code, last = self._compile(source, filename)
+        began = _clock()
+        try:
+            code, last = self._compile(source, filename)
+        finally:
+            self._compile_ms = round((_clock() - began) * 1000, 3)
         sys.breakpointhook = _no_debugger
         if not job.get("watch"):
             return self._execute(code, last)

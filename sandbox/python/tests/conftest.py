@@ -279,7 +279,7 @@ class Runner:
         outcome = self.session.run(
             {"execution_id": "e1", "code": code, "context": context or {}, "watch": watch, "stops": stops, **scope}
         )
-        assert set(outcome) == {"result", "exception", "truncated", "exit", "interrupt"}
+        assert set(outcome) == {"result", "exception", "truncated", "exit", "interrupt", "compile_ms"}
         outcome["outputs"] = self.channel.outputs[before:]
         return Outcome(strictly(outcome))
 

@@ -410,3 +410,9 @@ def test_environment_variables_of_one_run(run, monkeypatch):
     assert run(code, environ={"KEPT": "now", "NEW": "1"}).ok == ["now", "1"]
     run("1 / 0", environ={"NEW": "2"})
     assert run(code).ok == ["before", None]
+
+
+def test_time_of_the_compiler(run):
+    assert 0 < run("1").compile_ms < run("x = [1, 2, 3]\n" * 20_000).compile_ms
+    wrong = run("x = 1\n" * 20_000 + "1 +")
+    assert wrong.failure.type == "SyntaxError" and wrong.compile_ms > 0
