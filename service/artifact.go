@@ -51,7 +51,7 @@ func (r *run) collectArtifacts(ctx context.Context) {
 		}
 	}
 	if err = errors.Join(err, recordErr); err != nil {
-		r.service.Log.WithError(err).WithField("execution_id", r.opening.ID).
+		r.service.logOf(&r.opening).WithError(err).
 			Error("could not keep all artifacts of an execution")
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/supervisor"
+	"glasshouse/service/tracing"
 )
 
 // Job is a piece of code to run.
@@ -180,6 +181,8 @@ type run struct {
 	opening   sandbox.Execution // the record from before the code runs; it never changes
 	queueTime time.Duration     // wait for the slot
 	slotAt    time.Time         // when the run got its slot
+	trace     *tracing.Trace    // nil without a tracer
+	timeline  tracing.Timeline
 	handler   *guestHandler
 	session   *supervisor.Session // nil before openSession
 	recording *recording          // nil if the run is not recorded
@@ -251,10 +254,13 @@ func (r *run) begin(ctx context.Context) (_ context.Context, end func(), err err
 		endUsage(0)
 		return nil, nil, err
 	}
+	r.trace = r.service.Tracer.Begin(ctx, &r.opening)
+	r.opening.TraceID = r.trace.ID()
 	queuedAt := time.Now()
 	releaseSlot, err := r.acquireSlot(ctx)
 	r.slotAt = time.Now()
 	r.queueTime = r.slotAt.Sub(queuedAt)
+	r.timeline.Queued, r.timeline.Slot = queuedAt, r.slotAt
 	if err != nil {
 		releaseSlot = func() {}
 	} else {
@@ -266,9 +272,11 @@ func (r *run) begin(ctx context.Context) (_ context.Context, end func(), err err
 		endUsage(r.cpuTime)
 	}
 	if err != nil {
+		r.trace.Abort(err, r.timeline)
 		end()
 		return nil, nil, err
 	}
+	r.timeline.Recorded = time.Now()
 	r.service.feed.add(FeedBegan, r.opening.Summary())
 	return ctx, end, nil
 }
@@ -374,7 +382,7 @@ func (r *run) runCode(ctx context.Context) (sandbox.Outcome, error) {
 	request := supervisor.Request{
 		ExecutionID: r.opening.ID,
 		Code:        r.job.Code,
-		Context:     r.job.Context,
+		Context:     withTraceparent(r.job.Context, r.trace.Traceparent()),
 		Scope:       r.job.Scope,
 		Timeout:     r.job.Timeout,
 
@@ -385,6 +393,23 @@ func (r *run) runCode(ctx context.Context) (sandbox.Outcome, error) {
 		r.recording.end()
 	}
 	return outcome, err
+}
+
+// withTraceparent returns a context with the variable traceparent, unless it is "" or the caller has set the variable.
+func withTraceparent(variables json.RawMessage, traceparent string) json.RawMessage {
+	if traceparent == "" {
+		return variables
+	}
+	var given map[string]json.RawMessage
+	if err := json.Unmarshal(variables, &given); err != nil || given["traceparent"] != nil {
+		return variables
+	}
+	rest, _ := bytes.CutPrefix(bytes.TrimLeft(variables, " \t\r\n"), []byte("{"))
+	comma := ","
+	if len(given) == 0 {
+		comma = ""
+	}
+	return fmt.Appendf(nil, `{"traceparent":%q%s%s`, traceparent, comma, rest)
 }
 
 // finish makes the execution and writes it to history, even if its caller has left. runErr is an internal error, with
@@ -415,11 +440,17 @@ func (r *run) finish(ctx context.Context, outcome sandbox.Outcome, runErr error)
 		copied.DebugInfo = sandbox.DebugInfo{Logs: []sandbox.Note{}, Variables: map[string][]sandbox.Note{}}
 		record = &copied
 	}
+	r.timeline.Start, r.timeline.Began, r.timeline.Compile = outcome.Start, outcome.Began, outcome.CompileTime
+	if !outcome.Began.IsZero() {
+		r.timeline.Ended = outcome.Began.Add(outcome.Duration)
+	}
+	r.timeline.Storing = time.Now()
 	err := r.service.History.Finish(context.Background(), record) // it has a timeout of its own
+	r.trace.End(execution, r.timeline)
 	r.service.feed.add(FeedEnded, execution.Summary())
 	r.service.Metrics.ExecutionEnded(execution)
 	if err != nil {
-		r.service.Log.WithError(err).WithField("execution_id", execution.ID).
+		r.service.logOf(execution).WithError(err).
 			Error("could not record the end of an execution")
 	}
 	return execution, errors.Join(runErr, err)

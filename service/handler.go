@@ -90,7 +90,7 @@ func (h *guestHandler) Query(
 	h.queryBytes += len(q.Error)
 	if begun { // otherwise history has no record of its beginning, and the execution's record has the statement
 		if err := h.recordProgress(context.WithoutCancel(ctx), &q); err != nil {
-			h.service.Log.WithError(err).WithField("execution_id", h.execution.ID).
+			h.service.logOf(h.execution).WithError(err).
 				Warn("could not record the end of a statement; the execution's record will have it")
 		}
 	}
@@ -283,7 +283,7 @@ func (h *guestHandler) Show(ctx context.Context, out sandbox.Output) sandbox.Out
 		out.Data = parts
 	}
 	if err = errors.Join(err, recordErr); err != nil {
-		s.Log.WithError(err).WithField("execution_id", h.execution.ID).
+		s.logOf(h.execution).WithError(err).
 			Error("could not store a part of a rich output as an artifact")
 	}
 	return out

@@ -101,7 +101,7 @@ func (r *recording) writeChunk() bool {
 			r.service.Metrics.RecordingStored(len(chunk.Data))
 			return true
 		}
-		r.service.Log.WithError(err).WithField("execution_id", r.execution.ID).
+		r.service.logOf(r.execution).WithError(err).
 			Warn("could not record a chunk of a recording; it is tried again at the end of the run")
 		r.failed = true
 	}

@@ -39,6 +39,7 @@ import (
 	"glasshouse/sandbox/blob"
 	"glasshouse/sandbox/supervisor"
 	"glasshouse/service/metrics"
+	"glasshouse/service/tracing"
 )
 
 // Config configures a Service. Only Clock and NewID are optional.
@@ -58,6 +59,7 @@ type Config struct {
 	Mask               []string           // parameters of statements whose values history does not keep; "*" means all
 	Log                logrus.FieldLogger
 	Metrics            *metrics.Metrics // nil: nothing is counted
+	Tracer             *tracing.Tracer  // nil: there are no traces
 
 	AdminKeyID    string // the key that the service was started with, which cannot be revoked; "" means none
 	SigningKey    []byte // of URLs
@@ -151,6 +153,15 @@ func (s *Service) Ready(ctx context.Context) error {
 		return err
 	}
 	return s.Reader.Ping(ctx)
+}
+
+// logOf returns the log for lines about an execution. They have its id, and that of its trace.
+func (s *Service) logOf(e *sandbox.Execution) logrus.FieldLogger {
+	log := s.Log.WithField("execution_id", e.ID)
+	if e.TraceID != "" {
+		log = log.WithField("trace_id", e.TraceID)
+	}
+	return log
 }
 
 // errShutdown is the cause of a run's cancellation if Drain cancels it.

@@ -25,6 +25,7 @@ import (
 	"glasshouse/sandbox/supervisor"
 	"glasshouse/service"
 	"glasshouse/service/metrics"
+	"glasshouse/service/tracing"
 )
 
 // app has every part of the service.
@@ -42,6 +43,7 @@ type app struct {
 	plan       plan
 	cpu        *limit.CPU // for the service's own computations
 	metrics    *metrics.Metrics
+	tracer     *tracing.Tracer // nil: there are no traces
 }
 
 // coldStartTimeout is the least time that a command waits for its sandbox. Python imports its packages
@@ -66,6 +68,9 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 		}
 	}()
 	if sets, err = a.makePlan(&s, sets, progress); err != nil {
+		return a, err
+	}
+	if a.tracer, err = a.openTracer(ctx, s); err != nil {
 		return a, err
 	}
 	ceiling := s.ceiling
@@ -120,7 +125,7 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 		Supervisor: a.supervisor, Environments: a.isolator, Reader: a.reader, Writer: a.reader, History: a.history,
 		Blobs: a.blobs, Default: s.defaults, Ceiling: ceiling, PerUser: s.limits.sandboxesPerUser, InAll: s.limits.sandboxes,
 		Parallel: s.limits.parallel, KeyLimits: s.limits.keys, Mask: splitList(s.databases.maskParameters), SigningKey: signing, Log: a.log,
-		AdminKeyID: adminKey.ID, Metrics: a.metrics,
+		AdminKeyID: adminKey.ID, Metrics: a.metrics, Tracer: a.tracer,
 		RecordingRetention: service.RecordingRetention{
 			Age:   s.retention.recordingAge,
 			Bytes: int64(s.retention.recordingsMB) << 20,
@@ -222,6 +227,11 @@ func (a *app) close(ctx context.Context, s settings) {
 		drain, cancel := context.WithTimeout(ctx, s.server.drain)
 		a.service.Drain(drain)
 		cancel()
+	}
+	export, cancelExport := context.WithTimeout(ctx, traceExportTimeout)
+	defer cancelExport()
+	if err := a.tracer.Close(export); err != nil {
+		a.log.WithError(err).Warn("could not export the last traces")
 	}
 	if a.isolator != nil {
 		a.isolator.Close()

@@ -96,7 +96,7 @@ func serve(ctx context.Context, s settings, _ []string) error {
 		Service: a.service, Log: a.log, Version: version, Access: s.server.accessLog, CPU: a.cpu, SignInLink: link,
 		MCP: tools, Chat: conversations, Metrics: a.metrics,
 	})
-	server := newServer(compatAPIs.below(api, compatListeners), a.plan.connections, a.log)
+	server := newServer(a.tracer.Handler(compatAPIs.below(api, compatListeners)), a.plan.connections, a.log)
 	ended := make(chan error, 2+len(compatListeners))
 	defer compatAPIs.serve(compatListeners, s.server, a.plan.connections/4, a.log, ended)()
 	if metricsListener != nil {

@@ -69,6 +69,7 @@ type serverSettings struct {
 	tlsCert, tlsKey string
 	dapListen       string
 	metricsListen   string
+	traceSQL        bool
 	dataDir         string
 	adminKey        string
 	drain           time.Duration
@@ -97,6 +98,8 @@ func (s *serverSettings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.metricsListen, "metrics-listen", "",
 		"`ADDRESS` that serves /metrics to Prometheus without a key, on loopback or a private network, such as "+
 			"127.0.0.1:9464; empty: /metrics of --listen, with an admin's key")
+	f.BoolVar(&s.traceSQL, "trace-sql", false,
+		"export the texts of SQL statements with traces, which OTEL_EXPORTER_OTLP_ENDPOINT turns on")
 	f.DurationVar(
 		&s.drain,
 		"drain",

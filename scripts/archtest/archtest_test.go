@@ -34,6 +34,7 @@ var layers = map[string]int{
 	"service":                     40,
 	"service/webui":               39,
 	"service/metrics":             39,
+	"service/tracing":             39,
 	"debugger":                    30,
 	"dbaccess":                    30,
 	"dbaccess/history":            30,
@@ -79,6 +80,7 @@ var libraries = map[string][]string{
 	"github.com/danielgtaylor/huma":    {"service/httpapi"},
 	"github.com/coder/websocket":       {"service/httpapi", "service/compat/jupyter", "cmd"}, // cmd: editors
 	"github.com/prometheus":            {"service/metrics"},
+	"go.opentelemetry.io":              {"service/tracing"},
 	"github.com/jackc/pgx":             {"dbaccess"},
 	"github.com/santhosh-tekuri":       {"service/httpapi"},    // its tests: JSON schema, for messages
 	"github.com/klauspost/compress":    {"debugger/recording"}, // zstd, for chunks
@@ -89,13 +91,13 @@ var libraries = map[string][]string{
 	"github.com/go-json-experiment":    {"service/httpapi", "service/compat", "debugger/dap", "dbaccess/history"},
 	"github.com/pganalyze/pg_query_go": {"dbaccess"},
 	"golang.org/x/sys":                 {"sandbox/isolate", "sandbox/supervisor", "sandbox/protocol"},
-	"golang.org/x/net":                 {"sandbox/isolate"},            // bpf, for the filter's bytes
-	"golang.org/x/net/idna":            {"policy"},                     // names of hosts, as the DNS has them
-	"golang.org/x/sync":                {"policy/limit"},               // semaphores
-	"golang.org/x/time":                {"policy/limit"},               // token buckets
-	"github.com/spf13":                 {"cmd"},                        // commands and flags
-	"github.com/sirupsen/logrus":       {"cmd", "service", "dbaccess"}, // lower layers return errors
-	"google.golang.org/protobuf":       {"dbaccess"},                   // the parse tree's reflection
+	"golang.org/x/net":                 {"sandbox/isolate"},             // bpf, for the filter's bytes
+	"golang.org/x/net/idna":            {"policy"},                      // names of hosts, as the DNS has them
+	"golang.org/x/sync":                {"policy/limit"},                // semaphores
+	"golang.org/x/time":                {"policy/limit"},                // token buckets
+	"github.com/spf13":                 {"cmd"},                         // commands and flags
+	"github.com/sirupsen/logrus":       {"cmd", "service", "dbaccess"},  // lower layers return errors
+	"google.golang.org/protobuf":       {"dbaccess", "service/tracing"}, // the parse tree; the receiver of its tests
 }
 
 // banned lists package names that say nothing about the content.
