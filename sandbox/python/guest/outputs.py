@@ -324,7 +324,7 @@ class Outputs:
             return
         self._bytes += size
         self._sent += 1
-        output = {"role": role, "summary": values.readable(" ".join(line.split()), MAX_SUMMARY), "data": data}
+        output: dict = {"role": role, "summary": values.readable(" ".join(line.split()), MAX_SUMMARY), "data": data}
         step = self.step()
         if step:
             output["step"] = step
