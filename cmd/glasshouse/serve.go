@@ -66,7 +66,11 @@ func serve(ctx context.Context, s settings, _ []string) error {
 		}
 		defer metricsListener.Close()
 	}
-	a, err := build(ctx, s, nil, func(step string) { fmt.Fprintf(os.Stderr, "glasshouse: %s\n", step) })
+	manager := findServiceManager()
+	a, err := build(ctx, s, nil, func(step string) {
+		fmt.Fprintf(os.Stderr, "glasshouse: %s\n", step)
+		_ = manager.notify(notifyStatus + step)
+	})
 	if err != nil {
 		return err
 	}
@@ -142,11 +146,16 @@ func serve(ctx context.Context, s settings, _ []string) error {
 		fmt.Printf("Editors attach by the Debug Adapter Protocol at %s\n", dapAddress)
 	}
 	greetCompat(s, localAddress(scheme, listener.Addr()), compatListeners)
+	if err := manager.notify(notifyReady + "\n" + notifyStatus + "Listening on " + address); err != nil {
+		a.log.Warnf("the service manager cannot be told that the service is ready: %v", err)
+	}
 	select {
 	case err := <-ended:
 		return err
 	case <-ctx.Done():
 	}
+	_ = manager.notify(notifyStopping + "\n" + notifyStatus + "Running executions have " + s.server.drain.String() +
+		" to end")
 	fmt.Fprintf(os.Stderr, "glasshouse: stopping; running executions have %s to end\n", s.server.drain)
 	waitForEditors() // their sessions end with ctx
 	// The service drains before the server shuts down, so that interrupted runs are answered.
