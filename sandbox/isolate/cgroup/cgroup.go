@@ -113,11 +113,19 @@ func Open() (*Tree, error) {
 		base := filepath.Join("/sys/fs/cgroup", own[""])
 		if os.Geteuid() == 0 {
 			base = "/sys/fs/cgroup" // a group that contains processes can't have controllers below it
+		} else if filepath.Base(base) == serviceGroup {
+			base = filepath.Dir(base)
 		}
 		for _, controller := range controllers {
 			t.dirs[controller] = filepath.Join(base, name)
 		}
-		if err := delegate(base, filepath.Join(base, name)); err != nil {
+		err := delegate(base, filepath.Join(base, name))
+		if errors.Is(err, unix.EBUSY) {
+			if err = vacate(base, os.Getpid()); err == nil {
+				err = delegate(base, filepath.Join(base, name))
+			}
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
