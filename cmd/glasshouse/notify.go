@@ -24,9 +24,12 @@ func findServiceManager() serviceManager {
 	return m
 }
 
+// isPresent reports whether a service manager asked for the state.
+func (m serviceManager) isPresent() bool { return m.socket != "" }
+
 // notify sends messages. An error does not concern the service: systemd ends it if READY=1 does not arrive in time.
 func (m serviceManager) notify(messages string) error {
-	if m.socket == "" {
+	if !m.isPresent() {
 		return nil
 	}
 	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: m.socket, Net: "unixgram"}) // @: an abstract name

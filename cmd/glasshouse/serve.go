@@ -129,8 +129,11 @@ func serve(ctx context.Context, s settings, _ []string) error {
 		a.log.Warn(err)
 	}
 	a.greet(s, address, time.Since(begun))
-	fmt.Printf("\nOpen this link in a browser on this machine; it signs you in once, within an hour:\n  %s\n",
-		link.URL(localAddress(scheme, listener.Addr())))
+	if manager.isPresent() { // its log has more readers than the data folder
+		fmt.Printf("The admin key is in %s\n", filepath.Join(s.server.dataDir, "admin.key"))
+	} else {
+		a.showFirstSteps(s, address, link.URL(localAddress(scheme, listener.Addr())))
+	}
 	if s.server.samples && s.databases.knowledgeURL == "" {
 		samplesDone := make(chan struct{})
 		go func() {
@@ -193,7 +196,7 @@ func localAddress(scheme string, listener net.Addr) string {
 	return scheme + "://" + listener.String()
 }
 
-// greet prints where the service listens, its isolation level and the first commands to try.
+// greet prints where the service listens and its isolation level.
 func (a *app) greet(s settings, address string, took time.Duration) {
 	level, reason := a.isolator.Level()
 	fmt.Printf("Listening on %s (started in %.1f s)\n", address, took.Seconds())
@@ -211,12 +214,20 @@ func (a *app) greet(s settings, address string, took time.Duration) {
 				"a crash of the machine can lose these records",
 		)
 	}
-	fmt.Printf("\nAdmin key: %s (kept in %s)\n", a.adminKey, filepath.Join(s.server.dataDir, "admin.key"))
+	fmt.Println()
+}
+
+// showFirstSteps prints the admin key, the first commands to try, and a link that signs in.
+func (a *app) showFirstSteps(s settings, address, link string) {
+	fmt.Printf("Admin key: %s (kept in %s)\n", a.adminKey, filepath.Join(s.server.dataDir, "admin.key"))
 	fmt.Printf(`
 Try next:
   curl -s -H "Authorization: Bearer %[2]s" -d '{"code": "1 + 1"}' -H 'Content-Type: application/json' %[1]s/sandbox/agent/quick-execute
   curl -s -H "Authorization: Bearer %[2]s" -X POST '%[1]s/sandbox/agent/analyze-data?analysis_type=tables'
   curl -s -H "Authorization: Bearer %[2]s" %[1]s/executions
 The documentation of the API is at %[1]s/docs
-`, address, a.adminKey)
+
+Open this link in a browser on this machine; it signs you in once, within an hour:
+  %[3]s
+`, address, a.adminKey, link)
 }
