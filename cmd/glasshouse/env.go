@@ -114,7 +114,8 @@ func (e *envCommand) withChange(
 	return e.withStore(func(ctx context.Context, s settings, args []string) error {
 		syscall.Umask(0o022) // sandboxes have users of their own and must be able to read the files
 		e.installer = environment.Installer{
-			Store: e.store, Environ: os.Environ(), AllowBuilds: e.build,
+			Store: e.store, AllowBuilds: e.build,
+			Environ:  append(os.Environ(), "PATH="+os.Getenv("PATH")+":"+filepath.Join(packagedFolder, "bin")), // uv
 			Progress: func(step string) { fmt.Fprintf(os.Stderr, "glasshouse: %s\n", step) },
 		}
 		changed, err := do(ctx, s, args)

@@ -245,7 +245,7 @@ func (s *pythonSettings) register(f *pflag.FlagSet) {
 		"python",
 		"",
 		"Python `INTERPRETER` of the default environment, whose packages code may import; empty: the one that scripts/setup made "+
-			"in the data folder, else python3",
+			"in the data folder, else that of the package glasshouse-python, else python3",
 	)
 	f.IntVar(
 		&s.pool,
@@ -361,17 +361,28 @@ func (s *settings) resolve() (err error) {
 	if s.python.interpreter == "" {
 		s.python.interpreter = defaultInterpreter(s.server.dataDir)
 	}
+	// A Python that is started by its name without a folder looks for itself in /bin first, and then finds no packages.
+	if path, err := findProgram(s.python.interpreter); err == nil {
+		s.python.interpreter = path
+	}
 	return s.compat.resolve()
 }
 
+// packagedFolder is the folder of the Debian package glasshouse-python: python/bin/python with the packages that code
+// may import, and bin/uv.
+const packagedFolder = "/usr/lib/glasshouse"
+
 // defaultInterpreter returns the interpreter of the environment that scripts/setup last made in a data
-// folder, or the system's if there is none.
+// folder, else that of the package glasshouse-python, else the system's.
 func defaultInterpreter(dataDir string) string {
-	environment, err := filepath.EvalSymlinks(filepath.Join(dataDir, "env", "current"))
-	if err != nil {
-		return "python3"
+	if environment, err := filepath.EvalSymlinks(filepath.Join(dataDir, "env", "current")); err == nil {
+		return filepath.Join(environment, "bin", "python")
 	}
-	return filepath.Join(environment, "bin", "python")
+	packaged := filepath.Join(packagedFolder, "python", "bin", "python")
+	if _, err := os.Stat(packaged); err == nil {
+		return packaged
+	}
+	return "python3"
 }
 
 func defaultDataDir() string {
