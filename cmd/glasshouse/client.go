@@ -84,29 +84,41 @@ func noService(dataDir, remedy string) error {
 // call sends in as JSON, unless it is nil, and decodes the answer into out. An HTTP status of 300 or more
 // is an error with the answer's detail.
 func (c *client) call(ctx context.Context, method, path string, in, out any) error {
+	body, err := c.send(ctx, method, path, in, "application/json")
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	return json.NewDecoder(body).Decode(out)
+}
+
+// send sends in as JSON, unless it is nil, and returns the body of the answer, which the caller closes. An HTTP status
+// of 300 or more is an error with the answer's detail.
+func (c *client) send(ctx context.Context, method, path string, in any, accept string) (io.ReadCloser, error) {
 	var body io.Reader
 	if in != nil {
 		text, err := json.Marshal(in)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		body = bytes.NewReader(text)
 	}
 	req, err := http.NewRequestWithContext(ctx, method, c.address+path, body)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+c.key)
 	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", accept)
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer res.Body.Close()
 	if res.StatusCode >= 300 {
-		return fmt.Errorf("%s: %s", res.Status, problemDetail(res.Body))
+		defer res.Body.Close()
+		return nil, fmt.Errorf("%s: %s", res.Status, problemDetail(res.Body))
 	}
-	return json.NewDecoder(res.Body).Decode(out)
+	return res.Body, nil
 }
 
 // problemDetail returns the detail of an error's answer; empty if it has none.

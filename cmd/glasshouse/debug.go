@@ -52,10 +52,18 @@ func debugFile(ctx context.Context, s settings, args []string) error {
 	if err != nil {
 		return err
 	}
-	if c := dial(s.server.dataDir); c != nil {
+	return withServiceForCode(ctx, s, string(code), func(c *client) error {
 		return c.debug(ctx, string(code), os.Stdin, os.Stdout)
+	})
+}
+
+// withServiceForCode calls do with a client of the service that runs on the data folder. Without one, it starts a
+// service for this code, and ends it afterwards.
+func withServiceForCode(ctx context.Context, s settings, code string, do func(*client) error) error {
+	if c := dial(s.server.dataDir); c != nil {
+		return do(c)
 	}
-	a, err := buildForCode(ctx, s, string(code))
+	a, err := buildForCode(ctx, s, code)
 	if err != nil {
 		return err
 	}
@@ -68,8 +76,7 @@ func debugFile(ctx context.Context, s settings, args []string) error {
 		a.plan.connections, a.log)
 	go func() { _ = server.Serve(listener) }() // until server.Close
 	defer server.Close()
-	c := &client{"http://" + listener.Addr().String(), a.adminKey}
-	return c.debug(ctx, string(code), os.Stdin, os.Stdout)
+	return do(&client{"http://" + listener.Addr().String(), a.adminKey})
 }
 
 // terminal is a debug session that a terminal drives line by line.

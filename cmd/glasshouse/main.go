@@ -91,7 +91,7 @@ func newRootCommand() *cobra.Command {
 
 func newVersionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: arguments(0, 0),
+		Use: "version", Short: "Print the version", Args: arguments(0, 0), Example: "  glasshouse version",
 		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "glasshouse", version) },
 	}
 }

@@ -163,6 +163,78 @@ func TestFlagsStandBeforeOrAfterArguments(t *testing.T) {
 	}
 }
 
+// TestEveryCommandHasHelp goes over all commands: each has a short text, examples and flags that may stand before or after
+// arguments, and its help does not fail.
+func TestEveryCommandHasHelp(t *testing.T) {
+	t.Parallel()
+	path := binary(t)
+	help := func(args ...string) string {
+		t.Helper()
+		out, err := exec.Command(path, args...).Output()
+		if err != nil {
+			t.Errorf("glasshouse %q: %v", args, err)
+		}
+		return string(out)
+	}
+	seen := 0
+	var visit func(*cobra.Command)
+	visit = func(c *cobra.Command) {
+		seen++
+		for _, sub := range c.Commands() {
+			visit(sub)
+		}
+		words := strings.Fields(c.CommandPath())[1:]
+		text := help(append(words, "--help")...)
+		if c.Short == "" || !strings.Contains(text, "Usage:\n  "+c.CommandPath()) {
+			t.Errorf("%s: got short text %q and help %q, want both with the usage", c.CommandPath(), c.Short, text)
+		}
+		parent := c.Parent()
+		if c.HasSubCommands() || c.Name() == "help" || parent != nil && parent.Name() == "completion" {
+			return // cobra's own texts have examples of their own
+		}
+		if !strings.Contains(text, "\nExamples:\n  ") || !strings.Contains(c.Example, "glasshouse "+strings.Join(words, " ")) {
+			t.Errorf("%s: got examples %q, want one of the command", c.CommandPath(), c.Example)
+		}
+		if before, after := help(append(words, "--help", "x")...), help(append(words, "x", "--help")...); before != after {
+			t.Errorf("%s: got %q for --help after an argument, want %q", c.CommandPath(), after, before)
+		}
+	}
+	visit(newRootCommand())
+	if seen < 20 {
+		t.Errorf("got %d commands, want at least 20", seen)
+	}
+}
+
+// TestCompletionScripts has each shell of this machine read its script, and asks bash's for commands and flags.
+func TestCompletionScripts(t *testing.T) {
+	t.Parallel()
+	path := binary(t)
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		script, err := exec.Command(path, "completion", shell).Output()
+		if err != nil || !bytes.Contains(script, []byte("__complete")) {
+			t.Errorf("completion %s: got %.200s, %v, want a script", shell, script, err)
+		}
+		program, err := exec.LookPath(shell)
+		if err != nil {
+			t.Logf("report: the script for %s is not read, because this machine has no %s", shell, shell)
+			continue
+		}
+		check := exec.Command(program, "-n")
+		check.Stdin = bytes.NewReader(script)
+		if out, err := check.CombinedOutput(); err != nil {
+			t.Errorf("%s -n: %v: %s", shell, err, out)
+		}
+	}
+	for line, want := range map[string]string{
+		"ke": "keys", "keys cr": "create", "serve --min-level f": "full", "run --ou": "--out",
+	} {
+		out, err := exec.Command(path, append([]string{"__complete"}, strings.Fields(line)...)...).Output()
+		if err != nil || !bytes.Contains(out, []byte(want)) {
+			t.Errorf("complete %q: got %s, %v, want %s", line, out, err, want)
+		}
+	}
+}
+
 func TestHelpListsTheFlagsOfTheCommand(t *testing.T) {
 	t.Parallel()
 	path := binary(t)
