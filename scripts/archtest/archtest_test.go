@@ -95,6 +95,7 @@ var libraries = map[string][]string{
 	"golang.org/x/net/idna":            {"policy"},                      // names of hosts, as the DNS has them
 	"golang.org/x/sync":                {"policy/limit"},                // semaphores
 	"golang.org/x/time":                {"policy/limit"},                // token buckets
+	"github.com/goccy/go-yaml":         {"cmd"},                         // its tests: deploy/compose.yaml
 	"github.com/spf13":                 {"cmd"},                         // commands and flags
 	"github.com/sirupsen/logrus":       {"cmd", "service", "dbaccess"},  // lower layers return errors
 	"google.golang.org/protobuf":       {"dbaccess", "service/tracing"}, // the parse tree; the receiver of its tests
