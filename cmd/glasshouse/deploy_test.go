@@ -41,7 +41,7 @@ func TestDeployedSettingsExist(t *testing.T) {
 	}
 }
 
-// TestContainerFilesAreWellFormed checks what can be checked without an engine: the syntax, the paths, and the commands.
+// TestContainerFilesAreWellFormed checks, without an engine, the syntax, the paths and the commands.
 func TestContainerFilesAreWellFormed(t *testing.T) {
 	const root = "../.."
 	text, err := os.ReadFile(root + "/deploy/compose.yaml")
@@ -86,7 +86,8 @@ func TestContainerFilesAreWellFormed(t *testing.T) {
 					t.Errorf("%s: %v", line, err)
 				}
 			}
-		case "", "#", "FROM", "COPY", "WORKDIR", "ARG", "USER", "ENV", "VOLUME", "EXPOSE", "STOPSIGNAL", "ENTRYPOINT", "CMD":
+		case "", "#", "FROM", "COPY", "WORKDIR", "ARG", "USER", "ENV", "VOLUME", "EXPOSE", "STOPSIGNAL",
+			"ENTRYPOINT", "CMD":
 		default:
 			t.Errorf("got the instruction %q, want one of Dockerfile", line)
 		}

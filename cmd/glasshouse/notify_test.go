@@ -81,7 +81,7 @@ func TestServiceStartsWithoutItsServiceManager(t *testing.T) {
 	stop(t, cmd)
 }
 
-// TestUnitIsValid has systemd check the unit. The unit names an installed binary, so the test puts another in its place.
+// TestUnitIsValid has systemd check the unit, with the test's binary in place of the installed one.
 func TestUnitIsValid(t *testing.T) {
 	t.Parallel()
 	analyze, err := exec.LookPath("systemd-analyze")

@@ -31,13 +31,16 @@ func newRunCommand() *cobra.Command {
   glasshouse run --out results report.py
   echo '6 * 7' | glasshouse run -`,
 	}
-	cmd.Flags().StringVar(&out, "out", "", "`FOLDER` for the pictures and files of the run; empty: they stay in history")
+	cmd.Flags().StringVar(&out, "out", "",
+		"`FOLDER` for the pictures and files of the run; empty: they stay in history")
 	return withSettings(cmd, func(ctx context.Context, s settings, args []string) error {
 		code, err := readFile(args[0])
 		if err != nil {
 			return err
 		}
-		return withServiceForCode(ctx, s, string(code), func(c *client) error { return c.runFile(ctx, string(code), out) })
+		return withServiceForCode(ctx, s, string(code), func(c *client) error {
+			return c.runFile(ctx, string(code), out)
+		})
 	})
 }
 
@@ -67,8 +70,8 @@ func (c *client) runFile(ctx context.Context, code, out string) error {
 	if folder != nil {
 		err = c.saveOutputs(ctx, e, folder, out)
 	} else if files := describeOutputs(e); files != "" {
-		fmt.Fprintf(os.Stderr, "glasshouse: the run also made %s; --out FOLDER writes them, and execution %s in history "+
-			"has them\n", files, e.ID)
+		fmt.Fprintf(os.Stderr, "glasshouse: the run also made %s; --out FOLDER writes them, and execution %s "+
+			"in history has them\n", files, e.ID)
 	}
 	if e.Exception != nil {
 		printException(e.Exception)

@@ -45,7 +45,8 @@ func TestRunPrintsWhatComesAndWritesFiles(t *testing.T) {
 		return file
 	}
 	t.Run("progress", func(t *testing.T) {
-		cmd := exec.Command(path, "run", "--data-dir", dir, write("slow.py", "print('first')\nimport time\ntime.sleep(25)"))
+		slow := write("slow.py", "print('first')\nimport time\ntime.sleep(25)")
+		cmd := exec.Command(path, "run", "--data-dir", dir, slow)
 		out, err := cmd.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)

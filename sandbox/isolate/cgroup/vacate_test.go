@@ -21,9 +21,11 @@ func delegatedGroup(t *testing.T) (base, controller string) {
 	t.Helper()
 	for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
 		available, _ := os.ReadFile(filepath.Join(root, "cgroup.controllers"))
-		fields := strings.Fields(string(available))
-		if fields = slices.DeleteFunc(fields, func(c string) bool { return c == "cpu" || c == "pids" }); len(fields) == 0 {
-			continue // cpu and pids allow processes beside them
+		fields := slices.DeleteFunc(strings.Fields(string(available)), func(c string) bool {
+			return c == "cpu" || c == "pids" // they allow processes beside them
+		})
+		if len(fields) == 0 {
+			continue
 		}
 		controller = fields[0]
 		enabled, _ := os.ReadFile(filepath.Join(root, "cgroup.subtree_control"))
