@@ -25,7 +25,8 @@ func TestMalformedFramesEndTheRun(t *testing.T) {
 		{"empty", `frame("D", b"")`, "not JSON"},
 		{"output", `frame("O", b'{"role": "display", "data": {"text/plain": "\xc0\x80"}}')`, "not UTF-8"},
 		// encoding/json merges the two objects, but the supervisor counted only one of them.
-		{"output, a negative step", `frame("O", b'{"role": "display", "data": {"a/b": 1}, "step": -1}')`, "the step -1"},
+		{"output, a negative step", `frame("O", b'{"role": "display", "data": {"a/b": 1}, "step": -1}')`,
+			"the step -1"},
 		{"output, key in other case", `frame("O", b'{"role": "display", "data": {"a/b": 1}, "DATA": {}}')`,
 			`unknown part "DATA"`},
 		{"note", `frame("N", b'{"message": "", "data": "\xed\xb0\x80"}')`, "not UTF-8"},
