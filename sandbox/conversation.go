@@ -33,7 +33,7 @@ const (
 	MessageRunning  MessageStatus = "running" // the tool has begun
 	MessageFailed   MessageStatus = "failed"  // the tool failed, or its code did
 	MessageCut      MessageStatus = "cut"     // the answer was stopped, or broke off
-	MessageErased   MessageStatus = "erased"  // an admin erased the execution that the message was about
+	MessageErased   MessageStatus = "erased"  // the execution that the message was about was erased
 )
 
 // NoteKind is the kind of a note.
@@ -72,5 +72,5 @@ type ToolCall struct {
 
 // Erase removes what a message of a tool holds of its execution.
 func (m *ChatMessage) Erase() {
-	m.Status, m.Text = MessageErased, "An administrator has erased this execution from history."
+	m.Status, m.Text = MessageErased, "This execution was erased from history."
 }

@@ -21,7 +21,18 @@ type ServiceStatus struct {
 	PerUser   int               `json:"sandboxes_per_user" doc:"Maximum number of live sandboxes of one user"`
 	Runs      Occupancy         `json:"executions" doc:"Running and waiting executions; max is the number of slots"`
 	History   HistoryStatus     `json:"history"`
+	Retention HistoryRetention  `json:"retention"`
 	Python    []Environment     `json:"environments"`
+}
+
+// HistoryRetention says which limits history has, and what was deleted because of them.
+type HistoryRetention struct {
+	MaxAgeSeconds float64    `json:"max_age_seconds" doc:"Of executions; 0: no limit"`
+	MaxBytes      int64      `json:"max_bytes" doc:"Of all records and recordings; 0: no limit"`
+	IsDeleting    bool       `json:"deleting" doc:"Old executions are being deleted now"`
+	Deleted       int64      `json:"deleted_executions" doc:"Since the service started"`
+	CheckedAt     *time.Time `json:"checked_at,omitempty" doc:"When the limits were last applied to all of history"`
+	Error         string     `json:"error,omitempty" doc:"Why the last attempt did not delete everything"`
 }
 
 // Occupancy is a number and its limit.

@@ -146,8 +146,11 @@ func (s *Service) forget(erased sandbox.Erased, isErased func(execution, user st
 		}
 	}
 	s.mu.Unlock()
-	s.recordings.forgetPast()
+	s.recordings.forgetPast(isErased)
 	s.debugSessions.forget(isErased)
+	if len(erased.Files) == 0 {
+		return nil
+	}
 	for _, file := range erased.Files {
 		if file.Version == nil {
 			err = errors.Join(err, s.Blobs.Unlink(file.Artifact))

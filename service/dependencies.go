@@ -53,6 +53,7 @@ type History interface {
 	ActivityReader
 	AuditLog
 	Eraser
+	HistoryRetention
 	ConversationReader
 	ConversationWriter
 	Ping(context.Context) error
@@ -106,6 +107,18 @@ type AuditLog interface {
 type Eraser interface {
 	EraseExecution(ctx context.Context, id string) (sandbox.Erased, error)
 	EraseUser(ctx context.Context, user string) (sandbox.Erased, error)
+}
+
+// HistoryRetention deletes the oldest part of history in batches.
+type HistoryRetention interface {
+	// ExpiredExecutions returns the ids of the oldest ended executions that began before a time, without those whose
+	// writes wait for a decision.
+	ExpiredExecutions(ctx context.Context, before time.Time, limit int) (ids []string, err error)
+	EraseExecutions(ctx context.Context, ids []string) (sandbox.Erased, error)
+	// EraseEnded deletes at most limit sandboxes and limit conversations that have ended before a time.
+	EraseEnded(ctx context.Context, before time.Time, limit int) (sandbox.Erased, error)
+	// SizeLimit returns a time so that what began since then has at most maxBytes. It is zero if all of history has.
+	SizeLimit(ctx context.Context, maxBytes int64) (time.Time, error)
 }
 
 // ConversationReader reads the conversations with a language model.

@@ -16,6 +16,7 @@ import (
 type OpenRecording struct {
 	*debugger.Recording
 	Bytes int64 // size in history; 0 during the run
+	user  string
 }
 
 // maxCachedRecordings is the maximum number of open recordings of past runs.
@@ -79,12 +80,17 @@ func (o *openRecordings) cache(executionID string, r *OpenRecording) {
 	}
 }
 
-// forgetPast forgets all recordings of past executions.
-func (o *openRecordings) forgetPast() {
+// forgetPast forgets the recordings of past executions that were erased.
+func (o *openRecordings) forgetPast(isErased func(execution, user string) bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	clear(o.past)
-	o.order = nil
+	o.order = slices.DeleteFunc(o.order, func(id string) bool {
+		if !isErased(id, o.past[id].user) {
+			return false
+		}
+		delete(o.past, id)
+		return true
+	})
 }
 
 // chunkReadTimeout limits the time in which history returns one chunk.
@@ -137,7 +143,7 @@ func (s *Service) Explainable(ctx context.Context, caller sandbox.Key, execution
 	for _, edit := range e.Edits {
 		recorded.AddEdit(edit)
 	}
-	r := &OpenRecording{Recording: recorded}
+	r := &OpenRecording{Recording: recorded, user: e.User}
 	for _, c := range chunks {
 		r.Bytes += c.Bytes
 	}

@@ -18,8 +18,8 @@
 //  5. Store the files that runs leave, and remove old ones (artifact.go).
 //  6. Authenticate keys and hold them to their limits (keys.go, quota.go).
 //
-// New starts two goroutines: the janitor ends expired sandboxes, and the sweeper removes old artifacts. Drain ends
-// these goroutines and all runs, and waits for them.
+// New starts three goroutines: the janitor ends expired sandboxes, the sweeper removes old artifacts, and retention
+// deletes the oldest executions if history has a limit. Drain ends these goroutines and all runs, and waits for them.
 package service
 
 import (
@@ -56,6 +56,8 @@ type Config struct {
 	InAll              int                // maximum number of live sandboxes
 	Parallel           int                // maximum number of concurrent executions; limit.Shared shares them
 	RecordingRetention RecordingRetention // which recordings are kept
+	HistoryMaxAge      time.Duration      // of executions; 0: no limit
+	HistoryMaxBytes    int64              // of all records and recordings; 0: no limit
 	Mask               []string           // parameters of statements whose values history does not keep; "*" means all
 	Log                logrus.FieldLogger
 	Metrics            *metrics.Metrics // nil: nothing is counted
@@ -101,14 +103,15 @@ type Service struct {
 
 	startedAt time.Time
 
-	views recentViews
-	feed  *ExecutionFeed
+	retention retention
+	views     recentViews
+	feed      *ExecutionFeed
 
-	stop     chan struct{} // closed to end the janitor and the sweeper
+	stop     chan struct{} // closed to end the janitor, the sweeper and retention
 	stopOnce sync.Once
 }
 
-// New starts a Service with its janitor and its sweeper.
+// New starts a Service with its janitor, its sweeper and its retention.
 func New(config Config) *Service {
 	if config.Clock == nil {
 		config.Clock = func() time.Time { return time.Now().UTC() }
@@ -123,9 +126,10 @@ func New(config Config) *Service {
 		sweepNow:    make(chan struct{}, 1), stop: make(chan struct{}), feed: newExecutionFeed(),
 	}
 	s.startedAt = s.Clock()
-	s.work.Add(2)
+	s.work.Add(3)
 	go s.runJanitor()
 	go s.runSweeper()
+	go s.runRetention()
 	return s
 }
 

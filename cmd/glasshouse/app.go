@@ -130,6 +130,7 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 			Age:   s.retention.recordingAge,
 			Bytes: int64(s.retention.recordingsMB) << 20,
 		},
+		HistoryMaxAge: s.retention.historyAge, HistoryMaxBytes: s.retention.historyMB << 20,
 		ArtifactAge: s.retention.artifactAge, ArtifactBytes: s.retention.artifactMB << 20,
 	})
 	a.metrics.Watch(metrics.Sources{

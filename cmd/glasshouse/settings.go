@@ -315,6 +315,8 @@ func (s *databaseSettings) register(f *pflag.FlagSet) {
 }
 
 type retentionSettings struct {
+	historyAge   time.Duration
+	historyMB    int64
 	recordingAge time.Duration
 	recordingsMB int
 	artifactAge  time.Duration
@@ -322,6 +324,18 @@ type retentionSettings struct {
 }
 
 func (s *retentionSettings) register(f *pflag.FlagSet) {
+	f.DurationVar(
+		&s.historyAge,
+		"history-max-age",
+		0,
+		"maximum `AGE` of executions with everything that belongs to them, such as 2160h; 0: no limit",
+	)
+	f.Int64Var(
+		&s.historyMB,
+		"history-max-mb",
+		0,
+		"maximum size of the records and recordings of all executions, in `MIB`; the oldest executions are deleted first; 0: no limit",
+	)
 	f.DurationVar(
 		&s.recordingAge,
 		"recordings-max-age",
@@ -464,6 +478,8 @@ func (s *settings) checkBounds() error {
 		{"nemo-max-output-chars", int64(s.compat.maxChars), 1},
 		{"nemo-memory-mb", int64(s.compat.memoryMB), 0},
 		{"nemo-max-seconds", int64(s.compat.seconds), 1},
+		{"history-max-age", int64(s.retention.historyAge), 0},
+		{"history-max-mb", s.retention.historyMB, 0},
 		{"recordings-max-age", int64(s.retention.recordingAge), 0},
 		{"recordings-max-mb", int64(s.retention.recordingsMB), 0},
 		{"artifact-age", int64(s.retention.artifactAge), 0},

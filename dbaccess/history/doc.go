@@ -29,7 +29,8 @@
 //  6. A failed log degrades. If the log cannot be written, Begin, Progress and Finish wait for PostgreSQL instead.
 //  7. One service at a time uses a database. Open refuses a second one (ownership.go). Each row has its node, which is
 //     the folder of the service that wrote it.
-//  8. An execution is stored as it is given: the record is its JSON, and Execution returns the same values.
+//  8. Old executions can be deleted in small batches (retention.go). Deletion has one code path (erase.go).
+//  9. An execution is stored as it is given: the record is its JSON, and Execution returns the same values.
 //
 // # The writer
 //

@@ -97,6 +97,11 @@ func (s *Store) EraseUser(ctx context.Context, user string) (erased sandbox.Eras
 	return erased, err
 }
 
+// EraseExecutions deletes the ended executions with these ids as EraseExecution does, in one transaction.
+func (s *Store) EraseExecutions(ctx context.Context, ids []string) (sandbox.Erased, error) {
+	return s.erase(ctx, ids)
+}
+
 // erase deletes ended executions, and the files of records that PostgreSQL had refused.
 func (s *Store) erase(ctx context.Context, ids []string) (out sandbox.Erased, err error) {
 	err = s.transact(ctx, func(tx pgx.Tx) error {

@@ -1,0 +1,165 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"glasshouse/sandbox"
+)
+
+// Expired executions are those that ended, the oldest first, without those whose writes wait for a decision.
+func TestExpiredExecutions(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	h := newStore(t)
+	base := storeReviewed(t, h, 4) // e0 to e3, and g; each has a pending write
+	decided := func(id string, status sandbox.WriteStatus) {
+		w := sandbox.PendingWrite{ID: "w-" + id, ExecutionID: id, Status: status, CreatedAt: base}
+		if err := h.MoveWrite(ctx, w, sandbox.WritePending); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []string{"e0", "e1", "e3"} {
+		decided(id, sandbox.WriteRejected)
+	}
+	decided("e2", sandbox.WriteApplying)
+	running := runningExecution("runs")
+	running.CreatedAt = base
+	h.begin(t, running)
+	if err := h.writer.waitInserted(ctx, scope{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		before time.Time
+		limit  int
+		want   []string
+	}{
+		{base, 10, nil},
+		{base.Add(time.Minute), 10, []string{"e0"}},
+		{base.Add(time.Hour), 2, []string{"e0", "e1"}},
+		{base.Add(time.Hour), 10, []string{"e0", "e1", "e3"}}, // g has a write that waits
+	} {
+		got, err := h.ExpiredExecutions(ctx, c.before, c.limit)
+		if err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("before %s, limit %d: got %q, %v; want %q", c.before, c.limit, got, err, c.want)
+		}
+	}
+}
+
+// EraseEnded deletes what is left when the executions are gone, and nothing that lives.
+func TestEraseEnded(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	h := newStore(t)
+	base := storeReviewed(t, h, 1) // e0 of ada in s-ada, and g of grace in s-grace
+	for _, b := range []sandbox.Sandbox{
+		{ID: "old", Owner: "ada"}, {ID: "live", Owner: "ada"}, {ID: "new", Owner: "ada"},
+	} {
+		b.State, b.CreatedAt = sandbox.StateActive, base
+		if err := h.CreateSandbox(ctx, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for id, at := range map[string]time.Time{"old": base, "s-ada": base, "new": base.Add(48 * time.Hour)} {
+		if err := h.EndSandbox(ctx, id, "ada", sandbox.StateDeleted, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []sandbox.Conversation{
+		{ID: "c-old", User: "ada", CreatedAt: base, UpdatedAt: base},
+		{ID: "c-new", User: "ada", CreatedAt: base, UpdatedAt: base.Add(48 * time.Hour)},
+	} {
+		if err := h.CreateConversation(ctx, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []string{"e0", "gone", "young"} {
+		if err := writeFileDurably(filepath.Join(h.refusedDir, id+".json"), []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+		if id != "young" {
+			if err := os.Chtimes(filepath.Join(h.refusedDir, id+".json"), base, base); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := h.writer.waitInserted(ctx, scope{}); err != nil {
+		t.Fatal(err)
+	}
+	before := base.Add(24 * time.Hour)
+	var total sandbox.Erased
+	for rounds := 0; ; rounds++ {
+		erased, err := h.EraseEnded(ctx, before, 1)
+		if err != nil || rounds > 10 {
+			t.Fatalf("round %d: got %+v, %v", rounds, erased, err)
+		}
+		if total.Add(erased); erased.Sandboxes+erased.Conversations == 0 {
+			break
+		}
+	}
+	if total.Sandboxes != 1 || total.Conversations != 1 {
+		t.Errorf("got %+v, want 1 sandbox and 1 conversation", total)
+	}
+	left := h.query(t, `SELECT id FROM sandboxes UNION ALL SELECT id FROM conversations ORDER BY 1`)
+	want := []string{"c-new", "live", "new", "s-ada", "s-grace"} // s-ada has an execution
+	if !slices.Equal(left, want) {
+		t.Errorf("left: got %q, want %q", left, want)
+	}
+	var files []string
+	entries, err := os.ReadDir(h.refusedDir)
+	for _, entry := range entries {
+		files = append(files, entry.Name())
+	}
+	if want := []string{"e0.json", "young.json"}; err != nil || !slices.Equal(files, want) {
+		t.Errorf("files of refused records: got %q, %v; want %q", files, err, want)
+	}
+}
+
+// SizeLimit finds the time since which history has a size, however executions are spread.
+func TestSizeLimit(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	h := newStore(t)
+	const count, size = 60, 40_000
+	if limit, err := h.SizeLimit(ctx, 1); err != nil || !limit.IsZero() {
+		t.Errorf("an empty history: got %s, %v; want no limit", limit, err)
+	}
+	base := time.Date(2024, 5, 1, 0, 0, 0, 0, time.UTC)
+	random := rand.NewChaCha8([32]byte{}) // so that it cannot be compressed
+	for n := range count {
+		e := runningExecution(fmt.Sprintf("e%02d", n))
+		e.CreatedAt = base.Add(time.Duration(n) * time.Second)
+		if n < 3 {
+			e.CreatedAt = e.CreatedAt.Add(-300 * 24 * time.Hour)
+		}
+		content := make([]byte, size/2)
+		_, _ = random.Read(content)
+		e.Stdout = fmt.Sprintf("%x", content)
+		h.finish(t, e, sandbox.StatusCompleted)
+	}
+	if limit, err := h.SizeLimit(ctx, 1<<40); err != nil || !limit.IsZero() {
+		t.Errorf("a large limit: got %s, %v; want none", limit, err)
+	}
+	for _, maxBytes := range []int64{0, size / 2, 10 * size, 57 * size} {
+		limit, err := h.SizeLimit(ctx, maxBytes)
+		if err != nil || limit.IsZero() {
+			t.Fatalf("limit of %d bytes: got %s, %v", maxBytes, limit, err)
+		}
+		kept := h.query(t, `SELECT coalesce(sum(pg_column_size(record)), 0)::text || ' ' || count(*)
+			FROM executions WHERE created_at >= $1`, limit)[0]
+		var bytes, rows int64
+		if _, err := fmt.Sscan(kept, &bytes, &rows); err != nil {
+			t.Fatal(err)
+		}
+		if bytes > maxBytes || maxBytes-bytes > 2*size {
+			t.Errorf("limit of %d bytes: got %d bytes in %d executions since %s, want at most 2 records less",
+				maxBytes, bytes, rows, limit)
+		}
+	}
+}

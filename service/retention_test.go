@@ -1,0 +1,141 @@
+package service_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"glasshouse/dbaccess/history"
+	"glasshouse/sandbox"
+	"glasshouse/service"
+)
+
+// interruptedHistory fails after a number of batches, as a service that is killed between two batches.
+type interruptedHistory struct {
+	*history.Store
+	batches int
+}
+
+var errInterrupted = errors.New("interrupted")
+
+func (h *interruptedHistory) EraseExecutions(ctx context.Context, ids []string) (sandbox.Erased, error) {
+	if h.batches--; h.batches < 0 {
+		return sandbox.Erased{}, errInterrupted
+	}
+	return h.Store.EraseExecutions(ctx, ids)
+}
+
+// Retention deletes the executions beyond an age with their files, also if it was interrupted, and says so in the audit
+// log. Statistics count what is left.
+func TestRetentionDeletesOldExecutions(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	interrupted := &interruptedHistory{}
+	s := start(t, func(store *history.Store) service.History { interrupted.Store = store; return interrupted })
+	store := func(id string, at time.Time) sandbox.Artifact {
+		t.Helper()
+		end := at.Add(time.Second)
+		e := &sandbox.Execution{ID: id, SandboxID: "s", User: "ada", Kind: sandbox.KindExecute,
+			Status: sandbox.StatusCompleted, Code: "1", CreatedAt: at, Timestamp: at, CompletedAt: &end}
+		if err := s.History.(*interruptedHistory).Finish(ctx, e); err != nil {
+			t.Fatal(err)
+		}
+		a, err := s.Blobs.Put("a.txt", strings.NewReader("of "+id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.ID, a.ExecutionID, a.SandboxID, a.User = "a-"+id, id, "s", "ada"
+		a.Folder, a.Path, a.CreatedAt = "outputs/"+id, "a.txt", at
+		if err := s.History.KeepArtifacts(ctx, []sandbox.Artifact{a}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Blobs.Link(a); err != nil {
+			t.Fatal(err)
+		}
+		s.Blobs.Unpin([]string{a.SHA256})
+		return a
+	}
+	const old, young = 250, 3 // three batches
+	now := s.clock.Now()
+	var first sandbox.Artifact
+	for n := range old + young {
+		at := now.Add(-48*time.Hour + time.Duration(n)*time.Second)
+		if n >= old {
+			at = now.Add(-time.Hour)
+		}
+		if a := store("e"+string(rune('a'+n/26%26))+string(rune('a'+n%26)), at); n == 0 {
+			first = a
+		}
+	}
+	if _, err := s.Statistics(ctx, ada); err != nil { // all are inserted
+		t.Fatal(err)
+	}
+	s.HistoryMaxAge, interrupted.batches = 24*time.Hour, 1
+	if err := s.ApplyRetention(ctx); !errors.Is(err, errInterrupted) {
+		t.Fatalf("got %v, want %v", err, errInterrupted)
+	}
+	total := func() int {
+		t.Helper()
+		st, err := s.Statistics(ctx, ada)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st.TotalExecutions
+	}
+	if got := total(); got != old+young-100 {
+		t.Errorf("after one batch: got %d executions, want %d", got, old+young-100)
+	}
+	admin := sandbox.Key{User: "root", Role: sandbox.RoleAdmin}
+	st := s.RetentionStatus()
+	if want := "interrupted"; st.Error != want || st.Deleted != 100 || st.MaxAgeSeconds != 86400 || st.CheckedAt != nil {
+		t.Errorf("status: got %+v; want 100 deleted executions and error %q", st, want)
+	}
+	interrupted.batches = 100
+	if err := s.ApplyRetention(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got := total(); got != young {
+		t.Errorf("got %d executions, want %d", got, young)
+	}
+	if st = s.RetentionStatus(); st.Error != "" || st.Deleted != old || st.CheckedAt == nil || st.IsDeleting {
+		t.Errorf("status: got %+v; want %d deleted executions and no error", st, old)
+	}
+	if err := s.Sweep(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Blobs.Open(first.SHA256); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("bytes of an artifact of a deleted execution: got %v, want %v", err, os.ErrNotExist)
+	}
+	var entries []string
+	list, _, err := s.AuditEntries(ctx, admin, sandbox.RecordFilter{Object: "history"})
+	for _, entry := range list {
+		var detail struct {
+			Setting string
+			Erased  *sandbox.Erased
+		}
+		if err := json.Unmarshal(entry.Detail, &detail); err != nil {
+			t.Fatal(err)
+		}
+		text := entry.User + " " + string(entry.Action) + " " + detail.Setting
+		if detail.Erased != nil {
+			counts, _ := json.Marshal(detail.Erased.Executions)
+			text += " " + string(counts)
+		}
+		entries = append([]string{text}, entries...)
+	}
+	want := "retention erased history-max-age | retention erased history-max-age 100 | " +
+		"retention erased history-max-age | retention erased history-max-age 150"
+	if got := strings.Join(entries, " | "); err != nil || got != want {
+		t.Errorf("audit log: got %s, %v; want %s", got, err, want)
+	}
+	if err := s.ApplyRetention(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if list, _, err = s.AuditEntries(ctx, admin, sandbox.RecordFilter{Object: "history"}); len(list) != 4 {
+		t.Errorf("after a check that found nothing: got %d audit entries, %v; want 4", len(list), err)
+	}
+}
