@@ -74,6 +74,7 @@ func newRootCommand() *cobra.Command {
 		newMCPCommand(),
 		newKeysCommand(),
 		newEnvCommand(),
+		newHistoryCommand(),
 		newProveCommand(),
 		newRoleSQLCommand(),
 		newDoctorCommand(),

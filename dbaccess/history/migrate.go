@@ -41,11 +41,8 @@ func migrate(ctx context.Context, pool *pgxpool.Pool, logger logrus.FieldLogger)
 		if err != nil {
 			return err
 		}
-		for n, name := range applied {
-			if n >= len(names) || names[n] != name {
-				return fmt.Errorf("the database has migration %s, which this glasshouse does not know: "+
-					"use a newer glasshouse or another database", name)
-			}
+		if err := checkApplied(applied, names); err != nil {
+			return err
 		}
 		for _, name := range names[len(applied):] {
 			sql, err := migrations.Files.ReadFile(name)
@@ -66,6 +63,35 @@ func migrate(ctx context.Context, pool *pgxpool.Pool, logger logrus.FieldLogger)
 		}
 		return nil
 	})
+}
+
+// checkApplied returns an error if the database has a migration that this program does not know.
+func checkApplied(applied, names []string) error {
+	for n, name := range applied {
+		if n >= len(names) || names[n] != name {
+			return fmt.Errorf("the database has migration %s, which this glasshouse does not know: "+
+				"use a newer glasshouse or another database", name)
+		}
+	}
+	return nil
+}
+
+// checkSchema returns an error unless the database has exactly the migrations of this program.
+func checkSchema(ctx context.Context, conn *pgx.Conn) error {
+	names, err := fs.Glob(migrations.Files, "*.sql")
+	if err != nil {
+		return err
+	}
+	sort.Strings(names)
+	rows, _ := conn.Query(ctx, `SELECT name FROM schema_versions ORDER BY 1`)
+	applied, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err == nil {
+		err = checkApplied(applied, names)
+	}
+	if err == nil && len(applied) < len(names) {
+		err = fmt.Errorf("the database has no migration %s: start this version of the service once", names[len(applied)])
+	}
+	return err
 }
 
 const (

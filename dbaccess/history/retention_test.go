@@ -143,6 +143,9 @@ func TestSizeLimit(t *testing.T) {
 		e.Stdout = fmt.Sprintf("%x", content)
 		h.finish(t, e, sandbox.StatusCompleted)
 	}
+	if err := h.writer.waitInserted(ctx, scope{}); err != nil {
+		t.Fatal(err)
+	}
 	if limit, err := h.SizeLimit(ctx, 1<<40); err != nil || !limit.IsZero() {
 		t.Errorf("a large limit: got %s, %v; want none", limit, err)
 	}

@@ -1,0 +1,207 @@
+package history
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"glasshouse/sandbox"
+)
+
+// archiveFormat is the version of the format that Export writes. Import reads this version and earlier ones.
+const archiveFormat = 1
+
+const (
+	archiveWindow  = 8 << 20 // of zstd; bounds the memory of a reader
+	archivePiece   = 1 << 20 // bytes of a file in one line
+	maxArchiveLine = maxRecordBytes + maxRecordBytes/2
+)
+
+// archiveLine is a line of an archive: JSON with one of these fields. The first line is a Header and the last an End.
+// The lines of an execution begin with Begin and end with Execution:
+//
+//	{"begin": ID} {"sandbox": …} {"chunk": …}… ({"bytes": …}… {"artifact": …})… {"execution": RECORD}
+//
+// An importer skips these lines if it has the execution. It stores the execution last, so an import that was killed
+// can be repeated.
+type archiveLine struct {
+	Header    *archiveHeader    `json:"header,omitempty"`
+	Begin     string            `json:"begin,omitempty"`
+	Sandbox   *archivedSandbox  `json:"sandbox,omitempty"`
+	Chunk     *archivedChunk    `json:"chunk,omitempty"`
+	Bytes     []byte            `json:"bytes,omitempty"` // the next piece of the file of the artifact that follows
+	Artifact  *archivedArtifact `json:"artifact,omitempty"`
+	Execution json.RawMessage   `json:"execution,omitempty"` // a record, as the database has it
+	End       *archiveEnd       `json:"end,omitempty"`
+}
+
+type archiveHeader struct {
+	Format     int        `json:"format"`
+	ExportedAt time.Time  `json:"exported_at"`
+	Since      *time.Time `json:"since,omitempty"`
+	Until      *time.Time `json:"until,omitempty"`
+	User       string     `json:"user_id,omitempty"`
+}
+
+type archivedSandbox struct {
+	ID        string          `json:"id"`
+	Owner     string          `json:"user_id"`
+	Policy    json.RawMessage `json:"policy"`
+	Ephemeral bool            `json:"ephemeral"`
+	State     string          `json:"state"`
+	CreatedAt time.Time       `json:"created_at"`
+	EndedAt   *time.Time      `json:"ended_at"`
+}
+
+type archivedChunk struct {
+	Sequence    int    `json:"sequence"`
+	First       int    `json:"first_step"`
+	Last        int    `json:"last_step"`
+	Definitions []byte `json:"definitions"`
+	Index       []byte `json:"index"`
+	Data        []byte `json:"data"`
+}
+
+// archivedArtifact is an artifact with the fields that its JSON does not have.
+type archivedArtifact struct {
+	sandbox.Artifact
+	User    string `json:"user_id"`
+	Folder  string `json:"folder"`
+	Missing bool   `json:"missing,omitempty"` // the exporter did not find the bytes
+}
+
+// archiveEnd proves that an archive is whole.
+type archiveEnd struct {
+	Executions int    `json:"executions"`
+	SHA256     string `json:"sha256"` // of all lines before this one
+}
+
+// ArchiveCounts says what an export wrote, or an import stored.
+type ArchiveCounts struct {
+	Executions int // written or stored
+	Skipped    int // executions that the importing history had
+	Unreadable int // executions whose record the exporter could not read
+	Chunks     int // of recordings
+	Artifacts  int
+	Missing    int // artifacts without their bytes
+}
+
+// archiveWriter writes lines, compressed. The caller calls end, or close after an error.
+type archiveWriter struct {
+	zip    *zstd.Encoder
+	sum    hash.Hash
+	counts ArchiveCounts
+}
+
+func newArchiveWriter(w io.Writer) (*archiveWriter, error) {
+	zip, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(archiveWindow))
+	return &archiveWriter{zip: zip, sum: sha256.New()}, err
+}
+
+func (w *archiveWriter) write(line archiveLine) error {
+	text, err := marshalPlain(line)
+	if err != nil {
+		return err
+	}
+	text = append(text, '\n')
+	_, _ = w.sum.Write(text) // never fails
+	_, err = w.zip.Write(text)
+	return err
+}
+
+// end writes the last line and completes the archive.
+func (w *archiveWriter) end() error {
+	sum := hex.EncodeToString(w.sum.Sum(nil))
+	return errors.Join(w.write(archiveLine{End: &archiveEnd{w.counts.Executions, sum}}), w.zip.Close())
+}
+
+// archiveReader reads lines. The caller closes it.
+type archiveReader struct {
+	unzip  *zstd.Decoder
+	lines  *bufio.Reader
+	number int // of the last line
+}
+
+func newArchiveReader(r io.Reader) (*archiveReader, error) {
+	unzip, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(archiveWindow))
+	if err != nil {
+		return nil, err
+	}
+	return &archiveReader{unzip: unzip, lines: bufio.NewReaderSize(unzip, 1<<16)}, nil
+}
+
+func (r *archiveReader) close() { r.unzip.Close() }
+
+// next returns the next line with its bytes, or io.EOF.
+func (r *archiveReader) next() (line archiveLine, text []byte, err error) {
+	for {
+		piece, err := r.lines.ReadSlice('\n')
+		if text = append(text, piece...); len(text) > maxArchiveLine {
+			return line, nil, fmt.Errorf("line %d is longer than %d bytes", r.number+1, maxArchiveLine)
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		if errors.Is(err, io.EOF) && len(text) == 0 {
+			return line, nil, io.EOF
+		}
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		r.number++
+		if err == nil {
+			err = json.Unmarshal(text, &line)
+		}
+		if err != nil {
+			err = fmt.Errorf("line %d: %w", r.number, err)
+		}
+		return line, text, err
+	}
+}
+
+// checkArchive returns an error unless r is a whole archive in a format that this version reads.
+func checkArchive(r io.Reader) error {
+	lines, err := newArchiveReader(r)
+	if err != nil {
+		return err
+	}
+	defer lines.close()
+	sum, executions := sha256.New(), 0
+	for {
+		line, text, err := lines.next()
+		switch {
+		case lines.number <= 1 && (err != nil || line.Header == nil):
+			return fmt.Errorf("this is not an export of history: name a file that `glasshouse history export` "+
+				"has written (%w)", errors.Join(err, errNoHeader))
+		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+			return fmt.Errorf("the export is torn: it ends after line %d, without the last line; nothing was imported: "+
+				"export or copy it again", lines.number)
+		case err != nil:
+			return fmt.Errorf("the export is damaged: %w; nothing was imported: export or copy it again", err)
+		case line.Header != nil && line.Header.Format > archiveFormat:
+			return fmt.Errorf("the export has format %d, and this glasshouse reads formats up to %d: "+
+				"use a newer glasshouse", line.Header.Format, archiveFormat)
+		case line.End != nil:
+			if got := hex.EncodeToString(sum.Sum(nil)); got != line.End.SHA256 || executions != line.End.Executions {
+				return fmt.Errorf("the export is damaged: it has %d executions and checksum %.12s, and its last line "+
+					"says %d and %.12s; nothing was imported: export or copy it again",
+					executions, got, line.End.Executions, line.End.SHA256)
+			}
+			return nil
+		}
+		_, _ = sum.Write(text) // never fails
+		if line.Execution != nil {
+			executions++
+		}
+	}
+}
+
+var errNoHeader = errors.New("its first line is not a header")

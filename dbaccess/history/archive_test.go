@@ -1,0 +1,319 @@
+package history
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"glasshouse/sandbox"
+	"glasshouse/sandbox/blob"
+)
+
+// archivedHistory is a store with a blob store, for exports and imports.
+type archivedHistory struct {
+	*testStore
+	blobs    *blob.Store
+	blobsDir string
+}
+
+func newArchivedHistory(t *testing.T) archivedHistory {
+	t.Helper()
+	dir := t.TempDir()
+	blobs, err := blob.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = blobs.Close() })
+	return archivedHistory{newStore(t), blobs, dir}
+}
+
+// fill stores executions of ada and grace, a minute apart, each with statements, a connection, a recording of two
+// chunks, an empty file and one of several pieces.
+func (h archivedHistory) fill(t *testing.T, count int) (base time.Time) {
+	t.Helper()
+	ctx := context.Background()
+	base = time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
+	for n := range count {
+		id, user, at := fmt.Sprintf("e%02d", n), []string{"ada", "grace"}[n%2], base.Add(time.Duration(n)*time.Minute)
+		e := reviewed(id, user, at, 2)
+		e.Stdout = "bytes \xff\x00 and text " + id
+		e.Artifacts = nil
+		box := sandbox.Sandbox{ID: e.SandboxID, Owner: user, State: sandbox.StateActive, CreatedAt: at}
+		if err := h.CreateSandbox(ctx, box); err != nil {
+			t.Fatal(err)
+		}
+		h.finish(t, e, sandbox.StatusCompleted)
+		for sequence := range 2 {
+			c := sandbox.Chunk{Sequence: sequence, First: sequence + 1, Last: sequence + 1, Definitions: []byte{1, 0, 255},
+				Index: []byte("index"), Data: []byte(id)}
+			if err := h.KeepChunk(ctx, id, c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for name, content := range map[string]string{
+			"empty": "", "large": strings.Repeat(id, archivePiece), "same": "of all",
+		} {
+			a, err := h.blobs.Put(name, strings.NewReader(content))
+			if err != nil {
+				t.Fatal(err)
+			}
+			a.ID, a.ExecutionID, a.SandboxID, a.User, a.CreatedAt = name+"-"+id, id, e.SandboxID, user, at
+			a.Folder, a.Path = "sessions/"+e.SandboxID+"/artifacts", name
+			if err := h.KeepArtifacts(ctx, []sandbox.Artifact{a}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := h.writer.waitInserted(ctx, scope{}); err != nil {
+		t.Fatal(err)
+	}
+	return base
+}
+
+func (h archivedHistory) export(t *testing.T, f ExportFilter) (string, ArchiveCounts) {
+	t.Helper()
+	var out bytes.Buffer
+	counts, err := Export(context.Background(), h.url, f, h.blobs, &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.String(), counts
+}
+
+// contents returns all rows of history as text, without what belongs to the installation.
+func (h archivedHistory) contents(t *testing.T) (rows []string) {
+	t.Helper()
+	for _, sql := range []string{
+		`SELECT (to_jsonb(e) - 'node')::text FROM executions e ORDER BY id`,
+		`SELECT (to_jsonb(s) - 'node' - 'state' - 'ended_at')::text FROM sandboxes s ORDER BY id`,
+		`SELECT q::text FROM queries q ORDER BY q`, `SELECT c::text FROM connections c ORDER BY c`,
+		`SELECT (to_jsonb(r) - 'created_at')::text FROM recording_chunks r ORDER BY execution_id, sequence`,
+		`SELECT a::text FROM artifacts a ORDER BY id`,
+		`SELECT t::text FROM execution_totals t WHERE executions > 0 ORDER BY t`,
+	} {
+		rows = append(rows, h.query(t, sql)...)
+	}
+	return rows
+}
+
+// verify returns the problems of a history. Its recordings are not real, so they are only loaded.
+func (h archivedHistory) verify(t *testing.T, repair bool) (counts VerifyCounts, problems []string) {
+	t.Helper()
+	counts, err := Verify(context.Background(), VerifyConfig{
+		URL: h.url, Blobs: h.blobs, RepairCounts: repair,
+		ReadRecording: func(_ string, chunks []sandbox.Chunk, load func(int) ([]byte, error)) error {
+			for _, c := range chunks {
+				if data, err := load(c.Sequence); err != nil || len(data) == 0 {
+					return fmt.Errorf("chunk %d: %d bytes, %w", c.Sequence, len(data), err)
+				}
+			}
+			return nil
+		},
+		Report: func(problem string) { problems = append(problems, problem) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return counts, problems
+}
+
+// An import into an empty history makes the same history, and a second import changes nothing.
+func TestImportMakesTheSameHistory(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	from, to := newArchivedHistory(t), newArchivedHistory(t)
+	const count = 6
+	from.fill(t, count)
+	from.begin(t, runningExecution("runs")) // is left out
+	archive, counts := from.export(t, ExportFilter{})
+	want := ArchiveCounts{Executions: count, Chunks: 2 * count, Artifacts: 3 * count}
+	if counts != want {
+		t.Errorf("export: got %+v, want %+v", counts, want)
+	}
+	got, err := to.Import(ctx, strings.NewReader(archive), to.blobs)
+	if err != nil || got != want {
+		t.Fatalf("import: got %+v, %v; want %+v", got, err, want)
+	}
+	if _, err := from.EraseExecution(ctx, "runs"); !hasFault(err, sandbox.FaultBusy) {
+		t.Fatal(err)
+	}
+	from.finish(t, runningExecution("runs"), sandbox.StatusCompleted)
+	if _, err := from.EraseExecution(ctx, "runs"); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := to.contents(t), from.contents(t); !slices.Equal(got, want) {
+		for n := range min(len(got), len(want)) {
+			if got[n] != want[n] {
+				t.Errorf("row %d: got %.300s, want %.300s", n, got[n], want[n])
+			}
+		}
+		t.Errorf("got %d rows, want %d", len(got), len(want))
+	}
+	for _, id := range []string{"e00", "e05"} {
+		a, errA := from.Execution(ctx, id)
+		b, errB := to.Execution(ctx, id)
+		if errA != nil || errB != nil || !reflect.DeepEqual(a, b) || b.RecordedSteps != 2 {
+			t.Errorf("execution %s: got %+v, %v; want %+v, %v", id, b, errB, a, errA)
+		}
+	}
+	list, _, err := to.ExecutionSummaries(ctx, sandbox.ExecutionFilter{User: "ada"})
+	if err != nil || len(list) != count/2 || list[0].ID != "e04" {
+		t.Errorf("list of ada: got %+v, %v; want %d executions", list, err, count/2)
+	}
+	if st, err := to.Statistics(ctx, ""); err != nil || st.TotalExecutions != count {
+		t.Errorf("statistics: got %+v, %v; want %d executions", st, err, count)
+	}
+	newest, err := os.ReadFile(filepath.Join(to.blobsDir, "sessions/s-ada/artifacts/large"))
+	if err != nil || !strings.HasPrefix(string(newest), "e04") {
+		t.Errorf("the file large of ada: got %.3s, %v; want that of e04", newest, err)
+	}
+	if counts, problems := to.verify(t, false); len(problems) > 0 || counts.Executions != count ||
+		counts.Recordings != count || counts.Artifacts != 3*count {
+		t.Errorf("verify: got %+v, %q; want no problem", counts, problems)
+	}
+	got, err = to.Import(ctx, strings.NewReader(archive), to.blobs)
+	if want := (ArchiveCounts{Skipped: count}); err != nil || got != want {
+		t.Errorf("second import: got %+v, %v; want %+v", got, err, want)
+	}
+}
+
+func TestExportSelects(t *testing.T) {
+	t.Parallel()
+	h := newArchivedHistory(t)
+	base := h.fill(t, 4)
+	for _, c := range []struct {
+		filter ExportFilter
+		want   int
+	}{
+		{ExportFilter{Since: base.Add(time.Minute)}, 3},
+		{ExportFilter{Until: base.Add(time.Minute)}, 1},
+		{ExportFilter{Since: base.Add(time.Minute), Until: base.Add(3 * time.Minute), User: "ada"}, 1},
+		{ExportFilter{User: "nobody"}, 0},
+	} {
+		if _, counts := h.export(t, c.filter); counts.Executions != c.want {
+			t.Errorf("%+v: got %d executions, want %d", c.filter, counts.Executions, c.want)
+		}
+	}
+	if err := os.RemoveAll(filepath.Join(h.blobsDir, "artifacts")); err != nil {
+		t.Fatal(err)
+	}
+	if _, counts := h.export(t, ExportFilter{}); counts.Missing != 12 || counts.Executions != 4 {
+		t.Errorf("without bytes: got %+v, want 4 executions with 12 artifacts without bytes", counts)
+	}
+}
+
+// A torn, damaged or newer archive is refused before anything is stored.
+func TestBadArchivesAreRefused(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	from, to := newArchivedHistory(t), newArchivedHistory(t)
+	from.fill(t, 3)
+	archive, _ := from.export(t, ExportFilter{})
+	unzip, err := zstd.NewReader(strings.NewReader(archive))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unzip.Close()
+	plain, err := io.ReadAll(unzip)
+	if err != nil {
+		t.Fatal(err)
+	}
+	zipped := func(text string) string {
+		var out bytes.Buffer
+		w, err := zstd.NewWriter(&out)
+		if err == nil {
+			_, err = io.WriteString(w, text)
+		}
+		if err = errors.Join(err, w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	text := string(plain)
+	lastLine := strings.LastIndex(strings.TrimSuffix(text, "\n"), "\n") + 1
+	for name, c := range map[string]struct{ archive, want string }{
+		"empty":          {"", "not an export of history"},
+		"other":          {"hello, world", "not an export of history"},
+		"other JSON":     {zipped("{\"a\": 1}\n"), "not an export of history"},
+		"torn bytes":     {archive[:len(archive)/2], "torn"},
+		"torn line":      {zipped(text[:lastLine-10]), "torn"},
+		"no last line":   {zipped(text[:lastLine]), "torn"},
+		"other contents": {zipped(strings.Replace(text, "total = 1", "total = 2", 1)), "damaged"},
+		"lost execution": {zipped(strings.Replace(text, `{"begin":"e01"}`+"\n", "", 1)), "damaged"},
+		"no JSON":        {zipped(strings.Replace(text, `{"begin":"e01"}`, `{"begin":`, 1)), "damaged"},
+		"newer":          {zipped(strings.Replace(text, `{"format":1`, `{"format":2`, 1)), "use a newer glasshouse"},
+	} {
+		_, err := to.Import(ctx, strings.NewReader(c.archive), to.blobs)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want an error with %q", name, err, c.want)
+		}
+	}
+	if rows := to.contents(t); len(rows) > 0 {
+		t.Errorf("rows after refused imports: got %.300q, want none", rows)
+	}
+}
+
+// Verify names each thing that is wrong, and repairs the counts.
+func TestVerifyFindsProblems(t *testing.T) {
+	t.Parallel()
+	h := newArchivedHistory(t)
+	h.fill(t, 5)
+	if _, problems := h.verify(t, false); len(problems) > 0 {
+		t.Fatalf("got %q, want no problem", problems)
+	}
+	sum := h.query(t, `SELECT sha256 FROM artifacts WHERE id = 'large-e04'`)[0]
+	damaged := filepath.Join(h.blobsDir, "artifacts", sum[:2], sum)
+	if err := errors.Join(os.Chmod(damaged, 0o600), os.WriteFile(damaged, []byte("x"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	gone := h.query(t, `SELECT sha256 FROM artifacts WHERE id = 'large-e03'`)[0]
+	if err := os.Remove(filepath.Join(h.blobsDir, "artifacts", gone[:2], gone)); err != nil {
+		t.Fatal(err)
+	}
+	for _, sql := range []string{
+		`UPDATE executions SET record = 'x' WHERE id = 'e00'`,
+		`UPDATE executions SET owner = 'eve' WHERE id = 'e01'`,
+		`DELETE FROM queries WHERE execution_id = 'e02' AND number = 1`,
+		`DELETE FROM connections WHERE execution_id = 'e02'`,
+		`UPDATE recording_chunks SET data = '' WHERE execution_id = 'e02' AND sequence = 1`,
+		`INSERT INTO recording_chunks SELECT 'gone', sequence, first_step, last_step, definitions, index, data,
+			'2024-05-01' FROM recording_chunks WHERE execution_id = 'e03'`,
+		`UPDATE execution_totals SET executions = executions + 7 WHERE owner = 'grace'`,
+	} {
+		if _, err := h.pool.Exec(context.Background(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wants := []string{
+		"execution e00: its record cannot be read", "execution e01: its record is of execution e01, user grace",
+		"execution e02: its record has 3 statements, the table queries has 2",
+		"execution e02: its record has 1 connections, the table connections has 0",
+		"execution e02: its recording cannot be read: chunk 1", "execution gone: history has a recording of it",
+		"artifact large-e04 (large of execution e04): its content has 1 bytes",
+		"artifact large-e03 (large of execution e03): the blob store has no content " + gone,
+		"counts of user grace, status completed: 8 executions",
+	}
+	counts, problems := h.verify(t, true)
+	for _, want := range wants {
+		if !slices.ContainsFunc(problems, func(got string) bool { return strings.HasPrefix(got, want) }) {
+			t.Errorf("got %q, want a problem %q", problems, want)
+		}
+	}
+	if counts.Problems != len(wants) || counts.Executions != 5 {
+		t.Errorf("got %+v, want %d problems of 5 executions: %q", counts, len(wants), problems)
+	}
+	if _, problems := h.verify(t, false); len(problems) != len(wants)-1 {
+		t.Errorf("after the repair of the counts: got %q, want %d problems", problems, len(wants)-1)
+	}
+}
