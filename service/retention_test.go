@@ -91,7 +91,8 @@ func TestRetentionDeletesOldExecutions(t *testing.T) {
 	}
 	admin := sandbox.Key{User: "root", Role: sandbox.RoleAdmin}
 	st := s.RetentionStatus()
-	if want := "interrupted"; st.Error != want || st.Deleted != 100 || st.MaxAgeSeconds != 86400 || st.CheckedAt != nil {
+	want := "interrupted"
+	if st.Error != want || st.Deleted != 100 || st.MaxAgeSeconds != 86400 || st.CheckedAt != nil {
 		t.Errorf("status: got %+v; want 100 deleted executions and error %q", st, want)
 	}
 	interrupted.batches = 100

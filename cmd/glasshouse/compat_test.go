@@ -182,7 +182,7 @@ func TestCompatRunsCode(t *testing.T) {
 		{"a failure", "def f():\n    return 1 / 0\nprint('before')\nf()", 10, "error", "before\n", "Traceback (most recent call last):\n  File \"<string>\", line 4, in <module>\n    f()\n  File \"<string>\", line 2, in f\n    return 1 / 0\nZeroDivisionError: division by zero\n"},
 		{"a syntax error", "print('x'\n", 10, "error", "", "Traceback (most recent call last):\n  File \"<string>\", line 1\nSyntaxError: "},
 		{"no database", "db_query('SELECT 1')", 10, "error", "", "Traceback"},
-		{"no helpers in the namespace", "print([n for n in dir() if n[:2] != '__'])", 10, "completed", "['exit', 'quit']\n", ""},
+		{"no helpers in the namespace", "print([n for n in dir() if n[:2] != '__'])", 10, "completed", "['exit', 'get_ipython', 'help', 'quit']\n", ""},
 		{"a timeout", "import time\nprint('on')\ntime.sleep(30)", 1, "timeout", "on\n", "Timed out\n"},
 		{"a timeout of half a second", "import time\nprint('on')\ntime.sleep(30)", 0.5, "timeout", "on\n", "Timed out\n"},
 		{"code that catches the interrupt", "import signal\nprint('on')\nwhile True:\n    try:\n        while True: pass\n    except BaseException: pass", 1, "timeout", "on\n", "Timed out\n"},

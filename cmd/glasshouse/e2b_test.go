@@ -218,7 +218,8 @@ func TestE2BSandboxThatEnded(t *testing.T) {
 	}
 	short := c.create(t, 1)
 	eventually(t, func() error {
-		if status, text := c.send(t, "GET", short, "49983", "/health", nil); status != 502 {
+		if status, text := c.send(t, "GET", short, "49983", "/health", nil); status != 502 ||
+			!strings.Contains(text, "its lifetime or idle time ended") { // history learns it a moment later
 			return fmt.Errorf("an expired sandbox: got HTTP %d %s, want 502", status, text)
 		}
 		return nil

@@ -182,8 +182,8 @@ func checkArchive(r io.Reader) error {
 			return fmt.Errorf("this is not an export of history: name a file that `glasshouse history export` "+
 				"has written (%w)", errors.Join(err, errNoHeader))
 		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-			return fmt.Errorf("the export is torn: it ends after line %d, without the last line; nothing was imported: "+
-				"export or copy it again", lines.number)
+			return fmt.Errorf("the export is torn: it ends after line %d, without the last line; nothing was "+
+				"imported: export or copy it again", lines.number)
 		case err != nil:
 			return fmt.Errorf("the export is damaged: %w; nothing was imported: export or copy it again", err)
 		case line.Header != nil && line.Header.Format > archiveFormat:

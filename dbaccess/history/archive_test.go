@@ -55,8 +55,9 @@ func (h archivedHistory) fill(t *testing.T, count int) (base time.Time) {
 		}
 		h.finish(t, e, sandbox.StatusCompleted)
 		for sequence := range 2 {
-			c := sandbox.Chunk{Sequence: sequence, First: sequence + 1, Last: sequence + 1, Definitions: []byte{1, 0, 255},
-				Index: []byte("index"), Data: []byte(id)}
+			c := sandbox.Chunk{Sequence: sequence, First: sequence + 1, Last: sequence + 1,
+				Definitions: []byte{1, 0, 255},
+				Index:       []byte("index"), Data: []byte(id)}
 			if err := h.KeepChunk(ctx, id, c); err != nil {
 				t.Fatal(err)
 			}

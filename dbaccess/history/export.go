@@ -171,7 +171,8 @@ func (x *exporter) exportRecording(ctx context.Context, id string) error {
 		return err
 	}
 	var c archivedChunk
-	_, err = pgx.ForEachRow(rows, []any{&c.Sequence, &c.First, &c.Last, &c.Definitions, &c.Index, &c.Data}, func() error {
+	fields := []any{&c.Sequence, &c.First, &c.Last, &c.Definitions, &c.Index, &c.Data}
+	_, err = pgx.ForEachRow(rows, fields, func() error {
 		x.out.counts.Chunks++
 		return x.out.write(archiveLine{Chunk: &c})
 	})

@@ -89,7 +89,8 @@ func checkSchema(ctx context.Context, conn *pgx.Conn) error {
 		err = checkApplied(applied, names)
 	}
 	if err == nil && len(applied) < len(names) {
-		err = fmt.Errorf("the database has no migration %s: start this version of the service once", names[len(applied)])
+		err = fmt.Errorf("the database has no migration %s: start this version of the service once",
+			names[len(applied)])
 	}
 	return err
 }

@@ -12,8 +12,7 @@ import (
 const maxSampleRows = 10
 
 // sampleQuery returns a query that reads rows which a statement that writes would affect. The statement has $n in place
-// of :name, and the query has :name again. It is made from the tree, so that no text of the statement can change what it
-// is.
+// of :name, and the query has :name again. It is made from the tree, so no text of the statement can change its kind.
 //
 //	UPDATE  the rows as they are, and the new value of each column that is set, under the name "new NAME"
 //	DELETE  the rows as they are

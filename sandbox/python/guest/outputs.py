@@ -173,14 +173,14 @@ class Outputs:
             for kind in [kind for kind in bundle if kind is not None]:
                 if include and kind not in include or exclude and kind in exclude:
                     del bundle[kind]
-            self._add("display", _with_text(bundle, "" if raw else each))
+            self._add("display", self._with_text(bundle, "" if raw else each))
         return Handle(self, display_id) if display_id else None
 
     def update_display(self, obj, *, display_id, raw=False, **_options) -> None:
         """Shows another representation of an output. What was shown stays; the newest is shown at the end of the run,
         because a program such as a progress bar makes very many."""
         bundle = _plain_bundle(obj) if raw else self._bundle(obj)
-        self._updates[values.readable(str(display_id), 200)] = _with_text(bundle, "" if raw else obj)
+        self._updates[values.readable(str(display_id), 200)] = self._with_text(bundle, "" if raw else obj)
 
     def publish(self, data, *_arguments, **_options) -> None:
         """Shows a bundle."""
