@@ -128,7 +128,7 @@ func TestRetentionDeletesOldExecutions(t *testing.T) {
 		}
 		entries = append([]string{text}, entries...)
 	}
-	want := "retention erased history-max-age | retention erased history-max-age 100 | " +
+	want = "retention erased history-max-age | retention erased history-max-age 100 | " +
 		"retention erased history-max-age | retention erased history-max-age 150"
 	if got := strings.Join(entries, " | "); err != nil || got != want {
 		t.Errorf("audit log: got %s, %v; want %s", got, err, want)

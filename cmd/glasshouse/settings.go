@@ -334,7 +334,8 @@ func (s *retentionSettings) register(f *pflag.FlagSet) {
 		&s.historyMB,
 		"history-max-mb",
 		0,
-		"maximum size of the records and recordings of all executions, in `MIB`; the oldest executions are deleted first; 0: no limit",
+		"maximum size of the records and recordings of all executions, in `MIB`; the oldest executions are deleted "+
+			"first; 0: no limit",
 	)
 	f.DurationVar(
 		&s.recordingAge,
@@ -366,7 +367,8 @@ func (s *settings) resolve() (err error) {
 		return err
 	}
 	if m, most := s.compat.memoryMB, s.ceiling.MaxMemoryMB; m > 0 && (m < 64 || m > most) {
-		return fmt.Errorf("--nemo-memory-mb %d must be from 64 to --max-memory-mb, which is %d: change one of them", m, most)
+		return fmt.Errorf("--nemo-memory-mb %d must be from 64 to --max-memory-mb, which is %d: change one of them",
+			m, most)
 	}
 	s.ceiling.CPUPercent = s.limits.cpuPercent
 	if s.server.dataDir, err = filepath.Abs(s.server.dataDir); err != nil {

@@ -17,7 +17,7 @@ type deltaCoder struct {
 }
 
 // recentValues holds the latest texts and floats that differ, the latest first. A program hands a value from variable
-// to variable, so the places repeat where the values do not: an ordinary analysis takes 2.5 instead of 3.5 bytes a step.
+// to variable, so the places repeat where values do not: an ordinary analysis takes 2.5 instead of 3.5 bytes a step.
 type recentValues struct {
 	values [maxRecentValues]Value
 	order  [maxRecentValues]uint8 // indexes of values, the latest first

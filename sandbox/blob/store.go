@@ -14,8 +14,8 @@
 //  4. Link gives them a name.
 //  5. Unpin ends the pin. From now on Sweep removes the bytes if history does not list them as used.
 //
-// Only one Store may change a folder at a time; others may read. A Store starts no goroutines and is safe for concurrent use. User code
-// chooses the names, so all paths are resolved within an os.Root, which they cannot leave.
+// Only one Store may change a folder at a time; others may read. A Store starts no goroutines and is safe for
+// concurrent use. User code chooses the names, so all paths are resolved within an os.Root, which they cannot leave.
 package blob
 
 import (

@@ -82,7 +82,7 @@ var libraries = map[string][]string{
 	"github.com/prometheus":            {"service/metrics"},
 	"go.opentelemetry.io":              {"service/tracing"},
 	"github.com/jackc/pgx":             {"dbaccess"},
-	"github.com/santhosh-tekuri":       {"service/httpapi"},                        // its tests: JSON schema, for messages
+	"github.com/santhosh-tekuri":       {"service/httpapi"},                        // its tests: JSON schema
 	"github.com/klauspost/compress":    {"debugger/recording", "dbaccess/history"}, // zstd, for chunks and exports
 	"github.com/google/jsonschema-go":  {"service/mcpapi"},
 	"github.com/modelcontextprotocol":  {"service/mcpapi"},

@@ -116,8 +116,8 @@ class Shell:
                 break
         deviation = statistics.pstdev(times)
         _print(
-            f"{_duration(statistics.fmean(times))} ± {_duration(deviation)} per loop (mean ± std. dev. of {len(times)} "
-            f"run{'s' * (len(times) > 1)}, {loops:,} loop{'s' * (loops > 1)} each)"
+            f"{_duration(statistics.fmean(times))} ± {_duration(deviation)} per loop (mean ± std. dev. of "
+            f"{len(times)} run{'s' * (len(times) > 1)}, {loops:,} loop{'s' * (loops > 1)} each)"
         )
 
     def capture(self, options: list):
