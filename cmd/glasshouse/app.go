@@ -272,6 +272,10 @@ func lockFolder(dir string) (*os.File, error) {
 	}
 	for end := time.Now().Add(lockTimeout); ; time.Sleep(20 * time.Millisecond) {
 		if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			if err := checkRestored(dir); err != nil {
+				_ = f.Close()
+				return nil, err
+			}
 			return f, nil
 		}
 		if time.Now().After(end) {

@@ -75,6 +75,8 @@ func newRootCommand() *cobra.Command {
 		newKeysCommand(),
 		newEnvCommand(),
 		newHistoryCommand(),
+		newBackupCommand(),
+		newRestoreCommand(),
 		newProveCommand(),
 		newRoleSQLCommand(),
 		newDoctorCommand(),

@@ -13,6 +13,7 @@
 //     server. One more goroutine for each server process copies its output to a log of bounded size.
 //  3. Folder: a lock keeps two services from using one folder. A server that a killed service left is stopped first.
 //  4. Roles, databases and the demo data.
+//  5. Dumps of the databases (dump.go).
 package embedded
 
 import (

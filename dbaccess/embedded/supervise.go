@@ -109,12 +109,15 @@ func (s *Server) signal(sig syscall.Signal) {
 	}
 }
 
+// environ is the environment of PostgreSQL's programs.
+var environ = []string{"LANG=C.UTF-8", "LC_ALL=C.UTF-8", "TZ=UTC", "PATH=/usr/bin:/bin"}
+
 // command returns a command for one of PostgreSQL's programs, in a process group of its own: a Ctrl-C at the service's
 // terminal must not reach the program.
 func (s *Server) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(s.bin, name), args...)
 	cmd.Dir = filepath.Dir(s.data)
-	cmd.Env = []string{"LANG=C.UTF-8", "LC_ALL=C.UTF-8", "TZ=UTC", "PATH=/usr/bin:/bin"}
+	cmd.Env = environ
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.cred, Setpgid: true}
 	return cmd
 }

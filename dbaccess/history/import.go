@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 
 	"github.com/jackc/pgx/v5"
 
@@ -227,6 +228,40 @@ func (m *importer) flush(ctx context.Context) error {
 	return nil
 }
 
+// LinkArtifacts gives the newest version of each file its name in the blob store, after the names were lost. It leaves
+// out files without bytes.
+func (s *Store) LinkArtifacts(ctx context.Context, blobs *blob.Store) error {
+	rows, err := s.pool.Query(ctx, `SELECT DISTINCT ON (place, path) `+artifactColumns+` FROM artifacts
+		ORDER BY place, path, created_at DESC, id`)
+	if err != nil {
+		return unavailable(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		a, err := scanArtifact(rows)
+		if err == nil {
+			err = linkIfStored(blobs, a)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return unavailable(rows.Err())
+}
+
+// linkIfStored gives an artifact its name, if the blob store has the bytes.
+func linkIfStored(blobs *blob.Store, a sandbox.Artifact) error {
+	f, err := blobs.Open(a.SHA256)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		_ = f.Close()
+		_, err = blobs.Link(a)
+	}
+	return err
+}
+
 // linkNewest gives the newest version of each file its name in the blob store. It leaves out files without bytes.
 func linkNewest(ctx context.Context, conn *pgx.Conn, blobs *blob.Store, list []sandbox.Artifact) error {
 	versions, err := newestVersions(ctx, conn, list)
@@ -234,12 +269,7 @@ func linkNewest(ctx context.Context, conn *pgx.Conn, blobs *blob.Store, list []s
 		return err
 	}
 	for _, a := range versions {
-		f, err := blobs.Open(a.SHA256)
-		if err != nil { // the blob store does not have the bytes
-			continue
-		}
-		_ = f.Close()
-		if _, err := blobs.Link(a); err != nil {
+		if err := linkIfStored(blobs, a); err != nil {
 			return err
 		}
 	}
