@@ -1,0 +1,226 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"glasshouse/dbaccess/embedded"
+)
+
+// command runs the binary on a data folder, and returns what it printed.
+func command(t *testing.T, dir string, arguments ...string) (string, error) {
+	t.Helper()
+	out, err := exec.Command(binary(t), append(arguments, "--data-dir", dir)...).CombinedOutput()
+	return string(out), err
+}
+
+// wantCommand requires that a command succeeds and prints a text.
+func wantCommand(t *testing.T, want, dir string, arguments ...string) {
+	t.Helper()
+	if out, err := command(t, dir, arguments...); err != nil || !strings.Contains(out, want) {
+		t.Fatalf("%s: got %s %v, want %q", arguments, out, err, want)
+	}
+}
+
+// wantFailure requires that a command fails and prints a text.
+func wantFailure(t *testing.T, want, dir string, arguments ...string) {
+	t.Helper()
+	var exit *exec.ExitError
+	out, err := command(t, dir, arguments...)
+	if !errors.As(err, &exit) || exit.ExitCode() != exitFailed || !strings.Contains(out, want) {
+		t.Fatalf("%s: got %s %v, want exit code %d and %q", arguments, out, err, exitFailed, want)
+	}
+}
+
+// leaveFile runs code that leaves a file and is recorded, and returns the execution and the artifact.
+func leaveFile(t *testing.T, c *client, content string) (execution, artifact string) {
+	t.Helper()
+	e := c.must(t, "POST", "/sandbox/"+c.newSandbox(t, nil)+"/execute", map[string]any{"record": true, "code": fmt.Sprintf(
+		"total = 0\nfor n in range(3):\n    total += n\nrows = await db_query('SELECT 1 AS n')\n"+
+			"open('/session/artifacts/kept.txt', 'w').write(%q)", content)})
+	list, _ := e["artifacts"].([]any)
+	if e["status"] != "completed" || len(list) != 1 {
+		t.Fatalf("got execution %v, want it completed with one artifact", e)
+	}
+	return fmt.Sprint(e["execution_id"]), fmt.Sprint(list[0].(map[string]any)["artifact_id"])
+}
+
+// wantFile requires that an execution has its file, its statement and its recording.
+func wantFile(t *testing.T, c *client, execution, artifact, content string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), "GET", c.address+"/artifacts/"+artifact, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+c.key)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if got, err := io.ReadAll(res.Body); err != nil || string(got) != content {
+		t.Errorf("the artifact: got %.200s, %v; want %q", got, err, content)
+	}
+	steps, _ := c.must(t, "GET", "/executions/"+execution+"/steps", nil)["steps"].([]any)
+	if len(steps) < 5 {
+		t.Errorf("the recording: got %d steps, want those of the loop", len(steps))
+	}
+	statements, _ := c.must(t, "GET", "/statements?execution_id="+execution, nil)["statements"].([]any)
+	if len(statements) != 1 {
+		t.Errorf("statements of the execution: got %v, want 1", statements)
+	}
+}
+
+// TestBackupUnderLoadIsComplete takes a backup while code runs, kills the service, and restores. Everything that was
+// answered before the backup is there, and the old keys sign in.
+func TestBackupUnderLoadIsComplete(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; the whole gate runs it")
+	}
+	t.Parallel()
+	dir, target, restored := dataDir(t), filepath.Join(t.TempDir(), "backup"), filepath.Join(emptyDataDir(t), "data")
+	cmd, c := start(t, binary(t), dir)
+	anna := c.newUser(t, "anna")
+	execution, artifact := leaveFile(t, anna, "of anna")
+	l := &load{statuses: map[string]string{}, errors: map[string]int{}}
+	l.service.Store(c)
+	var workers sync.WaitGroup
+	for range 2 {
+		workers.Go(l.run)
+	}
+	endLoad := sync.OnceFunc(func() { l.over.Store(true); workers.Wait() })
+	defer endLoad()
+	l.waitForAnswers(t)
+	l.mu.Lock()
+	answered := maps.Clone(l.statuses)
+	l.mu.Unlock()
+	wantCommand(t, "backup complete", dir, "backup", target)
+	l.waitForAnswers(t) // the service goes on
+	kill(cmd)
+	endLoad()
+	wantFailure(t, "is not empty", dir, "backup", target)
+
+	wantCommand(t, "restored the backup", restored, "restore", target)
+	wantFailure(t, "is not empty", restored, "restore", target)
+	_, again := start(t, binary(t), restored)
+	if again.key != c.key {
+		t.Error("the admin key differs from that of the backup")
+	}
+	l.statuses = answered
+	checkAnswers(t, again, l, nil)
+	anna = &client{again.address, anna.key}
+	wantFile(t, anna, execution, artifact, "of anna")
+	if _, err := os.Stat(filepath.Join(restored, "sessions")); err != nil {
+		t.Error(err)
+	}
+	leaveFile(t, anna, "after the restore")
+	wantCommand(t, "recordings and", restored, "history", "verify")
+}
+
+// An incomplete or damaged backup is refused, and so is a data folder whose restore was interrupted.
+func TestBadBackupsAreRefused(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; the whole gate runs it")
+	}
+	t.Parallel()
+	dir, target, empty := dataDir(t), filepath.Join(t.TempDir(), "backup"), filepath.Join(emptyDataDir(t), "data")
+	wantCommand(t, "backup complete", dir, "backup", target) // of a service that is stopped
+	dump := dumpPath(target, embedded.DatabaseHistory)
+	text, err := os.ReadFile(dump)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text[len(text)/2]++
+	if err := os.WriteFile(dump, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wantFailure(t, "the backup is damaged", empty, "restore", target)
+	if err := os.Remove(filepath.Join(target, manifestFile)); err != nil {
+		t.Fatal(err)
+	}
+	wantFailure(t, "the backup did not finish", empty, "restore", target)
+	if _, err := os.Stat(empty); !os.IsNotExist(err) {
+		t.Errorf("a data folder after refused restores: got %v, want none", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, restoreFile), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wantFailure(t, "did not finish: remove the folder", dir, "serve", "--listen", "127.0.0.1:0")
+}
+
+// TestHistoryMovesToAnotherService exports the history of a service that runs, and imports it on another data folder.
+func TestHistoryMovesToAnotherService(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; the whole gate runs it")
+	}
+	t.Parallel()
+	from, to, file := dataDir(t), dataDir(t), filepath.Join(t.TempDir(), "all.jsonl.zst")
+	_, c := start(t, binary(t), from)
+	execution, artifact := leaveFile(t, c, "it moves")
+	eventually(t, func() error { // an export has what is in PostgreSQL, which follows the answer within 50 ms
+		_ = os.Remove(file)
+		out, err := command(t, from, "history", "export", "--since", "1h", file)
+		if err == nil && !strings.Contains(out, "exported 1 executions with 1 artifacts") {
+			err = errors.New(out)
+		}
+		return err
+	})
+	wantFailure(t, "exists", from, "history", "export", file)
+	wantFailure(t, "stop it first", from, "history", "import", file)
+	wantCommand(t, "imported 1 executions with 1 artifacts; skipped 0", to, "history", "import", file)
+	wantCommand(t, "imported 0 executions with 0 artifacts; skipped 1", to, "history", "import", file)
+	wantCommand(t, "read 1 executions, 1 recordings and 1 artifacts", to, "history", "verify")
+	cmd, c := start(t, binary(t), to)
+	wantFile(t, c, execution, artifact, "it moves")
+	list, _ := c.must(t, "GET", "/executions", nil)["executions"].([]any)
+	statistics, _ := c.must(t, "GET", "/sandbox/statistics", nil)["statistics"].(map[string]any)
+	if len(list) != 1 || statistics["total_executions"] != 1.0 {
+		t.Errorf("got %d executions in the list and %v in the statistics, want 1", len(list),
+			statistics["total_executions"])
+	}
+	stop(t, cmd)
+	blobs, err := filepath.Glob(filepath.Join(to, "artifacts", "*", "*"))
+	if err != nil || len(blobs) != 1 {
+		t.Fatalf("got contents %q, %v; want one", blobs, err)
+	}
+	if err := os.Remove(blobs[0]); err != nil {
+		t.Fatal(err)
+	}
+	wantFailure(t, "artifact "+artifact, to, "history", "verify")
+}
+
+// TestOlderServiceRefusesANewerDatabase starts a service on a database that has a migration of a later version.
+func TestOlderServiceRefusesANewerDatabase(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; the whole gate runs it")
+	}
+	t.Parallel()
+	flag, _ := startHistory(t)
+	dir := dataDir(t)
+	cmd, _ := start(t, binary(t), dir, flag)
+	stop(t, cmd)
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, strings.TrimPrefix(flag, "--database-url="))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, `INSERT INTO schema_versions (name) VALUES ('9999_later.sql')`); err != nil {
+		t.Fatal(err)
+	}
+	const want = "the database has migration 9999_later.sql, which this glasshouse does not know: use a newer glasshouse"
+	wantFailure(t, want, dir, "serve", "--listen", "127.0.0.1:0", flag)
+	wantFailure(t, want, dir, "history", "verify", flag)
+}
