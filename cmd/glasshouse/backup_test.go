@@ -121,7 +121,8 @@ func TestBackupUnderLoadIsComplete(t *testing.T) {
 	l.statuses = answered
 	checkAnswers(t, again, l, nil)
 	anna = &client{again.address, anna.key}
-	wantFile(t, anna, execution, artifact, "of anna")
+	anna.must(t, "GET", "/executions/"+execution, nil)
+	wantFile(t, again, execution, artifact, "of anna")
 	if _, err := os.Stat(filepath.Join(restored, "sessions")); err != nil {
 		t.Error(err)
 	}
