@@ -42,9 +42,12 @@ var keptFiles = []string{"admin.key", "signing.key"}
 
 func newBackupCommand() *cobra.Command {
 	return withSettings(&cobra.Command{
-		Use: "backup DIR", Short: "Copy the databases and files of the service to an empty folder", Args: arguments(1, 1),
-		Long: "Copy the embedded databases, the write-ahead log of history, the artifacts and the keys to an empty folder. " +
-			"The service may run meanwhile. Every execution that was answered before the command began is in the backup. " +
+		Use: "backup DIR", Args: arguments(1, 1),
+		Short: "Copy the databases and files of the service to an empty folder",
+		Long: "Copy the embedded databases, the write-ahead log of history, the artifacts and the keys to an " +
+			"empty folder. " +
+			"The service may run meanwhile. Every execution that was answered before the command began is in " +
+			"the backup. " +
 			"An outer history database is not: the command prints how to dump it.",
 		Example: `  glasshouse backup /backup/glasshouse-$(date +%F)`,
 	}, backup)
@@ -211,7 +214,8 @@ func restore(ctx context.Context, s settings, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := makeEmptyFolder(dir, "a backup is restored into an empty data folder; name one with --data-dir"); err != nil {
+	err = makeEmptyFolder(dir, "a backup is restored into an empty data folder; name one with --data-dir")
+	if err != nil {
 		return err
 	}
 	lock, err := lockFolder(dir)
@@ -247,7 +251,8 @@ func readManifest(dir string) (m backupManifest, err error) {
 		return m, fmt.Errorf("read the backup: %w", err)
 	}
 	if m.Format > backupFormat {
-		return m, fmt.Errorf("the backup has format %d, and this glasshouse reads formats up to %d: use a newer glasshouse",
+		return m, fmt.Errorf("the backup has format %d, and this glasshouse reads formats up to %d: "+
+			"use a newer glasshouse",
 			m.Format, backupFormat)
 	}
 	for database, want := range m.Dumps {
@@ -306,7 +311,8 @@ func (s *settings) restoreFrom(ctx context.Context, source string, manifest back
 		}
 	}
 	if url == "" || manifest.OuterHistory {
-		fmt.Printf("The history database is not in the backup. If you have not restored it yet, do so before the start:\n"+
+		fmt.Printf("The history database is not in the backup. If you have not restored it yet, do so before "+
+			"the start:\n"+
 			"  pg_restore --no-owner --dbname=\"$GLASSHOUSE_DATABASE_URL\" %s\n", filepath.Join(source, "history.dump"))
 		return nil
 	}

@@ -47,7 +47,8 @@ func wantFailure(t *testing.T, want, dir string, arguments ...string) {
 // leaveFile runs code that leaves a file and is recorded, and returns the execution and the artifact.
 func leaveFile(t *testing.T, c *client, content string) (execution, artifact string) {
 	t.Helper()
-	e := c.must(t, "POST", "/sandbox/"+c.newSandbox(t, nil)+"/execute", map[string]any{"record": true, "code": fmt.Sprintf(
+	path := "/sandbox/" + c.newSandbox(t, nil) + "/execute"
+	e := c.must(t, "POST", path, map[string]any{"record": true, "code": fmt.Sprintf(
 		"total = 0\nfor n in range(3):\n    total += n\nrows = await db_query('SELECT 1 AS n')\n"+
 			"open('/session/artifacts/kept.txt', 'w').write(%q)", content)})
 	list, _ := e["artifacts"].([]any)
@@ -221,7 +222,8 @@ func TestOlderServiceRefusesANewerDatabase(t *testing.T) {
 	if _, err := conn.Exec(ctx, `INSERT INTO schema_versions (name) VALUES ('9999_later.sql')`); err != nil {
 		t.Fatal(err)
 	}
-	const want = "the database has migration 9999_later.sql, which this glasshouse does not know: use a newer glasshouse"
+	const want = "the database has migration 9999_later.sql, which this glasshouse does not know: " +
+		"use a newer glasshouse"
 	wantFailure(t, want, dir, "serve", "--listen", "127.0.0.1:0", flag)
 	wantFailure(t, want, dir, "history", "verify", flag)
 }
