@@ -201,7 +201,7 @@ pd.DataFrame({"city": ["a"] * 12_345, "n": 1.5, "t": pd.Timestamp("2026-01-01"),
     assert.strictEqual(headings.length, 21);
     assert.deepStrictEqual([headings[0], headings[2], headings[4]], [['id', 'integer'], ['n', 'float64'], ['c0', 'int64']]);
     assert.match(headings[3][1], /^datetime64/);
-    assert.strictEqual(await panel.locator('.pager').textContent(), 'Rows 1–20 of 12,345; 8 more columns');
+    assert.strictEqual(await panel.locator('.pager').textContent(), 'Rows 1–50 of 12,345; the first 60 are here; 8 more columnsPreviousNext');
     await wantAccessible(page);
     await shoot(page, 'table');
     await show('class T:\n    def _repr_mimebundle_(self, include=None, exclude=None):\n        fields = [{"name": "n", "type": "integer"}]\n' +
