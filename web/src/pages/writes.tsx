@@ -106,6 +106,7 @@ function Write({ of: write, changed }: { of: PendingWrite; changed: (next: Pendi
 // Sample shows some of the rows that a write would affect. They are read when a person opens it, because each reading is
 // a query that history keeps.
 function Sample({ of: write }: { of: PendingWrite }) {
+  const [isOpen, setOpen] = useState(false);
   const [rows, setRows] = useState<Record<string, unknown>[]>();
   const [problem, setProblem] = useState<Problem>();
   const load = async () => {
@@ -118,9 +119,13 @@ function Sample({ of: write }: { of: PendingWrite }) {
     }
   };
   return (
-    <details onToggle={(event) => event.currentTarget.open && !rows && void load()}>
+    <details onToggle={(event) => {
+      setOpen(event.currentTarget.open);
+      if (event.currentTarget.open && !rows) void load();
+    }}>
       <summary>Sample of the rows</summary>
-      {problem ? <Failure problem={problem} retry={() => void load()} />
+      {!isOpen ? null
+        : problem ? <Failure problem={problem} retry={() => void load()} />
         : !rows ? <Loading what="the sample" />
         : rows.length === 0 ? <p class="muted">No row matches now.</p>
         : (
