@@ -96,9 +96,9 @@ export function Playground() {
     return () => request.abort();
   }, [execution]);
 
-  const run = async (record = false) => {
+  // code is that of the editor, which may not be loaded yet when an example runs.
+  const run = async (record = false, code = editor.current?.code() ?? "") => {
     const session = current.value; // an example may just have begun it
-    const code = editor.current?.code() ?? "";
     if (session.isRunning || session.state.value === "ended") return;
     setNote(code.trim() ? "" : "There is no code to run.");
     if (!code.trim()) return;
@@ -127,7 +127,7 @@ export function Playground() {
     return !example.capture || captures || !current.value.id.value;
   };
   const runExample = (example: Example) => {
-    if (use(example)) latest.current.run();
+    if (use(example)) void run(false, example.code);
   };
 
   const check = async (code: string): Promise<CodeProblem[]> => {
