@@ -3,10 +3,12 @@
 import ast
 import re
 
+_F_PREFIX = re.compile(r"(?<![^\W\d])(?:f|fr|rf)\Z", re.IGNORECASE)
+
 
 def open_string(text: str) -> "int | None":
     """Returns the index of the quote of the string that the end of the text is in; -1 in a comment, a triple-quoted
-    string or one with a prefix; None in code."""
+    string or one with a prefix; None in code, also in the code in the braces of an f-string."""
     at, size = 0, len(text)
     while at < size:
         c = text[at]
@@ -22,10 +24,47 @@ def open_string(text: str) -> "int | None":
                     break
                 end += 2 if text[end] == "\\" else 1
             if end >= size:
+                if _F_PREFIX.search(text, max(begin - 3, 0), begin):
+                    field = _open_field(text, begin + len(quote))
+                    if field >= 0:
+                        inner = open_string(text[field + 1 :])
+                        return inner if inner is None or inner < 0 else field + 1 + inner
                 return -1 if len(quote) == 3 or begin and text[begin - 1].isalpha() else begin
             at = end + len(quote) - 1
         at += 1
     return None
+
+
+def _open_field(text: str, at: int) -> int:
+    """Returns the index of the brace that begins the code that the end of the text is in, or -1. at is the index of
+    the first character of an f-string that is open at the end."""
+    opened: list = []  # (index, kind), where kind is "field", "format" (a text again) or "bracket" (in a field)
+    while at < len(text):
+        c, kind = text[at], opened[-1][1] if opened else "format"
+        if kind == "format":
+            if c == "\\":
+                at += 2 if text.startswith("N{", at + 1) else 1
+            elif c == "{" and text.startswith("{", at + 1):
+                at += 1
+            elif c == "{":
+                opened.append((at, "field"))
+            elif c == "}":
+                del opened[-2:]  # the format and its field
+        elif c in "'\"":
+            end = text.find(c, at + 1)
+            if end < 0:
+                break
+            at = end
+        elif c in "([{":
+            opened.append((at, "bracket"))
+        elif c in ")]}":
+            del opened[-1]
+        elif c == ":" and kind == "field":
+            opened.append((at, "format"))
+        at += 1
+    if not opened or opened[-1][1] == "format":
+        return -1
+    return next(index for index, kind in reversed(opened) if kind == "field")
 
 
 def primary(text: str) -> str:

@@ -57,6 +57,10 @@ def at(code, names=NAMES):
         ("f(a, [b for b in 'x'.spl|", "split"),
         ("json.dumps('(').|", "upper"),
         ("'it\\'s'.up|", "upper"),
+        ("f'SELECT {pri|} FROM users'", "print"),
+        ("query(rf\"\"\"a {{b}} {1:>{trap.ke|\"\"\")", "kept"),
+        ("f'{held[\"k|\"]}'", "key"),
+        ("f'{dict(a={1: [trap.ke|", "kept"),
         ("s = 1\nimport json as j\nj.loa|", "loads"),
         ("from json import loa|", "loads"),
         ("import js|", "json"),
@@ -71,7 +75,9 @@ def test_matches(code, text):
 
 
 @pytest.mark.parametrize(
-    "code", ["# trap.|", "'trap.|", '"""\ntrap.|', "f'{trap.|", "trap['x'].|", "trap().|", "held[trap].|", "trap[0]['|"]
+    "code",
+    ["# trap.|", "'trap.|", '"""\ntrap.|', "f'{{trap.|", "f'{1:trap.|", "f'\\N{trap.|", "f'{1}trap.|", "f'{\"{trap.|"]
+    + ["trap['x'].|", "trap().|", "held[trap].|", "trap[0]['|"],
 )
 def test_no_match_for_an_unknown_value(code):
     assert at(code)["matches"] == []
@@ -82,8 +88,8 @@ def test_any_text_can_be_completed():
     for cursor in range(0, len(SOURCE), 23):
         found = completion.complete(SOURCE[max(0, cursor - 300) : cursor], 300, NAMES, lambda module: True)
         assert found["cursor_start"] <= found["cursor_end"]
-    for _ in range(300):
-        text = "".join(dice.choice("ab.()[]{}'\"\\#\n \t=:,é0") for _ in range(dice.randrange(40)))
+    for _ in range(3000):
+        text = "".join(dice.choice("abf.()[]{}'\"\\#\n \t=:,é0") for _ in range(dice.randrange(40)))
         assert completion.complete(text, dice.randrange(50), NAMES, lambda module: True)["matches"] is not None
 
 
