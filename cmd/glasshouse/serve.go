@@ -8,11 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"glasshouse/policy/limit"
+	"glasshouse/sandbox"
+	"glasshouse/sandbox/environment"
 	"glasshouse/service/chat"
 	"glasshouse/service/httpapi"
 	"glasshouse/service/mcpapi"
@@ -196,7 +199,7 @@ func localAddress(scheme string, listener net.Addr) string {
 	return scheme + "://" + listener.String()
 }
 
-// greet prints where the service listens and its isolation level.
+// greet prints where the service listens, its isolation level, and whether its Python has no pandas.
 func (a *app) greet(s settings, address string, took time.Duration) {
 	level, reason := a.isolator.Level()
 	fmt.Printf("Listening on %s (started in %.1f s)\n", address, took.Seconds())
@@ -215,6 +218,15 @@ func (a *app) greet(s settings, address string, took time.Duration) {
 		)
 	}
 	fmt.Println()
+	packages, err := a.isolator.Packages(environment.Default)
+	hasPandas := slices.ContainsFunc(packages, func(p sandbox.Package) bool { return p.Name == "pandas" })
+	if err == nil && !hasPandas {
+		fmt.Printf(
+			"Python: %s has no pandas, so code cannot use data frames and figures\n"+
+				"  (./scripts/run makes an environment that has the packages; --python names another interpreter)\n",
+			s.python.interpreter,
+		)
+	}
 }
 
 // showFirstSteps prints the admin key, the first commands to try, and a link that signs in.

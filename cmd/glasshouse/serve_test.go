@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -190,4 +192,34 @@ func TestServiceLimitsItself(t *testing.T) {
 			t.Errorf("got limits with core files, want none:\n%s", limits)
 		}
 	})
+}
+
+func TestServiceSaysThatItsPythonHasNoPandas(t *testing.T) {
+	t.Parallel()
+	bare, err := shared.python()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for python, want := range map[string]bool{bare: true, os.Getenv("GLASSHOUSE_PYTHON"): false} {
+		cmd := exec.Command(binary(t), "serve", "--listen", "127.0.0.1:0", "--data-dir", dataDir(t), "--samples=false",
+			"--python", python)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer kill(cmd)
+		var printed []string
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			if printed = append(printed, lines.Text()); strings.HasPrefix(lines.Text(), "The documentation of the API") {
+				break
+			}
+		}
+		text := strings.Join(printed, "\n")
+		if got := strings.Contains(text, python+" has no pandas"); got != want || !strings.Contains(text, "Listening on") {
+			t.Errorf("with %s: got %q, want a line about pandas: %v", python, text, want)
+		}
+	}
 }
