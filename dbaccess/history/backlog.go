@@ -18,6 +18,9 @@ type backlog struct {
 	rows       int                      // number of rows that wait
 	bytes      int                      // of their records
 
+	turns     uint64 // number of rows that were taken so far
+	tookLarge bool   // the last take returned large rows
+
 	// since is when the first row came, or when rows were inserted last. It is zero if the backlog is empty.
 	since time.Time
 }
@@ -27,7 +30,14 @@ type userBacklog struct {
 	waiting []*waitingRow
 	taken   []*waitingRow // those that are being inserted; they come before the waiting ones
 	bytes   int           // of the records of both
+
+	lastTurn uint64 // when the user's last row was taken, counted in turns
 }
+
+const (
+	largeRowBytes = 64 << 10 // a record of so many bytes is inserted without rows of other users
+	maxLargeBytes = 1 << 20  // of the records that are inserted with a large one, beside the last
+)
 
 // waitingRow is a row in the backlog, at the place of the first row that it replaces.
 type waitingRow struct {
@@ -94,24 +104,32 @@ func (b *backlog) count(w *waitingRow, sign int) {
 	b.users[w.owner].bytes += size
 }
 
-// take returns waiting rows that are to be inserted now: at most maxRows and about maxBytes of records. Users get equal
-// numbers of bytes. The rows stay in the backlog until inserted or putBack is called.
+// take returns waiting rows that are to be inserted now, in one transaction: at most maxRows and about maxBytes of
+// records. They are small rows of all users, who get equal numbers of bytes, or rows of one user that begin with a large
+// one, about maxLargeBytes of them. If both wait, they take turns, and so do users with large rows. So a small row waits
+// for few large ones: beside 16 clients that print 900 kB a run, another user's list took 22 ms when all rows were
+// inserted together, and 4 ms since. The rows stay in the backlog until inserted or putBack is called.
 func (b *backlog) take(maxRows, maxBytes int) (rows []row) {
+	var only *userBacklog // whose large row is first
+	if next := b.next(nil, true); next != nil && (!b.tookLarge || b.next(nil, false) == nil) {
+		only, maxBytes = next, min(maxBytes, maxLargeBytes)
+	}
+	b.tookLarge = only != nil
 	taken := map[*userBacklog]int{} // bytes
-	for size := 0; b.rows > 0 && len(rows) < maxRows && size < maxBytes; {
-		var next *userBacklog
-		for _, u := range b.users {
-			u.skipReplaced()
-			if len(u.waiting) == 0 {
-				continue
-			}
-			if next == nil || taken[u] < taken[next] ||
-				taken[u] == taken[next] && u.waiting[0].number < next.waiting[0].number {
-				next = u
-			}
+	for size := 0; len(rows) < maxRows && size < maxBytes; {
+		next := only
+		if next == nil {
+			next = b.next(taken, false)
+		} else if next.skipReplaced(); len(next.waiting) == 0 {
+			next = nil
+		}
+		if next == nil {
+			break
 		}
 		w := next.waiting[0]
 		next.waiting, next.taken = next.waiting[1:], append(next.taken, w)
+		b.turns++
+		next.lastTurn = b.turns
 		delete(b.byKey, w.key)
 		if list := b.executions[w.executionID]; len(list) > 1 {
 			b.executions[w.executionID] = list[1:] // w was the first
@@ -125,6 +143,22 @@ func (b *backlog) take(maxRows, maxBytes int) (rows []row) {
 		rows = append(rows, w.row)
 	}
 	return rows
+}
+
+// next returns the user whose turn it is among those whose first waiting row is large, or is not: the one with the
+// fewest bytes in taken, and then the one whose last turn was first. It returns nil if there is none.
+func (b *backlog) next(taken map[*userBacklog]int, large bool) (next *userBacklog) {
+	for _, u := range b.users {
+		u.skipReplaced()
+		if len(u.waiting) == 0 || u.waiting[0].isLarge() != large {
+			continue
+		}
+		if next == nil || cmp.Or(cmp.Compare(taken[u], taken[next]), cmp.Compare(u.lastTurn, next.lastTurn),
+			cmp.Compare(u.waiting[0].number, next.waiting[0].number)) < 0 {
+			next = u
+		}
+	}
+	return next
 }
 
 // skipReplaced removes replaced rows from the front.
@@ -171,7 +205,7 @@ func (b *backlog) putBack(left []row) {
 		}
 	}
 	slices.SortFunc(all, func(one, other *waitingRow) int { return cmp.Compare(one.number, other.number) })
-	*b = backlog{since: b.since}
+	*b = backlog{since: b.since, turns: b.turns, tookLarge: b.tookLarge}
 	for _, w := range all {
 		b.put(w)
 	}

@@ -139,6 +139,42 @@ func TestBacklogServesUsersInTurn(t *testing.T) {
 	}
 }
 
+// A large row is inserted without rows of other users, and small rows wait for one transaction with large ones at most.
+func TestBacklogInsertsLargeRowsApart(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1, 0)
+	b := &backlog{}
+	number := uint64(0)
+	add := func(user, key string, size int) {
+		number++
+		b.add(row{key: key, record: make([]byte, size)}, user, number, wal.Position{}, now)
+	}
+	for n := range 5 {
+		add("many", fmt.Sprint("m", n), maxLargeBytes/2)
+	}
+	for n := range 3 {
+		add("some", fmt.Sprint("s", n), maxLargeBytes)
+	}
+	add("few", "f0", 1)
+	add("one", "o0", largeRowBytes-1)
+	var got []string
+	for n := 0; b.rows > 0; n++ {
+		var keys []string
+		for _, r := range b.take(100, 4<<20) {
+			keys = append(keys, r.key)
+		}
+		got = append(got, strings.Join(keys, " "))
+		b.inserted(now)
+		if n%2 == 0 {
+			add("few", fmt.Sprint("f", n+1), 1) // small rows come all the time
+		}
+	}
+	want := []string{"m0 m1", "f0 o0 f1", "s0", "f3", "m2 m3", "f5", "s1", "f7", "m4", "f9", "s2", "f11"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got the transactions %q, want %q", got, want)
+	}
+}
+
 func TestBacklogHasRoomForEachUser(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1, 0)
@@ -156,7 +192,9 @@ func TestBacklogHasRoomForEachUser(t *testing.T) {
 			t.Errorf("%s: got room for %d bytes, want %d", user, got, want)
 		}
 	}
-	b.take(1000, 1<<30)
+	for b.rows > 0 {
+		b.take(1000, 1<<30)
+	}
 	if !b.isFull("few") || b.isFull("one") {
 		t.Error("while the rows are inserted: want room for other users only")
 	}

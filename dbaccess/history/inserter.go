@@ -66,11 +66,14 @@ func (in *inserter) replay(records [][]byte) error {
 		}
 		in.logger.WithError(err).Error("a record of history's write-ahead log cannot be read; its bytes are in " + path)
 	}
-	rows := b.take(math.MaxInt, math.MaxInt)
-	if _, err := in.insert(rows); err != nil {
-		return err
+	inserted := b.rows
+	for b.rows > 0 {
+		if _, err := in.insert(b.take(math.MaxInt, math.MaxInt)); err != nil {
+			return err
+		}
+		b.inserted(time.Now())
 	}
-	in.logger.Infof("history: inserted %d records that were still in the write-ahead log", len(rows))
+	in.logger.Infof("history: inserted %d records that were still in the write-ahead log", inserted)
 	return nil
 }
 

@@ -37,6 +37,9 @@ type row struct {
 
 func (r row) isExecution() bool { return r.statement == "" }
 
+// isLarge reports whether the row is inserted without rows of other users.
+func (r row) isLarge() bool { return len(r.record) >= largeRowBytes }
+
 func (r row) isProgress() bool { return r.executionID != "" && !r.isExecution() }
 
 // maxRecordBytes is half of what PostgreSQL can store in a column.
@@ -161,18 +164,27 @@ func decodeRow[T any](record []byte, rowOf func(T) (row, error)) (row, error) {
 	return rowOf(v)
 }
 
-// upsertExecutions inserts executions. The row of an ended execution replaces an earlier row, and may be inserted
-// again. The row of a running execution is ignored if the execution already has a row.
-const upsertExecutions = `INSERT INTO executions (id, sandbox_id, owner, kind, status, code, created_at, record, error,
-		seconds, memory_mb, completed_at, cpu_ms, query_count, rows_read, connection_count, artifact_count, node)
-	SELECT *, $18 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[],
-		$8::bytea[], $9::text[], $10::float8[], $11::float8[], $12::timestamptz[], $13::float8[], $14::int[],
-		$15::bigint[], $16::int[], $17::int[])
-	ON CONFLICT (id) DO UPDATE SET status = excluded.status, record = excluded.record, error = excluded.error,
-		seconds = excluded.seconds, memory_mb = excluded.memory_mb, completed_at = excluded.completed_at,
-		cpu_ms = excluded.cpu_ms, query_count = excluded.query_count, rows_read = excluded.rows_read,
-		connection_count = excluded.connection_count, artifact_count = excluded.artifact_count
+// The parts of a statement that inserts executions. The row of an ended execution replaces an earlier row, and may be
+// inserted again. The row of a running execution is ignored if the execution already has a row.
+const (
+	intoExecutions = `INSERT INTO executions (id, sandbox_id, owner, kind, status, code, created_at, record, error,
+		seconds, memory_mb, completed_at, cpu_ms, query_count, rows_read, connection_count, artifact_count, node) `
+	replaceExecution = ` ON CONFLICT (id) DO UPDATE SET status = excluded.status, record = excluded.record,
+		error = excluded.error, seconds = excluded.seconds, memory_mb = excluded.memory_mb,
+		completed_at = excluded.completed_at, cpu_ms = excluded.cpu_ms, query_count = excluded.query_count,
+		rows_read = excluded.rows_read, connection_count = excluded.connection_count,
+		artifact_count = excluded.artifact_count
 		WHERE excluded.completed_at IS NOT NULL`
+
+	upsertExecutions = intoExecutions + `SELECT *, $18
+		FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[],
+		$8::bytea[], $9::text[], $10::float8[], $11::float8[], $12::timestamptz[], $13::float8[], $14::int[],
+		$15::bigint[], $16::int[], $17::int[])` + replaceExecution
+
+	// upsertExecution inserts one execution. For a large record it takes half as long as upsertExecutions.
+	upsertExecution = intoExecutions + `VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
+		$17, $18)` + replaceExecution
+)
 
 // insertConnections inserts the connections of one execution that are not in the table yet.
 const insertConnections = `INSERT INTO connections (execution_id, number, sandbox_id, owner, host, port, address,
@@ -198,20 +210,26 @@ const insertQueries = `INSERT INTO queries (execution_id, number, sandbox_id, ow
 // insertRows inserts rows of a node with different keys in one transaction. The transaction also deletes the progress
 // of executions whose end is among the rows, because the end contains it.
 func insertRows(ctx context.Context, conn *pgx.Conn, node string, rows []row, ended []string) error {
-	var batch pgx.Batch // PostgreSQL runs a pipeline as one transaction
-	executions := make([]row, 0, len(rows))
+	var batch pgx.Batch                // PostgreSQL runs a pipeline as one transaction
+	small := make([]row, 0, len(rows)) // executions
 	for _, r := range rows {
-		if r.isExecution() {
-			executions = append(executions, r)
-		} else {
+		switch {
+		case !r.isExecution():
 			batch.Queue(r.statement, r.args...)
+		case r.isLarge():
+			batch.Queue(upsertExecution, r.executionID, r.sandboxID, r.user, r.kind, r.status, r.code, r.createdAt,
+				r.record, r.failure, r.seconds, r.memoryMB, r.completedAt, r.summary.CPUMS, r.summary.Queries,
+				r.summary.RowsRead, r.summary.Connections, r.summary.Artifacts, node)
+			queueLists(&batch, r)
+		default:
+			small = append(small, r)
 		}
 	}
 	if len(ended) > 0 {
 		batch.Queue(`DELETE FROM progress WHERE execution_id = ANY($1)`, ended)
 	}
-	if len(executions) > 0 {
-		queueExecutions(&batch, node, executions)
+	if len(small) > 0 {
+		queueExecutions(&batch, node, small)
 	}
 	return conn.SendBatch(ctx, &batch).Close() // returns the first error of any statement
 }
@@ -235,11 +253,16 @@ func queueExecutions(batch *pgx.Batch, node string, rows []row) {
 		failures, seconds, memoryMB, completedAt}
 	batch.Queue(upsertExecutions, append(append(args, summaryColumns(rows)...), node)...)
 	for _, r := range rows {
-		if r.connections != nil {
-			batch.Queue(insertConnections, r.executionID, r.sandboxID, r.user, string(r.connections))
-		}
-		queueQueries(batch, r)
+		queueLists(batch, r)
 	}
+}
+
+// queueLists queues the connections and queries of an execution.
+func queueLists(batch *pgx.Batch, r row) {
+	if r.connections != nil {
+		batch.Queue(insertConnections, r.executionID, r.sandboxID, r.user, string(r.connections))
+	}
+	queueQueries(batch, r)
 }
 
 func queueQueries(batch *pgx.Batch, r row) {
