@@ -19,19 +19,27 @@ function useList(): ExecutionList {
   const key = query.value.toString();
   const list = useMemo(() => {
     if (kept?.key !== key) kept = new ExecutionList(key, currentFilter());
+    if (kept.scrollTop === 0 || !kept.hasBegun.peek()) kept.reload(); // it may be old
     return kept;
   }, [key]);
   useEffect(() => {
-    if (list.scrollTop === 0) list.reload(); // it may be old
     list.start();
     return () => list.stop();
   }, [list]);
   return list;
 }
 
+// useShown returns the list that was wanted before until there is something to show of the one that is wanted now.
+function useShown(list: ExecutionList): ExecutionList {
+  const shown = useRef(list);
+  if (list.hasBegun.value) shown.current = list;
+  return shown.current;
+}
+
 // Executions is the list of all executions, newest first.
 export function Executions() {
   const list = useList();
+  const shown = useShown(list);
   const live = list.live.value;
   return (
     <Page title="Executions" fill
@@ -43,7 +51,7 @@ export function Executions() {
         Every run of Python and SQL, newest first. Try one in <a href="/ui/play">the playground</a>.
       </p>
       <FilterBar />
-      <Rows list={list} />
+      <Rows list={shown} isLate={shown !== list} />
     </Page>
   );
 }
@@ -63,7 +71,7 @@ function useRowHeight(): number {
 const overscan = 12;
 
 // Rows draws the rows that one sees, and a few more. All rows are equally high, so the place of each is known.
-function Rows({ list }: { list: ExecutionList }) {
+function Rows({ list, isLate }: { list: ExecutionList; isLate: boolean }) {
   list.version.value; // draw again when the list changes
   const height = useRowHeight();
   const box = useRef<HTMLDivElement>(null);
@@ -81,7 +89,9 @@ function Rows({ list }: { list: ExecutionList }) {
     observer.observe(element);
     return () => observer.disconnect();
   }, [list]);
-  useEffect(() => list.want(first, last));
+  useLayoutEffect(() => {
+    if (!isLate) list.want(first, last);
+  });
 
   const wanted = useRef(-1); // the row that gets the focus when it is drawn
   useLayoutEffect(() => {
@@ -126,7 +136,7 @@ function Rows({ list }: { list: ExecutionList }) {
     if (box.current) box.current.scrollTop = 0;
   };
   return (
-    <div class="executions">
+    <div class={isLate ? "executions late" : "executions"} aria-busy={isLate}>
       {(list.waiting.value > 0 || list.isStale.value) && (
         <button class="newer primary" onClick={showNew}>
           {list.waiting.value > 0 ? plural(list.waiting.value, "new execution") : "Show what is new"} ↑

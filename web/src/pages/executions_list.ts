@@ -8,6 +8,8 @@ import type { Filter } from "./executions_filter";
 const firstSize = 100; // rows of the first page, which is there soonest
 const maxSize = 1000; // rows of a page, which the API allows
 const maxRows = 8000; // in memory; others are loaded again by the cursor of their page
+const minAhead = 50; // rows that are loaded behind the visible ones; further down, as many as are above
+const maxAhead = 4000;
 const maxWaiting = 1000; // new rows that are kept while the person reads further down
 
 interface ListPage {
@@ -23,6 +25,7 @@ interface ListPage {
 export class ExecutionList {
   readonly version = signal(0);
   readonly problem = signal<Problem | undefined>(undefined);
+  readonly hasBegun = signal(false); // there is something to show: the first page, or why it is missing
   readonly waiting = signal(0); // new rows that are not shown yet
   readonly isStale = signal(false); // events are missing: only loading again shows all
   readonly live = signal<"connecting" | "live" | "off">("connecting");
@@ -33,11 +36,14 @@ export class ExecutionList {
   private next: string | undefined = "";
   private newer: Summary[] = []; // began after the first page was loaded
   private held: Summary[] = [];
+  private arrived: Summary[] | undefined; // while the first page is loaded, which may be older
+  private wanted: [first: number, last: number] = [0, 0];
   private loading = false;
   private clock = 0;
   private stopEvents: (() => void) | undefined;
   private request = new AbortController();
   private drawing = false;
+  private again = () => {}; // loads what could not be loaded
 
   constructor(readonly key: string, private readonly filter: Filter) {}
 
@@ -67,15 +73,22 @@ export class ExecutionList {
     return undefined;
   }
 
-  // want loads what is missing of the rows from first to last, and the next page if they reach the end.
+  // want loads what is missing of the rows from first to last, and further pages if these rows come near the end.
   want(first: number, last: number): void {
+    this.wanted = [first, last];
+    if (this.pages.length > 0) this.loadWanted(); // reload loads the first page
+  }
+
+  private loadWanted(): void {
+    const [first, last] = this.wanted;
     let begin = this.newer.length;
     for (const page of this.pages) {
       const end = begin + page.count;
-      if (!page.rows && first < end && last >= begin) void this.load(page);
+      if (!page.rows && first < end && last >= begin) this.loadAgain(page);
       begin = end;
     }
-    if (last >= begin - 1 && this.next !== undefined && !this.problem.value) void this.loadNext();
+    const ahead = Math.min(maxAhead, Math.max(minAhead, last));
+    if (last + ahead >= begin && this.next !== undefined && !this.problem.value) this.loadNext(this.next);
   }
 
   // start follows the events of all executions until stop is called.
@@ -88,7 +101,7 @@ export class ExecutionList {
     this.stopEvents = follow("/executions/events", user ? { user_id: user } : {}, {
       onOpen: () => (this.live.value = "live"),
       onLost: () => (this.live.value = "connecting"),
-      onEvent: (event) => this.take(event),
+      onEvent: (event) => this.receive(event),
     });
   }
 
@@ -100,23 +113,32 @@ export class ExecutionList {
     this.loading = false;
   }
 
-  // reload forgets everything and loads the first page.
+  // reload loads the first page. The rows that are there stay until then.
   reload(): void {
     this.request.abort();
     this.request = new AbortController();
+    this.problem.value = undefined;
     this.loading = false;
-    this.pages = [];
-    this.newer = [];
-    this.held = [];
-    this.next = "";
-    this.waiting.value = 0;
-    this.isStale.value = false;
-    this.retry();
+    this.arrived = [];
+    const page: ListPage = { after: "", limit: firstSize, count: 0, rows: undefined, used: ++this.clock };
+    void this.load(page, (rows, next) => {
+      this.pages = [page];
+      this.newer = [];
+      this.held = [];
+      this.waiting.value = 0;
+      this.isStale.value = false;
+      page.rows = rows;
+      page.count = rows.length;
+      this.next = next;
+      const arrived = this.arrived ?? [];
+      this.arrived = undefined;
+      arrived.forEach((e) => this.take(e));
+    });
   }
 
   retry(): void {
     this.problem.value = undefined;
-    void this.loadNext();
+    this.again();
     this.draw();
   }
 
@@ -132,50 +154,46 @@ export class ExecutionList {
     this.draw();
   }
 
-  private async loadNext(): Promise<void> {
-    if (this.loading || this.next === undefined) return;
+  private loadNext(after: string): void {
     // Who goes far gets there with few requests: each page is twice as large as the one before.
     const limit = Math.min(maxSize, firstSize * 2 ** this.pages.length);
-    const page: ListPage = { after: this.next, limit, count: 0, rows: undefined, used: ++this.clock };
-    this.loading = true;
-    const request = this.request;
-    try {
-      const { executions, next } = await this.fetch(page);
-      if (request.signal.aborted) return;
-      page.rows = executions.filter((e) => !this.newer.some((known) => known.execution_id === e.execution_id));
+    const page: ListPage = { after, limit, count: 0, rows: undefined, used: ++this.clock };
+    void this.load(page, (rows, next) => {
+      page.rows = rows.filter((e) => !this.newer.some((known) => known.execution_id === e.execution_id));
       page.count = page.rows.length;
       this.pages.push(page);
       this.next = next;
-      this.forget();
-    } catch (thrown) {
-      if (isAborted(thrown)) return;
-      this.problem.value = Problem.from(thrown);
-    }
-    this.loading = false;
-    this.draw();
+    });
   }
 
-  // load loads a page again. Its place and size stay, so that nothing moves.
-  private async load(page: ListPage): Promise<void> {
+  // loadAgain loads a page that was forgotten. Its place and size stay, so that nothing moves.
+  private loadAgain(page: ListPage): void {
+    void this.load(page, (rows) => {
+      page.rows = rows.slice(0, page.count);
+      page.count = page.rows.length;
+    });
+  }
+
+  // load gives the rows of a page to take, unless another page is being loaded.
+  private async load(page: ListPage, take: (rows: Summary[], next: string | undefined) => void): Promise<void> {
     if (this.loading) return;
     this.loading = true;
-    const request = this.request;
+    const { signal } = this.request;
     try {
-      const { executions } = await this.fetch(page);
-      if (request.signal.aborted) return;
-      page.rows = executions.slice(0, page.count);
-      page.count = page.rows.length;
+      const { executions, next } = await get<{ executions: Summary[]; next?: string }>("/executions",
+        { ...this.filter.query, limit: page.limit, after: page.after }, signal);
+      if (signal.aborted) return;
+      take(executions, next);
       this.forget();
     } catch (thrown) {
       if (isAborted(thrown)) return;
       this.problem.value = Problem.from(thrown);
+      this.again = () => void this.load(page, take);
     }
     this.loading = false;
-    this.draw();
-  }
-
-  private fetch({ after, limit }: ListPage): Promise<{ executions: Summary[]; next?: string }> {
-    return get("/executions", { ...this.filter.query, limit, after }, this.request.signal);
+    this.hasBegun.value = true;
+    this.version.value++; // at once: the person waits for these rows
+    if (!this.problem.value) this.loadWanted();
   }
 
   private forget(): void {
@@ -186,7 +204,7 @@ export class ExecutionList {
     }
   }
 
-  private take(event: ServerEvent): void {
+  private receive(event: ServerEvent): void {
     if (event.name === "gap") {
       this.isStale.value = true;
       if (this.scrollTop === 0) this.reload();
@@ -194,6 +212,12 @@ export class ExecutionList {
     }
     if (event.name !== "began" && event.name !== "ended") return;
     const e = JSON.parse(event.data) as Summary;
+    this.arrived?.push(e);
+    this.take(e);
+  }
+
+  // take takes up the state of an execution.
+  private take(e: Summary): void {
     if (this.replace(e)) {
       this.draw();
       return;

@@ -116,7 +116,8 @@ async function signIn(page, key) {
 const heading = (page, name) => page.getByRole('heading', { level: 1, name, exact: true }).waitFor();
 
 // settled waits until nothing is loading.
-const settled = (page) => page.waitForFunction(() => document.querySelector('h1') && !document.querySelector('.spinner'));
+const settled = (page) => page.waitForFunction(() => document.querySelector('h1') && !document.querySelector('.spinner') &&
+  !document.querySelector('.executions[aria-busy=true]'));
 
 async function wantAccessible(page) {
   await page.evaluate(axe);
@@ -193,7 +194,6 @@ const checks = {
       const statuses = await page.locator('.sizer .state').allTextContents();
       assert(statuses.length > 0 && statuses.every((s) => s === 'failed'), `got the statuses ${statuses}, want failed only`);
     };
-    await page.locator('.sizer .state').first().waitFor();
     await wantFailed();
     await page.reload();
     await page.locator('.sizer .state').first().waitFor();
@@ -205,6 +205,42 @@ const checks = {
     assert.strictEqual(new URL(page.url()).search, '');
     await page.goBack();
     await page.waitForURL(/nowhere/);
+    await wantNothingWrong(page);
+  },
+
+  // The list is asked for once. Rows stay until those of another filter are there, and they stay if that fails.
+  async 'rows stay while a filter loads'() {
+    const page = await open(adminKey);
+    await page.locator('.sizer .row').first().waitFor();
+    let asked = 0;
+    let release = Promise.resolve();
+    await page.route('**/executions?*', async (route) => {
+      asked++;
+      await release;
+      await route.continue();
+    });
+    await page.reload();
+    await page.locator('.sizer .row').first().waitFor();
+    await page.getByText('Live', { exact: true }).waitFor();
+    assert.strictEqual(asked, 1, 'requests of the list');
+    const row = page.locator('.sizer .row[data-index="0"]');
+    const newest = await row.textContent();
+    let answer;
+    release = new Promise((resolve) => { answer = resolve; });
+    await page.getByLabel('Status').selectOption('timeout');
+    await page.locator('.executions[aria-busy=true]').waitFor();
+    assert.strictEqual(await row.textContent(), newest, 'the rows of the former filter');
+    answer();
+    await page.getByText('No execution matches these filters.').waitFor();
+    assert.strictEqual(asked, 2, 'requests of the list after a filter');
+    await page.route('**/executions?*', (route) => route.abort());
+    await page.getByRole('button', { name: 'Clear all filters' }).click();
+    await page.getByRole('alert').waitFor();
+    await page.unroute('**/executions?*');
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.locator('.sizer .row').first().waitFor();
+    await page.getByRole('alert').waitFor({ state: 'detached' });
+    page.wrong = page.wrong.filter((text) => !/ERR_FAILED/.test(text)); // of the request that was aborted
     await wantNothingWrong(page);
   },
 
@@ -255,6 +291,12 @@ const checks = {
     await page.goto(`${address}/ui/`);
     await signIn(page, adminKey);
     await page.getByText('number = 0', { exact: true }).waitFor();
+    // As many rows are loaded below the visible ones as are above, so that one gets far without waiting.
+    const height = (rows) => page.waitForFunction((wanted) => document.querySelector('.sizer').clientHeight >= wanted * 34, rows);
+    await page.evaluate(() => { document.querySelector('.executions .scroll').scrollTop = 60 * 34; });
+    await height(300);
+    await page.evaluate(() => { document.querySelector('.executions .scroll').scrollTop = 280 * 34; });
+    await height(600);
     // Down to row 20 000, which is more than the pages that are kept.
     await page.evaluate(async () => {
       const box = document.querySelector('.executions .scroll');
