@@ -82,6 +82,7 @@ from IPython.display import display
 from pathlib import Path
 print('before')
 display(pd.DataFrame({'city': ['Bern', 'Rome'], 'n': [1, 2]}))
+print('after')
 plt.plot([1, 2])
 Path('/session/artifacts/sub').mkdir(parents=True)
 Path('/session/artifacts/sub/t.csv').write_text('a,b\n')
@@ -93,8 +94,7 @@ pd.Series([1, 2], name='total')`)
 		if err != nil {
 			t.Fatalf("%v: %s", err, problems.String())
 		}
-		// Text that is printed after a table may come before it: they take two ways, and the guest does not wait.
-		want := []string{"before", "city  n", "0  Bern  1", "total"}
+		want := []string{"before", "city  n", "0  Bern  1", "after", "total"}
 		rest := string(printed)
 		for _, text := range want {
 			var ok bool

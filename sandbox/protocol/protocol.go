@@ -20,6 +20,8 @@
 //	assign ->
 //	run (+ memory for records, if the run is debugged) ->
 //	                         <- note*, output*, request*  (answer -> each request; columns and rows* before it)
+//	                         <- sync                      (the program waits until its earlier frames are handled)
+//	sync ->
 //	                         <- records                   (the memory for records is full)
 //	records ->                                            (it is empty)
 //	                         <- stop                      (the program is stopped)
@@ -59,6 +61,7 @@ const (
 	KindRows    Kind = 'M' // to the guest: a Request's ID (4 bytes, big endian), then marshal data; see RowWriter
 	KindNote    Kind = 'N' // to the supervisor: sandbox.Note
 	KindOutput  Kind = 'O' // to the supervisor: sandbox.Output
+	KindSync    Kind = 'Y' // to the supervisor: a request to handle all earlier frames; to the guest: that is done
 	KindRecords Kind = 'T' // to the supervisor: the memory for records is full; to the guest: it is empty
 	KindStop    Kind = 'S' // to the supervisor: where the program is stopped, as JSON of package debugger
 	KindCommand Kind = 'C' // to a stopped guest: JSON of package debugger; all but resume are answered by a Value
@@ -78,7 +81,7 @@ func (k Kind) maxBody() int {
 	switch k {
 	case KindDone, KindOutput:
 		return maxLargeBody
-	case KindRequest, KindNote, KindRecords, KindStop, KindLog, KindValue, KindReady:
+	case KindRequest, KindNote, KindSync, KindRecords, KindStop, KindLog, KindValue, KindReady:
 		return maxSmallBody
 	}
 	return -1
@@ -129,7 +132,8 @@ type Run struct {
 	ExecutionID string          `json:"execution_id"`
 	Code        string          `json:"code"`
 	Context     json.RawMessage `json:"context"`
-	Watch       bool            `json:"watch"` // the run is debugged
+	Watch       bool            `json:"watch"`   // the run is debugged
+	Ordered     bool            `json:"ordered"` // what is printed after a note or an output must arrive after it
 	sandbox.Scope
 	Stops json.RawMessage `json:"stops,omitempty"` // breakpoints, as JSON of package debugger
 }

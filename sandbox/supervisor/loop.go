@@ -139,6 +139,10 @@ func (l *runLoop) handleFrame(ctx context.Context, kind protocol.Kind, body []by
 		return l.keepNote(body)
 	case kind == protocol.KindOutput:
 		return l.keepOutput(ctx, body)
+	case kind == protocol.KindSync: // the listener has the notes and outputs before it
+		return l.meter.measure(minMeasuredBytes, func() error {
+			return l.process.Conn.Write(protocol.KindSync, struct{}{})
+		})
 	case kind == protocol.KindRequest:
 		l.catchUpOutput()
 		return l.answerRequest(ctx, body)

@@ -137,6 +137,7 @@ func (s *Session) exchange(ctx context.Context, loop *runLoop, request Request) 
 		Code:        request.Code,
 		Context:     request.Context,
 		Watch:       debugger != nil,
+		Ordered:     loop.callbacks.Listener != nil,
 		Scope:       request.Scope,
 	}
 	var fds []int

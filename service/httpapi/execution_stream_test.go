@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,7 +18,6 @@ debug('a note', data={'n': 1})
 rows = await db_query('SELECT 1 AS n')
 print('two é')
 display('shown')
-await db_query('SELECT 2 AS n')  # its answer follows the output, so the output is not late
 print('three')
 time.sleep(0.1)
 print('four')
@@ -43,7 +43,7 @@ func TestStreamHasEventsInOrder(t *testing.T) {
 			}
 			list := s.all()
 			checkEventIDs(t, list, 0)
-			want := strings.Fields("started stdout debug query stdout output query stdout result done")
+			want := strings.Fields("started stdout debug query stdout output stdout result done")
 			if got := eventNames(list); !reflect.DeepEqual(got, want) {
 				t.Errorf("got the events %v", got)
 			}
@@ -64,6 +64,44 @@ func TestStreamHasEventsInOrder(t *testing.T) {
 			if !reflect.DeepEqual(same.body["result"], done["result"]) || same.get("status") != "completed" {
 				t.Errorf("history: got %s, want the same result", same.text)
 			}
+		}
+	}
+}
+
+// Text takes a pipe, notes and outputs a socket. What is printed after a note or an output comes after it, also when
+// much is printed and when a debugger records.
+func TestStreamHasTextAndOutputsInTheOrderOfTheProgram(t *testing.T) {
+	t.Parallel()
+	const code = `for n in range(40):
+    print('a' * (n * 997 % 50_000), n)
+    display(n)
+    print('b', n)
+    debug('c', data=n)
+    print('d', n, end='')
+`
+	c := newUser(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	for _, body := range []map[string]any{{"code": code}, {"code": code, "record": true}} {
+		var got []string
+		for _, e := range c.stream(t, "POST", "/sandbox/"+id+"/execute", body).all() {
+			switch e.name {
+			case "stdout":
+				got = append(got, strings.Fields(strings.ReplaceAll(fmt.Sprint(e.data["text"]), "a", " "))...)
+			case "output":
+				text, _ := e.data["data"].(map[string]any)
+				got = append(got, "output", fmt.Sprint(text["text/plain"]))
+			case "debug":
+				got = append(got, "debug", fmt.Sprint(e.data["data"]))
+			}
+		}
+		var want []string
+		for n := range 40 {
+			for _, kind := range []string{"", "output", "b", "debug", "d"} {
+				want = append(want, strings.Fields(fmt.Sprintf("%s %d", kind, n))...)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("recorded %v: got the order %v", body["record"], got)
 		}
 	}
 }

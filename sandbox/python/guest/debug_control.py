@@ -161,7 +161,7 @@ class DebugControl:
         if not b.log:
             return ""
         text = re.sub(r"\{([^{}]+)\}", lambda m: self._formatted(m[1], frame), b.log)
-        self._channel.send(protocol.LOG, {"text": text[:10_000], "line": b.line})
+        self._channel.log({"text": text[:10_000], "line": b.line})
         return None
 
     def _formatted(self, text: str, frame) -> str:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 import recorder_ring
 
 ENTER, READY, ASSIGN, RUN, DONE, REQUEST, ANSWER, COLUMNS, ROWS = (ord(kind) for kind in "ERPXDAJHM")
-NOTE, OUTPUT, RECORDS, INSPECT, VALUE, STOP, COMMAND, LOG = (ord(kind) for kind in "NOTLVSCG")
+NOTE, OUTPUT, SYNC, RECORDS, INSPECT, VALUE, STOP, COMMAND, LOG = (ord(kind) for kind in "NOYTLVSCG")
 
 # Bound at import: user code may replace the functions of the modules later.
 _unmarshal, _pack_head, _unpack_head = marshal.loads, struct.Struct(">IB").pack, struct.Struct(">IB").unpack_from
@@ -95,6 +95,7 @@ class Channel:
         self.interrupted = False  # an interrupt is delayed
         self.attention = False  # the supervisor asks the program to stop at its next line
         self.running = False  # user code runs, so an interrupt may be raised
+        self.is_ordered = False  # what the program prints after a note or an output must arrive after it
 
     def on_interrupt(self, _signal=None, frame=None) -> None:
         """Handles SIGINT: ends user code, but never in the middle of a frame or of a hook."""
@@ -212,10 +213,29 @@ class Channel:
         return self._request({"what": "history"})
 
     def note(self, note: dict) -> None:
-        self._without_interrupts(self.send, NOTE, note)
+        self._without_interrupts(self._send_in_order, NOTE, note)
 
     def output(self, output: dict) -> None:
-        self._without_interrupts(self.send, OUTPUT, output)
+        send = self.send if output["role"] == "result" else self._send_in_order  # nothing is printed after the result
+        self._without_interrupts(send, OUTPUT, output)
+
+    def log(self, entry: dict) -> None:
+        self._without_interrupts(self._send_in_order, LOG, entry)
+
+    def _send_in_order(self, kind: int, value: object) -> None:
+        """Sends a frame. If the output of this run is ordered, waits until the supervisor has handled it: text that is
+        printed takes another way, on which it would arrive earlier. Threads have no order between them."""
+        with self._lock:
+            self.send(kind, value)
+            if not self.is_ordered or self._is_requesting or threading.get_ident() != self._main:
+                return
+            self._is_requesting = True
+            try:
+                self.send(SYNC, b"")
+                while self.receive()[0] != SYNC:
+                    pass
+            finally:
+                self._is_requesting = False
 
     def open_ring(self) -> recorder_ring.Ring:
         """Returns the ring of this run's recorder. The descriptor of its memory came with the Run frame."""
