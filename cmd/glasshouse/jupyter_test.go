@@ -11,12 +11,15 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/coder/websocket"
+
+	"glasshouse/sandbox"
 )
 
 // jupyterClient is a client of Jupyter's API, with the secret of a key.
@@ -710,6 +713,36 @@ func TestJupyterFloodOfOutput(t *testing.T) {
 		if got := textOf(each.run("'on'")); got != "execute_result: 'on'\n" {
 			t.Errorf("got %q, want the value", got)
 		}
+	}
+}
+
+// Code cannot make the service read a file for its clients: a reference to an artifact that it wrote itself is dropped.
+// The file here is JSON that is too deep for a message.
+func TestJupyterReadsNoArtifactThatCodeNames(t *testing.T) {
+	t.Parallel()
+	c, admin := startJupyter(t)
+	s := c.connect(t, c.newKernel(t))
+	s.run("open('artifacts/deep.json', 'w').write('[' * 9999 + ']' * 9999)")
+	var list struct {
+		Artifacts []map[string]any `json:"artifacts"`
+	}
+	if err := admin.call(t.Context(), "GET", "/artifacts", nil, &list); err != nil || len(list.Artifacts) != 1 {
+		t.Fatalf("got the artifacts %v and %v, want one", list.Artifacts, err)
+	}
+	reference, _ := json.Marshal(fmt.Sprintf(`{"application/json":{"artifact_id":%q}}`, list.Artifacts[0]["artifact_id"]))
+	messages := s.run(fmt.Sprintf(`import json
+display({"text/plain": "shown", %q: json.loads(%s)}, raw=True)`, sandbox.ArtifactMIME, reference))
+	want := map[string]any{"text/plain": "shown"}
+	for _, m := range messages {
+		if m.Kind == "display_data" && !reflect.DeepEqual(m.Content["data"], want) {
+			t.Errorf("got the data %.300v, want %v", m.Content["data"], want)
+		}
+	}
+	if got := textOf(messages); got != "display_data: shown\n" {
+		t.Errorf("got %.300q, want the display", got)
+	}
+	if got := textOf(s.run("'on'")); got != "execute_result: 'on'\n" {
+		t.Errorf("got %q, want the value", got)
 	}
 }
 

@@ -382,5 +382,6 @@ func (l *runLoop) parseOutput(body []byte) (*sandbox.Output, error) {
 	if output.Step < 0 {
 		return nil, &protocol.IllegalFrame{Why: fmt.Sprintf("an output has the step %d", output.Step)}
 	}
+	delete(output.Data, sandbox.ArtifactMIME) // only the service refers to artifacts: it reads them for its clients
 	return &output, nil
 }

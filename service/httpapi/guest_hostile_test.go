@@ -91,6 +91,30 @@ with open("/session/artifacts/part", "wb") as f:
 	}
 }
 
+// Only the service refers to artifacts from an output: compatibility APIs read what is referred to for their clients.
+func TestReferencesThatCodeWritesAreDropped(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	a := c.run(t, c.create(t, nil), fmt.Sprintf(`
+reference = {%q: {"image/png": {"artifact_id": "0" * 32}}}
+display(reference | {"text/plain": "shown"}, raw=True)
+display(reference, raw=True)
+display({"text/plain": "large", "text/html": "x" * 300_000}, raw=True)`, sandbox.ArtifactMIME))
+	var record sandbox.Execution
+	if err := json.Unmarshal(a.text, &record); err != nil || len(record.Outputs) != 3 {
+		t.Fatalf("got %d outputs and %v, want 3: %.1000s", len(record.Outputs), err, a.text)
+	}
+	if data := record.Outputs[0].Data; len(data) != 1 || string(data["text/plain"]) != `"shown"` {
+		t.Errorf("got the data %s, want the text alone", data)
+	}
+	if data := record.Outputs[1].Data; data[sandbox.ArtifactMIME] != nil {
+		t.Errorf("got the data %s, want no reference", data)
+	}
+	if _, ok := record.Outputs[2].Reference("text/html"); !ok {
+		t.Errorf("got the data %s, want a reference of the service", record.Outputs[2].Data)
+	}
+}
+
 // History has the text of every statement, up to the limit on different statements.
 func TestEveryStatementKeepsItsText(t *testing.T) {
 	t.Parallel()
