@@ -16,6 +16,7 @@ type CPU struct {
 	slots    *Shared
 	perUser  *Keyed // as many as slots; a slot of it is held through the pause
 	requests *recentRequests
+	perByte  float64 // nanoseconds of other work that follows from each byte
 
 	mu      sync.Mutex
 	waiting map[string]int // computations that wait for their turn, by user
@@ -48,20 +49,24 @@ const (
 // NewCPU returns a CPU for a process with this GOMAXPROCS. One CPU is left for other work, but there
 // is always one for computations.
 func NewCPU(gomaxprocs int) *CPU {
-	return newCPU(max(gomaxprocs-1, 1), &recentRequests{})
+	return newCPU(max(gomaxprocs-1, 1), &recentRequests{}, 0)
 }
 
-func newCPU(slots int, requests *recentRequests) *CPU {
-	return &CPU{slots: NewShared(slots), perUser: NewKeyed(slots), requests: requests, waiting: map[string]int{}}
+func newCPU(slots int, requests *recentRequests, perByte float64) *CPU {
+	return &CPU{
+		slots: NewShared(slots), perUser: NewKeyed(slots), requests: requests, perByte: perByte, waiting: map[string]int{},
+	}
 }
 
 // Serial returns a CPU that runs one computation at a time, beside those of c, and pauses for the requests that c has
-// seen. It is for work that mostly waits for a disk.
-func (c *CPU) Serial() *CPU {
-	if c == nil {
-		return newCPU(1, &recentRequests{})
+// seen. It is for work that mostly waits for a disk, and from which perByte nanoseconds of other work follow for each
+// byte, such as that of a database. A pause counts that work as a part of the computation.
+func (c *CPU) Serial(perByte float64) *CPU {
+	requests := &recentRequests{}
+	if c != nil {
+		requests = c.requests
 	}
-	return newCPU(1, c.requests)
+	return newCPU(1, requests, perByte)
 }
 
 // Seen records that a user has sent a request.
@@ -103,7 +108,8 @@ func (c *CPU) Compute(user string, bytes int, f func()) {
 	defer func() {
 		endTurn()
 		if c.OthersSeen(user) {
-			time.AfterFunc(pauseFactor*time.Since(began), endPause)
+			work := time.Since(began) + time.Duration(c.perByte*float64(bytes))
+			time.AfterFunc(pauseFactor*work, endPause)
 		} else {
 			endPause()
 		}

@@ -123,7 +123,7 @@ func TestSerial(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		cpu := limit.NewCPU(8)
-		serial, end, running := cpu.Serial(), make(chan struct{}), 0
+		serial, end, running := cpu.Serial(0), make(chan struct{}), 0
 		var all sync.WaitGroup
 		for range 3 {
 			all.Go(func() { serial.Compute("many", large, func() { running++; <-end }) })
@@ -142,6 +142,15 @@ func TestSerial(t *testing.T) {
 		}
 		if took := time.Since(began); took != 50*time.Millisecond {
 			t.Errorf("two computations with a pause took %s, want 50ms", took)
+		}
+		time.Sleep(time.Second) // until the last pause ends
+		cpu.Seen("few")
+		serial, began = cpu.Serial(10e6/float64(large)), time.Now() // 10 ms of other work
+		for range 2 {
+			serial.Compute("many", large, func() { time.Sleep(10 * time.Millisecond) })
+		}
+		if took := time.Since(began).Round(time.Millisecond); took != 80*time.Millisecond {
+			t.Errorf("two computations, from which as much other work follows, took %s, want 80ms", took)
 		}
 		time.Sleep(time.Second) // until the last pause ends
 	})
