@@ -26,6 +26,9 @@ MAX_SHOWN = 16  # items of an object that are recorded
 MAX_SAMPLE = 64  # items of an object that are compared
 MAX_DEPTH = 4
 MAX_LINE = 1000  # characters of the text of an object
+MAX_TABLE_VALUES = 960  # labels and cells of a table that are recorded; a reader rejects an object of 1024 values
+MIN_TABLE_VALUES = 64
+TABLES_VALUES = 10_000  # of all tables of a recording; each takes at most an eighth of what the earlier ones have left
 _UNREADABLE: tuple = [], form.PART_UNREAD, None
 
 _args_of = vars(BaseException)["args"].__get__
@@ -123,8 +126,8 @@ class Table:
         return length, tables.token(v, self.kind)
 
 
-def _show_table(v, kind: str, form_of: int) -> tuple:
-    table = tables.read(v, kind, values.preview)
+def _show_table(v, kind: str, form_of: int, max_values: int = 0) -> tuple:
+    table = tables.read(v, kind, values.preview, max_values)
     shown: list = [Raw(values.readable(tables.text(table, values.preview), MAX_LINE))]
     if form_of == form.FRAMED:
         shown.append(len(table.columns))
@@ -207,6 +210,7 @@ class Objects:
         self.entries: dict = {}  # by address
         self.max_objects = 0  # objects that may be known at a time
         self.skips_tables = False  # tables are not compared now
+        self._table_values = TABLES_VALUES
         self.event = 0  # counts events: an object is compared once in each
 
     @staticmethod
@@ -338,9 +342,10 @@ class Objects:
             return Reader(kind, name, form.DESCRIBED, None, lambda v, _: _show_leaf(read, v))
         table = tables.kind_of(kind)
         if table:
-            shape = form.FRAMED if table in ("DataFrame", "Series") else form.DESCRIBED
+            if table in ("DataFrame", "Series"):
+                return Reader(kind, name, form.FRAMED, Table(table), lambda v, _: self._show_frame(v, table))
             peek = None if table.endswith("Index") else Table(table)
-            return Reader(kind, name, shape, peek, lambda v, _: _show_table(v, table, shape))
+            return Reader(kind, name, form.DESCRIBED, peek, lambda v, _: _show_table(v, table, form.DESCRIBED))
         if library_values.is_view(kind):
             return Reader(kind, name, form.PAIRS if library_values.has_pairs(kind) else form.ITEMS, _view)
         if library_values.is_exception(kind):
@@ -351,6 +356,13 @@ class Objects:
         if kind is types.SimpleNamespace or module == self._user and not any(b is type for b in _mro(kind)):
             return Reader(kind, name, form.ATTRIBUTES, lookup.Attributes(kind, MAX_SAMPLE))
         return Reader(kind, name, form.OPAQUE, None)
+
+    def _show_frame(self, v, kind: str) -> tuple:
+        """Shows a frame or a series: many rows of the first ones of a run, few rows in a loop that makes many."""
+        wanted = max(MIN_TABLE_VALUES, min(MAX_TABLE_VALUES, self._table_values // 8))
+        found = _show_table(v, kind, form.FRAMED, wanted)
+        self._table_values = max(0, self._table_values - len(found[0]))
+        return found
 
     def describe_reader(self, kind: type) -> tuple:
         """Returns the reader of a class for the extension, with how the extension itself reads such objects."""

@@ -16,8 +16,8 @@ from library_values import Raw, is_from
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
 MAX_COLUMNS = 16
-MAX_ROWS = 5  # of a frame that are read
-MAX_ITEMS = 16  # of an array, series or index that are read
+MAX_ROWS = 5  # of a frame that are read, unless the caller wants more
+MAX_ITEMS = 16  # of an array, series or index that are read, unless the caller wants more of a series
 MAX_TEXT = 240  # characters of the text of a frame that may be followed by another row
 MAX_CELL = 60  # characters of a text in a table
 MAX_COMPARED_BYTES = 4096  # of a table whose values are all compared; of larger ones, some are
@@ -68,20 +68,24 @@ def kind_of(kind: type) -> str:
     return ""
 
 
-def read(v, kind: str, show) -> Table:
-    """Reads a table of a kind that kind_of has returned. show(value, limit) returns the text of another value."""
+def read(v, kind: str, show, max_values: int = 0) -> Table:
+    """Reads a table of a kind that kind_of has returned. show(value, limit) returns the text of another value.
+
+    max_values is how many labels and cells may be read of a frame or series beyond the usual number of rows.
+    """
     if kind == "DataFrame":
-        return _frame(v, show)
+        return _frame(v, show, max_values)
     if kind == "Series":
-        return _series(v, show)
+        return _series(v, show, max_values)
     if kind == "ndarray":
         return _array(v, show)
     return _listed(v, kind, show)
 
 
-def _frame(v, show) -> Table:
+def _frame(v, show, max_values: int) -> Table:
     manager = _manager(v)
     columns, index = manager.axes
+    rows = max(MAX_ROWS, max_values // (1 + min(len(columns), MAX_COLUMNS)))
     table = Table("DataFrame", (len(index), len(columns)))
     counts: dict = {}
     cells = []
@@ -94,14 +98,15 @@ def _frame(v, show) -> Table:
         table.columns.append((label, _dtype(block.values), missing))
         part = block.values
         part = part[at] if getattr(part, "ndim", 1) == 2 else part
-        cells.append(_cells(part, MAX_ROWS, show))
-    labels = _labels(index, MAX_ROWS, show)
+        cells.append(_cells(part, rows, show))
+    labels = _labels(index, rows, show)
     table.rows = [(label, [column[i] for column in cells]) for i, label in enumerate(labels)]
     return table
 
 
-def _series(v, show) -> Table:
+def _series(v, show, max_values: int) -> Table:
     manager = _manager(v)
+    rows = max(MAX_ITEMS, max_values // 2)
     values = manager.blocks[0].values
     table = Table("Series", (len(manager.axes[0]),))
     name = object.__getattribute__(v, "_name")
@@ -109,7 +114,7 @@ def _series(v, show) -> Table:
     table.columns = [(_cell(name, show), _dtype(values), missing if missing is None else missing[0])]
     table.rows = [
         (label, [cell])
-        for label, cell in zip(_labels(manager.axes[0], MAX_ITEMS, show), _cells(values, MAX_ITEMS, show))
+        for label, cell in zip(_labels(manager.axes[0], rows, show), _cells(values, rows, show))
     ]
     return table
 
@@ -160,7 +165,10 @@ def _cells(values, count: int, show) -> list:
         part = values[:count]
         if part.dtype.kind in "mM":
             return [Raw(text) for text in part.astype(str).tolist()]
-        return [_cell(item, show) for item in part.tolist()]
+        items = part.tolist()
+        if part.dtype.kind in "bfi" and part.dtype.itemsize <= 8:
+            return items  # of Python's own types
+        return [_cell(item, show) for item in items]
     if not _is_readable(values):
         return [Raw("?")] * min(len(values), count)
     name = library_values.name_of(kind)
@@ -251,20 +259,21 @@ def text(table: Table, show) -> str:
         if len(columns) < table.shape[1]:
             columns.append("...")
         out = f"<DataFrame {shape}{': ' if columns else ''}{', '.join(columns)}"
-        for _, cells in table.rows if columns else ():
+        rows = table.rows[:MAX_ROWS]
+        for _, cells in rows if columns else ():
             row = ", ".join(_shown(cell, show) for cell in cells)
             if len(out) + len(row) > MAX_TEXT:
                 return out + " | ...>"
             out += " | " + row
-        return out + (" | ...>" if columns and len(table.rows) < table.shape[0] else ">")
+        return out + (" | ...>" if columns and len(rows) < table.shape[0] else ">")
     head = [table.name]
     if table.columns:
         ((label, dtype, missing),) = table.columns
         head += [*([] if label is None else [_plain(label, show)]), dtype, shape + _count(missing)]
     else:
         head += [*([table.dtype] if table.dtype else []), *([shape] if shape else [])]
-    cells = [_shown(row[0], show) for _, row in table.rows]
-    if table.shape and len(table.rows) < table.shape[0]:
+    cells = [_shown(row[0], show) for _, row in table.rows[:MAX_ITEMS]]
+    if table.shape and len(cells) < table.shape[0]:
         cells.append("...")
     return f"<{' '.join(head)}{': ' if cells else ''}{', '.join(cells)}>"
 

@@ -26,7 +26,7 @@ def record(recorder, code):
 def _recorded(recorder):
     """Runs all programs in one process."""
     path = str(programs.extension("recorder_fast", sys.executable).parent) if recorder == "extension" else ""
-    codes = [f"x = {e}" for e in VALUES] + [change_of(name) for name in CHANGES] + [FRAME, *LARGE, HOSTILE]
+    codes = [f"x = {e}" for e in VALUES] + [change_of(name) for name in CHANGES] + [FRAME, *LARGE, *MANY_ROWS, HOSTILE]
     jobs = [{"name": code, "code": IMPORTS + code} for code in codes]
     return dict(zip(codes, programs.record(sys.executable, jobs, path)))
 
@@ -157,6 +157,24 @@ LARGE = {
 @pytest.mark.parametrize("code", LARGE)
 def test_large_tables_are_marked(recorder, code):
     assert shown(recorder, code).startswith(f"{LARGE[code]} length 10000 ")
+
+
+# Programs, and the number of rows of x that are recorded. Each row has its label and cells.
+MANY_ROWS = {
+    "x = pd.DataFrame({'a': range(480)})": 480,
+    "x = pd.DataFrame({'a': range(481)})": 480,
+    "x = pd.Series(range(500))": 480,
+    "x = pd.DataFrame(np.zeros((500, 16)))": 56,
+    "x = pd.DataFrame(np.zeros((500, 200)))": 56,  # and 16 columns
+    "for n in range(500):\n    x = pd.DataFrame(np.full((500, 16), n))": 5,  # many tables have few rows each
+    "for n in range(500):\n    x = pd.DataFrame(np.full((500, 1), n))": 32,
+}
+
+
+@pytest.mark.parametrize("code", MANY_ROWS)
+def test_tables_have_many_rows_unless_there_are_many_tables(recorder, code):
+    columns, *rest = shown(recorder, code).partition('>", ')[2].split(", ")
+    assert (len(rest) - 3 * int(columns)) / (1 + int(columns)) == MANY_ROWS[code]
 
 
 HOSTILE = """

@@ -23,6 +23,9 @@ const title = (id: string) => `Steps of ${shortID(id)}`;
 // often an address may change, and the answers for one step only are loaded when the slider rests.
 const addressDelay = 200;
 
+// longValue is the length in characters from which on a value does not fit into a heading.
+const longValue = 60;
+
 // Steps shows a recorded execution at one of its steps, and moves through them both ways. The step number and the
 // current line follow the pointer at once, from the lines of all steps; the values follow when they arrive.
 export function Steps({ id }: { id: string }) {
@@ -129,6 +132,7 @@ export function Steps({ id }: { id: string }) {
   const frames = shown?.view.frames ?? [];
   const frame = frames[Math.min(frames.length - 1, Number(parameter("frame")) || 0)];
   const isCurrent = shown?.view.step === step;
+  const opened = useRef<{ step: number; name: string; reference: number; length: number | undefined } | undefined>(undefined);
   // While only the step moves, the values need no work.
   const values = useMemo(() => shown && <Values shown={shown} frames={frames} frame={frame} />, [shown, frame]);
 
@@ -145,7 +149,12 @@ export function Steps({ id }: { id: string }) {
   if (!isShown || !record) return <Page title={title(id)}><Loading what="the recording" /></Page>;
   const shownLine = (isCurrent && frame !== frames[0] ? frame?.line_number : line) ?? (isCurrent ? frame?.line_number : undefined) ?? 0;
   const chosen = parameter("name");
-  const opened = chosen ? [...(frame?.variables ?? []), ...(shown?.view.globals ?? [])].find((v) => v.name === chosen && v.ref) : undefined;
+  // The contents are those of the step at which the slider rests. They stay while it moves, with the page of the table.
+  if (!chosen) opened.current = undefined;
+  else if (isCurrent && step === addressed) {
+    const of = [...(frame?.variables ?? []), ...(shown?.view.globals ?? [])].find((v) => v.name === chosen && v.ref);
+    opened.current = of && { step, name: chosen, reference: of.ref!, length: of.length };
+  }
   return (
     <Page title={title(id)} heading={<>
       <a class="crumb" href={`/ui/executions/${encodeURIComponent(id)}`}>Execution <span class="mono">{shortID(id)}</span></a>{" "}
@@ -177,7 +186,7 @@ export function Steps({ id }: { id: string }) {
             <Code code={record.code ?? ""} marks={[]} label="Code" current={shownLine} picked={picked} onLine={pick} />
           </Panel>
           <Find path={path} step={addressed} found={go} />
-          {opened?.ref && isCurrent && <Contents path={path} step={addressed} name={chosen} reference={opened.ref} length={opened.length} />}
+          {opened.current && <Contents key={opened.current.name} path={path} {...opened.current} />}
           {chosen && <Story path={path} name={chosen} step={addressed} go={go} />}
           <StepOutputs outputs={outputs} step={step} go={show} />
         </div>
@@ -309,7 +318,7 @@ function Story({ path, name, step, go }: { path: string; name: string; step: num
     <>
       {problem && <Failure problem={problem} />}
       {why && (
-        <Panel title={`Why ${why.name} is ${why.value}`}>
+        <Panel title={why.value.length > longValue ? `Why ${why.name} has this value` : `Why ${why.name} is ${why.value}`}>
           <ol class="story">
             {(why.findings ?? []).map((finding, index) => (
               <li key={`finding-${index}`}><Jump to={finding.step} go={go} /> <span class="why">{finding.text}</span></li>

@@ -27,9 +27,11 @@ export function Contents(props: { path: string; step: number; name: string; refe
   if (!object) return null;
   const kept = object.table?.kept ?? object.kept;
   const what = object.table ? "row" : "item";
-  const note = length !== undefined && kept < length
-    ? `the first ${count(kept)} of ${plural(length, what)} were recorded`
-    : plural(kept, what) + (object.exactness === "sampled" ? ", changes are found by samples" : "");
+  const all = Math.max(kept, length ?? 0);
+  const last = Math.min(start + pageSize, kept);
+  const note = (kept === 0 || last - start === all ? plural(all, what) : `${what}s ${count(start + 1)} to ${count(last)} of ${count(all)}`) +
+    (kept < all && last === kept ? `; ${kept > 0 ? "later ones" : "they"} were not recorded` : "") +
+    (object.exactness === "sampled" ? "; changes are found by samples" : "");
   return (
     <Panel title={`Contents of ${name}`} note={note} actions={kept > pageSize && (
       <span class="pages">

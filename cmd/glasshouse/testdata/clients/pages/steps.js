@@ -220,9 +220,15 @@ module.exports = ({ address, adminKey, call, open, settled, wantAccessible, want
         await value(page, 'df').getByRole('button').click();
         const table = page.getByRole('group', { name: 'Rows of df' });
         await table.getByText('float64').waitFor();
-        await page.getByText('the first 5 of 500 rows were recorded').waitFor();
+        await page.getByText('rows 1 to 50 of 500').waitFor();
         await table.getByText('<img src=x onerror=alert(1)>').waitFor(); // as text
         assert.match(await table.locator('tbody tr').nth(2).textContent(), /23\.0'<b>a<\/b>'/);
+        await page.getByRole('button', { name: 'Next rows' }).click();
+        await page.getByText('rows 51 to 100 of 500').waitFor();
+        assert.match(await table.locator('tbody tr').first().textContent(), /^5075\.0'<b>a<\/b>'/);
+        for (let n = 0; n < 5; n++) await page.getByRole('button', { name: 'Next rows' }).click();
+        await page.getByText('rows 301 to 320 of 500; later ones were not recorded').waitFor();
+        assert.strictEqual(await page.getByRole('button', { name: 'Next rows' }).isDisabled(), true);
         await page.locator('.outputs .picture img').first().evaluate((image) => image.decode());
         await page.reload();
         await table.getByText('250 null').waitFor();
@@ -239,7 +245,7 @@ module.exports = ({ address, adminKey, call, open, settled, wantAccessible, want
       await phone.keyboard.press('Enter');
       await phone.locator('.shell').waitFor();
       await phone.goto(`${address}/ui/executions/${id}/steps?step=8&name=df&line=6`);
-      await phone.getByText('the first 5 of 500 rows were recorded').waitFor();
+      await phone.getByText('rows 1 to 50 of 500').waitFor();
       const width = await phone.evaluate(() => document.documentElement.scrollWidth);
       assert(width <= 375, `got a page of ${width} pixels, want at most 375`);
       await shoot(phone, 'phone-steps-table');
