@@ -35,7 +35,7 @@ tarfile tempfile textwrap this threading time timeit token tokenize tomllib trac
 unicodedata unittest urllib.parse uu uuid warnings wave weakref winreg winsound xdrlib xml zipapp zipfile zlib
 zoneinfo
 IPython PIL aiohttp dateutil jinja2 matplotlib mpl_toolkits numpy openpyxl pandas plotly pyarrow pylab requests scipy seaborn
-tabulate tqdm typing_extensions
+bs4 html5lib joblib lxml sklearn tabulate tqdm typing_extensions
 `)
 
 // blockedModules maps a module to its replacement, which the error for an agent names.

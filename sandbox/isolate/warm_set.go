@@ -36,7 +36,7 @@ func WarmSetsFor(code string) []WarmSet {
 // warmModules maps the packages that code imports to the warm module that speeds this
 // up. A child imports other packages from disk, which is slower.
 var warmModules = map[string]string{
-	"numpy": "numpy", "scipy": "numpy",
+	"numpy": "numpy", "scipy": "numpy", "sklearn": "numpy",
 	"pandas": "pandas", "pyarrow": "pandas", "plotly": "pandas",
 	"matplotlib": "matplotlib.pyplot", "seaborn": "matplotlib.pyplot",
 }

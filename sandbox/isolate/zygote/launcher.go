@@ -79,6 +79,7 @@ func execPython(spec Spec, guestDir, tempDir string) error {
 		// A zygote must have one thread when it forks. In children, libraries must not exceed max_threads.
 		"OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1", "NUMEXPR_NUM_THREADS=1",
 		"ARROW_DEFAULT_MEMORY_POOL=system", "OMP_THREAD_LIMIT=1",
+		"JOBLIB_MULTIPROCESSING=0", // it would warn that it cannot start processes
 		// Resolves all symbols at start. Otherwise each child resolves a function at its first call.
 		"LD_BIND_NOW=1",
 	}

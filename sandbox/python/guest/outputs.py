@@ -35,6 +35,7 @@ _HOOKED_MODULES = (
     "IPython.display",
     "IPython.core.getipython",
     "plotly.io._renderers",
+    "plotly.io._kaleido",
 )
 # Classes whose values are shown only as text.
 _TEXT_ONLY = frozenset((type(None), bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset))
@@ -83,7 +84,14 @@ class Outputs:
         self._updates.clear()
         if import_hooks.all_pending(_HOOKED_MODULES):
             return
-        hooks = self._hook_pyplot, self._hook_ipython, self._hook_ipython, self._hook_get_ipython, self._hook_plotly
+        hooks = (
+            self._hook_pyplot,
+            self._hook_ipython,
+            self._hook_ipython,
+            self._hook_get_ipython,
+            self._hook_plotly,
+            _hook_kaleido,
+        )
         for name, hook in zip(_HOOKED_MODULES, hooks):
             import_hooks.when_imported(name, hook)
 
@@ -333,6 +341,18 @@ class Outputs:
 
 def _no_step() -> int:
     return 0
+
+
+def _hook_kaleido(module) -> None:
+    """Makes fig.write_image() of plotly and its like say what works: their advice to install a browser does not."""
+
+    def refuse(*_args, **_kwargs):
+        raise RuntimeError(
+            "plotly needs a browser to make a picture, and a sandbox has none: use fig.show() to show the figure, "
+            "fig.write_html('figure.html') to keep it as a file, or matplotlib for a PNG or PDF"
+        )
+
+    module.to_image = module.write_image = module.write_images = refuse
 
 
 class Handle:

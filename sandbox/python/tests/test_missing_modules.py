@@ -11,9 +11,9 @@ from conftest import RULES, Runner
         ("import Pandas.core", "Pandas", "did you mean 'pandas'?"),
         ("from jsno import loads", "jsno", "did you mean 'json'?"),
         (
-            "import sklearn.cluster",
-            "sklearn",
-            "the package is scikit-learn; ask the operator to add it with `glasshouse env add scikit-learn`",
+            "import skimage.color",
+            "skimage",
+            "the package is scikit-image; ask the operator to add it with `glasshouse env add scikit-image`",
         ),
         ("import polars_like_no_other", "polars_like_no_other", "`glasshouse env add polars_like_no_other`"),
         (

@@ -88,7 +88,7 @@ def test_a_command_that_is_not_available_is_an_error_of_its_line(run, code, line
         ("%%timeit -n3 a = 1\na + 1", None, "7 runs, 3 loops each"),
         ("if 1:\n    %time z = 6\nz", 6, "Wall time: "),
         ("%pip install -q numpy 'pandas>=1'", None, "numpy "),
-        ("!pip install sklearn", None, "glasshouse env add scikit-learn`"),
+        ("!pip install skimage", None, "glasshouse env add scikit-image`"),
         ("!python -m pip show numpy", None, "numpy "),
         ("len?", None, "Return the number of items"),
         ("%%capture out\nprint('inside')\nout2 = 5", None, ""),

@@ -83,8 +83,8 @@ numbers.sort()
 !pip install torch
 # prints: glasshouse env add torch
 # %% by its module's name
-%pip install sklearn
-# prints: scikit-learn
+%pip install skimage
+# prints: scikit-image
 # %% of Python itself
 %pip install json
 # prints: json is part of Python
