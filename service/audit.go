@@ -113,12 +113,7 @@ func (s *Service) EraseUser(ctx context.Context, caller sandbox.Key, user string
 		return sandbox.Erased{}, err
 	}
 	s.mu.Lock()
-	sandboxes, executions := 0, 0
-	for _, live := range s.live {
-		if live.sandbox.Owner == user {
-			sandboxes++
-		}
-	}
+	sandboxes, executions := s.liveOf[user], 0
 	for _, r := range s.running {
 		if r.opening.User == user {
 			executions++

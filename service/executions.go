@@ -91,10 +91,8 @@ func (s *Service) Statistics(ctx context.Context, caller sandbox.Key) (sandbox.S
 	st, err := s.History.Statistics(ctx, user)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, live := range s.live {
-		if user == "" || live.sandbox.Owner == user {
-			st.ActiveSandboxes++
-		}
+	if st.ActiveSandboxes = s.liveOf[user]; user == "" {
+		st.ActiveSandboxes = len(s.live)
 	}
 	return st, err
 }

@@ -80,6 +80,7 @@ type Service struct {
 	mu         sync.Mutex
 	live       map[string]*liveSandbox
 	opening    map[string]int  // sandboxes being opened, by user
+	liveOf     map[string]int  // number of live sandboxes, by owner
 	running    map[string]*run // by execution
 	eventLogs  map[string]*EventLog
 	isDraining bool
@@ -120,7 +121,7 @@ func New(config Config) *Service {
 		config.NewID = newID
 	}
 	s := &Service{
-		Config: config, live: map[string]*liveSandbox{}, opening: map[string]int{}, running: map[string]*run{},
+		Config: config, live: map[string]*liveSandbox{}, opening: map[string]int{}, liveOf: map[string]int{}, running: map[string]*run{},
 		eventLogs: map[string]*EventLog{}, keys: map[[32]byte]cachedKey{}, slots: limit.NewShared(config.Parallel),
 		inspections: limit.NewShared(max(config.Parallel/4, minInspections)),
 		sweepNow:    make(chan struct{}, 1), stop: make(chan struct{}), feed: newExecutionFeed(),
@@ -214,9 +215,7 @@ func (s *Service) Drain(ctx context.Context) {
 	}
 	s.mu.Unlock()
 	s.logSaveUsage()
-	for _, live := range all {
-		if err := s.endSandbox(live, sandbox.StateLost); err != nil {
-			s.Log.WithError(err).Warn("could not close a sandbox")
-		}
+	if err := s.endAll(all, sandbox.StateLost); err != nil {
+		s.Log.WithError(err).Warn("could not close all sandboxes")
 	}
 }
