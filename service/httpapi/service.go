@@ -50,6 +50,9 @@ func (a *api) routeService(r *routes) {
 	})
 	page := get(webui.Prefix+"{path}", "getPage", "Get a page for people, or a file of it", "200", "text/html", text)
 	page.Parameters = []*huma.Param{stringParam("path", "path", "The path of a page or of a file")}
+	page.Responses["404"] = &huma.Response{
+		Description: "There is no such file", Content: map[string]*huma.MediaType{"text/plain": {Schema: text}},
+	}
 	r.handle(r.pages, page, gin.WrapH(webui.Embedded()))
 	r.handle(r.public, get("/docs", "getDocs", "Get this documentation as a page", "200", "text/html", text),
 		gin.WrapF(webui.Embedded().ServeDocs))

@@ -40,10 +40,18 @@ DEPENDENT = {
     "createKey": ["422"],  # expires_at is in the future
     "createSandbox": ["422"],  # enable_network_access needs allowed_hosts
     "executeCode": ["422"],  # a file has content or content_base64
-    "listArtifacts": ["422"],  # the cursor is that of the list
+    "followConversation": ["422"],  # the id is that of an event
+    "followExecutions": ["422"],
+    "listAllArtifacts": ["422"],  # the cursor is that of the list
+    "listArtifacts": ["422"],
+    "listAudit": ["422"],
+    "listConnections": ["422"],
+    "listConversations": ["422"],
     "listExecutions": ["422"],
     "listPendingWrites": ["422"],
     "listSandboxExecutions": ["422"],
+    "listSandboxes": ["422"],
+    "listStatements": ["422"],
     "queryDatabase": ["422"],  # the statement uses the parameters
     "queryDatabaseInSandbox": ["422"],
     "quickExecuteCode": ["422"],  # as createSandbox and executeCode
