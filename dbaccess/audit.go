@@ -3,16 +3,83 @@ package dbaccess
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
+	"time"
 
-	"glasshouse/dbaccess/check"
 	"glasshouse/policy"
+	"glasshouse/sandbox"
 
 	"github.com/jackc/pgx/v5"
 )
 
+const (
+	auditInterval = time.Second     // between two audits, beyond the first
+	auditTimeout  = 5 * time.Second // of an audit that a use of the database begins
+)
+
+// loginAudit says whether the login has passed AuditLogin.
+type loginAudit struct {
+	passed  atomic.Bool
+	turn    chan struct{} // has an element while an audit runs; guards what follows
+	outcome error         // of the last one; nil: none has ended
+	next    time.Time     // when to try again
+}
+
+func newLoginAudit() loginAudit { return loginAudit{turn: make(chan struct{}, 1)} }
+
+// ensureAudited returns nil if the login has passed the audit, or needs none. It audits a login that has not: the
+// server may not have answered when the service started. The error is FaultUnavailable.
+func (r *Reader) ensureAudited(ctx context.Context) error {
+	a := &r.audit
+	if !r.config.NeedsAudit || a.passed.Load() {
+		return nil
+	}
+	select {
+	case a.turn <- struct{}{}:
+		defer func() { <-a.turn }()
+	case <-ctx.Done():
+		return r.unavailable(ctx.Err())
+	}
+	if a.passed.Load() {
+		return nil
+	}
+	if time.Now().After(a.next) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditTimeout) // others wait for the outcome
+		defer cancel()
+		before := a.outcome
+		r.runAudit(ctx)
+		if r.config.Audited != nil && fmt.Sprint(a.outcome) != fmt.Sprint(before) {
+			r.config.Audited(a.outcome)
+		}
+	}
+	if a.outcome == nil || sandbox.FaultOf(a.outcome) == sandbox.FaultUnavailable {
+		return a.outcome
+	}
+	return &sandbox.Error{
+		Fault: sandbox.FaultUnavailable,
+		Detail: fmt.Sprintf("the database %q is not used, because its login may do more than read: the operator "+
+			"finds in the service's log what to do", r.config.Name),
+	}
+}
+
 // AuditLogin returns an error if the login of Config.URL can do more than read, or if the login of
 // Config.WriterURL is too powerful. The error has the SQL for a suitable login.
 func (r *Reader) AuditLogin(ctx context.Context) error {
+	r.audit.turn <- struct{}{}
+	defer func() { <-r.audit.turn }()
+	return r.runAudit(ctx)
+}
+
+// runAudit audits the login. The caller has the turn of the audit.
+func (r *Reader) runAudit(ctx context.Context) error {
+	a := &r.audit
+	a.outcome = r.auditLogin(ctx)
+	a.passed.Store(a.outcome == nil)
+	a.next = time.Now().Add(auditInterval)
+	return a.outcome
+}
+
+func (r *Reader) auditLogin(ctx context.Context) error {
 	var role, database string
 	var super, bypass, create bool
 	var writable int
@@ -21,7 +88,7 @@ func (r *Reader) AuditLogin(ctx context.Context) error {
 		 AND (pg_has_role(relowner, 'MEMBER') OR has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER'))) FROM pg_roles WHERE rolname = current_user`).
 		Scan(&role, &database, &super, &bypass, &create, &writable)
 	if err != nil {
-		return check.Unavailable(err)
+		return r.unavailable(err)
 	}
 	if _, err := r.checker.Catalog(ctx); err != nil { // reports a masked column that does not exist
 		return err
@@ -29,11 +96,11 @@ func (r *Reader) AuditLogin(ctx context.Context) error {
 	if r.writer != nil {
 		var powerful bool
 		if err := r.writer.QueryRow(ctx, `SELECT rolsuper OR rolbypassrls OR rolcreaterole OR rolcreatedb FROM pg_roles WHERE rolname = current_user`).Scan(&powerful); err != nil {
-			return check.Unavailable(err)
+			return r.unavailable(err)
 		}
 		if powerful {
 			return fmt.Errorf(
-				"the login of --writer-url is a superuser, has BYPASSRLS, or can create roles or databases: use a login that can only change rows of tables",
+				"the writing login (--writer-url) is a superuser, has BYPASSRLS, or can create roles or databases: use a login that can only change rows of tables",
 			)
 		}
 	}
@@ -51,7 +118,8 @@ func (r *Reader) AuditLogin(ctx context.Context) error {
 		return nil
 	}
 	return fmt.Errorf(
-		"the login %q of the knowledge database %s, but agents must only read. Create a read-only login and set it in --knowledge-url:\n\n%s",
+		"the login %q of the database %s, but agents must only read. Create a read-only login and set it in the "+
+			"database's URL:\n\n%s",
 		role,
 		why,
 		RoleSQL("glasshouse_reader", database),

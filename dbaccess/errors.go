@@ -24,7 +24,9 @@ var reasonBySQLState = map[string]string{
 }
 
 // translateError turns an error of the server into a refusal with positions in the original text.
-func translateError(ctx context.Context, err error, stmt *check.Statement, l sandbox.QueryLimits) error {
+func (r *Reader) translateError(
+	ctx context.Context, err error, stmt *check.Statement, l sandbox.QueryLimits,
+) error {
 	if ctx.Err() != nil {
 		return &sandbox.Refusal{Reason: "cancelled", Message: "the statement was cancelled", Failed: true}
 	}
@@ -43,7 +45,7 @@ func translateError(ctx context.Context, err error, stmt *check.Statement, l san
 		return timeoutRefusal(l) // the server missed its own timeout
 	}
 	if !ok {
-		return check.Unavailable(err)
+		return r.unavailable(err)
 	}
 	out := &sandbox.Refusal{
 		Reason:   "failed",
@@ -74,7 +76,7 @@ func translateError(ctx context.Context, err error, stmt *check.Statement, l san
 	case "57014":
 		return timeoutRefusal(l)
 	case "57P01", "57P02", "57P03":
-		return check.Unavailable(err)
+		return r.unavailable(err)
 	}
 	if out.Nearest != "" {
 		out.Hint = "did you mean " + out.Nearest + "?"

@@ -26,6 +26,9 @@ import (
 func (r *Reader) Query(
 	ctx context.Context, sql string, params map[string]any, l sandbox.QueryLimits, sink sandbox.RowSink,
 ) (sandbox.QuerySummary, error) {
+	if err := r.ensureAudited(ctx); err != nil {
+		return sandbox.QuerySummary{}, err
+	}
 	stmt, err := r.checkStatement(ctx, parse.Request{SQL: sql, Names: slices.Collect(maps.Keys(params))}, l.User)
 	if err != nil {
 		return sandbox.QuerySummary{}, err
@@ -46,14 +49,14 @@ func (r *Reader) Query(
 	}
 	// The last batch, which is all of a small result, needs no connection.
 	if err := t.batcher.finish(); err != nil {
-		return none, translateError(ctx, err, stmt, l)
+		return none, r.translateError(ctx, err, stmt, l)
 	}
 	return t.summary, nil
 }
 
 // checkStatement checks a statement of a user in the user's turn.
 func (r *Reader) checkStatement(ctx context.Context, q parse.Request, user string) (*check.Statement, error) {
-	release, err := r.checks.Acquire(ctx, user, limit.Forever)
+	release, err := r.config.Parsers.turns.Acquire(ctx, user, limit.Forever)
 	if err != nil {
 		return nil, errCancelledWaiting()
 	}
@@ -83,12 +86,12 @@ func (r *Reader) runOnConnection(ctx context.Context, t *transaction, bound *bou
 	defer release()
 	conn, err := r.pool.Acquire(ctx)
 	if err != nil {
-		return check.Unavailable(err)
+		return r.unavailable(err)
 	}
 	defer conn.Release() // the pool discards a closed connection
 	t.pg = conn.Conn().PgConn()
 	if err := t.run(ctx, bound); err != nil {
-		return translateError(ctx, err, t.statement, t.limits)
+		return r.translateError(ctx, err, t.statement, t.limits)
 	}
 	return nil
 }

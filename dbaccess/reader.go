@@ -1,4 +1,4 @@
-// Package dbaccess runs read-only SQL from user code against the knowledge database.
+// Package dbaccess runs read-only SQL from user code. Each Reader has one database.
 //
 //	r, err := dbaccess.Open(ctx, dbaccess.Config{URL: url})
 //	if err := r.AuditLogin(ctx); err != nil { ... } // the login can do more than read
@@ -25,21 +25,23 @@ package dbaccess
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"glasshouse/dbaccess/check"
+	"glasshouse/dbaccess/parse"
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 )
 
 // Config configures a Reader.
 type Config struct {
+	Name           string // of the database, for errors; it may be ""
 	URL            string
 	WriterURL      string              // login that may write, for captured statements; "" if there is none
 	MaxConns       int32               // concurrent statements; 0 means 16
@@ -50,7 +52,29 @@ type Config struct {
 	MaskColumns    []string            // columns whose values are hidden: "schema.table.column" or "table.column"
 
 	Checked func(took time.Duration) // called after each check of a statement, by several goroutines; nil: not
+	Parsers *Parsers                 // that several readers share; nil: the reader's own
+
+	// NeedsAudit makes the reader use the database only after AuditLogin has succeeded. Until then, each use audits the
+	// login, at most once in auditInterval. Audited is called with the outcome if it is another than before.
+	NeedsAudit bool
+	Audited    func(error)
 }
+
+// Parsers are the processes that parse statements. They are started when they are first needed. Several readers can
+// share them.
+type Parsers struct {
+	pool  *parse.Pool
+	turns *limit.Shared // concurrent checks of all users
+}
+
+// maxChecks bounds concurrent checks. Few parsers run, so one user's checks must not queue before them.
+const maxChecks = 5
+
+// NewParsers returns Parsers. Close them.
+func NewParsers() *Parsers { return &Parsers{parse.Open(), limit.NewShared(maxChecks)} }
+
+// Close ends the processes after their current statements.
+func (p *Parsers) Close() { p.pool.Close() }
 
 // Reader checks and runs read-only statements. It is safe for concurrent use.
 type Reader struct {
@@ -61,11 +85,13 @@ type Reader struct {
 	perUser    *limit.Keyed // concurrent statements
 	perSandbox *limit.Keyed
 	statements *limit.Shared // connections for statements of all users
-	checks     *limit.Shared // concurrent checks of all users
+	ownParsers *Parsers      // nil: the configuration's
+	audit      loginAudit
 }
 
-// maxChecks bounds concurrent checks. Few parsers run, so one user's checks must not queue before them.
-const maxChecks = 5
+// connectTimeout bounds an attempt to connect, unless the URL has a connect_timeout. A server that does not answer must
+// not hold up readers for longer.
+const connectTimeout = 10 * time.Second
 
 // pinnedSettings are settings that the lexer and the decoders depend on. User SQL cannot change
 // them. After every statement the Reader compares those that the server reports.
@@ -76,9 +102,9 @@ var pinnedSettings = map[string]string{
 
 // Open returns a Reader. It connects when it is first used. Close it.
 func Open(ctx context.Context, c Config) (*Reader, error) {
-	config, err := pgxpool.ParseConfig(c.URL)
+	config, err := parsePool(c.URL)
 	if err != nil {
-		return nil, fmt.Errorf("knowledge database: %w", err)
+		return nil, err
 	}
 	c.Limits.MaxRows = cmp.Or(c.Limits.MaxRows, 1_000_000)
 	c.Limits.MaxBytes = cmp.Or(c.Limits.MaxBytes, 64<<20)
@@ -93,13 +119,20 @@ func Open(ctx context.Context, c Config) (*Reader, error) {
 	config.ConnConfig.RuntimeParams["statement_timeout"] = strconv.FormatInt(c.Limits.Timeout.Milliseconds(), 10)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
-		return nil, fmt.Errorf("knowledge database: %w", err)
+		return nil, err
 	}
 	r := &Reader{
-		config: c, pool: pool, checker: check.New(check.Config{Pool: pool, AllowFunctions: c.AllowFunctions, MaskColumns: c.MaskColumns}),
-		perUser: limit.NewKeyed(c.PerUser), perSandbox: limit.NewKeyed(c.PerSandbox),
-		statements: limit.NewShared(int(c.MaxConns)), checks: limit.NewShared(maxChecks),
+		config: c, pool: pool, perUser: limit.NewKeyed(c.PerUser), perSandbox: limit.NewKeyed(c.PerSandbox),
+		statements: limit.NewShared(int(c.MaxConns)), audit: newLoginAudit(),
 	}
+	if c.Parsers == nil {
+		r.ownParsers = NewParsers()
+		r.config.Parsers = r.ownParsers
+	}
+	r.checker = check.New(check.Config{
+		Name: c.Name, Pool: pool, Parsers: r.config.Parsers.pool,
+		AllowFunctions: c.AllowFunctions, MaskColumns: c.MaskColumns,
+	})
 	if c.WriterURL != "" {
 		if r.writer, err = openWriter(ctx, c.WriterURL); err != nil {
 			r.Close()
@@ -107,6 +140,18 @@ func Open(ctx context.Context, c Config) (*Reader, error) {
 		}
 	}
 	return r, nil
+}
+
+// parsePool returns the configuration of a pool of connections.
+func parsePool(url string) (*pgxpool.Config, error) {
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, err
+	}
+	if config.ConnConfig.ConnectTimeout == 0 {
+		config.ConnConfig.ConnectTimeout = connectTimeout
+	}
+	return config, nil
 }
 
 // acquire waits for one of the sandbox's slots, one of the user's and one of all, so that no sandbox
@@ -138,11 +183,37 @@ func (r *Reader) Close() {
 		r.writer.Close()
 	}
 	r.checker.Close()
+	if r.ownParsers != nil {
+		r.ownParsers.Close()
+	}
 }
 
-// Ping returns FaultUnavailable if the database does not answer.
-func (r *Reader) Ping(ctx context.Context) error { return check.Unavailable(r.pool.Ping(ctx)) }
+// Status returns the version of the server, such as "15.14". It returns FaultUnavailable if the database does not
+// answer, or is not used because of its login.
+func (r *Reader) Status(ctx context.Context) (serverVersion string, err error) {
+	if err := r.ensureAudited(ctx); err != nil {
+		return "", err
+	}
+	conn, err := r.pool.Acquire(ctx)
+	if err != nil {
+		return "", r.unavailable(err)
+	}
+	defer conn.Release()
+	if err := conn.Ping(ctx); err != nil {
+		return "", r.unavailable(err)
+	}
+	serverVersion, _, _ = strings.Cut(conn.Conn().PgConn().ParameterStatus("server_version"), " ")
+	return serverVersion, nil
+}
+
+// unavailable replaces an error that means "server not reachable" with FaultUnavailable.
+func (r *Reader) unavailable(err error) error { return check.Unavailable(r.config.Name, err) }
 
 // Check checks a statement for any parameters, without running it. It returns nil or a
 // *sandbox.Refusal.
-func (r *Reader) Check(ctx context.Context, sql string) error { return r.checker.Check(ctx, sql) }
+func (r *Reader) Check(ctx context.Context, sql string) error {
+	if err := r.ensureAudited(ctx); err != nil {
+		return err
+	}
+	return r.checker.Check(ctx, sql)
+}

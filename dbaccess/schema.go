@@ -6,7 +6,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"glasshouse/dbaccess/check"
 	"glasshouse/policy"
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
@@ -28,6 +27,9 @@ ORDER BY 2`
 // Tables returns the names of readable tables and views. Names outside of the search path have
 // their schema.
 func (r *Reader) Tables(ctx context.Context) ([]string, error) {
+	if err := r.ensureAudited(ctx); err != nil {
+		return nil, err
+	}
 	release, err := r.acquire(ctx, sandbox.QueryLimits{User: limit.UserOf(ctx)})
 	if err != nil {
 		return nil, err
@@ -60,7 +62,7 @@ func (r *Reader) tables(ctx context.Context) ([]catalogTable, error) {
 		}
 		return t, row.Scan(&t.oid, &t.Name, &t.Kind, &t.Comment, &t.RowEstimate, &t.unqualifiedName)
 	})
-	return tables, check.Unavailable(err)
+	return tables, r.unavailable(err)
 }
 
 // columnsSQL reads pg_constraint because information_schema shows no constraints to a role that
@@ -83,6 +85,9 @@ FROM pg_constraint k WHERE k.contype IN ('p', 'f') AND k.conrelid = ANY ($1::int
 // Schema describes the named tables, or all tables if no name is given, with their readable columns
 // in order. The error is a Refusal with the nearest name if there is no such readable table.
 func (r *Reader) Schema(ctx context.Context, names ...string) ([]sandbox.Table, error) {
+	if err := r.ensureAudited(ctx); err != nil {
+		return nil, err
+	}
 	release, err := r.acquire(ctx, sandbox.QueryLimits{User: limit.UserOf(ctx)})
 	if err != nil {
 		return nil, err
@@ -104,7 +109,7 @@ func (r *Reader) Schema(ctx context.Context, names ...string) ([]sandbox.Table, 
 		}
 	}
 	if err := r.describe(ctx, chosen); err != nil {
-		return nil, check.Unavailable(err)
+		return nil, r.unavailable(err)
 	}
 	out := make([]sandbox.Table, 0, len(chosen))
 	for _, t := range chosen {

@@ -22,7 +22,7 @@ import (
 // own. Only Apply runs it.
 
 func openWriter(ctx context.Context, url string) (*pgxpool.Pool, error) {
-	config, err := pgxpool.ParseConfig(url)
+	config, err := parsePool(url)
 	if err != nil {
 		return nil, fmt.Errorf("writing login: %w", err)
 	}
@@ -38,6 +38,9 @@ func openWriter(ctx context.Context, url string) (*pgxpool.Pool, error) {
 func (r *Reader) checkWrite(
 	ctx context.Context, sql string, params map[string]any,
 ) (*check.Statement, *boundParameters, error) {
+	if err := r.ensureAudited(ctx); err != nil {
+		return nil, nil, err
+	}
 	stmt, err := r.checker.Statement(ctx, parse.Request{SQL: sql, Names: slices.Collect(maps.Keys(params))}, true)
 	if err != nil {
 		return nil, nil, err
@@ -128,7 +131,7 @@ func (r *Reader) runWithWriter(
 	defer cancel()
 	pooled, err := r.writer.Acquire(ctx)
 	if err != nil {
-		return check.Unavailable(err)
+		return r.unavailable(err)
 	}
 	conn := pooled.Hijack()
 	defer func() {
@@ -150,7 +153,7 @@ func (r *Reader) runWithWriter(
 		return take(result.Rows, result.CommandTag.RowsAffected())
 	})
 	if err != nil {
-		return translateError(ctx, err, stmt.WithPrefix(prefix), limits)
+		return r.translateError(ctx, err, stmt.WithPrefix(prefix), limits)
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ type RecordFilter struct {
 	ExecutionID string
 	Status      string
 	Fingerprint string // of a statement
+	Database    string // of a statement
 	Host        string // of a connection
 	Action      string // of an audit entry
 	Object      string // of an audit entry

@@ -23,7 +23,9 @@ type Key struct {
 	ExpiresAt *time.Time `json:"expires_at"`
 	RevokedAt *time.Time `json:"revoked_at"`
 	Limits    KeyLimits  `json:"limits"`
-	CreatedBy string     `json:"created_by,omitempty" doc:"The user who created the key; none: it was made at a start"`
+	// Databases are the names of those that the key may use; nil means all.
+	Databases []string `json:"databases,omitempty" doc:"The databases that the key may use; none: all"`
+	CreatedBy string   `json:"created_by,omitempty" doc:"The user who created the key; none: it was made at a start"`
 	// CreatedWith is the key that the creator showed. Its revocation revokes this key too.
 	CreatedWith string `json:"created_with,omitempty" doc:"The id of the key that the creator showed"`
 	Account     string `json:"-"` // the key whose usage counts: this key's ID, or the ID of the key that made it

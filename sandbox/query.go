@@ -7,6 +7,7 @@ import (
 
 // Query is history's record of one read-only statement with named parameters.
 type Query struct {
+	Database    string          `json:"database,omitempty" doc:"The name of the database that it was sent to"`
 	SQL         string          `json:"query"`
 	Parameters  json.RawMessage `json:"parameters,omitempty"` // a JSON object
 	Status      string          `json:"status"`               // "ok", "refused", "failed", "cancelled", "captured", "running"

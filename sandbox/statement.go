@@ -11,6 +11,7 @@ type Statement struct {
 	Number      int       `json:"number" doc:"Within the execution, from 1"`
 	SandboxID   string    `json:"sandbox_id"`
 	User        string    `json:"user_id"`
+	Database    string    `json:"database,omitempty" doc:"The name of the database that it was sent to"`
 	SQL         string    `json:"query" doc:"The first 2000 characters; the execution has all, and the parameters"`
 	SQLBytes    int64     `json:"query_bytes" doc:"Size of the whole statement"`
 	Status      string    `json:"status"`
@@ -24,9 +25,10 @@ type Statement struct {
 	StartedAt   time.Time `json:"started_at"`
 }
 
-// StatementStatistics sums up the statements with one fingerprint.
+// StatementStatistics sums up the statements with one fingerprint that were sent to one database.
 type StatementStatistics struct {
 	Fingerprint string         `json:"fingerprint"`
+	Database    string         `json:"database,omitempty"`
 	SQL         string         `json:"query" doc:"The newest of them, its first 2000 characters"`
 	Calls       int64          `json:"calls"`
 	TotalMS     float64        `json:"total_ms"`

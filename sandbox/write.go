@@ -19,6 +19,7 @@ type PendingWrite struct {
 	SandboxID   string            `json:"sandbox_id"`
 	ExecutionID string            `json:"execution_id"`
 	User        string            `json:"user_id"`
+	Database    string            `json:"database,omitempty" doc:"The name of the database that it changes"`
 	SQL         string            `json:"query"`
 	Parameters  json.RawMessage   `json:"parameters"`
 	Types       map[string]string `json:"types,omitempty"` // of the parameters whose type is known

@@ -17,7 +17,7 @@ type Environments interface {
 	Refresh(context.Context) error // loads the operator's changes
 }
 
-// Reader reads the knowledge database.
+// Reader reads a database.
 type Reader interface {
 	Query(
 		ctx context.Context,
@@ -28,7 +28,7 @@ type Reader interface {
 	) (sandbox.QuerySummary, error)
 	Tables(context.Context) ([]string, error)
 	Schema(ctx context.Context, names ...string) ([]sandbox.Table, error) // without names, all tables
-	Ping(context.Context) error
+	Status(context.Context) (serverVersion string, err error)
 }
 
 // Writer plans statements that would write, and runs statements that an admin has approved.

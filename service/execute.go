@@ -222,7 +222,7 @@ func (s *Service) newRun(caller sandbox.Key, sb sandbox.Sandbox, job Job) (*run,
 		ID: s.NewID(), SandboxID: sb.ID, User: caller.User, Kind: job.Kind, Status: sandbox.StatusRunning,
 		Code: job.Code, Context: job.Context, Timestamp: now, CreatedAt: now,
 	}
-	r.handler = &guestHandler{service: s, sandbox: sb, execution: &r.opening, events: job.events}
+	r.handler = &guestHandler{service: s, caller: caller, sandbox: sb, execution: &r.opening, events: job.events}
 	return r, nil
 }
 

@@ -29,6 +29,7 @@ const (
 // supervisor.RequestHandler and supervisor.Recorder. Only Connection may be called by several goroutines.
 type guestHandler struct {
 	service   *Service
+	caller    sandbox.Key
 	sandbox   sandbox.Sandbox
 	execution *sandbox.Execution  // the opening; the handler does not change it
 	events    *EventLog           // nil if the run is not streamed
@@ -36,27 +37,39 @@ type guestHandler struct {
 
 	queries        []sandbox.Query
 	droppedQueries int64
-	queryTexts     map[string]bool // of queries
-	queryBytes     int             // of the texts, parameters and errors of queries
-	captured       int             // writes
-	outputs        int             // rich outputs so far
+	queryTexts     map[queryText]bool // of queries
+	queryBytes     int                // of the texts, parameters and errors of queries
+	captured       int                // writes
+	outputs        int                // rich outputs so far
 	artifacts      []sandbox.Artifact
 }
 
-// Query runs a statement of the code. The statement is on record before it runs. Its duration excludes the time of
-// sink.
+// queryText is the text of a statement, and the database that it was sent to.
+type queryText struct{ database, sql string }
+
+func textOf(q *sandbox.Query) queryText { return queryText{q.Database, q.SQL} }
+
+// Query runs a statement of the code on the database with a name; "" means the caller's default. The statement is on
+// record before it runs. Its duration excludes the time of sink.
 func (h *guestHandler) Query(
-	ctx context.Context, sql string, params map[string]any, sink sandbox.RowSink,
+	ctx context.Context, database, sql string, params map[string]any, sink sandbox.RowSink,
 ) (sandbox.QuerySummary, error) {
-	q := sandbox.Query{SQL: sql, Status: sandbox.QueryRunning, StartedAt: h.service.Clock()}
+	q := sandbox.Query{
+		Database: sandbox.Shorten(database, sandbox.MaxDatabaseName), SQL: sql, Status: sandbox.QueryRunning,
+		StartedAt: h.service.Clock(),
+	}
+	db, err := h.service.database(h.caller, database)
+	if err == nil {
+		q.Database = db.Name
+	}
 	if h.recorded != nil {
 		q.Step = h.recorded.Steps() // the supervisor has delivered all records from before the request
 	}
 	if len(params) > 0 {
 		q.Parameters, _ = json.Marshal(h.service.maskParameters(params))
 	}
-	if err := h.checkQueryBounds(&q); err != nil {
-		return sandbox.QuerySummary{}, err
+	if tooMany := h.checkQueryBounds(&q); tooMany != nil {
+		return sandbox.QuerySummary{}, tooMany
 	}
 	var sinkTime time.Duration
 	timedSink := func(rows sandbox.RowBatch) error {
@@ -64,7 +77,11 @@ func (h *guestHandler) Query(
 		defer func() { sinkTime += time.Since(began) }()
 		return sink(rows)
 	}
-	summary, captured, begun, err := h.runQuery(ctx, &q, params, timedSink)
+	var summary sandbox.QuerySummary
+	var captured, begun bool
+	if err == nil {
+		summary, captured, begun, err = h.runQuery(ctx, db, &q, params, timedSink)
+	}
 	q.DurationMS = max(0, q.DurationMS-float64(sinkTime.Microseconds())/1000)
 	q.Status, q.Rows, q.Bytes, q.Truncated, q.Fingerprint = "ok", summary.Rows, summary.Bytes, summary.Truncated, summary.Fingerprint
 	var refusal *sandbox.Refusal
@@ -95,7 +112,7 @@ func (h *guestHandler) Query(
 		}
 	}
 	h.queries = append(h.queries, q)
-	h.queryTexts[q.SQL] = true
+	h.queryTexts[textOf(&q)] = true
 	if h.events != nil {
 		h.events.query(q)
 	}
@@ -103,8 +120,9 @@ func (h *guestHandler) Query(
 }
 
 // runQuery records the beginning of a statement, and runs or captures it. begun reports that history has the record.
-func (h *guestHandler) runQuery(ctx context.Context, q *sandbox.Query, params map[string]any, sink sandbox.RowSink) (
-	summary sandbox.QuerySummary, captured, begun bool, err error) {
+func (h *guestHandler) runQuery(
+	ctx context.Context, db *Database, q *sandbox.Query, params map[string]any, sink sandbox.RowSink,
+) (summary sandbox.QuerySummary, captured, begun bool, err error) {
 	if sandbox.JSONDepth(q.Parameters) > maxDepth {
 		q.Parameters = nil
 		return summary, false, false, sandbox.Refusef("invalid-parameter",
@@ -115,12 +133,12 @@ func (h *guestHandler) runQuery(ctx context.Context, q *sandbox.Query, params ma
 	}
 	began := time.Now()
 	defer func() { q.DurationMS = float64(time.Since(began).Microseconds()) / 1000 }()
-	summary, err = h.service.Reader.Query(ctx, q.SQL, params, sandbox.QueryLimits{
+	summary, err = db.Reader.Query(ctx, q.SQL, params, sandbox.QueryLimits{
 		MaxRows: h.sandbox.Policy.MaxRows, Timeout: time.Duration(h.sandbox.Policy.MaxExecutionTime) * time.Second,
 		User: h.sandbox.Owner, Sandbox: h.sandbox.ID,
 	}, sink)
 	if refusal, ok := errors.AsType[*sandbox.Refusal](err); ok {
-		pending, ok, captureErr := h.captureWrite(ctx, q.SQL, params, refusal, sink)
+		pending, ok, captureErr := h.captureWrite(ctx, db, q.SQL, params, refusal, sink)
 		switch {
 		case ok:
 			return pending, true, true, nil
@@ -134,7 +152,7 @@ func (h *guestHandler) runQuery(ctx context.Context, q *sandbox.Query, params ma
 // isOnlyCounted reports whether a statement is counted and not recorded, because there are many statements and its text
 // is already on record.
 func (h *guestHandler) isOnlyCounted(q *sandbox.Query) bool {
-	return len(h.queries) >= maxQueries && h.queryTexts[q.SQL]
+	return len(h.queries) >= maxQueries && h.queryTexts[textOf(q)]
 }
 
 // recordProgress records the next statement while the execution runs, in case the service ends first.
@@ -158,7 +176,7 @@ func (h *guestHandler) Connection(number int64, c sandbox.Connection) error {
 // statement that runs.
 func (h *guestHandler) checkQueryBounds(q *sandbox.Query) error {
 	if h.queryTexts == nil {
-		h.queryTexts = map[string]bool{}
+		h.queryTexts = map[queryText]bool{}
 	}
 	if h.isOnlyCounted(q) {
 		return nil
@@ -191,18 +209,26 @@ func (s *Service) maskParameters(params map[string]any) map[string]any {
 	return masked
 }
 
-// Schema returns a table with its columns.
-func (h *guestHandler) Schema(ctx context.Context, table string) (sandbox.Table, error) {
-	tables, err := h.service.Reader.Schema(ctx, table)
+// Schema returns a table of a database with its columns.
+func (h *guestHandler) Schema(ctx context.Context, database, table string) (sandbox.Table, error) {
+	db, err := h.service.database(h.caller, database)
+	if err != nil {
+		return sandbox.Table{}, err
+	}
+	tables, err := db.Reader.Schema(ctx, table)
 	if err != nil {
 		return sandbox.Table{}, err
 	}
 	return tables[0], nil
 }
 
-// Tables returns the names of the tables that may be read.
-func (h *guestHandler) Tables(ctx context.Context) ([]string, error) {
-	return h.service.Reader.Tables(ctx)
+// Tables returns the names of the tables of a database that may be read.
+func (h *guestHandler) Tables(ctx context.Context, database string) ([]string, error) {
+	db, err := h.service.database(h.caller, database)
+	if err != nil {
+		return nil, err
+	}
+	return db.Reader.Tables(ctx)
 }
 
 // History returns the sandbox's last 50 executions before this one, without large fields.

@@ -82,10 +82,10 @@ func (s *Service) Template(ctx context.Context, caller sandbox.Key, id, kind str
 	return "data_processor", helpFile("template_data_processor.py"), nil
 }
 
-// Analyze runs help/analyze.py in a new sandbox. kind is "summary", "schema", or "tables", which lists the tables.
+// Analyze runs help/analyze.py in a new sandbox. database is the name of a database; "" means the caller's default. kind is "summary", "schema", or "tables", which lists the tables.
 // limit is the number of rows of the sample.
 func (s *Service) Analyze(
-	ctx context.Context, caller sandbox.Key, table, kind string, limit int,
+	ctx context.Context, caller sandbox.Key, database, table, kind string, limit int,
 ) (*sandbox.Execution, error) {
 	if table == "" && kind != "tables" {
 		return nil, &sandbox.Error{
@@ -93,7 +93,9 @@ func (s *Service) Analyze(
 			Detail: "table_name is missing: name the table; analysis_type \"tables\" lists all tables",
 		}
 	}
-	input, err := json.Marshal(map[string]any{"table_name": table, "analysis_type": kind, "limit": limit})
+	input, err := json.Marshal(map[string]any{
+		"database": database, "table_name": table, "analysis_type": kind, "limit": limit,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -136,7 +137,7 @@ func (s *Service) keyOf(ctx context.Context, hash [32]byte, now time.Time) (sand
 
 // CreateKey creates a key like want and returns it with its secret, which is not stored. An agent may create no keys, a
 // developer only keys for themselves with no more rights than their own, an admin any key. A key expires no later than
-// the key that created it.
+// the key that created it, and may use no more databases.
 func (s *Service) CreateKey(ctx context.Context, caller, want sandbox.Key) (sandbox.Key, string, error) {
 	if want.User == "" {
 		want.User = caller.User
@@ -173,6 +174,10 @@ func (s *Service) CreateKey(ctx context.Context, caller, want sandbox.Key) (sand
 	if end := caller.ExpiresAt; end != nil && (want.ExpiresAt == nil || want.ExpiresAt.After(*end)) {
 		want.ExpiresAt = end // otherwise a key could outlive its end through another key
 	}
+	var err error
+	if want.Databases, err = s.databasesOfKey(caller, want.Databases); err != nil {
+		return want, "", err
+	}
 	if caller.Role != sandbox.RoleAdmin {
 		want.Account, want.Limits = caller.Account, caller.Limits
 	}
@@ -183,6 +188,24 @@ func (s *Service) CreateKey(ctx context.Context, caller, want sandbox.Key) (sand
 		return want, "", err
 	}
 	return want, secret, s.audit(ctx, caller, sandbox.AuditCreated, "key/"+want.ID, want.User)
+}
+
+// databasesOfKey returns the databases of a key that a caller makes with a list of names; nil means all those of the
+// caller, also those to come. It returns FaultInvalid for a name that the caller may not use.
+func (s *Service) databasesOfKey(caller sandbox.Key, names []string) ([]string, error) {
+	if names == nil {
+		return caller.Databases, nil
+	}
+	known := s.DatabaseNames(caller)
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "databases",
+				Detail: fmt.Sprintf("there is no database %q that you may use; the databases are %s",
+					sandbox.Shorten(name, sandbox.MaxDatabaseName), strings.Join(known, ", "))}
+		}
+	}
+	// In the order of the service, in which the first is the default.
+	return slices.DeleteFunc(known, func(name string) bool { return !slices.Contains(names, name) }), nil
 }
 
 // ListKeys lists the caller's keys; for an admin, those of all users.

@@ -8,26 +8,33 @@ import (
 	"glasshouse/sandbox"
 )
 
-// Query runs one statement on behalf of a sandbox, and records it as an execution of its own. Without a sandboxID the
-// statement has the default policy. maxRows lowers the policy's limit of rows unless it is 0. After an error, the
-// rows that sink received are invalid.
+// Statement is a statement to run.
+type Statement struct {
+	SandboxID  string // the sandbox whose policy it has; "": the default policy
+	Database   string // the name of the database; "": the caller's default
+	SQL        string
+	Parameters map[string]any
+	MaxRows    int // lowers the policy's limit; 0: does not
+}
+
+// Query runs one statement, and records it as an execution of its own. After an error, the rows that sink received are
+// invalid.
 func (s *Service) Query(
-	ctx context.Context, caller sandbox.Key, sandboxID, sql string, params map[string]any, maxRows int,
-	sink sandbox.RowSink,
+	ctx context.Context, caller sandbox.Key, q Statement, sink sandbox.RowSink,
 ) (sandbox.QuerySummary, error) {
 	sb := s.ephemeralSandbox(caller, s.Default)
-	if sandboxID != "" {
-		live, err := s.find(ctx, caller, sandboxID)
+	if q.SandboxID != "" {
+		live, err := s.find(ctx, caller, q.SandboxID)
 		if err != nil {
 			return sandbox.QuerySummary{}, err
 		}
 		defer s.touch(live)
 		sb = live.sandbox
 	}
-	if maxRows > 0 {
-		sb.Policy.MaxRows = min(sb.Policy.MaxRows, maxRows)
+	if q.MaxRows > 0 {
+		sb.Policy.MaxRows = min(sb.Policy.MaxRows, q.MaxRows)
 	}
-	r, err := s.newRun(caller, sb, Job{Code: sql, Kind: sandbox.KindQuery})
+	r, err := s.newRun(caller, sb, Job{Code: q.SQL, Kind: sandbox.KindQuery})
 	if err != nil {
 		return sandbox.QuerySummary{}, err
 	}
@@ -37,7 +44,7 @@ func (s *Service) Query(
 	}
 	defer end()
 	began := time.Now()
-	summary, err := r.handler.Query(ctx, sql, params, sink)
+	summary, err := r.handler.Query(ctx, q.Database, q.SQL, q.Parameters, sink)
 	outcome := sandbox.Outcome{Status: sandbox.StatusCompleted, Began: began, Duration: time.Since(began)}
 	outcome.Usage.WallMS = outcome.Duration.Seconds() * 1000
 	if err != nil {
@@ -48,8 +55,11 @@ func (s *Service) Query(
 	return summary, errors.Join(err, finishErr)
 }
 
-// Schema returns every table that may be read, with its columns. A sandboxID must name a live sandbox; it may be "".
-func (s *Service) Schema(ctx context.Context, caller sandbox.Key, sandboxID string) ([]sandbox.Table, error) {
+// Schema returns every table of a database that may be read, with its columns. A sandboxID must name a live sandbox; it
+// may be "", and so may the name of the database, which then is the caller's default.
+func (s *Service) Schema(
+	ctx context.Context, caller sandbox.Key, sandboxID, database string,
+) ([]sandbox.Table, error) {
 	if sandboxID != "" {
 		if _, err := s.find(ctx, caller, sandboxID); err != nil {
 			return nil, err
@@ -60,5 +70,9 @@ func (s *Service) Schema(ctx context.Context, caller sandbox.Key, sandboxID stri
 		return nil, err
 	}
 	defer end(0)
-	return s.Reader.Schema(ctx)
+	db, err := s.database(caller, database)
+	if err != nil {
+		return nil, err
+	}
+	return db.Reader.Schema(ctx)
 }

@@ -46,8 +46,7 @@ import (
 type Config struct {
 	Supervisor         *supervisor.Supervisor
 	Environments       Environments
-	Reader             Reader
-	Writer             Writer
+	Databases          []Database // at least one; the first is the default
 	History            History
 	Blobs              *blob.Store
 	Default            policy.Policy      // of a sandbox without a config
@@ -143,21 +142,22 @@ func newID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// Ready returns an error if the service would not accept executions now.
-func (s *Service) Ready(ctx context.Context) error {
+// Ready returns an error if the service would not accept executions now, or if no database answers. Otherwise it
+// returns the number of databases that do not answer.
+func (s *Service) Ready(ctx context.Context) (unavailableDatabases int, err error) {
 	s.mu.Lock()
 	isDraining := s.isDraining
 	s.mu.Unlock()
 	if isDraining {
-		return errStopping()
+		return 0, errStopping()
 	}
 	if err := s.Supervisor.Ready(); err != nil {
-		return &sandbox.Error{Fault: sandbox.FaultFull, Detail: err.Error(), RetryAfter: 2, Cause: err}
+		return 0, &sandbox.Error{Fault: sandbox.FaultFull, Detail: err.Error(), RetryAfter: 2, Cause: err}
 	}
 	if err := s.History.Ping(ctx); err != nil {
-		return err
+		return 0, err
 	}
-	return s.Reader.Ping(ctx)
+	return s.readyDatabases(ctx)
 }
 
 // logOf returns the log for lines about an execution. They have its id, and that of its trace.

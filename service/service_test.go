@@ -65,7 +65,7 @@ func (f *fakeRuns) run(
 			}
 		}
 	case "query":
-		_, err := callbacks.Requests.Query(ctx, "SELECT 1", nil, func(sandbox.RowBatch) error { return nil })
+		_, err := callbacks.Requests.Query(ctx, "", "SELECT 1", nil, func(sandbox.RowBatch) error { return nil })
 		return outcome, err
 	case "wait":
 		f.started <- request.ExecutionID
@@ -142,8 +142,9 @@ func startOn(t *testing.T, postgres *dbtest.Databases, wrap ...func(*history.Sto
 	f.clock.now.Store(new(time.Now().UTC().Truncate(time.Second)))
 	config := service.Config{
 		Supervisor:   supervisor.NewStub(f.runs.run, func() { f.runs.closed.Add(1) }),
-		Environments: defaultEnvironment{}, Reader: reader, Writer: reader, History: store, Blobs: blobs,
-		Default: policy.Default(), Ceiling: policy.Default(), PerUser: 2, InAll: 10, Parallel: 4, Log: log, Clock: f.clock.Now,
+		Environments: defaultEnvironment{}, History: store, Blobs: blobs,
+		Databases: []service.Database{{Name: "knowledge", Reader: reader, Writer: reader}},
+		Default:   policy.Default(), Ceiling: policy.Default(), PerUser: 2, InAll: 10, Parallel: 4, Log: log, Clock: f.clock.Now,
 	}
 	for _, w := range wrap {
 		config.History = w(store)
@@ -241,7 +242,7 @@ func TestRunsAreRejectedSoonWithoutHistory(t *testing.T) {
 		t.Errorf("got %d runs in %d attempts after %s; want all but the last, within %s",
 			s.runs.runs, attempts, time.Since(began), limit)
 	}
-	_, err = s.Query(ctx, ada, sb.ID, "SELECT 1", nil, 0, nil)
+	_, err = s.Query(ctx, ada, service.Statement{SandboxID: sb.ID, SQL: "SELECT 1"}, nil)
 	isFault(t, err, sandbox.FaultUnavailable)
 	_, err = s.Create(ctx, ada, nil)
 	isFault(t, err, sandbox.FaultUnavailable)

@@ -2,6 +2,7 @@ package service
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,7 +23,8 @@ const (
 // captureWrite stores a statement that was refused because it writes, if the sandbox's policy captures writes. ok
 // reports that it did. The error says why the statement cannot be captured.
 func (h *guestHandler) captureWrite(
-	ctx context.Context, sql string, params map[string]any, refusal *sandbox.Refusal, sink sandbox.RowSink,
+	ctx context.Context, db *Database, sql string, params map[string]any, refusal *sandbox.Refusal,
+	sink sandbox.RowSink,
 ) (summary sandbox.QuerySummary, ok bool, err error) {
 	if h.sandbox.Policy.WritePolicy != policy.WriteCapture || refusal.Reason != "read-only" {
 		return summary, false, nil
@@ -34,7 +36,7 @@ func (h *guestHandler) captureWrite(
 			Hint:    "use one statement, such as INSERT ... SELECT or UPDATE ... FROM",
 		}
 	}
-	plan, err := h.service.Writer.Capture(ctx, sql, params)
+	plan, err := db.Writer.Capture(ctx, sql, params)
 	var other *sandbox.Refusal
 	if errors.As(err, &other) && (other.Reason == "read-only" || other.Reason == "statement-not-allowed") {
 		return summary, false, nil // such a statement cannot be captured; the first refusal explains it better
@@ -43,8 +45,8 @@ func (h *guestHandler) captureWrite(
 		return summary, false, err
 	}
 	w := sandbox.PendingWrite{
-		ID: h.service.NewID(), SandboxID: h.sandbox.ID, ExecutionID: h.execution.ID, User: h.sandbox.Owner, SQL: sql, Types: map[string]string{},
-		Plan: plan.Plan, RowEstimate: plan.Rows, Status: sandbox.WritePending, CreatedAt: h.service.Clock(),
+		ID: h.service.NewID(), SandboxID: h.sandbox.ID, ExecutionID: h.execution.ID, User: h.sandbox.Owner, Database: db.Name, SQL: sql,
+		Types: map[string]string{}, Plan: plan.Plan, RowEstimate: plan.Rows, Status: sandbox.WritePending, CreatedAt: h.service.Clock(),
 	}
 	for name, value := range params {
 		if typed, ok := value.(sandbox.TypedParameter); ok {
@@ -120,14 +122,25 @@ func (s *Service) SampleWrite(
 		return "", summary, sandbox.Errorf(
 			sandbox.FaultBusy, "the write is already %s: its rows may have changed", w.Status)
 	}
+	db, err := s.databaseOfWrite(caller, w)
+	if err != nil {
+		return "", summary, err
+	}
 	params, err := writeParameters(w)
 	if err == nil {
-		query, err = s.Writer.SampleQuery(ctx, w.SQL, params)
+		query, err = db.Writer.SampleQuery(ctx, w.SQL, params)
 	}
 	if err == nil {
-		summary, err = s.Query(ctx, caller, "", query, params, 0, sink)
+		summary, err = s.Query(ctx, caller, Statement{Database: db.Name, SQL: query, Parameters: params}, sink)
 	}
 	return query, summary, err
+}
+
+// databaseOfWrite returns the database that a pending write changes. A write from before databases had names changes the
+// default one. The error is a *sandbox.Refusal if the caller may not use it, or if the service does not have it any
+// more.
+func (s *Service) databaseOfWrite(caller sandbox.Key, w sandbox.PendingWrite) (*Database, error) {
+	return s.database(caller, cmp.Or(w.Database, s.Config.Databases[0].Name))
 }
 
 // writeParameters returns the parameters of a pending write as they were given.
@@ -148,11 +161,15 @@ func (s *Service) ApplyWrite(ctx context.Context, caller sandbox.Key, id, reason
 	if err != nil {
 		return w, err
 	}
+	db, err := s.databaseOfWrite(caller, w) // decide has found it
+	if err != nil {
+		return w, err
+	}
 	// The write must be recorded as applied or failed, even if the caller has left.
 	ctx = context.WithoutCancel(ctx)
 	params, err := writeParameters(w)
 	if err == nil {
-		w.Affected, err = s.Writer.Apply(ctx, w.SQL, params)
+		w.Affected, err = db.Writer.Apply(ctx, w.SQL, params)
 	}
 	w.Status = sandbox.WriteApplied
 	if err != nil {
@@ -189,6 +206,11 @@ func (s *Service) decide(
 	}
 	if w.Status != sandbox.WritePending {
 		return w, sandbox.Errorf(sandbox.FaultBusy, "the write is already %s", w.Status)
+	}
+	if to == sandbox.WriteApplying {
+		if _, err := s.databaseOfWrite(caller, w); err != nil { // before it is recorded as applying
+			return w, err
+		}
 	}
 	action := map[sandbox.WriteStatus]sandbox.AuditAction{
 		sandbox.WriteApplying: sandbox.AuditApplied, sandbox.WriteRejected: sandbox.AuditRejected,

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -34,8 +35,10 @@ type app struct {
 	isolator   *isolate.Isolator
 	supervisor *supervisor.Supervisor
 	history    *history.Store
-	reader     *dbaccess.Reader
-	postgres   *embedded.Server // nil if both databases are named
+	databases  []service.Database // the default one first
+	readers    []*dbaccess.Reader // of databases
+	parsers    *dbaccess.Parsers  // of readers
+	postgres   *embedded.Server   // nil if both databases are named
 	blobs      *blob.Store
 	lock       *os.File // of the data folder
 	log        *logrus.Logger
@@ -67,6 +70,10 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 			a = nil
 		}
 	}()
+	if name := s.databases.named.chosen; name != "" {
+		return a, fmt.Errorf("--database %s names no URL, which only prove and check sql accept: use --database %s=URL",
+			name, name)
+	}
 	if sets, err = a.makePlan(&s, sets, progress); err != nil {
 		return a, err
 	}
@@ -122,7 +129,7 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 	a.supervisor.Network.Descriptors = limit.NewDescriptors(a.plan.reserve)
 	a.supervisor.Uploads.All, a.supervisor.Uploads.User = s.limits.uploadsMB<<20, s.limits.uploadsPerUserMB<<20
 	a.service = service.New(service.Config{
-		Supervisor: a.supervisor, Environments: a.isolator, Reader: a.reader, Writer: a.reader, History: a.history,
+		Supervisor: a.supervisor, Environments: a.isolator, Databases: a.databases, History: a.history,
 		Blobs: a.blobs, Default: s.defaults, Ceiling: ceiling, PerUser: s.limits.sandboxesPerUser, InAll: s.limits.sandboxes,
 		Parallel: s.limits.parallel, KeyLimits: s.limits.keys, Mask: splitList(s.databases.maskParameters), SigningKey: signing, Log: a.log,
 		AdminKeyID: adminKey.ID, Metrics: a.metrics, Tracer: a.tracer,
@@ -163,9 +170,9 @@ func (a *app) makePlan(s *settings, sets []isolate.WarmSet, progress func(string
 	return a.plan.warmSets, err
 }
 
-// openDatabases opens the history store and the reader, and starts the embedded server if one needs it.
+// openDatabases opens the history store and the readers, and starts the embedded server if one needs it.
 func (a *app) openDatabases(ctx context.Context, s settings, progress func(string)) (err error) {
-	historyURL, knowledgeURL, writerURL := s.databases.historyURL, s.databases.knowledgeURL, s.databases.writerURL
+	historyURL, knowledgeURL := s.databases.historyURL, s.databases.knowledgeURL
 	if historyURL == "" || knowledgeURL == "" {
 		progress("starting the embedded PostgreSQL in " + filepath.Join(s.server.dataDir, "postgres"))
 		if a.postgres, err = embedded.Start(ctx, embedded.Config{Dir: s.server.dataDir, Log: a.log}); err != nil {
@@ -180,7 +187,11 @@ func (a *app) openDatabases(ctx context.Context, s settings, progress func(strin
 				return err
 			}
 			knowledgeURL = a.postgres.URL(embedded.RoleReader, embedded.DatabaseKnowledge)
-			writerURL = a.postgres.URL(embedded.RoleWriter, embedded.DatabaseKnowledge)
+			s.databases.writers = maps.Clone(s.databases.writers)
+			if s.databases.writers == nil {
+				s.databases.writers = writerURLs{}
+			}
+			s.databases.writers[defaultDatabase] = a.postgres.URL(embedded.RoleWriter, embedded.DatabaseKnowledge)
 		}
 	}
 	if a.history, err = history.Open(ctx, history.Config{
@@ -203,23 +214,7 @@ func (a *app) openDatabases(ctx context.Context, s settings, progress func(strin
 			interrupted,
 		)
 	}
-	reader := s.readerConfig(knowledgeURL)
-	reader.WriterURL, reader.MaxConns = writerURL, int32(s.limits.queries)
-	reader.Checked = a.metrics.QueryChecked
-	reader.PerUser, reader.PerSandbox = s.limits.queriesPerUser, s.limits.queriesPerSandbox
-	if a.reader, err = dbaccess.Open(ctx, reader); err != nil {
-		return err
-	}
-	return withCause(a.reader.AuditLogin(ctx))
-}
-
-// readerConfig returns the configuration of a reader of a database, without limits.
-func (s *settings) readerConfig(url string) dbaccess.Config {
-	return dbaccess.Config{
-		URL:            url,
-		AllowFunctions: s.databases.functions(),
-		MaskColumns:    splitList(s.databases.maskColumns),
-	}
+	return a.openReaders(ctx, s, knowledgeURL)
 }
 
 // close stops every part that has started, the service first.
@@ -240,8 +235,11 @@ func (a *app) close(ctx context.Context, s settings) {
 	if a.blobs != nil {
 		_ = a.blobs.Close()
 	}
-	if a.reader != nil {
-		a.reader.Close()
+	for _, reader := range a.readers {
+		reader.Close()
+	}
+	if a.parsers != nil {
+		a.parsers.Close()
 	}
 	if a.history != nil {
 		if err := a.history.Close(); err != nil {

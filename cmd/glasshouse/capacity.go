@@ -48,7 +48,8 @@ func (s *settings) makePlan(c isolate.Capacity) (p plan, lines []string, err err
 	)
 	files := fmt.Sprintf("%d file descriptors", c.Descriptors)
 	lower("parallel", &s.limits.parallel, max(c.Descriptors/64, 2), files, raiseFiles)
-	lower("max-queries", &s.limits.queries, max(c.Descriptors/64, 4), files, raiseFiles)
+	databases := s.databases.names()
+	lower("max-queries", &s.limits.queries.each, max(c.Descriptors/64/len(databases), 4), files, raiseFiles)
 	lower("pool", &s.python.pool, max(c.Descriptors/128, 1), files, raiseFiles)
 	p.warmSets = isolate.WarmSets(s.python.pool)
 	if c.Descriptors < 512 { // code without a set of its own uses the largest
@@ -62,7 +63,11 @@ func (s *settings) makePlan(c isolate.Capacity) (p plan, lines []string, err err
 	minConnections := min(max(c.Descriptors/10, 24), 256)
 	p.reserve = min(max(c.Descriptors/16, 32), 512) + minConnections
 
-	left := c.Descriptors - ownDescriptors - s.limits.queries - waiting*waitingDescriptors - p.reserve -
+	queries := 0
+	for _, name := range databases {
+		queries += s.limits.queries.of(name)
+	}
+	left := c.Descriptors - ownDescriptors - queries - waiting*waitingDescriptors - p.reserve -
 		(s.limits.parallel+p.openIdle)*openDescriptors - min(p.openIdle, 8)*spareDescriptors
 	room := []struct {
 		most           int

@@ -15,7 +15,7 @@ var bigMachine = isolate.Capacity{
 
 func defaultLimits() *settings {
 	s := &settings{}
-	s.limits.sandboxes, s.limits.parallel, s.limits.queries, s.python.pool = 200, 32, 16, 8
+	s.limits.sandboxes, s.limits.parallel, s.limits.queries.each, s.python.pool = 200, 32, 16, 8
 	return s
 }
 
@@ -75,7 +75,7 @@ func TestSettingsAreLoweredToTheMachine(t *testing.T) {
 			for _, set := range p.warmSets {
 				waiting += max(set.Pool, 2) + 1
 			}
-			total := ownDescriptors + s.limits.queries + waiting*waitingDescriptors +
+			total := ownDescriptors + s.limits.queries.each + waiting*waitingDescriptors +
 				s.limits.sandboxes*idleDescriptors + (s.limits.parallel+p.openIdle)*openDescriptors + p.reserve
 			if total > capacity.Descriptors {
 				t.Errorf("the parts need %d descriptors, and there are %d", total, capacity.Descriptors)

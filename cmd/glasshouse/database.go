@@ -15,43 +15,38 @@ import (
 )
 
 func newProveCommand() *cobra.Command {
-	var dsn, ownerDSN string
+	var dsn, ownerDSN string // of a database that the settings need not name
 	cmd := &cobra.Command{
 		Use: "prove", Short: "Attack the database through the reader and directly, and print which layer stops each attack",
 		Args: arguments(0, 0),
 		Example: `  glasshouse prove
+  glasshouse prove --database sales
   glasshouse prove --dsn postgres://reader@db/shop --owner-dsn postgres://owner@db/shop`,
 	}
 	cmd.Flags().
-		StringVar(&dsn, "dsn", "", "`URL` of the database to attack, with the login that agents use; empty: the service's (--knowledge-url)")
+		StringVar(&dsn, "dsn", "", "`URL` of the database to attack, with the login that agents use; empty: that of --database NAME, or of --knowledge-url")
 	cmd.Flags().StringVar(&ownerDSN, "owner-dsn", "",
 		"`URL` of the same database with a login that may write, which shows what READ ONLY alone stops; empty: the reader's login")
 	return withSettings(cmd, func(ctx context.Context, s settings, _ []string) error {
-		if dsn == "" {
-			dsn = s.databases.knowledgeURL
-		}
-		if dsn != "" {
-			return proveReader(ctx, s, dsn, ownerDSN)
-		}
-		stop, err := s.ensureEmbedded(ctx)
+		name, url, stop, err := s.chosenDatabase(ctx, dsn)
 		if err != nil {
 			return err
 		}
 		defer stop()
-		if dsn, err = embedded.URL(s.server.dataDir, embedded.RoleReader, embedded.DatabaseKnowledge); err != nil {
-			return err
+		if dsn == "" && name == defaultDatabase && s.databases.knowledgeURL == "" {
+			ownerDSN, err = embedded.URL(s.server.dataDir, embedded.RoleOwner, embedded.DatabaseKnowledge)
+			if err != nil {
+				return err
+			}
 		}
-		if ownerDSN, err = embedded.URL(s.server.dataDir, embedded.RoleOwner, embedded.DatabaseKnowledge); err != nil {
-			return err
-		}
-		return proveReader(ctx, s, dsn, ownerDSN)
+		return proveReader(ctx, s, name, url, ownerDSN)
 	})
 }
 
 // proveReader attacks a database and prints the outcomes. An attack that succeeds is an error, and so is a
 // login with more privileges than SELECT.
-func proveReader(ctx context.Context, s settings, dsn, ownerDSN string) error {
-	reader, err := dbaccess.Open(ctx, s.readerConfig(dsn))
+func proveReader(ctx context.Context, s settings, name, dsn, ownerDSN string) error {
+	reader, err := dbaccess.Open(ctx, s.readerConfig(name, dsn))
 	if err != nil {
 		return err
 	}
@@ -107,12 +102,18 @@ func (s *settings) ensureEmbedded(ctx context.Context) (stop func(), err error) 
 // withCause returns the cause of an error instead of the message for the service's users. The operator may see the
 // cause.
 func withCause(err error) error {
-	if known, ok := errors.AsType[*sandbox.Error](err); ok && known.Cause != nil {
+	if isUnreachable(err) {
+		known, _ := errors.AsType[*sandbox.Error](err)
 		return fmt.Errorf("the database does not answer: %w", known.Cause)
 	}
 	return err
 }
 
+// isUnreachable reports whether an error means that a database does not answer.
+func isUnreachable(err error) bool {
+	known, ok := errors.AsType[*sandbox.Error](err)
+	return ok && known.Fault == sandbox.FaultUnavailable && known.Cause != nil
+}
 func newRoleSQLCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "role-sql [ROLE [DATABASE]]", Short: "Print the SQL that creates a login which can only read", Args: arguments(0, 2),

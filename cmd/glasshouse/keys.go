@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -62,17 +63,21 @@ func withService(do func(context.Context, *client, []string) error) func(context
 
 func newKeysCreateCommand() *cobra.Command {
 	var name, user, role string
+	var databases []string
 	var lifetime time.Duration
 	cmd := &cobra.Command{
 		Use: "create [flags]", Short: "Create a key and print its secret", Args: arguments(0, 0),
 		Example: `  glasshouse keys create --name ci
-  glasshouse keys create --name notebook --user anna --role developer --expires 720h`,
+  glasshouse keys create --name notebook --user anna --role developer --expires 720h
+  glasshouse keys create --name sales-agent --databases sales`,
 	}
 	cmd.Flags().StringVar(&name, "name", "", "`NAME` that says what the key is for; required")
 	cmd.Flags().StringVar(&user, "user", "", "`USER` whose sandboxes and executions the key can see; empty: the name")
 	cmd.Flags().StringVar(&role, "role", "agent", "`ROLE`: agent, developer or admin")
 	cmd.Flags().
 		DurationVar(&lifetime, "expires", 0, "`TIME` for which the key is valid, such as 720h; 0: until it is revoked")
+	cmd.Flags().StringSliceVar(&databases, "databases", nil,
+		"comma-separated `NAMES` of the databases that the key may use; empty: all")
 	_ = cmd.RegisterFlagCompletionFunc("role",
 		cobra.FixedCompletions([]string{"agent", "developer", "admin"}, cobra.ShellCompDirectiveNoFileComp))
 	return withSettings(cmd, withService(func(ctx context.Context, c *client, _ []string) error {
@@ -86,6 +91,9 @@ func newKeysCreateCommand() *cobra.Command {
 			user = name
 		}
 		body := map[string]any{"name": name, "user_id": user, "role": role}
+		if len(databases) > 0 {
+			body["databases"] = databases
+		}
 		if lifetime > 0 {
 			body["expires_at"] = time.Now().Add(lifetime).UTC()
 		}
@@ -109,7 +117,7 @@ func listKeys(ctx context.Context, c *client, _ []string) error {
 		return err
 	}
 	out := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(out, "ID\tNAME\tUSER\tROLE\tCREATED\tCREATED WITH\tSTATE")
+	fmt.Fprintln(out, "ID\tNAME\tUSER\tROLE\tCREATED\tCREATED WITH\tDATABASES\tSTATE")
 	for _, k := range list.Keys {
 		state := "valid"
 		if k.RevokedAt != nil {
@@ -117,8 +125,9 @@ func listKeys(ctx context.Context, c *client, _ []string) error {
 		} else if k.ExpiresAt != nil {
 			state = "until " + k.ExpiresAt.Format(time.RFC3339)
 		}
-		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Name, k.User, k.Role,
-			k.CreatedAt.Format(time.RFC3339), cmp.Or(k.CreatedWith, "-"), state)
+		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Name, k.User, k.Role,
+			k.CreatedAt.Format(time.RFC3339), cmp.Or(k.CreatedWith, "-"),
+			cmp.Or(strings.Join(k.Databases, ","), "all"), state)
 	}
 	return out.Flush()
 }

@@ -122,9 +122,9 @@ type limitSettings struct {
 	keys              sandbox.KeyLimits
 	uploadsMB         int64
 	uploadsPerUserMB  int64
-	queries           int
-	queriesPerUser    int
-	queriesPerSandbox int
+	queries           queryLimit
+	queriesPerUser    queryLimit
+	queriesPerSandbox queryLimit
 }
 
 func (s *limitSettings) register(f *pflag.FlagSet) {
@@ -178,23 +178,22 @@ func (s *limitSettings) register(f *pflag.FlagSet) {
 		512,
 		"maximum memory that the uploads of one user use, in `MIB`; 0: no limit",
 	)
-	f.IntVar(
+	s.queries.each, s.queriesPerUser.each, s.queriesPerSandbox.each = 16, 8, 4
+	f.Var(
 		&s.queries,
 		"max-queries",
-		16,
-		"maximum `NUMBER` of concurrent SQL statements, each on its own connection; others wait",
+		"maximum `NUMBER` of concurrent SQL statements on a database, each on its own connection; others wait; "+
+			"NAME:NUMBER after a comma: for one database",
 	)
-	f.IntVar(
+	f.Var(
 		&s.queriesPerUser,
 		"max-queries-per-user",
-		8,
-		"maximum `NUMBER` of concurrent SQL statements of one user; others wait",
+		"maximum `NUMBER` of concurrent SQL statements of one user on a database, likewise",
 	)
-	f.IntVar(
+	f.Var(
 		&s.queriesPerSandbox,
 		"max-queries-per-sandbox",
-		4,
-		"maximum `NUMBER` of concurrent SQL statements of one sandbox; others wait",
+		"maximum `NUMBER` of concurrent SQL statements of one sandbox on a database, likewise",
 	)
 }
 
@@ -273,10 +272,12 @@ func (s *pythonSettings) register(f *pflag.FlagSet) {
 }
 
 type databaseSettings struct {
-	historyURL, knowledgeURL, writerURL string
-	synchronousCommit                   bool
-	allowFunctions                      string
-	maskColumns, maskParameters         string
+	historyURL, knowledgeURL    string
+	named                       databaseURLs
+	writers                     writerURLs
+	synchronousCommit           bool
+	allowFunctions              string
+	maskColumns, maskParameters string
 }
 
 func (s *databaseSettings) register(f *pflag.FlagSet) {
@@ -287,13 +288,19 @@ func (s *databaseSettings) register(f *pflag.FlagSet) {
 		"`URL` of the history database, with its owner's login; empty: the embedded database",
 	)
 	f.StringVar(&s.knowledgeURL, "knowledge-url", "",
-		"`URL` of the database that agents query, with a login that has only SELECT; empty: the embedded demo")
-	f.StringVar(
-		&s.writerURL,
+		"`URL` of the database that agents query, named "+defaultDatabase+", with a login that has only SELECT; empty: the "+
+			"embedded demo")
+	f.Var(
+		&s.named,
+		"database",
+		"another database that agents query by its name, with a login that has only SELECT, as `NAME=URL`; given "+
+			"repeatedly, or separated by spaces",
+	)
+	f.Var(
+		&s.writers,
 		"writer-url",
-		"",
-		"`URL` of the same database with a login that may write, for statements that an admin applies; empty: the embedded demo's, "+
-			"or none with --knowledge-url",
+		"`URL` of the database of --knowledge-url, or NAME=URL of another one, with a login that may write, for statements "+
+			"that an admin applies; given repeatedly, or separated by spaces; none: the embedded demo's only",
 	)
 	f.BoolVar(
 		&s.synchronousCommit,
@@ -306,10 +313,11 @@ func (s *databaseSettings) register(f *pflag.FlagSet) {
 		&s.allowFunctions,
 		"allow-functions",
 		"",
-		"comma-separated user-defined SQL `FUNCTIONS` that statements may call",
+		"comma-separated user-defined SQL `FUNCTIONS` that statements may call; NAME:FUNCTION of another database",
 	)
 	f.StringVar(&s.maskColumns, "mask-columns", "",
-		"comma-separated `COLUMNS` whose values agents never see, each schema.table.column or table.column")
+		"comma-separated `COLUMNS` whose values agents never see, each schema.table.column or table.column; "+
+			"NAME:COLUMN of another database")
 	f.StringVar(&s.maskParameters, "mask-parameters", "",
 		"comma-separated names of SQL `PARAMETERS` whose values history does not keep; *: all")
 }
@@ -360,7 +368,7 @@ func (s *retentionSettings) register(f *pflag.FlagSet) {
 
 // resolve makes the folders absolute and fills in settings that depend on others.
 func (s *settings) resolve() (err error) {
-	if err = s.checkBounds(); err != nil {
+	if err = errors.Join(s.checkBounds(), s.checkNames()); err != nil {
 		return err
 	}
 	if s.defaults, s.ceiling, err = s.sandboxes.policies(); err != nil {
@@ -473,9 +481,9 @@ func (s *settings) checkBounds() error {
 		{"max-cpu-percent", int64(s.limits.cpuPercent), 1},
 		{"max-uploads-mb", s.limits.uploadsMB, 0},
 		{"max-uploads-mb-per-user", s.limits.uploadsPerUserMB, 0},
-		{"max-queries", int64(s.limits.queries), 1},
-		{"max-queries-per-user", int64(s.limits.queriesPerUser), 0},
-		{"max-queries-per-sandbox", int64(s.limits.queriesPerSandbox), 0},
+		{"max-queries", int64(s.limits.queries.least()), 1},
+		{"max-queries-per-user", int64(s.limits.queriesPerUser.least()), 0},
+		{"max-queries-per-sandbox", int64(s.limits.queriesPerSandbox.least()), 0},
 		{"pool", int64(s.python.pool), 1},
 		{"nemo-max-output-chars", int64(s.compat.maxChars), 1},
 		{"nemo-memory-mb", int64(s.compat.memoryMB), 0},

@@ -53,19 +53,28 @@ func (c *Checker) Catalog(ctx context.Context) (*Catalog, error) {
 	if c.pool == nil {
 		return nil, nil
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.catalog != nil && time.Now().Before(c.nextVersionCheck) {
-		return c.catalog, nil
+	if cat, isFresh := c.loadedCatalog(); isFresh {
+		return cat, nil
+	}
+	select { // a database that does not answer holds up each caller no longer than the caller's context
+	case c.refreshing <- struct{}{}:
+		defer func() { <-c.refreshing }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	loaded, isFresh := c.loadedCatalog()
+	if isFresh {
+		return loaded, nil
 	}
 	began := time.Now()
 	var stamp string
 	if err := c.pool.QueryRow(ctx, catalogVersionSQL).Scan(&stamp); err != nil {
-		return nil, Unavailable(err)
+		return nil, Unavailable(c.name, err)
 	}
-	c.nextVersionCheck = time.Now().Add(max(time.Second, 20*time.Since(began)))
-	if c.catalog != nil && c.catalog.version == stamp {
-		return c.catalog, nil
+	nextVersionCheck := time.Now().Add(max(time.Second, 20*time.Since(began)))
+	if loaded != nil && loaded.version == stamp {
+		c.setCatalog(loaded, nextVersionCheck)
+		return loaded, nil
 	}
 	var cat *Catalog
 	err := pgx.BeginTxFunc(
@@ -78,10 +87,24 @@ func (c *Checker) Catalog(ctx context.Context) (*Catalog, error) {
 		},
 	)
 	if err != nil {
-		return nil, Unavailable(err)
+		return nil, Unavailable(c.name, err)
 	}
-	c.catalog = cat
+	c.setCatalog(cat, nextVersionCheck)
 	return cat, nil
+}
+
+// loadedCatalog returns the catalog that was loaded last; nil: none. isFresh reports that its version need not be
+// compared yet.
+func (c *Checker) loadedCatalog() (cat *Catalog, isFresh bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.catalog, c.catalog != nil && time.Now().Before(c.nextVersionCheck)
+}
+
+func (c *Checker) setCatalog(cat *Catalog, nextVersionCheck time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.catalog, c.nextVersionCheck = cat, nextVersionCheck
 }
 
 // loadCatalog loads the catalog in one snapshot.

@@ -23,6 +23,7 @@ package check
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -37,19 +38,24 @@ import (
 
 // Config configures a Checker.
 type Config struct {
-	Pool           *pgxpool.Pool // knowledge database; nil: only the names of pg_catalog exist
+	Name           string        // of the database, for errors; it may be ""
+	Pool           *pgxpool.Pool // of the database; nil: only the names of pg_catalog exist
+	Parsers        *parse.Pool   // nil: the Checker's own
 	AllowFunctions []string      // user-defined functions that may be called: "name" or "schema.name", optionally with "(type,type)"
 	MaskColumns    []string      // columns whose values are hidden: "schema.table.column" or "table.column"
 }
 
 // Checker checks statements. It is safe for concurrent use.
 type Checker struct {
+	name             string
 	pool             *pgxpool.Pool
 	parsers          *parse.Pool
+	ownsParsers      bool
 	allowedFunctions map[string]bool
 	maskColumns      []string
 	cache            cache
 
+	refreshing       chan struct{} // has an element while the catalog is compared with the database
 	mu               sync.Mutex
 	catalog          *Catalog
 	nextVersionCheck time.Time // when to ask again whether the catalog has changed
@@ -57,16 +63,27 @@ type Checker struct {
 
 // New returns a Checker. Close it.
 func New(c Config) *Checker {
+	ownsParsers := c.Parsers == nil
+	if ownsParsers {
+		c.Parsers = parse.Open()
+	}
 	return &Checker{
+		name:             c.Name,
 		pool:             c.Pool,
-		parsers:          parse.Open(),
+		parsers:          c.Parsers,
+		ownsParsers:      ownsParsers,
+		refreshing:       make(chan struct{}, 1),
 		allowedFunctions: setOf(c.AllowFunctions),
 		maskColumns:      c.MaskColumns,
 	}
 }
 
-// Close ends the parser processes. The pool stays open.
-func (c *Checker) Close() { c.parsers.Close() }
+// Close ends the Checker's own parser processes. The pool stays open.
+func (c *Checker) Close() {
+	if c.ownsParsers {
+		c.parsers.Close()
+	}
+}
 
 // Check returns nil if the statement may run with any parameters, or a *sandbox.Refusal.
 func (c *Checker) Check(ctx context.Context, sql string) error {
@@ -136,16 +153,19 @@ func (c *Checker) SampleQuery(ctx context.Context, q parse.Request) (query strin
 }
 
 // Unavailable replaces an error that means "server not reachable" (SQLSTATE classes 08, 28, 53, 57,
-// or no SQLSTATE) with FaultUnavailable.
-func Unavailable(err error) error {
+// or no SQLSTATE) with FaultUnavailable. name is that of the database; it may be "".
+func Unavailable(name string, err error) error {
 	var pg *pgconn.PgError
 	var known *sandbox.Error
 	if err == nil || errors.As(err, &known) || errors.As(err, &pg) && !isUnreachable(pg.Code) {
 		return err
 	}
+	if name != "" {
+		name = fmt.Sprintf("%q ", name)
+	}
 	return &sandbox.Error{
 		Fault:      sandbox.FaultUnavailable,
-		Detail:     "the knowledge database does not answer; try again soon",
+		Detail:     "the database " + name + "does not answer; try again soon",
 		RetryAfter: 2,
 		Cause:      err,
 	}

@@ -131,5 +131,5 @@ func (c *Checker) readDefinition(ctx context.Context, d definition) (texts []str
 		texts, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		return err
 	})
-	return texts, Unavailable(err)
+	return texts, Unavailable(c.name, err)
 }

@@ -113,6 +113,11 @@ func fillStatements(ctx context.Context, tx pgx.Tx, logger logrus.FieldLogger) e
 	if err != nil || total == 0 {
 		return err
 	}
+	// The statement that inserts statements needs this column, which a later migration adds.
+	const column = `ALTER TABLE queries ADD COLUMN IF NOT EXISTS database text NOT NULL DEFAULT ''`
+	if _, err := tx.Exec(ctx, column); err != nil {
+		return err
+	}
 	logger.Infof("history: the database gets a table of statements; reading %d executions", total)
 	done, reported := 0, time.Now()
 	for last := ""; ; {

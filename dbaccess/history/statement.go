@@ -15,11 +15,12 @@ const maxConsidered = 100_000
 var statements = timeline[sandbox.Statement]{
 	from: "queries",
 	columns: fmt.Sprintf(`execution_id, number, sandbox_id, owner, left(sql, %d), octet_length(sql), status, reason,
-		error, rows, bytes, truncated, fingerprint, milliseconds, started_at`, sandbox.StatementChars),
+		error, rows, bytes, truncated, fingerprint, milliseconds, started_at, database`, sandbox.StatementChars),
 	order: []string{"started_at", "execution_id", "number"}, types: []string{"timestamptz", "text", "int"},
 	scan: func(row pgx.CollectableRow) (q sandbox.Statement, err error) {
 		err = row.Scan(&q.ExecutionID, &q.Number, &q.SandboxID, &q.User, &q.SQL, &q.SQLBytes, &q.Status, &q.Reason,
-			&q.Error, &q.Rows, &q.Bytes, &q.Truncated, &q.Fingerprint, &q.DurationMS, &q.StartedAt)
+			&q.Error, &q.Rows, &q.Bytes, &q.Truncated, &q.Fingerprint, &q.DurationMS, &q.StartedAt,
+			&q.Database)
 		q.StartedAt = q.StartedAt.UTC()
 		return q, err
 	},
@@ -39,6 +40,9 @@ func conditionsOfStatements(f sandbox.RecordFilter) (c conditions) {
 	if f.Fingerprint != "" {
 		c.add("fingerprint = ?", clean(f.Fingerprint))
 	}
+	if f.Database != "" {
+		c.add("database = ?", clean(f.Database))
+	}
 	c.addText(f.Text, "sql")
 	return c
 }
@@ -49,7 +53,7 @@ var orderOfStatements = map[sandbox.StatementOrder]string{
 	sandbox.OrderP95: "p95_ms", sandbox.OrderRows: "rows", sandbox.OrderRefused: "refused",
 }
 
-// TopStatements sums up the statements that match the filter by fingerprint, and returns those with the largest number
+// TopStatements sums up the statements that match the filter by fingerprint and database, and returns those with the largest number
 // of an order. It considers the newest maxConsidered statements, and returns how many it has considered. A statement
 // that has no fingerprint, because it cannot be parsed, is counted by its text.
 func (s *Store) TopStatements(
@@ -61,13 +65,13 @@ func (s *Store) TopStatements(
 	}
 	c := conditionsOfStatements(f)
 	sql := fmt.Sprintf(`WITH considered AS MATERIALIZED (
-			SELECT coalesce(nullif(fingerprint, ''), md5(sql)) AS name, * FROM queries WHERE %s
+			SELECT coalesce(nullif(fingerprint, ''), md5(sql)) || '@' || database AS name, * FROM queries WHERE %s
 			ORDER BY started_at DESC, execution_id DESC, number DESC LIMIT %d
 		), reasons AS (
 			SELECT name, jsonb_object_agg(reason, n) AS reasons FROM (
 				SELECT name, reason, count(*) AS n FROM considered WHERE status = 'refused' GROUP BY 1, 2) r GROUP BY 1
 		), summed AS (
-			SELECT name, max(fingerprint) AS fingerprint, count(*) AS calls, sum(milliseconds) AS total_ms,
+			SELECT name, max(fingerprint) AS fingerprint, max(database) AS database, count(*) AS calls, sum(milliseconds) AS total_ms,
 				avg(milliseconds) AS mean_ms, percentile_disc(0.95) WITHIN GROUP (ORDER BY milliseconds) AS p95_ms,
 				max(milliseconds) AS max_ms,
 				-- a captured statement has changed none: its rows are an estimate
@@ -76,13 +80,13 @@ func (s *Store) TopStatements(
 				count(*) FILTER (WHERE status = 'refused') AS refused, count(DISTINCT owner) AS users,
 				max(started_at) AS last_at, sum(count(*)) OVER () AS considered
 			FROM considered GROUP BY name ORDER BY %s DESC, name LIMIT %d
-		) SELECT fingerprint, calls, total_ms, mean_ms, p95_ms, max_ms, rows, failed, refused, users, last_at,
+		) SELECT fingerprint, database, calls, total_ms, mean_ms, p95_ms, max_ms, rows, failed, refused, users, last_at,
 			coalesce(reasons, '{}'), considered::bigint,
 			(SELECT left(q.sql, %d) FROM considered q WHERE q.name = summed.name ORDER BY started_at DESC LIMIT 1)
 		FROM summed LEFT JOIN reasons USING (name) ORDER BY %s DESC, name`,
 		&c, maxConsidered, column, pageLimit(f.Limit), sandbox.StatementChars, column)
 	scan := func(row pgx.CollectableRow) (q sandbox.StatementStatistics, err error) {
-		err = row.Scan(&q.Fingerprint, &q.Calls, &q.TotalMS, &q.MeanMS, &q.P95MS, &q.MaxMS, &q.Rows, &q.Failed,
+		err = row.Scan(&q.Fingerprint, &q.Database, &q.Calls, &q.TotalMS, &q.MeanMS, &q.P95MS, &q.MaxMS, &q.Rows, &q.Failed,
 			&q.Refused, &q.Users, &q.LastAt, &q.Reasons, &considered, &q.SQL)
 		q.LastAt = q.LastAt.UTC()
 		return q, err

@@ -158,13 +158,15 @@ type Inspect struct {
 
 // Request is a request of running code to the supervisor.
 type Request struct {
-	ID     uint32            `json:"id"`
-	What   string            `json:"what"` // "query", "tables", "schema" or "history"
-	SQL    string            `json:"sql"`
-	Params Params            `json:"params"`
-	Types  map[string]string `json:"types"` // PostgreSQL types of the parameters whose type is known
-	Form   string            `json:"form"`  // of rows: FormPlain, FormFrame or FormArrow
-	Table  string            `json:"table"`
+	ID   uint32 `json:"id"`
+	What string `json:"what"` // "query", "tables", "schema" or "history"
+	// Database is the name of the database; "" means the default one.
+	Database string            `json:"database"`
+	SQL      string            `json:"sql"`
+	Params   Params            `json:"params"`
+	Types    map[string]string `json:"types"` // PostgreSQL types of the parameters whose type is known
+	Form     string            `json:"form"`  // of rows: FormPlain, FormFrame or FormArrow
+	Table    string            `json:"table"`
 }
 
 // Params are the values of a statement's parameters by name. Numbers are json.Number, which keeps their digits.

@@ -53,16 +53,17 @@ func answer(
 		meter.waitForStatement(ctx)
 		rows := conn.RowWriter(request.ID, request.Form)
 		var summary sandbox.QuerySummary
-		if summary, err = handler.Query(ctx, request.SQL, request.Params, rows.WriteBatch); err == nil {
+		summary, err = handler.Query(ctx, request.Database, request.SQL, request.Params, rows.WriteBatch)
+		if err == nil {
 			return rows.End(summary.Truncated)
 		}
 	case "tables", "schema", "history":
 		return meter.measure(minMeasuredBytes, func() error {
 			switch request.What {
 			case "tables":
-				reply.Value, err = handler.Tables(ctx)
+				reply.Value, err = handler.Tables(ctx, request.Database)
 			case "schema":
-				reply.Value, err = handler.Schema(ctx, request.Table)
+				reply.Value, err = handler.Schema(ctx, request.Database, request.Table)
 			default:
 				reply.Value, err = handler.History(ctx)
 			}

@@ -167,13 +167,15 @@ func socketPair(t *testing.T) (ours, theirs *net.UnixConn) {
 type answering struct{}
 
 func (answering) Query(
-	_ context.Context, _ string, _ map[string]any, sink sandbox.RowSink,
+	_ context.Context, _, _ string, _ map[string]any, sink sandbox.RowSink,
 ) (sandbox.QuerySummary, error) {
 	return sandbox.QuerySummary{}, sandbox.Errorf(sandbox.FaultUnavailable, "no rows")
 }
-func (answering) Tables(context.Context) ([]string, error)              { return []string{"t"}, nil }
-func (answering) Schema(context.Context, string) (sandbox.Table, error) { return sandbox.Table{}, nil }
-func (answering) History(context.Context) ([]sandbox.Execution, error)  { return nil, nil }
+func (answering) Tables(context.Context, string) ([]string, error) { return []string{"t"}, nil }
+func (answering) Schema(context.Context, string, string) (sandbox.Table, error) {
+	return sandbox.Table{}, nil
+}
+func (answering) History(context.Context) ([]sandbox.Execution, error) { return nil, nil }
 
 // askingDebugger sends one command to a stopped program and resumes it.
 type askingDebugger struct{}

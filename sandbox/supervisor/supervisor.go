@@ -13,11 +13,13 @@ import (
 	"glasshouse/sandbox/isolate"
 )
 
-// RequestHandler answers the requests of running code. Run's goroutine calls it.
+// RequestHandler answers the requests of running code. The name of a database may be "". Run's goroutine calls it.
 type RequestHandler interface {
-	Query(ctx context.Context, sql string, params map[string]any, sink sandbox.RowSink) (sandbox.QuerySummary, error)
-	Schema(ctx context.Context, table string) (sandbox.Table, error)
-	Tables(ctx context.Context) ([]string, error)
+	Query(
+		ctx context.Context, database, sql string, params map[string]any, sink sandbox.RowSink,
+	) (sandbox.QuerySummary, error)
+	Schema(ctx context.Context, database, table string) (sandbox.Table, error)
+	Tables(ctx context.Context, database string) ([]string, error)
 	History(ctx context.Context) ([]sandbox.Execution, error)
 }
 

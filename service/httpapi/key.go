@@ -19,6 +19,7 @@ type createKeyInput struct {
 		Role      sandbox.Role      `json:"role,omitempty" enum:"agent,developer,admin" default:"agent"`
 		ExpiresAt *time.Time        `json:"expires_at,omitempty"`
 		Limits    sandbox.KeyLimits `json:"limits,omitempty" doc:"Only an admin may set them; default: the operator's"`
+		Databases []string          `json:"databases,omitempty" minItems:"1" maxItems:"1000" doc:"The databases that the key may use; default: the caller's"`
 	}
 }
 
@@ -65,7 +66,7 @@ func (a *api) routeKeys(r *routes) {
 func (a *api) createKey(ctx context.Context, caller sandbox.Key, in *createKeyInput) (*createdKey, error) {
 	b := in.Body
 	key, secret, err := a.service.CreateKey(ctx, caller, sandbox.Key{Name: string(b.Name), User: string(b.User),
-		Role: b.Role, ExpiresAt: b.ExpiresAt, Limits: b.Limits})
+		Role: b.Role, ExpiresAt: b.ExpiresAt, Limits: b.Limits, Databases: b.Databases})
 	return &createdKey{key, secret}, err
 }
 

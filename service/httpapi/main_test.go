@@ -46,6 +46,9 @@ var (
 	smallServerURL string
 	smallService   *service.Service
 	knowledgeURL   string // of the database that agents read, with the reader's login
+	testPostgres   *embedded.Server
+	testConfig     service.Config                          // of testService; a test can start another service with it
+	serveTest      func(*service.Service) *httptest.Server // serves a service as testService is
 	dataDir        string
 	admin          = client{secret: "gh_the-admin-of-the-tests"}
 )
@@ -90,6 +93,7 @@ func runTests(m *testing.M) (int, error) {
 		return 1, err
 	}
 	defer db.Close()
+	testPostgres = db
 	if err := db.LoadDemo(ctx); err != nil {
 		return 1, err
 	}
@@ -145,11 +149,13 @@ func runTests(m *testing.M) (int, error) {
 	large.Network.Resolve, large.Network.Dial = internet.resolve, internet.dial
 	large.Uploads.User = 16 << 20
 	config := service.Config{
-		Supervisor: large, Environments: isolation, Reader: reader, Writer: reader, History: store,
-		Blobs: blobs, Default: defaults, Ceiling: ceiling,
+		Supervisor: large, Environments: isolation, History: store,
+		Databases: []service.Database{{Name: "knowledge", Reader: reader, Writer: reader}},
+		Blobs:     blobs, Default: defaults, Ceiling: ceiling,
 		PerUser: 4, InAll: 400, Parallel: 8, Mask: []string{"secret"}, Log: log,
 		AdminKeyID: "admin", SigningKey: []byte("of the tests"), ArtifactAge: time.Hour, ArtifactBytes: 2 << 20,
 	}
+	testConfig = config
 	testService = service.New(config)
 	hash := service.HashKey(admin.secret)
 	adminKey := sandbox.Key{ID: "admin", Name: "tests", User: "root", Role: sandbox.RoleAdmin, CreatedAt: time.Now()}
@@ -163,6 +169,7 @@ func runTests(m *testing.M) (int, error) {
 			Service: s, Log: log, Version: "test", Access: true, Chat: unanswered,
 		}))
 	}
+	serveTest = serve
 	server := serve(testService)
 	serverURL = server.URL
 	small := supervisor.New(isolation, 100*time.Millisecond)

@@ -61,7 +61,7 @@ var tagDescriptions = []*huma.Tag{
 	{Name: string(tagExecutions), Description: "Run Python code; read, follow, cancel and list its executions."},
 	{Name: string(tagSandboxes),
 		Description: "Create and end sandboxes: isolated processes that keep variables and files between runs."},
-	{Name: string(tagDatabase), Description: "Run read-only SQL on the knowledge database, and read its schema."},
+	{Name: string(tagDatabase), Description: "List the databases, run read-only SQL on them, and read their schemas."},
 	{Name: string(tagFiles), Description: "Upload files, which code finds in /data."},
 	{Name: string(tagArtifacts), Description: "Download the files that executions have written."},
 	{Name: string(tagHelp), Description: "Read which functions code finds without an import, and examples."},

@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"glasshouse/sandbox"
+	"glasshouse/service"
 )
 
 // QueryBody is a statement. It is exported because huma reads exported embedded fields only.
 type QueryBody struct {
 	Body struct {
 		Query      string         `json:"query" minLength:"1" format:"sql"`
+		Database   string         `json:"database,omitempty" doc:"A name of GET /databases; none: the default one"`
 		Parameters map[string]any `json:"parameters,omitempty" doc:"The values of :name in the statement"`
 	}
 	RawBody []byte
@@ -23,6 +25,20 @@ type QueryBody struct {
 type sandboxQueryInput struct {
 	InSandbox
 	QueryBody
+}
+
+// DatabaseParam names the database of a request. It is exported because huma reads exported embedded fields only.
+type DatabaseParam struct {
+	Database string `query:"database" doc:"A name of GET /databases; none: the default one"`
+}
+
+type sandboxSchemaInput struct {
+	InSandbox
+	DatabaseParam
+}
+
+type databaseList struct {
+	Databases []sandbox.DatabaseStatus `json:"databases"`
 }
 
 type queryResult struct {
@@ -51,10 +67,12 @@ type analyzeInput struct {
 	Table string `query:"table_name"`
 	Kind  string `query:"analysis_type" enum:"summary,schema,tables"`
 	Limit int    `query:"limit" minimum:"0" maximum:"10000"`
-	Body  *struct {
-		Table string `json:"table_name,omitempty"`
-		Kind  string `json:"analysis_type,omitempty" enum:"summary,schema,tables" doc:"By default summary"`
-		Limit int    `json:"limit,omitempty" minimum:"1" maximum:"10000"`
+	DatabaseParam
+	Body *struct {
+		Table    string `json:"table_name,omitempty"`
+		Kind     string `json:"analysis_type,omitempty" enum:"summary,schema,tables" doc:"By default summary"`
+		Limit    int    `json:"limit,omitempty" minimum:"1" maximum:"10000"`
+		Database string `json:"database,omitempty" doc:"A name of GET /databases; none: the default one"`
 	} `required:"false"`
 }
 
@@ -74,13 +92,19 @@ func (a *api) routeQueries(r *routes) {
 		})
 	route(a, r, r.describe("GET", "/sandbox/{id}/database/schema", "getDatabaseSchemaInSandbox", tagDatabase,
 		"Get every table that may be read, with its columns", http.StatusForbidden, http.StatusGone),
-		func(ctx context.Context, caller sandbox.Key, in *InSandbox) (*databaseSchema, error) {
-			return a.getDatabaseSchema(ctx, caller, in.ID)
+		func(ctx context.Context, caller sandbox.Key, in *sandboxSchemaInput) (*databaseSchema, error) {
+			return a.getDatabaseSchema(ctx, caller, in.ID, in.Database)
 		})
 	route(a, r, r.describe("GET", "/database/schema", "getDatabaseSchema", tagDatabase,
 		"Get every table that may be read, with its columns", http.StatusForbidden),
-		func(ctx context.Context, caller sandbox.Key, _ *struct{}) (*databaseSchema, error) {
-			return a.getDatabaseSchema(ctx, caller, "")
+		func(ctx context.Context, caller sandbox.Key, in *DatabaseParam) (*databaseSchema, error) {
+			return a.getDatabaseSchema(ctx, caller, "", in.Database)
+		})
+	route(a, r, r.describe("GET", "/databases", "listDatabases", tagDatabase,
+		"List the databases that the key may use, the default one first"),
+		func(ctx context.Context, caller sandbox.Key, _ *struct{}) (*databaseList, error) {
+			list, err := a.service.Databases(ctx, caller)
+			return &databaseList{list}, err
 		})
 	route(a, r, r.describe("POST", "/sandbox/agent/analyze-data", "analyzeData", tagDatabase, "Analyze a table",
 		http.StatusForbidden, http.StatusNotFound, http.StatusGone), a.analyzeData)
@@ -98,7 +122,9 @@ func (a *api) queryDatabase(
 	decoder.UseNumber()
 	_ = decoder.Decode(&body) // huma has decoded it once
 	var rows rowEncoder
-	summary, err := a.service.Query(ctx, caller, sandboxID, in.Body.Query, body.Parameters, 0, rows.add)
+	summary, err := a.service.Query(ctx, caller, service.Statement{
+		SandboxID: sandboxID, Database: in.Body.Database, SQL: in.Body.Query, Parameters: body.Parameters,
+	}, rows.add)
 	if err != nil {
 		return nil, err
 	}
@@ -116,8 +142,10 @@ func (a *api) queryDatabase(
 	return &result, nil
 }
 
-func (a *api) getDatabaseSchema(ctx context.Context, caller sandbox.Key, sandboxID string) (*databaseSchema, error) {
-	tables, err := a.service.Schema(ctx, caller, sandboxID)
+func (a *api) getDatabaseSchema(
+	ctx context.Context, caller sandbox.Key, sandboxID, database string,
+) (*databaseSchema, error) {
+	tables, err := a.service.Schema(ctx, caller, sandboxID, database)
 	body := databaseSchemaBody{
 		Tables: []string{}, Schema: map[string][]sandbox.TableColumn{}, Details: map[string]sandbox.Table{},
 		Total: len(tables),
@@ -136,9 +164,10 @@ func (a *api) analyzeData(
 ) (*sandbox.ExecutionAnswer, error) {
 	if b := in.Body; b != nil {
 		in.Table, in.Kind, in.Limit = cmp.Or(b.Table, in.Table), cmp.Or(b.Kind, in.Kind), max(b.Limit, in.Limit)
+		in.Database = cmp.Or(b.Database, in.Database)
 	}
 	limit := cmp.Or(in.Limit, defaultAnalyzeLimit)
-	e, err := a.service.Analyze(ctx, caller, in.Table, cmp.Or(in.Kind, "summary"), limit)
+	e, err := a.service.Analyze(ctx, caller, in.Database, in.Table, cmp.Or(in.Kind, "summary"), limit)
 	if err != nil {
 		return nil, err
 	}

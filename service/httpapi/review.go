@@ -52,6 +52,7 @@ type statementsInput struct {
 	Status      string `query:"status" enum:"ok,refused,failed,cancelled,captured"`
 	Fingerprint string `query:"fingerprint"`
 	Text        string `query:"text" doc:"Text in the statement"`
+	DatabaseFilter
 }
 
 type statementList struct {
@@ -59,8 +60,14 @@ type statementList struct {
 	Next       string              `json:"next,omitempty" doc:"Pass it as after to get the next page"`
 }
 
+// DatabaseFilter selects statements by their database. It is exported because huma reads exported embedded fields only.
+type DatabaseFilter struct {
+	Database string `query:"database" doc:"The name of the database that they were sent to"`
+}
+
 type topStatementsInput struct {
 	OfUser
+	DatabaseFilter
 	Order string `query:"order" enum:"total,calls,mean,p95,rows,refused" default:"total" doc:"The largest number first"`
 	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"50"`
 }
@@ -131,12 +138,12 @@ func (a *api) routeReview(r *routes) {
 		"List the statements of ended executions, newest first"),
 		func(ctx context.Context, caller sandbox.Key, in *statementsInput) (*statementList, error) {
 			f := filterOf(in.Page, in.OfUser, in.OfExecution)
-			f.Status, f.Fingerprint, f.Text = in.Status, in.Fingerprint, in.Text
+			f.Status, f.Fingerprint, f.Text, f.Database = in.Status, in.Fingerprint, in.Text, in.Database
 			list, next, err := a.service.Statements(ctx, caller, f)
 			return &statementList{list, next}, err
 		})
 	route(a, r, r.describe("GET", "/statements/top", "listTopStatements", tagReview,
-		"Sum up the statements of ended executions by fingerprint, the largest number first"), a.listTopStatements)
+		"Sum up the statements of ended executions by fingerprint and database, the largest number first"), a.listTopStatements)
 	route(a, r, r.describe("GET", "/connections", "listConnections", tagReview,
 		"List the network connections of ended executions, newest first"),
 		func(ctx context.Context, caller sandbox.Key, in *connectionsInput) (*connectionList, error) {
@@ -174,6 +181,7 @@ func (a *api) listTopStatements(
 	ctx context.Context, caller sandbox.Key, in *topStatementsInput,
 ) (*topStatementList, error) {
 	f := filterOf(Page{Limit: in.Limit}, in.OfUser, OfExecution{})
+	f.Database = in.Database
 	if f.Since.IsZero() {
 		f.Since = time.Now().UTC().Add(-topStatementsAge)
 	}

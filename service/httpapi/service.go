@@ -37,11 +37,12 @@ func (a *api) routeService(r *routes) {
 		object), func(g *gin.Context) {
 		ctx, cancel := context.WithTimeout(g.Request.Context(), readyTimeout)
 		defer cancel()
-		if err := a.service.Ready(ctx); err != nil {
+		unavailableDatabases, err := a.service.Ready(ctx)
+		if err != nil {
 			a.fail(g, err)
 			return
 		}
-		g.JSON(http.StatusOK, gin.H{"status": "ready"})
+		g.JSON(http.StatusOK, gin.H{"status": "ready", "unavailable_databases": unavailableDatabases})
 	})
 	r.handle(r.keyed[:1], get("/metrics", "getMetrics", "Get metrics in Prometheus's text format", "200", "text/plain",
 		text), a.serveMetrics)

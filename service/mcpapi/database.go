@@ -12,12 +12,14 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"glasshouse/sandbox"
+	"glasshouse/service"
 )
 
 type queryInput struct {
-	SQL    string          `json:"sql"`
-	Params json.RawMessage `json:"params"`
-	Limit  int             `json:"limit"`
+	Database string          `json:"database"`
+	SQL      string          `json:"sql"`
+	Params   json.RawMessage `json:"params"`
+	Limit    int             `json:"limit"`
 }
 
 // queryDatabase runs one statement and answers with the column names and one line of JSON for each row.
@@ -34,7 +36,9 @@ func (s *Server) queryDatabase(
 	}
 	limit := cmp.Or(in.Limit, defaultRows)
 	answer := rowText{maxChars: s.maxChars, limit: limit}
-	summary, err := s.service.Query(ctx, caller, "", in.SQL, params, limit+1, answer.add)
+	summary, err := s.service.Query(ctx, caller, service.Statement{
+		Database: in.Database, SQL: in.SQL, Parameters: params, MaxRows: limit + 1,
+	}, answer.add)
 	reportRun(ctx, summary.ExecutionID, nil)
 	if err != nil {
 		return nil, err
@@ -114,16 +118,17 @@ func (t *rowText) text(isTruncated bool) string {
 }
 
 type describeInput struct {
-	Table  string `json:"table"`
-	Like   string `json:"like"`
-	Detail string `json:"detail"`
+	Database string `json:"database"`
+	Table    string `json:"table"`
+	Like     string `json:"like"`
+	Detail   string `json:"detail"`
 }
 
 // describeDatabase lists tables, or describes them, in as much detail as asked.
 func (s *Server) describeDatabase(
 	ctx context.Context, caller sandbox.Key, _ *mcp.CallToolRequest, in describeInput,
 ) (*mcp.CallToolResult, error) {
-	tables, err := s.service.Schema(ctx, caller, "")
+	tables, err := s.service.Schema(ctx, caller, "", in.Database)
 	if err != nil {
 		return nil, err
 	}
@@ -135,6 +140,10 @@ func (s *Server) describeDatabase(
 		}
 	}
 	var lines []string
+	if databases := s.service.DatabaseNames(caller); len(databases) > 1 && in.Table == "" && in.Like == "" {
+		lines = append(lines, fmt.Sprintf("databases: %s; this is %s. The argument database names another, here and in "+
+			"query_database and db_query", strings.Join(databases, ", "), cmp.Or(in.Database, databases[0])))
+	}
 	names := []string{}
 	for _, t := range tables {
 		names = append(names, t.Name)

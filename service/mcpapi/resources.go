@@ -24,7 +24,7 @@ func (s *Server) addResources() {
 		{"glasshouse://executions/{id}", "execution", "The whole record of an execution, as JSON", "application/json",
 			s.readExecution},
 		{"glasshouse://artifacts/{id}", "artifact", "A file that code left in /session/artifacts", "", s.readArtifact},
-		{"glasshouse://schema/{table}", "schema", "The columns of a table of the database, as JSON", "application/json",
+		{"glasshouse://schema/{table}{?database}", "schema", "The columns of a table of a database, as JSON", "application/json",
 			s.readSchema},
 	} {
 		prefix, _, _ := strings.Cut(template.uri, "{")
@@ -78,8 +78,12 @@ func (s *Server) readArtifact(ctx context.Context, caller sandbox.Key, id string
 	return &mcp.ResourceContents{MIMEType: a.MIME, Blob: data}, err
 }
 
-func (s *Server) readSchema(ctx context.Context, caller sandbox.Key, table string) (*mcp.ResourceContents, error) {
-	tables, err := s.service.Schema(ctx, caller, "")
+func (s *Server) readSchema(ctx context.Context, caller sandbox.Key, name string) (*mcp.ResourceContents, error) {
+	table, database := name, ""
+	if at := strings.LastIndex(name, "?database="); at >= 0 {
+		table, database = name[:at], name[at+len("?database="):]
+	}
+	tables, err := s.service.Schema(ctx, caller, "", database)
 	if err != nil {
 		return nil, err
 	}

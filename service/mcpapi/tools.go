@@ -22,7 +22,8 @@ func (s *Server) addTools() {
 		Name: "run_python",
 		Description: "Run Python in a sandbox with pandas, numpy and matplotlib. Variables, imports and files " +
 			"stay in the session: pass the session_id of an earlier answer to go on. await db_query(sql, params) " +
-			"returns rows as dicts, db_frame(sql) a DataFrame; the database is read-only. Answers with what was " +
+			"returns rows as dicts, db_frame(sql) a DataFrame; the database is read-only; database=\"NAME\" reads " +
+			"another. Answers with what was " +
 			"printed, the value of the last expression, and figures as images. Print summaries, not whole " +
 			"tables. No network. If the run fails, use the hint and the variables in the answer. If " +
 			"status=running, call get_execution.",
@@ -46,6 +47,7 @@ func (s *Server) addTools() {
 		InputSchema: schema(`{
 			"sql":{"type":"string"},
 			"params":{"type":"object","description":"Values of :name"},
+			"database":{"type":"string","description":"Default: the first of describe_database"},
 			"limit":{"type":"integer","minimum":1,"maximum":1000,"default":100,"description":"Rows at most"}
 		}`, "sql"),
 		Annotations: readOnly("Query the database"),
@@ -56,6 +58,7 @@ func (s *Server) addTools() {
 			"and sizes), then ask for one table. detail=full adds comments, keys and defaults.",
 		InputSchema: schema(`{
 			"table":{"type":"string"},
+			"database":{"type":"string"},
 			"like":{"type":"string","description":"Only tables or columns whose name contains this"},
 			"detail":{"type":"string",
 				"enum":["names","columns","full"],"description":"Default: names; columns for one table"}

@@ -186,15 +186,15 @@ func Why(o sandbox.Outcome) string {
 type Handler struct{}
 
 // Query refuses every statement.
-func (Handler) Query(context.Context, string, map[string]any, sandbox.RowSink) (sandbox.QuerySummary, error) {
+func (Handler) Query(context.Context, string, string, map[string]any, sandbox.RowSink) (sandbox.QuerySummary, error) {
 	return sandbox.QuerySummary{}, &sandbox.Refusal{Reason: "there is no database"}
 }
 
 // Schema returns a table without columns.
-func (Handler) Schema(context.Context, string) (sandbox.Table, error) { return sandbox.Table{}, nil }
+func (Handler) Schema(context.Context, string, string) (sandbox.Table, error) { return sandbox.Table{}, nil }
 
 // Tables returns no table.
-func (Handler) Tables(context.Context) ([]string, error) { return nil, nil }
+func (Handler) Tables(context.Context, string) ([]string, error) { return nil, nil }
 
 // History returns no execution.
 func (Handler) History(context.Context) ([]sandbox.Execution, error) { return nil, nil }

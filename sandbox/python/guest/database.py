@@ -51,6 +51,21 @@ class ReadOnlyError(DatabaseError):
     __module__ = "builtins"
 
 
+def _database_name(helper_name: str, database) -> str:
+    """Returns the argument database of a helper as a name, which is "" for the default database."""
+    if database is None:
+        return ""
+    if not isinstance(database, str):
+        raise TypeError(f"{helper_name} takes database as a str, its name, not {type(database).__name__}")
+    if len(database) > MAX_NAME:
+        raise ValueError(f"{helper_name}: the name of the database has {len(database)} characters, over {MAX_NAME}")
+    try:
+        str.encode(database)
+    except UnicodeEncodeError:
+        raise ValueError(f"{helper_name}: the name of the database has lone surrogates") from None
+    return str.__str__(database)
+
+
 class State(dict):
     """A dict that may also be awaited."""
 
@@ -71,35 +86,36 @@ class Database:
         self._channel = channel
 
     @helper("database", awaitable=True)
-    def db_query(self, sql, params=None):
-        """Returns the rows of one read-only statement as a list of dicts. params has the values of :name parameters.
-        Raises ReadOnlyError or DatabaseError. truncated is True on the list if there were more rows than allowed."""
+    def db_query(self, sql, params=None, database=None):
+        """Returns the rows of one read-only statement as a list of dicts. params has the values of :name parameters;
+        database is the name of a database, by default the first. Raises ReadOnlyError or DatabaseError. truncated is
+        True on the list if there were more rows than allowed."""
         result = ListResult()
         rows = result.rows
-        rows.truncated = self._query("db_query", sql, params, result)
+        rows.truncated = self._query("db_query", sql, params, database, result)
         if rows.truncated:
             self._warn("db_query", len(rows))
         return rows
 
     @helper("database", awaitable=True)
-    def db_frame(self, sql, params=None):
+    def db_frame(self, sql, params=None, database=None):
         """Returns the same rows as a pandas DataFrame with the right dtypes, faster for many rows.
         attrs["truncated"] is True if there were more rows than allowed."""
         result = FrameResult()
-        frame = result.frame(self._query("db_frame", sql, params, result))
+        frame = result.frame(self._query("db_frame", sql, params, database, result))
         if frame.attrs["truncated"]:
             self._warn("db_frame", len(frame))
         return frame
 
     @helper("database", awaitable=True)
-    def db_explain(self, sql, params=None):
+    def db_explain(self, sql, params=None, database=None):
         """Returns how the server would run a statement, without running it: total_cost, rows (an estimate) and plan,
         the tree of EXPLAIN (FORMAT JSON)."""
         if isinstance(sql, str):
             sql = _EXPLAIN + sql
         result = ListResult()
         try:
-            self._query("db_explain", sql, params, result)
+            self._query("db_explain", sql, params, database, result)
         except DatabaseError as error:
             error.position = max(error.position - len(_EXPLAIN), 0)
             raise
@@ -107,18 +123,19 @@ class Database:
         return State(total_cost=plan["Plan"]["Total Cost"], rows=plan["Plan"]["Plan Rows"], plan=plan["Plan"])
 
     @helper("database", awaitable=True)
-    def db_tables(self):
+    def db_tables(self, database=None):
         """Returns the names of the tables and views that may be read."""
-        return Rows(self._request(self._channel.tables) or ())
+        return Rows(self._request(self._channel.tables, _database_name("db_tables", database)) or ())
 
     @helper("database", awaitable=True)
-    def db_schema(self, table):
+    def db_schema(self, table, database=None):
         """Returns the columns of a table: column_name, data_type, is_nullable, column_default, comment, primary_key,
         unique, references, and the row_estimate of the table."""
         name = str(table)
         if len(name) > MAX_NAME:
             raise ValueError(f"db_schema: the name of the table has {len(name)} characters, over {MAX_NAME}")
-        found = self._request(self._channel.schema, name) or {"columns": []}
+        database = _database_name("db_schema", database)
+        found = self._request(self._channel.schema, database, name) or {"columns": []}
         return Rows({**column, "row_estimate": found["row_estimate"]} for column in found["columns"])
 
     @helper("debugging", awaitable=True)
@@ -126,10 +143,11 @@ class Database:
         """Returns this sandbox's earlier executions, newest first."""
         return Rows(self._request(self._channel.history) or ())
 
-    def _query(self, name: str, sql, params, result: "ListResult | FrameResult") -> bool:
+    def _query(self, name: str, sql, params, database, result: "ListResult | FrameResult") -> bool:
         if not isinstance(sql, str):
             raise TypeError(f"{name} takes the statement as a str, not {type(sql).__name__}")
         sql = str.__str__(sql)
+        database = _database_name(name, database)
         if params is None:
             params = {}
         if not isinstance(params, dict):
@@ -152,7 +170,7 @@ class Database:
             raise ValueError(
                 f"{name}: the statement and its parameters are {size} bytes, over {MAX_REQUEST}: ask in smaller parts"
             )
-        return self._request(self._channel.query, sql, given, types, result)
+        return self._request(self._channel.query, database, sql, given, types, result)
 
     @staticmethod
     def _request(request, *args):

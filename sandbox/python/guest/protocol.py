@@ -193,21 +193,21 @@ class Channel:
 
     # -- requests of running code
 
-    def query(self, sql: str, params: dict, types: dict, result) -> bool:
-        """Runs a statement and returns whether its rows were truncated.
+    def query(self, database: str, sql: str, params: dict, types: dict, result) -> bool:
+        """Runs a statement on the database with a name, or on the default one if it is "", and returns whether its rows
+        were truncated.
 
         The columns go to result.begin, and the rows in batches to result.take(count, columns) as they arrive, in the
         form that result.form names. If this raises Refused, the rows so far are void.
         """
-        return self._request(
-            {"what": "query", "sql": sql, "params": params, "types": types, "form": result.form}, result
-        )
+        request = {"what": "query", "database": database, "sql": sql, "params": params, "types": types}
+        return self._request({**request, "form": result.form}, result)
 
-    def tables(self) -> "list[str]":
-        return self._request({"what": "tables"})
+    def tables(self, database: str) -> "list[str]":
+        return self._request({"what": "tables", "database": database})
 
-    def schema(self, table: str) -> dict:
-        return self._request({"what": "schema", "table": table})
+    def schema(self, database: str, table: str) -> dict:
+        return self._request({"what": "schema", "database": database, "table": table})
 
     def history(self) -> "list[dict]":
         return self._request({"what": "history"})

@@ -180,7 +180,7 @@ class FakeChannel(protocol.Channel):
         super().__init__(socket.socket(socket.AF_UNIX).detach())  # a socket that is not connected
         self._recorded, self.rings = bytearray(), []
         self.told, self.waiting, self.script, self.play = [], [], None, None
-        self.notes, self.outputs, self.asked = [], [], []
+        self.notes, self.outputs, self.asked, self.databases = [], [], [], []
         self.columns, self.data, self.truncated = [], [], False
         self.refusal, self.refuses_late, self.count, self.part = None, False, 0, 2
         self.raw, self.form = None, ""
@@ -190,8 +190,9 @@ class FakeChannel(protocol.Channel):
         assert len(protocol.encode(value)) < FRAME
         return strictly(value)
 
-    def query(self, sql, params, types, result):
+    def query(self, database, sql, params, types, result):
         """Sends one or two rows at a time, so that a result consists of several batches."""
+        self.databases.append(self._sent(database))
         self.asked.append(self._sent((sql, params, types)))
         if self.refusal and not self.refuses_late:
             raise protocol.Refused(self.refusal)
@@ -207,10 +208,12 @@ class FakeChannel(protocol.Channel):
             raise protocol.Refused(self.refusal)
         return self.truncated
 
-    def tables(self):
+    def tables(self, database):
+        self.databases.append(self._sent(database))
         return ["orders", "users"]
 
-    def schema(self, table):
+    def schema(self, database, table):
+        self.databases.append(self._sent(database))
         if table != "users":
             raise protocol.Refused(
                 {

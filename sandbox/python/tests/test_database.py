@@ -344,3 +344,26 @@ def test_sandbox_state(run):
     for each in state:
         assert each["variables"]["x"] == {"type": "int", "repr": "5"}
         assert each["usage"]["cpu_seconds"] > 0
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        'db_query("q", {}, "sales")',
+        'db_query("q", database="sales")',
+        'db_frame("q", database="sales")',
+        'db_explain("q", database="sales")',
+        'db_tables("sales")',
+        'db_schema("users", database="sales")',
+    ],
+)
+def test_helpers_name_a_database(run, call):
+    run.channel.answers(plan=("json", ['[{"Plan": {"Total Cost": 1, "Plan Rows": 2}}]']))
+    assert run(f"{call}\nNone").exception is None
+    other = call.replace('"sales"', "None")
+    assert run(f"{other}\nNone").exception is None
+    assert run.channel.databases == ["sales", ""]
+    for value, error in (("7", "TypeError"), ("'x' * 10_001", "ValueError"), ("'\\ud800'", "ValueError")):
+        failed = run(call.replace('"sales"', value)).exception
+        assert failed["type"] == error and "database" in failed["message"]
+    assert len(run.channel.databases) == 2

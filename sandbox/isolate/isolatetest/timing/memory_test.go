@@ -22,7 +22,7 @@ type rowHandler struct{ isolatetest.Handler }
 
 func (rowHandler) Query(
 	_ context.Context,
-	_ string,
+	_, _ string,
 	_ map[string]any,
 	sink sandbox.RowSink,
 ) (sandbox.QuerySummary, error) {
