@@ -90,6 +90,7 @@ func (r *Reader) runOnConnection(ctx context.Context, t *transaction, bound *bou
 	}
 	defer conn.Release() // the pool discards a closed connection
 	t.pg = conn.Conn().PgConn()
+	defer r.priorities.begin(t.limits.User, t.pg.PID())()
 	if err := t.run(ctx, bound); err != nil {
 		return r.translateError(ctx, err, t.statement, t.limits)
 	}

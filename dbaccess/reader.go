@@ -58,6 +58,10 @@ type Config struct {
 	// login, at most once in auditInterval. Audited is called with the outcome if it is another than before.
 	NeedsAudit bool
 	Audited    func(error)
+
+	// SetNice sets the nice value of the server's process with a pid. The reader then divides the server's CPU time
+	// equally among users. Nil: the server's processes are not in reach.
+	SetNice func(pid uint32, nice int)
 }
 
 // Parsers are the processes that parse statements. They are started when they are first needed. Several readers can
@@ -87,6 +91,7 @@ type Reader struct {
 	statements *limit.Shared // connections for statements of all users
 	ownParsers *Parsers      // nil: the configuration's
 	audit      loginAudit
+	priorities priorities // of statements
 }
 
 // connectTimeout bounds an attempt to connect, unless the URL has a connect_timeout. A server that does not answer must
@@ -124,6 +129,7 @@ func Open(ctx context.Context, c Config) (*Reader, error) {
 	r := &Reader{
 		config: c, pool: pool, perUser: limit.NewKeyed(c.PerUser), perSandbox: limit.NewKeyed(c.PerSandbox),
 		statements: limit.NewShared(int(c.MaxConns)), audit: newLoginAudit(),
+		priorities: priorities{set: c.SetNice},
 	}
 	if c.Parsers == nil {
 		r.ownParsers = NewParsers()

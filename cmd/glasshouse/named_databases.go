@@ -251,6 +251,9 @@ func (a *app) openReaders(ctx context.Context, s settings, knowledgeURL string) 
 		config.Parsers, config.Checked, config.WriterURL = a.parsers, a.metrics.QueryChecked, s.databases.writers[n.name]
 		config.MaxConns = int32(s.limits.queries.of(n.name))
 		config.PerUser, config.PerSandbox = s.limits.queriesPerUser.of(n.name), s.limits.queriesPerSandbox.of(n.name)
+		if n.name == defaultDatabase && s.databases.knowledgeURL == "" {
+			config.SetNice = a.postgres.SetNice
+		}
 		config.NeedsAudit = true
 		config.Audited = func(err error) {
 			if err != nil {

@@ -50,6 +50,7 @@ type Server struct {
 	serverLog         *boundedLog
 	lock              *os.File
 	settings          []string
+	mayRenice         bool // SetNice has an effect
 
 	closing   chan struct{} // closed by Close
 	ended     chan struct{} // closed when supervise has ended; nil: it was not started
@@ -86,7 +87,7 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{log: c.Log, settings: append(slices.Clone(settings), c.Settings...), closing: make(chan struct{})}
+	s := &Server{log: c.Log, settings: append(slices.Clone(settings), c.Settings...), closing: make(chan struct{}), mayRenice: mayRenice()}
 	if os.Geteuid() == 0 {
 		if s.cred, err = lookupAccount(); err != nil {
 			return nil, err

@@ -1,11 +1,12 @@
 package isolate
 
 import (
-	"math"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"glasshouse/policy/limit"
 )
 
 // cpuSharing divides CPU time equally among users: a user's running processes together have
@@ -91,15 +92,7 @@ func (p *Process) setCPUPart(n int) {
 	defer p.mu.Unlock()
 	// The signal 0 tests that the process exists, as its number may be another's soon.
 	if p.pidfd >= 0 && unix.PidfdSendSignal(p.pidfd, 0, nil, 0) == nil &&
-		unix.Setpriority(unix.PRIO_PROCESS, p.pid, niceFor(n)) == nil {
+		unix.Setpriority(unix.PRIO_PROCESS, p.pid, limit.Nice(n)) == nil {
 		p.cpuPart = n
 	}
-}
-
-// niceStep is the ratio of the weights of two adjacent nice values.
-const niceStep = 1.25
-
-// niceFor returns the nice value with about 1/n of the weight of the value 0.
-func niceFor(n int) int {
-	return min(int(math.Round(math.Log(float64(n))/math.Log(niceStep))), 19)
 }

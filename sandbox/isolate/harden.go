@@ -11,10 +11,11 @@ import (
 
 // neededCapabilities are the capabilities that a service needs if it was started as root:
 // for the namespaces, mounts and id maps of zygotes, for control groups and limits of
-// children, to run PostgreSQL as another user and write its files, and for a port below 1024.
+// children, to run PostgreSQL as another user, write its files and divide its CPU time, and for a port below 1024.
 var neededCapabilities = []int{
 	unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_KILL, unix.CAP_NET_BIND_SERVICE, unix.CAP_SETFCAP,
-	unix.CAP_SETGID, unix.CAP_SETPCAP, unix.CAP_SETUID, unix.CAP_SYS_ADMIN, unix.CAP_SYS_PTRACE, unix.CAP_SYS_RESOURCE,
+	unix.CAP_SETGID, unix.CAP_SETPCAP, unix.CAP_SETUID, unix.CAP_SYS_ADMIN, unix.CAP_SYS_NICE, unix.CAP_SYS_PTRACE,
+	unix.CAP_SYS_RESOURCE,
 }
 
 // Harden permanently drops privileges that the service and its children never need: all
