@@ -21,9 +21,8 @@ func (s *Service) AttachDAP(ctx context.Context, in dap.Attach) (*dap.Target, er
 	if err != nil {
 		return nil, err
 	}
-	hash := HashKey(in.Token)
 	target.Person = PersonOf(caller)
-	target.Authorize = func(ctx context.Context) error { return s.keyLost(ctx, hash) }
+	target.Authorize = func(ctx context.Context) error { return s.keyLost(ctx, in.Token) }
 	return target, nil
 }
 

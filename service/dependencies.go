@@ -44,6 +44,7 @@ type History interface {
 	ExecutionReader
 	SandboxStore
 	KeyStore
+	KeyRetention
 	UsageStore
 	ArtifactIndex
 	ArtifactRetention
@@ -143,6 +144,12 @@ type KeyStore interface {
 	KeyByHash(ctx context.Context, hash []byte) (sandbox.Key, error)
 	Keys(ctx context.Context, user string) ([]sandbox.Key, error)
 	RevokeKeys(ctx context.Context, id string, at time.Time, choose func([]sandbox.Key) (ids []string, err error)) error
+}
+
+// KeyRetention deletes keys.
+type KeyRetention interface {
+	// ForgetKeys deletes the keys of an account that expired before a time.
+	ForgetKeys(ctx context.Context, account string, before time.Time) error
 }
 
 // ArtifactIndex keeps the records of artifacts. The blob store has their bytes.

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"glasshouse/sandbox"
+	"glasshouse/service/signin"
 )
 
 const (
@@ -44,24 +45,36 @@ func NewSecret() string {
 	return "gh_" + base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// Authenticate returns the key of a secret. It returns FaultUnauthorized if the key is unknown, revoked or expired.
+// Authenticate returns the key of a secret. If there is an identity provider, the secret may be one of its tokens; the
+// key is then that of its person. Authenticate returns FaultUnauthorized if the key or the token is unknown, revoked or
+// expired.
 func (s *Service) Authenticate(ctx context.Context, secret string) (sandbox.Key, error) {
-	return s.authenticateHash(ctx, HashKey(secret))
+	if s.Provider == nil || !signin.IsToken(secret) {
+		return s.authenticateHash(ctx, HashKey(secret))
+	}
+	person, err := s.Provider.Person(ctx, secret)
+	if err != nil {
+		return sandbox.Key{}, err
+	}
+	return KeyOfPerson(person)
 }
 
 // keyCheckInterval is the time between two checks of the key of a request that takes long.
 const keyCheckInterval = 2 * time.Second
 
 // WhileValid returns a context that also ends when the key of a secret, which was valid, is revoked or expires. Its
-// cause is then FaultUnauthorized. The caller calls stop to release it.
+// cause is then FaultUnauthorized. A secret that is empty is valid: it is that of a request whose person a proxy named.
+// The caller calls stop to release the context.
 func (s *Service) WhileValid(ctx context.Context, secret string) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	hash := HashKey(secret)
+	if secret == "" {
+		return ctx, func() { cancel(nil) }
+	}
 	timer := time.AfterFunc(keyCheckInterval, func() { // most requests have ended by then
 		ticker := time.NewTicker(keyCheckInterval)
 		defer ticker.Stop()
 		for {
-			if err := s.keyLost(ctx, hash); err != nil {
+			if err := s.keyLost(ctx, secret); err != nil {
 				cancel(err)
 				return
 			}
@@ -75,10 +88,10 @@ func (s *Service) WhileValid(ctx context.Context, secret string) (_ context.Cont
 	return ctx, func() { timer.Stop(); cancel(nil) }
 }
 
-// keyLost returns FaultUnauthorized if the key with a hash is not valid any more. If history cannot tell, the key stays
-// valid for what has begun.
-func (s *Service) keyLost(ctx context.Context, hash [32]byte) error {
-	_, err := s.authenticateHash(ctx, hash)
+// keyLost returns FaultUnauthorized if the key of a secret is not valid any more. If history or the identity provider
+// cannot tell, the key stays valid for what has begun.
+func (s *Service) keyLost(ctx context.Context, secret string) error {
+	_, err := s.Authenticate(ctx, secret)
 	if sandbox.FaultOf(err) == sandbox.FaultUnauthorized {
 		return err
 	}
@@ -279,16 +292,21 @@ func (s *Service) RevokeKey(ctx context.Context, caller sandbox.Key, id string, 
 		}
 		return out.Revoked, nil
 	})
-	s.keysMu.Lock()
-	clear(s.keys)
-	s.revocations++
-	s.keysMu.Unlock()
+	s.forgetKeys()
 	for _, revoked := range out.Revoked {
 		if err == nil {
 			err = s.audit(ctx, caller, sandbox.AuditRevoked, "key/"+revoked, "")
 		}
 	}
 	return out, err
+}
+
+// forgetKeys empties the cache after a revocation.
+func (s *Service) forgetKeys() {
+	s.keysMu.Lock()
+	defer s.keysMu.Unlock()
+	clear(s.keys)
+	s.revocations++
 }
 
 // visibleUser returns the user whose records the caller may see; "" means all users.

@@ -16,7 +16,7 @@
 //  4. Stream the events of a run to any number of readers (events.go), and record debugged
 //     runs (recording.go, debugsession.go).
 //  5. Store the files that runs leave, and remove old ones (artifact.go).
-//  6. Authenticate keys and hold them to their limits (keys.go, quota.go).
+//  6. Authenticate keys and persons, and hold them to their limits (keys.go, signin.go, quota.go).
 //
 // New starts three goroutines: the janitor ends expired sandboxes, the sweeper removes old artifacts, and retention
 // deletes the oldest executions if history has a limit. Drain ends these goroutines and all runs, and waits for them.
@@ -39,6 +39,7 @@ import (
 	"glasshouse/sandbox/blob"
 	"glasshouse/sandbox/supervisor"
 	"glasshouse/service/metrics"
+	"glasshouse/service/signin"
 	"glasshouse/service/tracing"
 )
 
@@ -62,8 +63,10 @@ type Config struct {
 	Metrics            *metrics.Metrics // nil: nothing is counted
 	Tracer             *tracing.Tracer  // nil: there are no traces
 
-	AdminKeyID    string // the key that the service was started with, which cannot be revoked; "" means none
-	SigningKey    []byte // of URLs
+	Provider      *signin.Provider // of identities; nil: only keys authenticate
+	SessionAge    time.Duration    // maximum age of a sign-in to the pages with Provider
+	AdminKeyID    string           // the key that the service was started with, which cannot be revoked; "" means none
+	SigningKey    []byte           // of URLs
 	KeyLimits     sandbox.KeyLimits
 	ArtifactAge   time.Duration // maximum age of artifacts
 	ArtifactBytes int64         // maximum size of one user's artifacts

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"glasshouse/service/chat/chattest"
+	"glasshouse/service/signin/signintest"
 )
 
 // TestPages opens the pages under /ui/ in Chromium: sign-in, lists, filters, live updates, hostile outputs, revoked
@@ -28,6 +29,16 @@ func TestPages(t *testing.T) {
 	_, admin := start(t, binary(t), dataDir(t), withPackages(), "--model-url="+endpoint.URL(), "--model-name=scripted",
 		"--mask-columns=users.email")
 	checkPages(t, browser, admin, "GLASSHOUSE_MODEL_HOST="+endpoint.Host())
+}
+
+// TestPagesWithAnIdentityProvider signs in to the pages in Chromium with an identity provider.
+func TestPagesWithAnIdentityProvider(t *testing.T) {
+	t.Parallel()
+	browser := findBrowser(t)
+	provider := signintest.New(t, people)
+	_, admin := start(t, binary(t), dataDir(t), withProvider(t, provider)...)
+	provider.Allow(admin.address + "/login/oidc/callback")
+	checkPages(t, browser, admin, "GLASSHOUSE_PAGES_SUITE=sign_in", "GLASSHOUSE_PROVIDER="+provider.URL)
 }
 
 // fillHistory adds a million executions of 50 users, a second apart. One in ten failed, one in 50 000 was killed, and

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,6 +41,9 @@ func newServeCommand() *cobra.Command {
 
 func serve(ctx context.Context, s settings, _ []string) error {
 	if err := s.checkAddresses(); err != nil {
+		return err
+	}
+	if err := s.signIn.check(); err != nil {
 		return err
 	}
 	model, warnings, err := s.model.model()
@@ -78,6 +82,13 @@ func serve(ctx context.Context, s settings, _ []string) error {
 		return err
 	}
 	defer a.close(context.WithoutCancel(ctx), s)
+	if err := a.openProvider(ctx, s); err != nil {
+		return err
+	}
+	proxy, err := s.signIn.proxy()
+	if err != nil {
+		return err
+	}
 	scheme := "http"
 	if s.server.tlsCert != "" {
 		scheme = "https"
@@ -101,7 +112,8 @@ func serve(ctx context.Context, s settings, _ []string) error {
 	defer compatAPIs.close()
 	api := httpapi.New(httpapi.Config{
 		Service: a.service, Log: a.log, Version: version, Access: s.server.accessLog, CPU: a.cpu, SignInLink: link,
-		MCP: tools, Chat: conversations, Metrics: a.metrics,
+		MCP: tools, Chat: conversations, Metrics: a.metrics, Proxy: proxy,
+		PublicURL: strings.TrimSuffix(s.signIn.publicURL, "/"),
 	})
 	server := newServer(a.tracer.Handler(compatAPIs.below(api, compatListeners)), a.plan.connections, a.log)
 	ended := make(chan error, 2+len(compatListeners))
@@ -199,7 +211,8 @@ func localAddress(scheme string, listener net.Addr) string {
 	return scheme + "://" + listener.String()
 }
 
-// greet prints where the service listens, its isolation level, and whether its Python has no pandas.
+// greet prints where the service listens, its isolation level, the identity provider, and whether its Python has no
+// pandas.
 func (a *app) greet(s settings, address string, took time.Duration) {
 	level, reason := a.isolator.Level()
 	fmt.Printf("Listening on %s (started in %.1f s)\n", address, took.Seconds())
@@ -210,6 +223,12 @@ func (a *app) greet(s settings, address string, took time.Duration) {
 			a.isolator.MissingProtection(),
 			reason,
 		)
+	}
+	if s.signIn.issuer != "" {
+		fmt.Printf("\nSign-in: %s", s.signIn.issuer)
+		if !a.service.Provider.IsReachable() {
+			fmt.Print(", WHICH CANNOT BE REACHED: only keys work until it can (the log has the error)")
+		}
 	}
 	if !s.databases.synchronousCommit {
 		fmt.Print(

@@ -30,6 +30,7 @@ var isolationLevels = []string{
 // settings has the value of every flag that serve has, by the section under which its help lists the flag.
 type settings struct {
 	server    serverSettings
+	signIn    signInSettings
 	limits    limitSettings
 	sandboxes sandboxSettings
 	isolation isolationSettings
@@ -52,6 +53,7 @@ type section struct {
 func (s *settings) sections() []section {
 	return []section{
 		{"Server", s.server.register},
+		{"Sign-in", s.signIn.register},
 		{"Limits", s.limits.register},
 		{"Sandboxes", s.sandboxes.register},
 		{"Isolation", s.isolation.register},

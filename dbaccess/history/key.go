@@ -94,3 +94,11 @@ func (s *Store) RevokeKeys(
 		return err
 	})
 }
+
+// ForgetKeys deletes the keys of an account that expired before a time.
+func (s *Store) ForgetKeys(ctx context.Context, account string, before time.Time) error {
+	return s.changeKeys(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `DELETE FROM keys WHERE account = $1 AND expires_at < $2`, clean(account), before)
+		return err
+	})
+}

@@ -35,6 +35,7 @@ var layers = map[string]int{
 	"service/webui":               39,
 	"service/metrics":             39,
 	"service/tracing":             39,
+	"service/signin":              39,
 	"debugger":                    30,
 	"dbaccess":                    30,
 	"dbaccess/history":            30,
@@ -84,6 +85,9 @@ var libraries = map[string][]string{
 	"github.com/jackc/pgx":             {"dbaccess"},
 	"github.com/santhosh-tekuri":       {"service/httpapi"},                        // its tests: JSON schema
 	"github.com/klauspost/compress":    {"debugger/recording", "dbaccess/history"}, // zstd, for chunks and exports
+	"github.com/coreos/go-oidc":        {"service/signin"},
+	"github.com/go-jose/go-jose":       {"service/signin"}, // the provider's keys
+	"golang.org/x/oauth2":              {"service/signin"},
 	"github.com/google/jsonschema-go":  {"service/mcpapi"},
 	"github.com/modelcontextprotocol":  {"service/mcpapi"},
 	"golang.org/x/image":               {"service/mcpapi"}, // smaller figures

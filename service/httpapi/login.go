@@ -125,7 +125,7 @@ func (a *api) routeLogin(r *routes) {
 	link.Security = []map[string][]string{} // none
 	r.handle(r.login, link, a.openSignInLink)
 
-	logout := r.describe("POST", "/logout", "signOut", tagKeys, "Sign out of the pages: remove the cookie",
+	logout := r.describe("POST", "/logout", "signOut", tagKeys, "Sign out of the pages: remove the cookie, and revoke its key if a sign-in made it",
 		http.StatusForbidden)
 	logout.Responses["200"] = &huma.Response{Description: "OK", Content: jsonContent[message](r)}
 	logout.Security = []map[string][]string{} // none
@@ -134,9 +134,18 @@ func (a *api) routeLogin(r *routes) {
 			a.fail(g, err)
 			return
 		}
-		http.SetCookie(g.Writer, cookieOf(g.Request, "", -1))
+		http.SetCookie(g.Writer, a.cookieOf(g.Request, "", -1))
+		if cookie, err := g.Request.Cookie(keyCookie); err == nil {
+			if secret, err := url.QueryUnescape(cookie.Value); err == nil {
+				if err := a.service.SignOut(g.Request.Context(), secret); err != nil {
+					a.fail(g, err)
+					return
+				}
+			}
+		}
 		g.JSON(http.StatusOK, message{"signed out"})
 	})
+	a.routeSignIn(r)
 	me := r.describe("GET", "/me", "getMe", tagKeys, "Get the caller's key: its user and its role")
 	me.Responses["200"] = &huma.Response{Description: "OK", Content: jsonContent[identity](r)}
 	r.handle(r.keyed, me, func(g *gin.Context) {
@@ -169,7 +178,7 @@ func (a *api) login(g *gin.Context) {
 		a.fail(g, err)
 		return
 	}
-	http.SetCookie(g.Writer, cookieOf(g.Request, secret, 0))
+	http.SetCookie(g.Writer, a.cookieOf(g.Request, secret, 0))
 	g.JSON(http.StatusOK, identityOf(caller))
 }
 
@@ -180,15 +189,20 @@ func (a *api) openSignInLink(g *gin.Context) {
 			"machine: sign in with a key, or restart the service to get another link"))
 		return
 	}
-	http.SetCookie(g.Writer, cookieOf(g.Request, secret, 0))
+	http.SetCookie(g.Writer, a.cookieOf(g.Request, secret, 0))
 	g.Redirect(http.StatusSeeOther, "/")
 }
 
 // cookieOf returns the cookie with a secret, escaped: an operator may choose a key with any characters. A negative
 // maxAge removes the cookie.
-func cookieOf(r *http.Request, secret string, maxAge int) *http.Cookie {
+func (a *api) cookieOf(r *http.Request, secret string, maxAge int) *http.Cookie {
 	return &http.Cookie{
 		Name: keyCookie, Value: url.QueryEscape(secret), Path: "/", MaxAge: maxAge, HttpOnly: true,
-		SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil,
+		SameSite: http.SameSiteStrictMode, Secure: a.hasTLS(r),
 	}
+}
+
+// hasTLS reports whether the browser reaches the service with TLS, which a proxy may terminate.
+func (a *api) hasTLS(r *http.Request) bool {
+	return r.TLS != nil || strings.HasPrefix(a.publicURL, "https://")
 }

@@ -21,6 +21,7 @@ import (
 
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
+	"glasshouse/service"
 )
 
 // requestInfo has the data that middlewares share about a request. identifyRequest puts it into the context.
@@ -28,7 +29,7 @@ type requestInfo struct {
 	id     string
 	prefix string      // "" or versionPrefix
 	caller sandbox.Key // set by authenticate
-	secret string      // of the caller's key; set by authenticate
+	secret string      // of the caller's key, or "" for a person whom a proxy names; set by authenticate
 }
 
 type requestInfoKey struct{}
@@ -172,20 +173,16 @@ func joinHeaderLines(g *gin.Context) {
 	}
 }
 
-// authenticate finds the caller's key, in the header Authorization or in the cookie of a page, or answers 401.
+// authenticate finds the caller, or answers 401.
 func (a *api) authenticate(g *gin.Context) {
-	secret, err := secretOf(g.Request)
+	caller, secret, err := a.identify(g.Request)
 	if err != nil {
 		if sandbox.FaultOf(err) == sandbox.FaultUnauthorized {
-			g.Header("WWW-Authenticate", `Bearer realm="glasshouse"`)
-		}
-		a.fail(g, err)
-		return
-	}
-	caller, err := a.service.Authenticate(g.Request.Context(), secret)
-	if err != nil {
-		if sandbox.FaultOf(err) == sandbox.FaultUnauthorized {
-			g.Header("WWW-Authenticate", `Bearer realm="glasshouse", error="invalid_token"`)
+			challenge := `Bearer realm="glasshouse"`
+			if secret != "" {
+				challenge += `, error="invalid_token"`
+			}
+			g.Header("WWW-Authenticate", challenge)
 		}
 		a.fail(g, err)
 		return
@@ -196,6 +193,28 @@ func (a *api) authenticate(g *gin.Context) {
 	defer stop()
 	g.Request = g.Request.WithContext(ctx)
 	g.Next()
+}
+
+// identify returns the caller of a request and the secret that the request has: that of a key or a token of the
+// identity provider, in the header Authorization or the cookie of the pages. Without that header, a person whom the
+// trusted proxy names is the caller, and the secret is empty.
+func (a *api) identify(r *http.Request) (caller sandbox.Key, secret string, err error) {
+	if r.Header.Get("Authorization") == "" {
+		person, ok, err := a.proxy.Person(r)
+		if err == nil && ok {
+			if err = checkOrigin(r); err == nil { // a browser adds what the proxy asks for to every request, as a cookie
+				caller, err = service.KeyOfPerson(person)
+			}
+		}
+		if err != nil || ok {
+			return caller, "", err
+		}
+	}
+	if secret, err = secretOf(r); err != nil {
+		return caller, "", err
+	}
+	caller, err = a.service.Authenticate(r.Context(), secret)
+	return caller, secret, err
 }
 
 // lostKey returns FaultUnauthorized if the key of a request was revoked or expired since the request began.

@@ -31,6 +31,7 @@ import (
 	"glasshouse/service"
 	"glasshouse/service/chat"
 	"glasshouse/service/metrics"
+	"glasshouse/service/signin"
 )
 
 // Config configures the API.
@@ -45,7 +46,9 @@ type Config struct {
 
 	CPU *limit.CPU // shares the encoding of large records; nil: unlimited
 
-	SignInLink *SignInLink // nil: none
+	SignInLink *SignInLink   // nil: none
+	Proxy      *signin.Proxy // nil: no proxy names persons
+	PublicURL  string        // at which browsers reach the service, without a slash at its end; "": that of each request
 
 	StallTimeout time.Duration // of requests and responses; 0 is limit.DefaultStallTimeout
 }
@@ -57,16 +60,18 @@ type MCP interface {
 
 // api is the state that handlers and middlewares share.
 type api struct {
-	service *service.Service
-	chat    *chat.Chat
-	log     logrus.FieldLogger
-	access  bool
-	version string
-	link    *SignInLink // may be nil
-	limits  limits
-	metrics *metrics.Metrics
-	cpu     *limit.CPU
-	methods []pathMethod // of all paths, without the prefix; for 405
+	service   *service.Service
+	chat      *chat.Chat
+	log       logrus.FieldLogger
+	access    bool
+	version   string
+	link      *SignInLink // may be nil
+	proxy     *signin.Proxy
+	limits    limits
+	metrics   *metrics.Metrics
+	cpu       *limit.CPU
+	publicURL string
+	methods   []pathMethod // of all paths, without the prefix; for 405
 }
 
 // The maximum body sizes of requests, in bytes. An upload is also bounded by its sandbox's policy.
@@ -99,7 +104,8 @@ func New(c Config) http.Handler {
 func newRouter(c Config) (*gin.Engine, *huma.OpenAPI) {
 	a := &api{
 		service: c.Service, chat: c.Chat, log: c.Log, access: c.Access, version: c.Version, limits: newLimits(),
-		metrics: c.Metrics, cpu: c.CPU, link: c.SignInLink,
+		metrics: c.Metrics, cpu: c.CPU, link: c.SignInLink, proxy: c.Proxy,
+		publicURL: c.PublicURL,
 	}
 	if a.metrics == nil {
 		a.metrics = metrics.New(c.Version)

@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -34,7 +35,7 @@ func (c client) stream(t testing.TB, method, path string, body any, headers ...s
 	if body != nil {
 		in = strings.NewReader(string(mustJSON(t, body)))
 	}
-	req, err := http.NewRequestWithContext(ctx, method, serverURL+c.prefix+path, in)
+	req, err := http.NewRequestWithContext(ctx, method, cmp.Or(c.server, serverURL)+c.prefix+path, in)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,10 @@ export interface Me {
   expires_at: string | null;
 }
 
+export interface SignInMethods {
+  provider?: { name: string; path: string };
+}
+
 export interface Summary {
   execution_id: string;
   sandbox_id: string;

@@ -1,18 +1,34 @@
 import { useEffect, useRef, useState } from "preact/hooks";
+import { address, get } from "../api/client";
 import { Problem } from "../api/problem";
+import type { SignInMethods } from "../api/records";
 import { SchemeSwitch } from "../parts/scheme";
+import { here, parameter, setParameters } from "../router";
 import { reason, signIn } from "../session";
 import { Logo } from "../shell";
 
-// SignIn asks for a key. It is shown at every address, so that one is on the wanted page afterwards.
+// failures has a text for each reason with which the service returns from a sign-in with the identity provider.
+const failures: Record<string, string> = {
+  expired: "The sign-in took longer than ten minutes, or began in another browser. Try again.",
+  refused: "You are signed in at the identity provider, but have no role here, or the sign-in was refused. Ask the operator for a role.",
+  unreachable: "The identity provider cannot be reached. Try again later, or use a key.",
+  failed: "The answer of the identity provider is not valid. Try again; the log of the service has the reason.",
+};
+
+// SignIn asks for a key, or offers the identity provider. It is shown at every address, so that one is on the wanted page
+// afterwards.
 export function SignIn() {
   const [key, setKey] = useState("");
   const [problem, setProblem] = useState("");
   const [running, setRunning] = useState(false);
+  const [methods, setMethods] = useState<SignInMethods>({});
+  const [failed] = useState(failures[parameter("sign_in")]);
   const field = useRef<HTMLInputElement>(null);
   useEffect(() => {
     document.title = "Sign in · Glasshouse";
     field.current?.focus();
+    setParameters({ sign_in: "" }, true); // a reload is another attempt
+    get<SignInMethods>("/login/methods").then(setMethods, () => {}); // a key can be tried anyway
   }, []);
   const submit = async (event: Event) => {
     event.preventDefault();
@@ -38,6 +54,12 @@ export function SignIn() {
         <h1><Logo /> Glasshouse</h1>
         <p class="muted">Every run of an agent's code, recorded: what it did, what it read, why it failed.</p>
         {reason.value && <div class="notice warn" role="status"><strong>You were signed out.</strong><p>{reason.value}</p></div>}
+        {failed && <div class="notice warn" role="status"><strong>You are not signed in.</strong><p>{failed}</p></div>}
+        {methods.provider && (
+          <a class="button primary" href={address(methods.provider.path, { return: here.value })}>
+            Sign in with {methods.provider.name}
+          </a>
+        )}
         <label for="key">API key</label>
         <input id="key" ref={field} type="password" autocomplete="current-password" spellcheck={false} value={key}
           aria-invalid={problem !== ""} aria-describedby="key-help"
@@ -47,7 +69,7 @@ export function SignIn() {
           The admin's key is in the file <code>admin.key</code> of the data folder;{" "}
           <code>glasshouse keys create</code> makes others. It stays in a cookie that scripts cannot read.
         </p>
-        <button class="primary" disabled={running}>{running ? "Signing in…" : "Sign in"}</button>
+        <button class={methods.provider ? undefined : "primary"} disabled={running}>{running ? "Signing in…" : methods.provider ? "Sign in with a key" : "Sign in"}</button>
       </form>
       <SchemeSwitch />
     </main>
