@@ -65,6 +65,9 @@ func applyEnvironment(root *cobra.Command, args []string) (err error) {
 		name := environmentName(f.Name)
 		if v := os.Getenv(name); v != "" && f.Name != "help" && err == nil {
 			if problem := f.Value.Set(v); problem != nil {
+				if strings.Contains(v, "://") {
+					v = "..." // it may have a password
+				}
 				err = fmt.Errorf("the environment variable %s=%q is invalid: %w", name, v, problem)
 			}
 		}
