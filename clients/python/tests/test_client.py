@@ -142,6 +142,13 @@ def test_queries_and_schema(service):
     assert result.rows == [{"id": 1, "word": "é"}, {"id": 2, "word": "é"}]
     assert (result.count, result.truncated) == (2, False)
     assert "users" in service.schema()["tables"]
+    (database,) = service.databases()
+    assert (database["name"], database["default"], database["status"]) == ("knowledge", True, "ready")
+    assert service.query("SELECT 1 AS n", database="knowledge").rows == [{"n": 1}]
+    assert service.schema(database="knowledge") == service.schema()
+    for ask in (service.query, lambda _, database: service.schema(database=database)):
+        with pytest.raises(glasshouse.QueryRefused, match="no database \"sales\".*knowledge"):
+            ask("SELECT 1", database="sales")
     with pytest.raises(glasshouse.QueryRefused, match="only reads"):
         service.query("DELETE FROM users")
 

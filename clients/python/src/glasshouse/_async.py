@@ -83,13 +83,22 @@ class AsyncClient:
         """
         return await self._do(ops.run(ops.run_call(None, code, context, files, timeout, config, record=record)))
 
-    async def query(self, sql: str, params: Mapping[str, Any] | None = None) -> models.QueryResult:
-        """Runs one read-only statement. params: the values of :name in it. Raises QueryRefused."""
-        return await self._do(ops.query(None, sql, params))
+    async def query(
+        self, sql: str, params: Mapping[str, Any] | None = None, *, database: str | None = None
+    ) -> models.QueryResult:
+        """Runs one read-only statement. params: the values of :name in it. database: a name of databases(), by default
+        the first. Raises QueryRefused."""
+        return await self._do(ops.query(None, sql, params, database))
 
-    async def schema(self) -> Json:
+    async def schema(self, *, database: str | None = None) -> Json:
         """Returns {"tables": [names], "schema": {table: [columns]}, "details": {...}, "total_tables": n}."""
-        return await self._do(ops.schema(None))
+        return await self._do(ops.schema(None, database))
+
+    async def databases(self) -> list[Json]:
+        """Returns the databases that the key may use, the default one first: {"name", "default", "status",
+        "server_version"}."""
+        found: list[Json] = (await self._do(ops.fetch(ops.Call("GET", "/databases"))))["databases"]
+        return found
 
     async def statistics(self) -> Json:
         """Returns counts, rates and times of the caller's executions."""
@@ -378,13 +387,15 @@ class AsyncSandbox:
         except httpx.HTTPError as error:
             raise _transport.connection_failed(error, self._client._http.base_url) from error
 
-    async def query(self, sql: str, params: Mapping[str, Any] | None = None) -> models.QueryResult:
+    async def query(
+        self, sql: str, params: Mapping[str, Any] | None = None, *, database: str | None = None
+    ) -> models.QueryResult:
         """Runs one read-only statement under the sandbox's policy. Raises QueryRefused."""
-        return await self._client._do(ops.query(self.id, sql, params))
+        return await self._client._do(ops.query(self.id, sql, params, database))
 
-    async def schema(self) -> Json:
+    async def schema(self, *, database: str | None = None) -> Json:
         """Returns the tables that may be read, as Client.schema does."""
-        return await self._client._do(ops.schema(self.id))
+        return await self._client._do(ops.schema(self.id, database))
 
     async def variables(self) -> Json:
         """Returns the session's variables as {name: {"type", "repr", "shape"?}}."""

@@ -94,15 +94,20 @@ def run(call: Call) -> Operation[models.Execution]:
     return models.Execution.from_json(reply.json())
 
 
-def query(sandbox_id: str | None, sql: str, params: Mapping[str, Any] | None) -> Operation[models.QueryResult]:
+def query(
+    sandbox_id: str | None, sql: str, params: Mapping[str, Any] | None, database: str | None
+) -> Operation[models.QueryResult]:
     path = "/database/query" if sandbox_id is None else f"/sandbox/{sandbox_id}/database/query"
-    answer = yield from fetch(Call("POST", path, {"query": sql, "parameters": dict(params or {})}))
+    body: Json = {"query": sql, "parameters": dict(params or {})}
+    if database is not None:
+        body["database"] = database
+    answer = yield from fetch(Call("POST", path, body))
     return models.QueryResult(answer["results"], answer["count"], answer["truncated"])
 
 
-def schema(sandbox_id: str | None) -> Operation[Json]:
+def schema(sandbox_id: str | None, database: str | None) -> Operation[Json]:
     path = "/database/schema" if sandbox_id is None else f"/sandbox/{sandbox_id}/database/schema"
-    answer = yield from fetch(Call("GET", path))
+    answer = yield from fetch(Call("GET", path, params={} if database is None else {"database": database}))
     result: Json = answer["schema"]
     return result
 

@@ -83,13 +83,22 @@ class Client:
         """
         return self._do(ops.run(ops.run_call(None, code, context, files, timeout, config, record=record)))
 
-    def query(self, sql: str, params: Mapping[str, Any] | None = None) -> models.QueryResult:
-        """Runs one read-only statement. params: the values of :name in it. Raises QueryRefused."""
-        return self._do(ops.query(None, sql, params))
+    def query(
+        self, sql: str, params: Mapping[str, Any] | None = None, *, database: str | None = None
+    ) -> models.QueryResult:
+        """Runs one read-only statement. params: the values of :name in it. database: a name of databases(), by default
+        the first. Raises QueryRefused."""
+        return self._do(ops.query(None, sql, params, database))
 
-    def schema(self) -> Json:
+    def schema(self, *, database: str | None = None) -> Json:
         """Returns {"tables": [names], "schema": {table: [columns]}, "details": {...}, "total_tables": n}."""
-        return self._do(ops.schema(None))
+        return self._do(ops.schema(None, database))
+
+    def databases(self) -> list[Json]:
+        """Returns the databases that the key may use, the default one first: {"name", "default", "status",
+        "server_version"}."""
+        found: list[Json] = (self._do(ops.fetch(ops.Call("GET", "/databases"))))["databases"]
+        return found
 
     def statistics(self) -> Json:
         """Returns counts, rates and times of the caller's executions."""
@@ -378,13 +387,15 @@ class Sandbox:
         except httpx.HTTPError as error:
             raise _transport.connection_failed(error, self._client._http.base_url) from error
 
-    def query(self, sql: str, params: Mapping[str, Any] | None = None) -> models.QueryResult:
+    def query(
+        self, sql: str, params: Mapping[str, Any] | None = None, *, database: str | None = None
+    ) -> models.QueryResult:
         """Runs one read-only statement under the sandbox's policy. Raises QueryRefused."""
-        return self._client._do(ops.query(self.id, sql, params))
+        return self._client._do(ops.query(self.id, sql, params, database))
 
-    def schema(self) -> Json:
+    def schema(self, *, database: str | None = None) -> Json:
         """Returns the tables that may be read, as Client.schema does."""
-        return self._client._do(ops.schema(self.id))
+        return self._client._do(ops.schema(self.id, database))
 
     def variables(self) -> Json:
         """Returns the session's variables as {name: {"type", "repr", "shape"?}}."""

@@ -131,10 +131,10 @@ class GlasshouseToolkit(BaseToolkit):
             StructuredTool.from_function(self.describe_database, handle_tool_error=True),
         ]
 
-    def query_database(self, sql: str, params: dict[str, Any] | None = None) -> str:
+    def query_database(self, sql: str, params: dict[str, Any] | None = None, database: str | None = None) -> str:
         """Run one read-only SQL statement (PostgreSQL). Write :name for parameters. Returns rows as JSON lines."""
         try:
-            result = self.client.query(sql, params)
+            result = self.client.query(sql, params, database=database)
         except GlasshouseError as error:
             raise ToolException(error.detail) from error
         lines = [json.dumps(row, ensure_ascii=False) for row in result.rows[:MAX_ROWS]]
@@ -142,16 +142,17 @@ class GlasshouseToolkit(BaseToolkit):
         lines.append(f"{len(lines)} rows, truncated: aggregate, or use LIMIT" if more else f"{len(lines)} rows")
         return "\n".join(lines)
 
-    def describe_database(self, table: str = "") -> str:
-        """List the tables of the database with their columns, or describe one table."""
+    def describe_database(self, table: str = "", database: str | None = None) -> str:
+        """List the tables of a database with their columns, or describe one table."""
         try:
-            schema = self.client.schema()
+            schema = self.client.schema(database=database)
+            databases = [] if table else [each["name"] for each in self.client.databases()]
         except GlasshouseError as error:
             raise ToolException(error.detail) from error
         names = [name for name in schema["tables"] if table in ("", name)]
         if not names:
             raise ToolException(f"there is no table {table!r}; tables: {', '.join(schema['tables'])[:1000]}")
-        lines = []
+        lines = [f"databases: {', '.join(databases)}; the first is the default"] if len(databases) > 1 else []
         for name in names:
             columns = schema["schema"][name]
             lines.append(f"{name}: " + ", ".join(f"{c['column_name']} {c['data_type']}" for c in columns))
