@@ -1,8 +1,9 @@
 """The recorder writes the steps of user code as records, from start to stop.
 
-In a namespace with many names it compares only some: at each line of the module the names in that line, and all names
-every FULL_READ_INTERVAL lines. Tables are compared likewise, however few names there are. A change by other code (a
-callback of a library, a thread) may be recorded that much later.
+In a namespace with many names it compares only some: at each line of the module the names that the line uses, and all
+names every FULL_READ_INTERVAL lines. A further turn of a loop does not use the names in its iterable. Tables are
+compared likewise, however few names there are. A change by other code (a callback of a library, a thread) may be
+recorded that much later.
 
 The recorder must not change the program, so it runs no code of the user's objects. It leaves out variables that it
 can't read without a change, and records that it does:
@@ -289,6 +290,7 @@ class Recorder(recorder_variables.Variables, abc.ABC):
         known.number, known.code, known.line = number or self._frames_pushed, code, code.first_line
         known.recorded, known.failure = {}, b""
         known.suspended = known.raised = known.thrown = known.has_steps = False
+        known.turn = -1
         known.depth = parent.depth + 1 if parent is not None else 1
         if parent is not None:
             known.parent, known.thread = parent.number, parent.thread

@@ -86,7 +86,7 @@ class Code:
 
     __slots__ = (
         *("number", "first_line", "module", "task", "unread", "is_simple", "reads_more", "clear_snapshot", "deletes"),
-        *("reads", "names_by_line", "returns", "yields", "dynamic", "comprehensions", "is_comprehension", "hidden"),
+        *("reads", "names_by_line", "names_of_turn", "returns", "yields", "dynamic", "comprehensions", "is_comprehension", "hidden"),
     )
 
     def __init__(self, code, number: bytes, names: dict):
@@ -110,7 +110,7 @@ class Code:
             line = position[0] or line
             if op in _NAMED:
                 if self.module:
-                    names_by_line.setdefault(line, set()).add(name)
+                    names_by_line.setdefault(line, {})[name] = offset  # of its last use
                 if op in _STORES or self.module and op in _MODULE_STORES:
                     stores.add(name)
                 elif op in _LOADS:
@@ -124,6 +124,7 @@ class Code:
         # Its variables need no special care.
         self.is_simple = bool(optimized) and not (self.unread or self.deletes or self.dynamic)
         self.names_by_line = {line: tuple(sorted(each)) for line, each in names_by_line.items()}
+        self.names_of_turn = _names_of_turns(code, names_by_line) if self.module else {}
         kinds = types.FunctionType, types.BuiltinFunctionType, types.ModuleType
         self.reads = tuple(  # names of the namespace that are compared with each of its lines
             name
@@ -133,6 +134,23 @@ class Code:
             or (name not in names and name not in _BUILTINS)
         )
         self.reads_more = bool(self.reads or self.clear_snapshot)  # more than its own variables
+
+
+def _names_of_turns(code, names_by_line: dict) -> dict:
+    """Returns the names in the line of each loop that its next turns use, by the offset at which they begin: a turn does
+    not evaluate the iterable again. names_by_line has the offset of the last use of each name, by line."""
+    units, found = code.co_code, {}
+    lines = [position[0] for position in code.co_positions()]
+    for loop in range(2, len(units), 2):
+        if units[loop] not in _FOR_ITERS:
+            continue
+        begin = loop
+        while units[begin - 2] == _EXTENDED:
+            begin -= 2
+        if units[begin - 2] == _GET_ITER:  # not of a comprehension
+            names = names_by_line.get(lines[loop // 2], {})
+            found[begin] = tuple(sorted(name for name, last in names.items() if last > loop))
+    return found
 
 
 def _steps_of_comprehensions(code) -> "dict | None":
@@ -278,6 +296,7 @@ class Frame:
         "failure",
         "depth",
         "has_steps",
+        "turn",
     )
     number: int
     code: Code
@@ -291,6 +310,7 @@ class Frame:
     failure: bytes
     depth: int
     has_steps: bool
+    turn: int  # the offset of the line's first instruction if a further turn of a loop of the module begins there, or -1
 
 
 def stored_names(codes: list) -> tuple[set, bool]:

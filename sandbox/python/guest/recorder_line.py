@@ -58,6 +58,8 @@ def line_hook(recorder, ring):
                 recorder._read_namespace(code.reads)
         else:
             recorder._read_variables(frame, known)
+            if code.names_of_turn:
+                known.turn = at if (at := frame.f_lasti) in code.names_of_turn else -1
         if unheld:
             writer.out += data
             data = b""

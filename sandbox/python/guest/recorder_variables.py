@@ -44,7 +44,8 @@ class Variables:
             if self._watch_all:
                 self._read_all_names()
                 return
-            self._read_namespace(code.names_by_line.get(known.line, ()))
+            turn = code.names_of_turn.get(known.turn)
+            self._read_namespace(code.names_by_line.get(known.line, ()) if turn is None else turn)
             if self.steps % FULL_READ_INTERVAL == 0:
                 self._read_namespace(self._watched)
             elif len(self._watched) <= FEW_NAMES:

@@ -26,7 +26,8 @@ def record(recorder, code):
 def _recorded(recorder):
     """Runs all programs in one process."""
     path = str(programs.extension("recorder_fast", sys.executable).parent) if recorder == "extension" else ""
-    codes = [f"x = {e}" for e in VALUES] + [change_of(name) for name in CHANGES] + [FRAME, *LARGE, *MANY_ROWS, HOSTILE]
+    codes = [f"x = {e}" for e in VALUES] + [change_of(name) for name in CHANGES]
+    codes += [FRAME, *LARGE, *MANY_ROWS, *LOOPS, HOSTILE]
     jobs = [{"name": code, "code": IMPORTS + code} for code in codes]
     return dict(zip(codes, programs.record(sys.executable, jobs, path)))
 
@@ -145,6 +146,28 @@ def test_changes(recorder, name):
     assert reader.text.index("line 4") < changes[0] < reader.text.index("line 5")
     found = next(text for text in reader.text if text.startswith(f"object {number} "))
     assert ("sampled" in found) == (name == "a large frame")
+
+
+LOOPS = {  # over a table that their body changes: the lines between which the changes are, from the first line on
+    "x = pd.DataFrame({'a': [0, 0, 0]})\nfor i in x.index.tolist():\n    x.loc[i, 'a'] = i + 1\nz = 1": [(4, 3)] * 3,
+    "x = np.zeros(9)\nfor i, value in enumerate(x.tolist()):\n    z = i\n    x[i] = 1 + z": [(5, 3)] * 9,
+    "x = np.zeros(3)\nfor i in range(len(x)): x[i] = i + 1\nz = 1": [(3, 3)] * 3,
+}
+
+
+@pytest.mark.parametrize("code", LOOPS)
+def test_changes_in_a_loop(recorder, code):
+    reader = record(recorder, code)
+    number = next(text for text in reader.text if text.startswith("global x")).split("@")[1]
+    found, line = [], 0
+    for text in reader.text:
+        if text.startswith(f"mutate {number} "):
+            found.append(line)
+        elif text.startswith("line "):
+            found = [(each, int(text[5:])) if each == line else each for each in found]
+            line = int(text[5:])
+    one_step = sys.version_info >= (3, 12) and LOOPS[code][0] == (3, 3)  # a loop in one line is one step there
+    assert found == ([(3, 4)] if one_step else LOOPS[code])
 
 
 LARGE = {

@@ -15,6 +15,7 @@ static Code *code_of(Recorder *r, PyCodeObject *co)
     code->number = PyObject_GetAttrString(known, "number");
     code->reads = PyObject_GetAttrString(known, "reads");
     code->names_by_line = PyObject_GetAttrString(known, "names_by_line");
+    code->names_of_turn = PyObject_GetAttrString(known, "names_of_turn");
     code->comprehensions = PyObject_GetAttrString(known, "comprehensions");
     code->is_comprehension = own == Py_True;
     code->prefixes = PyMem_Calloc(co->co_nlocalsplus + 1, sizeof *code->prefixes);
@@ -208,6 +209,13 @@ static int read_hidden_slots(Recorder *r, PyFrameObject *frame, Frame *known)
     return failed ? -1 : 0;
 }
 
+PyObject *get_by_number(PyObject *dict, long long number)
+{
+    PyObject *key = PyLong_FromLongLong(number), *value = key ? PyDict_GetItemWithError(dict, key) : NULL;
+    Py_XDECREF(key);
+    return value;
+}
+
 int read_variables(Recorder *r, PyFrameObject *frame, Frame *known)
 {
     Code *code = known->code;
@@ -215,9 +223,7 @@ int read_variables(Recorder *r, PyFrameObject *frame, Frame *known)
     if (code->is_module && !r->watch_all) {
         if (code->has_hidden_slots && read_hidden_slots(r, frame, known) < 0)
             return -1;
-        PyObject *line = PyLong_FromLongLong(known->line);
-        PyObject *names = line ? PyDict_GetItemWithError(code->names_by_line, line) : NULL;
-        Py_XDECREF(line);
+        PyObject *names = known->turn ? known->turn : get_by_number(code->names_by_line, known->line);
         if (names == NULL ? PyErr_Occurred() != NULL : read_namespace(r, names) < 0)
             return -1;
         if (r->steps % r->full_read_interval == 0)

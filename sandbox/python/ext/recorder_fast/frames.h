@@ -19,6 +19,9 @@ Frame *enter_frame(Recorder *r, PyFrameObject *frame);
 /* Appends the record that the next records belong to this frame, unless it is the current frame already. */
 int switch_to_frame(Recorder *r, Frame *known);
 
+/* Returns the value of an int in a dict; borrowed, NULL without an exception if there is none. */
+PyObject *get_by_number(PyObject *dict, long long number);
+
 /* Records the changes of the variables that the frame can reach. */
 int read_variables(Recorder *r, PyFrameObject *frame, Frame *known);
 

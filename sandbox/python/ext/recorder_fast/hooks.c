@@ -25,9 +25,20 @@ void unlock_recorder(Recorder *r)
     }
 }
 
-static PyObject *attribute_is_true(PyObject *object, const char *name, int *is_true)
+/* The names of the attributes that are read at each line. */
+static PyObject *everywhere_name, *attention_name, *lines_name;
+
+int prepare_hooks(void)
 {
-    PyObject *value = PyObject_GetAttrString(object, name);
+    everywhere_name = PyUnicode_InternFromString("everywhere");
+    attention_name = PyUnicode_InternFromString("attention");
+    lines_name = PyUnicode_InternFromString("lines");
+    return everywhere_name && attention_name && lines_name ? 0 : -1;
+}
+
+static PyObject *attribute_is_true(PyObject *object, PyObject *name, int *is_true)
+{
+    PyObject *value = PyObject_GetAttr(object, name);
     *is_true = *is_true || value == Py_True;
     return value;
 }
@@ -36,9 +47,9 @@ static PyObject *attribute_is_true(PyObject *object, const char *name, int *is_t
 static int may_stop(Recorder *r, long line)
 {
     int found = 0;
-    PyObject *everywhere = attribute_is_true(r->control, "everywhere", &found);
-    PyObject *attention = attribute_is_true(r->channel, "attention", &found);
-    PyObject *lines = PyObject_GetAttrString(r->control, "lines"), *key = PyLong_FromLong(line);
+    PyObject *everywhere = attribute_is_true(r->control, everywhere_name, &found);
+    PyObject *attention = attribute_is_true(r->channel, attention_name, &found);
+    PyObject *lines = PyObject_GetAttr(r->control, lines_name), *key = PyLong_FromLong(line);
     if (!everywhere || !attention || !lines || !key)
         found = -1;
     else if (!found)
@@ -83,6 +94,9 @@ static int record_step(Recorder *r, PyFrameObject *frame, Frame *known, long lin
         put_signed(&r->pending, delta);
     }
     known->line = line;
+    if (known->code->is_module && PyDict_GET_SIZE(known->code->names_of_turn) > 0 &&
+        (known->turn = get_by_number(known->code->names_of_turn, PyFrame_GetLasti(frame))) == NULL && PyErr_Occurred())
+        return -1;
     r->steps++;
     if (r->steps >= r->budget_step && discard(call_python(r, (PyObject *)r, "_apply_budget", "()")) < 0)
         return -1;
@@ -102,9 +116,7 @@ static int record_step(Recorder *r, PyFrameObject *frame, Frame *known, long lin
 /* Records the steps at a line event in code with comprehensions: recorder_code._steps_of_comprehensions. */
 static int record_comprehension(Recorder *r, PyFrameObject *frame, Frame *known, long line)
 {
-    PyObject *at = PyLong_FromLong(PyFrame_GetLasti(frame));
-    PyObject *steps = at ? PyDict_GetItemWithError(known->code->comprehensions, at) : NULL; /* the code holds them */
-    Py_XDECREF(at);
+    PyObject *steps = get_by_number(known->code->comprehensions, PyFrame_GetLasti(frame)); /* the code holds them */
     if (steps == NULL && PyErr_Occurred())
         return -1;
     if (steps != NULL && PyTuple_Check(steps)) {

@@ -25,6 +25,8 @@ int on_line(Recorder *r, PyFrameObject *frame, Frame *known, long line);
  * debugger. */
 int record_raise(Recorder *r, PyFrameObject *frame, Frame *known, PyObject *error, PyObject *trace);
 
+int prepare_hooks(void);
+
 /* Records that a frame has handled its exception, if it has one. */
 int record_handled(Recorder *r, Frame *known);
 

@@ -412,6 +412,7 @@ static void free_code(Code *code)
     Py_XDECREF(code->number);
     Py_XDECREF(code->reads);
     Py_XDECREF(code->names_by_line);
+    Py_XDECREF(code->names_of_turn);
     Py_XDECREF(code->comprehensions);
     Py_XDECREF(code->code);
     PyMem_Free(code->prefixes);
@@ -480,7 +481,7 @@ static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "recorder_fast", 
 
 PyMODINIT_FUNC PyInit_recorder_fast(void)
 {
-    if (prepare_peek() < 0 || PyType_Ready(&RecorderType) < 0 || PyType_Ready(&FrameType) < 0 ||
+    if (prepare_peek() < 0 || prepare_tables() < 0 || prepare_hooks() < 0 || PyType_Ready(&RecorderType) < 0 || PyType_Ready(&FrameType) < 0 ||
         PyType_Ready(&EntryType) < 0)
         return NULL;
 #if HAS_MONITORING

@@ -208,11 +208,16 @@ static int record_object(Recorder *r, PyObject *v, Entry *e, int deeper)
             count++;
     if (count > 2 * MAX_SHOWN && !failed)
         failed = (children = PyMem_Malloc(count * sizeof *children)) == NULL;
-    if (!failed && reserve(&body, 4 * MAX_NUMBER_BYTES) == 0) {
+    if (!failed && reserve(&body, 5 * MAX_NUMBER_BYTES + p.text_size) == 0) {
         put_number(&body, exactness);
         put_number(&body, p.length + 1);
         put_number(&body, form);
-        put_number(&body, count);
+        put_number(&body, p.text_size ? 1 : count);
+        if (p.text_size) {
+            put_byte(&body, 'R');
+            put_number(&body, p.text_size);
+            put_raw(&body, p.text, p.text_size);
+        }
         failed = append_items(r, e, &body, shown, count, children, &child_count) < 0;
     } else
         failed = 1;

@@ -10,6 +10,8 @@ typedef struct {
     PyObject *items[2 * MAX_SAMPLE], *list;
     Py_ssize_t used, length;
     unsigned long long digest; /* of the values of a table */
+    char text[48];             /* instead of items: of a Raw, with text_size characters */
+    Py_ssize_t text_size;
 } Sample;
 
 /* Reads the shape, the types and the values of a table into p, some values if it is large. */
@@ -18,10 +20,12 @@ int peek_table(PyObject *v, Entry *e, Sample *p);
 /* Reads a sample of v into p. Returns 0, or -1 with an exception set. */
 int peek(Recorder *r, PyObject *v, Entry *e, Sample *p);
 
-/* Chooses the recorded part of a sample: in shown, ended by NULL, or in list, a new reference. Returns its exactness, or -1. */
+/* Chooses the recorded part of a sample: in shown, ended by NULL, in list, a new reference, or in p->text. Returns its
+ * exactness, or -1. */
 int select_shown(Recorder *r, PyObject *v, Entry *e, Sample *p, PyObject **shown, PyObject **list);
 
 int prepare_peek(void); /* imports what the functions of peek.c need */
+int prepare_tables(void);
 
 void hold_sample(Sample *p); /* while Python code may run */
 void release_sample(Sample *p, int held);

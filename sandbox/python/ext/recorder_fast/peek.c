@@ -185,35 +185,53 @@ void release_sample(Sample *p, int held)
     Py_CLEAR(p->list);
 }
 
+static PyObject *nanosecond_name;
+
 int prepare_peek(void)
 {
     PyDateTime_IMPORT;
-    return PyDateTimeAPI ? 0 : -1;
+    nanosecond_name = PyUnicode_InternFromString("nanosecond");
+    return PyDateTimeAPI && nanosecond_name ? 0 : -1;
 }
 
-/* Returns the text of a pandas Timestamp without a time zone, in a list; NULL without an exception if it has one. A
- * table has many of them, and repr takes ten times as long. */
-static PyObject *show_timestamp(Recorder *r, PyObject *v)
+static char *put_digits(char *at, int value, int count)
+{
+    for (int i = count - 1; i >= 0; i--, value /= 10)
+        at[i] = (char)('0' + value % 10);
+    return at + count;
+}
+
+/* Writes the repr of a pandas Timestamp to p->text. A table has many of them, and repr takes ten times as long. Returns 0
+ * without an exception if it has a time zone. */
+static int show_timestamp(PyObject *v, Sample *p)
 {
     if (!PyDateTime_Check(v) || PyDateTime_DATE_GET_TZINFO(v) != Py_None)
-        return NULL;
-    PyObject *nanosecond = PyObject_GetAttrString(v, "nanosecond");
-    long nanoseconds = nanosecond ? PyLong_AsLong(nanosecond) : -1;
-    Py_XDECREF(nanosecond);
-    if (nanoseconds < 0)
-        return NULL;
-    char text[80];
-    int used = snprintf(text, sizeof text, "Timestamp('%d-%02d-%02d %02d:%02d:%02d", PyDateTime_GET_YEAR(v),
-                        PyDateTime_GET_MONTH(v), PyDateTime_GET_DAY(v), PyDateTime_DATE_GET_HOUR(v), PyDateTime_DATE_GET_MINUTE(v),
-                        PyDateTime_DATE_GET_SECOND(v));
-    int microseconds = PyDateTime_DATE_GET_MICROSECOND(v);
-    if (nanoseconds > 0)
-        used += snprintf(text + used, sizeof text - used, ".%06d%03ld", microseconds, nanoseconds);
-    else if (microseconds > 0)
-        used += snprintf(text + used, sizeof text - used, ".%06d", microseconds);
-    snprintf(text + used, sizeof text - used, "')");
-    PyObject *raw = PyObject_CallFunction(r->raw, "s", text);
-    return raw ? Py_BuildValue("[N]", raw) : NULL;
+        return 0;
+    PyObject *number = PyObject_GetAttr(v, nanosecond_name);
+    int nanosecond = number ? (int)PyLong_AsLong(number) : -1, microsecond = PyDateTime_DATE_GET_MICROSECOND(v);
+    Py_XDECREF(number);
+    if (nanosecond < 0)
+        return 0;
+    const int parts[] = {PyDateTime_GET_YEAR(v), PyDateTime_GET_MONTH(v), PyDateTime_GET_DAY(v),
+                         PyDateTime_DATE_GET_HOUR(v), PyDateTime_DATE_GET_MINUTE(v), PyDateTime_DATE_GET_SECOND(v)};
+    static const char before[] = "'-- ::"; /* each part */
+    char *at = p->text;
+    memcpy(at, "Timestamp(", 10);
+    at += 10;
+    for (int i = 0; i < 6; i++) {
+        *at++ = before[i];
+        at = put_digits(at, parts[i], i == 0 ? 4 : 2);
+    }
+    if (microsecond > 0 || nanosecond > 0) {
+        *at++ = '.';
+        at = put_digits(at, microsecond, 6);
+    }
+    if (nanosecond > 0)
+        at = put_digits(at, nanosecond, 3);
+    *at++ = '\'';
+    *at++ = ')';
+    p->text_size = at - p->text;
+    return 1;
 }
 
 int select_shown(Recorder *r, PyObject *v, Entry *e, Sample *p, PyObject **shown, PyObject **list)
@@ -224,7 +242,7 @@ int select_shown(Recorder *r, PyObject *v, Entry *e, Sample *p, PyObject **shown
                                                    : Py_BuildValue("[L]", ((NumpyInt *)v)->value);
         return *list ? EXACT : -1;
     }
-    if (e->reader->how == PEEK_TIMESTAMP && (*list = show_timestamp(r, v)) != NULL)
+    if (e->reader->how == PEEK_TIMESTAMP && show_timestamp(v, p))
         return EXACT;
     if (PyErr_Occurred())
         return -1;

@@ -8,7 +8,7 @@
 
 /* The same numbers as in recorder_format.py, recorder_objects.py and recorder_ring.py. */
 enum {
-    ABI_VERSION = 8, /* of the interface to recorder_extension.ExtensionRecorder, which has the same number */
+    ABI_VERSION = 9, /* of the interface to recorder_extension.ExtensionRecorder, which has the same number */
     PUSH = 5, RESUME, SUSPEND, RETURN, UNWIND, FRAME, LINE, SET, GLOBAL, DELETE, FORGET, OBJECT, MUTATE, FREE, RAISE, HANDLED,
     EXACT = 0, TRUNCATED, SAMPLED, UNREAD,
     OPAQUE = 0, ITEMS, PAIRS, ATTRIBUTES, TABLE, DESCRIBED, FRAMED,
@@ -49,6 +49,7 @@ typedef struct Entry {
 /* Code describes a code object: recorder_code.Code. */
 typedef struct {
     PyObject *known, *number, *reads, *names_by_line;
+    PyObject *names_of_turn; /* by the offset at which a further turn of a loop begins */
     PyObject *comprehensions; /* None, or the line of a step by the offset of its event, 0 for none */
     PyObject **prefixes; /* of the set records of its slots, borrowed from Recorder.set_prefixes */
     PyCodeObject *code;
@@ -65,6 +66,7 @@ typedef struct {
     char suspended, raised, thrown, has_steps;
     int slots;
     Code *code;
+    PyObject *turn;      /* the names that the line uses if a further turn of a loop begins in it, borrowed from code */
     PyObject *failure;   /* the record of the exception that leaves the frame */
     PyObject *recorded;  /* variables by name, in a frame whose variables are not in slots */
     PyObject **last;     /* the last recorded value of each slot: a scalar, an Entry or NULL */

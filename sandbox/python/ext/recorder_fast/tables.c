@@ -30,16 +30,30 @@ static unsigned long long mix(unsigned long long digest, unsigned long long word
     return digest ^ digest >> 32;
 }
 
+/* Mixes words into four sums in turn, because a multiplication waits for the one before it. */
+static unsigned long long mix_words(unsigned long long digest, const char *data, Py_ssize_t stride, Py_ssize_t count)
+{
+    unsigned long long sums[4] = {digest, ~digest, digest << 1, ~digest << 1}, word;
+    for (; count >= 4; count -= 4)
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; i++, data += stride) {
+            memcpy(&word, data, 8);
+            sums[i] = mix(sums[i], word);
+        }
+    for (; count > 0; count--, data += stride) {
+        memcpy(&word, data, 8);
+        sums[0] = mix(sums[0], word);
+    }
+    return mix(mix(sums[0], sums[1]), mix(sums[2], sums[3]));
+}
+
 static unsigned long long mix_bytes(unsigned long long digest, const char *data, Py_ssize_t size)
 {
-    unsigned long long word;
-    for (; size >= 8; data += 8, size -= 8) {
-        memcpy(&word, data, 8);
-        digest = mix(digest, word);
-    }
-    word = 0;
-    memcpy(&word, data, size);
-    return size ? mix(digest, word) : digest;
+    unsigned long long word = 0;
+    if (size >= 8)
+        digest = mix_words(digest, data, 8, size / 8);
+    memcpy(&word, data + (size & ~(Py_ssize_t)7), size & 7);
+    return size & 7 ? mix(digest, word) : digest;
 }
 
 static Py_ssize_t array_size(Array *a)
@@ -50,6 +64,26 @@ static Py_ssize_t array_size(Array *a)
     return size;
 }
 
+/* The names of the attributes that are read. */
+static PyObject *manager_name, *axes_name, *blocks_name, *values_name, *item_size_name, *array_names[3], *other_names[2];
+
+int prepare_tables(void)
+{
+    static const struct {
+        PyObject **name;
+        const char *text;
+    } names[] = {
+        {&manager_name, "_mgr"},       {&axes_name, "axes"},         {&blocks_name, "blocks"},
+        {&values_name, "values"},      {&item_size_name, "itemsize"}, {&array_names[0], "_ndarray"},
+        {&array_names[1], "_data"},    {&array_names[2], "_mask"},   {&other_names[0], "_pa_array"},
+        {&other_names[1], "_dtype"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if ((*names[i].name = PyUnicode_InternFromString(names[i].text)) == NULL)
+            return -1;
+    return 0;
+}
+
 /* Returns the bytes of an item of this type; -1 with an exception set. It keeps a reference to some types. */
 static Py_ssize_t item_size(PyObject *dtype)
 {
@@ -57,10 +91,10 @@ static Py_ssize_t item_size(PyObject *dtype)
         PyObject *dtype;
         Py_ssize_t size;
     } known[KNOWN_TYPES];
-    size_t slot = ((uintptr_t)dtype >> 4) % KNOWN_TYPES;
+    size_t slot = mix(0, (uintptr_t)dtype) % KNOWN_TYPES;
     if (known[slot].dtype == dtype)
         return known[slot].size;
-    PyObject *number = PyObject_GetAttrString(dtype, "itemsize");
+    PyObject *number = PyObject_GetAttr(dtype, item_size_name);
     Py_ssize_t size = number ? PyLong_AsSsize_t(number) : -1;
     Py_XDECREF(number);
     if (size >= 0) {
@@ -84,30 +118,21 @@ static int add_array(Parts *parts, PyObject *object)
     return 0;
 }
 
-static int look_up(PyObject *object, const char *name, PyObject **found)
-{
-    PyObject *key = PyUnicode_InternFromString(name);
-    int got = key ? find_attribute(object, key, found) : -1;
-    Py_XDECREF(key);
-    return got;
-}
-
 /* Adds the arrays of the values of a block: an array, or an extension array that holds one or more. */
 static int add_values(Parts *parts, PyObject *values)
 {
-    static const char *const arrays[] = {"_ndarray", "_data", "_mask"}, *const others[] = {"_pa_array", "_dtype"};
     PyObject *found;
     if (Py_IS_TYPE(values, parts->array_type))
         return add_array(parts, values);
     parts->digest = mix(parts->digest, (uintptr_t)values);
     for (int i = 0; i < 3; i++) {
-        if (look_up(values, arrays[i], &found) < 0 ||
+        if (find_attribute(values, array_names[i], &found) < 0 ||
             (found != NULL && Py_IS_TYPE(found, parts->array_type) && add_array(parts, found) < 0))
             return -1;
         Py_XDECREF(found); /* values holds it */
     }
     for (int i = 0; i < 2; i++) {
-        if (look_up(values, others[i], &found) < 0)
+        if (find_attribute(values, other_names[i], &found) < 0)
             return -1;
         parts->digest = mix(parts->digest, (uintptr_t)found);
         Py_XDECREF(found);
@@ -133,6 +158,8 @@ static unsigned long long mix_items(unsigned long long digest, Array *a, Py_ssiz
 {
     if (step == 1 && a->flags & C_CONTIGUOUS)
         return mix_bytes(digest, a->data + first * item_bytes, count * item_bytes);
+    if (item_bytes == 8 && a->flags & C_CONTIGUOUS)
+        return mix_words(digest, a->data + first * 8, step * 8, count);
     for (Py_ssize_t i = 0; i < count; i++)
         digest = mix_bytes(digest, item_at(a, first + i * step, item_bytes), item_bytes);
     return digest;
@@ -156,9 +183,9 @@ static unsigned long long mix_array(unsigned long long digest, Array *a, Py_ssiz
 /* Reads the axes and blocks of a DataFrame or Series. The last axis has the rows. */
 static int add_blocks(PyObject *v, Parts *parts, Sample *p, PyObject **rows)
 {
-    PyObject *name = PyUnicode_InternFromString("_mgr"), *manager = name ? PyObject_GenericGetAttr(v, name) : NULL;
-    PyObject *axes = manager ? PyObject_GetAttrString(manager, "axes") : NULL;
-    PyObject *blocks = axes ? PyObject_GetAttrString(manager, "blocks") : NULL;
+    PyObject *manager = PyObject_GenericGetAttr(v, manager_name);
+    PyObject *axes = manager ? PyObject_GetAttr(manager, axes_name) : NULL;
+    PyObject *blocks = axes ? PyObject_GetAttr(manager, blocks_name) : NULL;
     int failed = -1;
     if (blocks != NULL && PyList_Check(axes) && PyTuple_Check(blocks) && PyList_GET_SIZE(axes) > 0) {
         failed = 0; /* v holds the manager, which holds what is borrowed */
@@ -167,13 +194,12 @@ static int add_blocks(PyObject *v, Parts *parts, Sample *p, PyObject **rows)
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(blocks) && !failed; i++) {
             if (p->used < 2 * MAX_SAMPLE)
                 p->items[p->used++] = PyTuple_GET_ITEM(blocks, i);
-            PyObject *values = PyObject_GetAttrString(PyTuple_GET_ITEM(blocks, i), "values");
+            PyObject *values = PyObject_GetAttr(PyTuple_GET_ITEM(blocks, i), values_name);
             failed = values == NULL || add_values(parts, values) < 0 ? -1 : 0;
             Py_XDECREF(values);
         }
     } else if (!PyErr_Occurred())
         PyErr_SetString(PyExc_TypeError, "the table has no block manager");
-    Py_XDECREF(name);
     Py_XDECREF(manager);
     Py_XDECREF(axes);
     Py_XDECREF(blocks);
