@@ -193,8 +193,10 @@ func (w *slicer) followChange(v Variable, c change, after *recording.State) {
 		node.Through = w.through(v, number, c)
 	}
 	key := sliceKey{number, c.line, v.Name}
-	if known := w.byKey[key]; known != nil { // the same line in an earlier turn of a loop
-		w.beforeLoop(v, number, c, known)
+	if known := w.byKey[key]; known != nil {
+		if c.madeBy != known.Step { // an earlier turn of a loop
+			w.beforeLoop(v, number, c, known)
+		}
 		return
 	}
 	if w.visit(c.madeBy, c.seenAt, node) && (node.Role == "changed" || w.rebuilds(number, v.Name)) {

@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"glasshouse/debugger/recording"
@@ -52,7 +53,7 @@ var stepChecks = map[string]func(*slicer, *WhyStep, *statement, check){
 	"order": (*slicer).checkOrder, "arithmetic": (*slicer).checkArithmetic, "aggregate": (*slicer).checkAggregate,
 	"groupby": (*slicer).checkGroups, "merge": (*slicer).checkMerge, "sort": (*slicer).checkSort,
 	"concat": (*slicer).checkConcat, "time": (*slicer).checkTime, "convert": (*slicer).checkConvert,
-	"coerce": (*slicer).checkCoerce, "keys": (*slicer).checkKeys, "compares_nan": (*slicer).checkNaN,
+	"coerce": (*slicer).checkCoerce, "keys": (*slicer).checkKeys, "closure": (*slicer).checkClosure, "compares_nan": (*slicer).checkNaN,
 }
 
 // value returns a variable that a step could read, on arrival at the step.
@@ -349,9 +350,43 @@ func (w *slicer) checkNaN(node *WhyStep, _ *statement, c check) {
 	w.find(scoreProven, "compares_nan", node, "%s: NaN equals nothing, not even itself; use isna()", c.Text)
 }
 
+// narrowInteger matches integer types that small numbers do not fit.
+var narrowInteger = regexp.MustCompile(`(?i)\b(u?)int(8|16|32)\b`)
+
 func (w *slicer) checkConvert(node *WhyStep, _ *statement, c check) {
+	if found := narrowInteger.FindStringSubmatch(c.To); found != nil {
+		bits, _ := strconv.Atoi(found[2])
+		if found[1] == "" {
+			bits--
+		}
+		w.find(scoreLikely, "overflow", node, "%s: values, and results of arithmetic, above %d wrap around without an "+
+			"error", c.Text, int64(1)<<bits-1)
+	}
+	if t := w.tableBefore(node, c.Of); t != nil {
+		if column := t.column(c.Column); column != nil && isInteger.MatchString(column.dtype) {
+			return
+		}
+	}
 	if c.Call == "int" || strings.Contains(c.To, "int") {
 		w.find(scorePossible+5, "truncation", node, "%s cuts fractions off: 2.9 becomes 2", c.Text)
+	}
+}
+
+var isInteger = regexp.MustCompile(`(?i)^(u?int\d*|bool)$`)
+
+// checkClosure tells of a lambda that reads a variable of the loop that it is made in.
+func (w *slicer) checkClosure(node *WhyStep, st *statement, c check) {
+	for number := st.In; number > 0; number = w.program.get(number).In {
+		outer := w.program.get(number)
+		if outer.Kind == "def" || outer.Kind == "class" {
+			return
+		}
+		for _, name := range c.Names {
+			if outer.Kind == "for" && slices.Contains(outer.Sets, name) {
+				w.find(scoreLikely+5, "late_binding", node, "%s reads %s when it is called, not when it is made: after "+
+					"the loop that is the last %s for all of them", c.Text, name, name)
+			}
+		}
 	}
 }
 

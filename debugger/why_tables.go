@@ -134,6 +134,7 @@ func (w *slicer) checkTables(node *WhyStep, st *statement) {
 	}
 	var rows []string
 	var tables []*tableFacts
+	labels := "" // of a column that was assigned from a table with other rows
 	for _, name := range st.Reads {
 		before := w.tableBefore(node, name)
 		if before == nil {
@@ -141,10 +142,16 @@ func (w *slicer) checkTables(node *WhyStep, st *statement) {
 		}
 		tables = append(tables, before)
 		rows = append(rows, fmt.Sprintf("%s %d", name, before.rows))
+		if after.rows == 0 && before.rows > 0 && len(before.columns) > 0 && len(st.checksOf("merge")) == 0 {
+			w.find(84, "no_rows", node, "none of the %d rows of %s are left after this step", before.rows, name)
+		}
 		w.compareColumns(node, name, before, after)
+		if node.Role == "changed" && name != node.Name && before.rows != after.rows {
+			labels = fmt.Sprintf(": the labels decide which row gets which value, and %s has %d rows", name, before.rows)
+		}
 	}
 	if len(rows) > 0 {
-		w.checkNewColumns(node, tables, after)
+		w.checkNewColumns(node, tables, after, labels)
 		node.Rows = fmt.Sprintf("rows: %s -> %d", strings.Join(rows, ", "), after.rows)
 	}
 }
@@ -164,6 +171,10 @@ func (w *slicer) compareColumns(node *WhyStep, name string, before, after *table
 			w.find(70, "new_missing", node, "%d values of %s are missing after this step, %d before", c.missing,
 				c.name, old.missing)
 		}
+		if c.missing == 0 && old.missing > 0 && after.rows == before.rows {
+			w.find(scoreLikely+3, "filled", node, "the %d of %d missing values of %s have a value after this step, "+
+				"and count from here on", old.missing, before.rows, c.name)
+		}
 		if old.dtype != c.dtype {
 			score := scorePossible - 5
 			if c.isText() && !old.isText() {
@@ -175,12 +186,12 @@ func (w *slicer) compareColumns(node *WhyStep, name string, before, after *table
 }
 
 // checkNewColumns tells of missing values in columns that no table before had.
-func (w *slicer) checkNewColumns(node *WhyStep, before []*tableFacts, after *tableFacts) {
+func (w *slicer) checkNewColumns(node *WhyStep, before []*tableFacts, after *tableFacts, labels string) {
 	for _, c := range after.columns {
 		has := func(t *tableFacts) bool { return t.kind == after.kind && t.column(c.name) != nil }
 		if c.missing > 0 && after.kind == "DataFrame" && !slices.ContainsFunc(before, has) {
-			w.find(77, "new_missing", node, "%d of %d values of the new column %s are missing", c.missing, after.rows,
-				c.name)
+			w.find(77, "new_missing", node, "%d of %d values of the new column %s are missing%s", c.missing, after.rows,
+				c.name, labels)
 		}
 	}
 }
@@ -235,6 +246,9 @@ func (w *slicer) checkAggregate(node *WhyStep, _ *statement, c check) {
 			"a column), axis 1 "+
 			"across the columns (one value a row)", c.Text, c.Axis, w.describe(node, c.Of, t))
 	}
+	if c.Call == "mean" && t.kind == "Series" {
+		w.checkGroupMeans(node, c, t)
+	}
 	column := t.column(c.Column)
 	if column == nil {
 		return
@@ -247,6 +261,26 @@ func (w *slicer) checkAggregate(node *WhyStep, _ *statement, c check) {
 		w.find(scoreProven, "text_numbers", node, "%s works on text: %s has the type %s, so '9' comes after '10' "+
 			"and + joins", c.Call,
 			name(column, c.Of), column.dtype)
+	}
+}
+
+// checkGroupMeans tells of a mean of the means of groups.
+func (w *slicer) checkGroupMeans(node *WhyStep, c check, groups *tableFacts) {
+	for _, made := range w.nodes {
+		if made.Name != c.Of || made.Step >= node.Step {
+			continue
+		}
+		st := w.program.get(made.statement)
+		isMean := func(each check) bool { return each.Call == "mean" }
+		by := st.checksOf("groupby")
+		if len(by) == 0 || by[0].Call != "groupby" || !slices.ContainsFunc(st.checksOf("aggregate"), isMean) {
+			return
+		}
+		if t := w.tableBefore(made, by[0].Of); t != nil && t.rows > groups.rows {
+			w.find(scoreLikely, "mean_of_means", node, "%s is the mean of the means of %d groups, which count the same "+
+				"whatever their size: line %d made them of %d rows", c.Text, groups.rows, made.Line, t.rows)
+		}
+		return
 	}
 }
 
@@ -297,7 +331,7 @@ func (w *slicer) checkGroups(node *WhyStep, _ *statement, c check) {
 		if column := t.column(key); column != nil && column.missing > 0 {
 			w.find(88, "dropped_groups", node, "%s leaves out the %d of %d rows whose %s is missing; dropna=False "+
 				"keeps them", c.Call,
-				column.missing, t.rows, key)
+				column.missing, t.rows, name(column, c.Of))
 		}
 	}
 }
@@ -422,10 +456,20 @@ func (w *slicer) checkSort(node *WhyStep, _ *statement, c check) {
 		return
 	}
 	keys := strings.Join(c.Keys, ", ")
+	for _, key := range c.Keys {
+		if found := t.numberText(key); found != "" && c.Call == "sort_values" {
+			w.find(scoreProven, "text_numbers", node, "%s compares text, not numbers: the values of %s are strings "+
+				"such as '%s'", c.Call, key, clip(found, 30))
+		}
+	}
 	switch c.Call {
 	case "drop_duplicates":
-		w.find(scoreHint+5, "order", node, "%s keeps the first row of each %s, so it depends on the order of the rows",
-			c.Text, keys)
+		score, dropped := scoreHint+5, ""
+		if after := w.tableAfter(node); after != nil && after.rows < t.rows && keys != "" {
+			score, dropped = scoreLikely, fmt.Sprintf(", and drops %d of %d rows", t.rows-after.rows, t.rows)
+		}
+		w.find(score, "order", node, "%s keeps the first row of each %s%s; it depends on the order of the rows", c.Text,
+			keys, dropped)
 	default:
 		score := scorePossible + 5
 		if len(c.Keys) == 1 && hasEqual(t.cellsOf(c.Keys[0])) {
@@ -435,6 +479,17 @@ func (w *slicer) checkSort(node *WhyStep, _ *statement, c check) {
 			"no fixed order; "+
 			"kind=\"stable\" keeps theirs", c.Call, keys, keys)
 	}
+}
+
+// numberText returns one of the recorded values of a column if all of them are texts of numbers, and "" if not.
+func (t *tableFacts) numberText(column string) (found string) {
+	for _, v := range t.cellsOf(column) {
+		if v.Tag != recording.TagText || !numericText.MatchString(v.Text) {
+			return ""
+		}
+		found = v.Text
+	}
+	return found
 }
 
 // hasEqual reports whether two of the values are equal.

@@ -3,7 +3,9 @@ package debugger
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"glasshouse/debugger/recording"
@@ -54,9 +56,16 @@ func (w *slicer) addQueries() {
 			200),
 			q.Rows, q.Status, q.Truncated})
 		node := w.nodes[slices.IndexFunc(w.nodes, sends)]
+		if found := filledInSQL.FindString(q.SQL); found != "" && q.Status == "ok" {
+			w.find(scorePossible-5, "filled", node, "query %d puts a value in place of missing ones, which then counts: %s",
+				i+1, clip(found, 60))
+		}
 		switch {
 		case q.Truncated:
 			w.find(90, "query", node, "query %d returned only its first %d rows: it has more than max_rows", i+1,
+				q.Rows)
+		case q.Status == "ok" && q.Rows > 0 && lastLimit(q.SQL) == int64(q.Rows):
+			w.find(scoreHint, "query", node, "query %d returned %d rows, as many as its LIMIT: there may be more", i+1,
 				q.Rows)
 		case q.Status == "ok" && q.Rows == 0:
 			w.find(80, "query", node, "query %d returned 0 rows", i+1)
@@ -64,6 +73,24 @@ func (w *slicer) addQueries() {
 			w.find(80, "query", node, "query %d was %s: %s", i+1, q.Status, clip(q.Error, 100))
 		}
 	}
+}
+
+// filledInSQL matches coalesce with a constant.
+var filledInSQL = regexp.MustCompile(`(?i)\bcoalesce\([^()]*,\s*(?:'[^']*'|-?\d+(?:\.\d+)?)\s*\)`)
+
+var limitAtEnd = regexp.MustCompile(`(?i)\blimit\s+(\d+)\s*;?\s*$`)
+
+// lastLimit returns the LIMIT at the end of a statement, and -1 if there is none.
+func lastLimit(sql string) int64 {
+	found := limitAtEnd.FindStringSubmatch(sql)
+	if found == nil {
+		return -1
+	}
+	n, err := strconv.ParseInt(found[1], 10, 64)
+	if err != nil {
+		return -1
+	}
+	return n
 }
 
 // findHandled adds the exceptions that were caught in the functions of the slice.

@@ -230,7 +230,23 @@ func findingsOf(y debugger.Why) string {
 
 var headField = regexp.MustCompile(`(?m)^# (why|line|words|before): (.*)$`)
 
-const minWrongAnalyses = 27
+const minWrongAnalyses = 37
+
+// Two steps read a variable that this run set. The value that it had before the run is not behind the result.
+func TestWhyNamesNoEarlierValueThatTheRunReplaced(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	c.run(t, id, "rows = [7]")
+	for _, code := range []string{
+		"rows = [1, 2]\nfirst = rows[0]\nx = rows[1] + first",
+		"rows = [1, 2]\nfirst = rows[0]\nfor n in rows:\n    x = n + first",
+	} {
+		if y := c.why(t, c.recorded(t, id, code), "name=x"); len(y.Earlier) > 0 || len(y.Findings) > 0 {
+			t.Errorf("%q: got %d earlier variables, want none:\n%s", code, len(y.Earlier), y.Text)
+		}
+	}
+}
 
 // A recording has no change where an assignment gives a variable the object that it has. The answer names the
 // assignment nevertheless, if it ended.

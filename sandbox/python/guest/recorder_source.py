@@ -266,7 +266,11 @@ class _Finder(ast.NodeVisitor):
     def visit_Lambda(self, node):
         for each in [*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)]:
             self.visit(each)
-        self._scope(node, _parameters(node.args), [node.body])
+        names = _parameters(node.args)
+        free = {each.id for each in ast.walk(node.body) if isinstance(each, ast.Name)} - names
+        if free:
+            self.check("closure", node, names=sorted(free))
+        self._scope(node, names, [node.body])
 
     def visit_FunctionDef(self, node):
         pass

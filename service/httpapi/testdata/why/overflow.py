@@ -1,0 +1,8 @@
+# why: squares
+# line: 7
+# words: int16; above 32767; wrap around
+# The squares do not fit.
+import numpy as np
+rows = db_frame("SELECT views FROM articles ORDER BY id LIMIT 50")
+views = rows["views"].to_numpy().astype(np.int16)
+squares = int((views * views).sum())
