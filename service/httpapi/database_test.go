@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -19,6 +20,8 @@ import (
 	"glasshouse/dbaccess/embedded"
 	"glasshouse/sandbox"
 	"glasshouse/service"
+	"glasshouse/service/httpapi"
+	"glasshouse/service/mcpapi"
 )
 
 var namedDatabases atomic.Int64
@@ -146,7 +149,9 @@ func serveDatabases(t *testing.T, beside ...dbaccess.Config) client {
 		config.Databases = append(config.Databases, service.Database{Name: c.Name, Reader: reader, Writer: reader})
 	}
 	s := service.New(config)
-	server := serveTest(s)
+	server := httptest.NewServer(httpapi.New(httpapi.Config{
+		Service: s, Log: config.Log, Version: "test", MCP: mcpapi.New(mcpapi.Config{Service: s, Log: config.Log}),
+	}))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
@@ -530,5 +535,57 @@ func TestPendingWriteChangesItsDatabase(t *testing.T) {
 	a := c.run(t, id, `[db_query("SELECT seller FROM orders WHERE id = 1", database=name)[0]["seller"] for name in ["sales", "staff"]]`)
 	if got := compactJSON(a.get("result")); got != `["sales","new"]` {
 		t.Errorf("got the sellers %s, want only that of staff changed", got)
+	}
+}
+
+// The tools for models name the databases that the key may use, and take the argument database.
+func TestToolsNameTheDatabase(t *testing.T) {
+	t.Parallel()
+	sales, staff, _ := salesAndStaff(t)
+	root := serveDatabases(t, sales, staff)
+	c := root.newUser(t, map[string]any{"databases": []string{"sales", "staff"}})
+	call := func(method string, params map[string]any) string {
+		t.Helper()
+		a := c.do(t, "POST", "/mcp", map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params},
+			"Accept", "application/json, text/event-stream")
+		if a.status != http.StatusOK {
+			t.Fatalf("%s %v: got %s", method, params, a.text)
+		}
+		return string(a.text)
+	}
+	tool := func(name string, arguments map[string]any) string {
+		t.Helper()
+		return call("tools/call", map[string]any{"name": name, "arguments": arguments})
+	}
+	const sellers = "SELECT DISTINCT seller FROM orders"
+	for _, x := range []struct {
+		name      string
+		arguments map[string]any
+		want      []string
+	}{
+		{"describe_database", map[string]any{}, []string{"databases: sales, staff; this is sales", "orders"}},
+		{"describe_database", map[string]any{"database": "staff"}, []string{"this is staff", "orders"}},
+		{"describe_database", map[string]any{"table": "orders"}, []string{"email text, masked"}},
+		{"describe_database", map[string]any{"database": "knowledge"}, []string{"the databases are sales, staff"}},
+		{"query_database", map[string]any{"sql": sellers}, []string{`[\"sales\"]`}},
+		{"query_database", map[string]any{"sql": sellers, "database": "staff"}, []string{`[\"staff\"]`}},
+		{"query_database", map[string]any{"sql": sellers, "database": "knowledge"},
+			[]string{"no database", "the databases are sales, staff", `"isError":true`}},
+		{"run_python", map[string]any{"code": `db_query("` + sellers + `", database="staff")`}, []string{"staff"}},
+	} {
+		text := tool(x.name, x.arguments)
+		for _, want := range x.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s %v: got %s, want %q", x.name, x.arguments, text, want)
+			}
+		}
+	}
+	for uri, masked := range map[string]bool{
+		"glasshouse://schema/orders": true, "glasshouse://schema/orders?database=staff": false,
+	} {
+		text := call("resources/read", map[string]any{"uri": uri})
+		if !strings.Contains(text, "ordinal_position") || strings.Contains(text, `\"masked\":true`) != masked {
+			t.Errorf("%s: got %s, want the columns, masked: %t", uri, text, masked)
+		}
 	}
 }

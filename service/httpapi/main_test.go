@@ -47,8 +47,7 @@ var (
 	smallService   *service.Service
 	knowledgeURL   string // of the database that agents read, with the reader's login
 	testPostgres   *embedded.Server
-	testConfig     service.Config                          // of testService; a test can start another service with it
-	serveTest      func(*service.Service) *httptest.Server // serves a service as testService is
+	testConfig     service.Config // of testService; a test can start another service with it
 	dataDir        string
 	admin          = client{secret: "gh_the-admin-of-the-tests"}
 )
@@ -169,7 +168,6 @@ func runTests(m *testing.M) (int, error) {
 			Service: s, Log: log, Version: "test", Access: true, Chat: unanswered,
 		}))
 	}
-	serveTest = serve
 	server := serve(testService)
 	serverURL = server.URL
 	small := supervisor.New(isolation, 100*time.Millisecond)
