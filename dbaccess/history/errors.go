@@ -18,20 +18,32 @@ var (
 	errNotConfirmed = errors.New("PostgreSQL has not confirmed the write")
 )
 
-// unavailable turns a lost or refused connection into FaultUnavailable, which tells the caller to try again.
+// unavailable turns a lost or refused connection, and the refusal of a read-only server, into FaultUnavailable, which
+// tells the caller to try again.
 func unavailable(err error) error {
 	if !isConnectionError(err) {
 		return err
 	}
-	return &sandbox.Error{Fault: sandbox.FaultUnavailable, RetryAfter: 2, Cause: err,
-		Detail: "the history database does not answer, and nothing runs without history: try again in a moment"}
+	detail := "the history database does not answer, and nothing runs without history: try again in a moment"
+	if isReadOnly(err) {
+		detail = "the history database is read-only, and nothing runs without history: ask the operator, who connects " +
+			"the service to the primary server or ends default_transaction_read_only"
+	}
+	return &sandbox.Error{Fault: sandbox.FaultUnavailable, RetryAfter: 2, Cause: err, Detail: detail}
+}
+
+// isReadOnly reports whether the server is a standby, or its operator has made it or the database read-only.
+func isReadOnly(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.Code == "25006"
 }
 
 func isUnavailable(err error) bool {
 	return sandbox.FaultOf(err) == sandbox.FaultUnavailable
 }
 
-// isConnectionError reports whether the server or the connection failed, and not the statement.
+// isConnectionError reports whether the server or the connection failed, and not the statement. A retry on a new
+// connection may succeed.
 func isConnectionError(err error) bool {
 	if err == nil {
 		return false
@@ -40,8 +52,9 @@ func isConnectionError(err error) bool {
 		return true
 	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
-		// SQLSTATE: shutting down or starting up; connection exception; insufficient resources.
-		return hasClass(pg, "57P", "08", "53")
+		// SQLSTATE: shutting down or starting up; connection exception; insufficient resources; read-only, which may
+		// mean that another server is the primary now.
+		return hasClass(pg, "57P", "08", "53", "25006")
 	}
 	var connect *pgconn.ConnectError
 	var network net.Error // includes deadlines

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/sirupsen/logrus"
 
 	"glasshouse/dbaccess/embedded"
@@ -282,5 +283,75 @@ func startKillableServer(ctx context.Context, t *testing.T) (*embedded.Server, f
 		if err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A database that becomes read-only, as that of a standby is, is an outage that the service names. What was
+// acknowledged before and meanwhile is stored once the database takes it.
+func TestReadOnlyDatabaseIsNamedAndLosesNothing(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	out, logger := newTestLog()
+	url := databaseURL(t)
+	s, err := open(ctx, Config{URL: url, Dir: t.TempDir()}, logger, time.Now, patient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &testStore{Store: s, url: url}
+	t.Cleanup(func() { _ = h.Close() })
+	admin, err := pgx.Connect(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close(ctx)
+	database := pgx.Identifier{admin.Config().Database}.Sanitize()
+	setReadOnly := func(value string) { // for all connections, as after the promotion of another server
+		t.Helper()
+		for _, sql := range []string{"SET default_transaction_read_only = off",
+			"ALTER DATABASE " + database + " SET default_transaction_read_only = " + value,
+			"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND " +
+				"pid <> pg_backend_pid()"} {
+			if _, err := admin.Exec(ctx, sql); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	open := runningExecution("open")
+	h.begin(t, open)
+	setReadOnly("on")
+	key := sandbox.Key{ID: "k", User: "ada", Role: sandbox.RoleAgent, CreatedAt: time.Now()}
+	eventually(t, "runs are refused because of the read-only database", func() bool {
+		err := h.Begin(ctx, runningExecution("late"))
+		return hasFault(err, sandbox.FaultUnavailable) && strings.Contains(err.Error(), "is read-only")
+	})
+	write := sandbox.PendingWrite{ID: "w", User: "ada", CreatedAt: key.CreatedAt}
+	for name, call := range map[string]func() error{
+		"Ping":          func() error { return h.Ping(ctx) },
+		"CreateSandbox": func() error { return h.CreateSandbox(ctx, sandbox.Sandbox{ID: "late"}) },
+		"CreateKey":     func() error { return h.CreateKey(ctx, key, []byte("hash")) },
+		"AddWrite":      func() error { return h.AddWrite(ctx, write, 100, 1<<20) },
+	} {
+		eventually(t, name+" is refused because of the read-only database", func() bool { // on a new connection
+			err := call()
+			if !hasFault(err, sandbox.FaultUnavailable) {
+				t.Fatalf("%s: got %v, want %s", name, err, sandbox.FaultUnavailable)
+			}
+			return strings.Contains(err.Error(), "is read-only")
+		})
+	}
+	open.Stdout = "acknowledged"
+	h.finish(t, open, sandbox.StatusCompleted)
+	if keys, err := h.Keys(ctx, ""); err != nil || len(keys) != 0 {
+		t.Errorf("a read: got %v, %v; want it to work", keys, err)
+	}
+	eventually(t, "the log has the reason", func() bool { return out.has("read-only transaction") })
+
+	setReadOnly("off")
+	eventually(t, "runs begin again", func() bool { return h.Begin(ctx, runningExecution("after")) == nil })
+	if e, err := h.Execution(ctx, "open"); err != nil || e.Status != sandbox.StatusCompleted || e.Stdout != "acknowledged" {
+		t.Errorf("afterwards: got %+v, %v; want the end that was acknowledged", e, err)
+	}
+	if refused, _ := os.ReadDir(h.refusedDir); len(refused) > 0 {
+		t.Errorf("got %v as files, want all records in the database", refused)
 	}
 }

@@ -44,6 +44,7 @@ type ownership struct {
 
 	mu        sync.Mutex
 	confirmed time.Time // when the last statement that confirmed the ownership was sent
+	refused   error     // why the ownership was not confirmed since; nil: it was
 	takenBy   *node     // another node that took the database; then this node never owns it again
 
 	// Used by one goroutine: first that of acquire, then that of keep.
@@ -159,7 +160,11 @@ func (o *ownership) check() error {
 		return &sandbox.Error{Fault: sandbox.FaultUnavailable, Detail: "another service has taken over the history " +
 			"database, so this one starts no new work: ask the operator, who finds the reason in the service's log"}
 	}
-	if silent := time.Since(o.confirmed); silent > o.lease-leaseMargin {
+	silent := time.Since(o.confirmed)
+	if isReadOnly(o.refused) {
+		return unavailable(o.refused) // at once: a record would wait for the server only to be refused
+	}
+	if silent > o.lease-leaseMargin {
 		return &sandbox.Error{Fault: sandbox.FaultUnavailable, RetryAfter: 2, Detail: fmt.Sprintf(
 			"the history database has not confirmed for %.0f s that only this service uses it, and nothing runs "+
 				"without history: try again in a moment", silent.Seconds())}
@@ -171,7 +176,7 @@ func (o *ownership) check() error {
 // the database.
 func (o *ownership) keep(ctx context.Context) {
 	defer close(o.stopped)
-	isReported := false // the log says that the connection is lost
+	var reported error // the reason in the log why the ownership is not confirmed
 	for ctx.Err() == nil {
 		if o.conn != nil {
 			o.waitForLoss(ctx)
@@ -180,11 +185,14 @@ func (o *ownership) keep(ctx context.Context) {
 			return
 		}
 		err := o.confirm(ctx)
+		o.mu.Lock()
+		o.refused = err
+		o.mu.Unlock()
 		if err == nil {
-			if isReported {
+			if reported != nil {
 				o.logger.Info("history: this service has locked the history database again")
 			}
-			isReported = false
+			reported = nil
 			continue
 		}
 		if other := o.successor(ctx); other != nil {
@@ -196,10 +204,10 @@ func (o *ownership) keep(ctx context.Context) {
 				"restart this one if it remains", other)
 			return
 		}
-		if !isReported && ctx.Err() == nil {
+		if (reported == nil || isReadOnly(err) && !isReadOnly(reported)) && ctx.Err() == nil {
 			o.logger.WithError(err).Warn("history: the connection that keeps other services off the history " +
 				"database is lost; connecting again")
-			isReported = true
+			reported = err
 		}
 		select {
 		case <-ctx.Done():
