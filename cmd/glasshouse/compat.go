@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"maps"
 	"net"
@@ -241,17 +242,18 @@ func (h compatHandlers) below(next http.Handler, listeners compatListeners) http
 }
 
 // serve starts a server for each listener and sends its error to ended when it ends. The caller calls close to end the
-// servers.
+// servers. tlsConfig is nil without TLS.
 func (h compatHandlers) serve(
-	listeners compatListeners, server serverSettings, maxConnections int, log *logrus.Logger, ended chan<- error,
+	listeners compatListeners, tlsConfig *tls.Config, maxConnections int, log *logrus.Logger, ended chan<- error,
 ) (closeAll func()) {
 	var servers []*http.Server
 	for name, l := range listeners {
 		each := newServer(h.byName[name], maxConnections, log)
+		each.TLSConfig = tlsConfig
 		servers = append(servers, each)
 		go func() {
-			if server.tlsCert != "" && !isLoopback(l.Addr().String()) {
-				ended <- each.ServeTLS(l, server.tlsCert, server.tlsKey)
+			if tlsConfig != nil && !isLoopback(l.Addr().String()) {
+				ended <- each.ServeTLS(l, "", "")
 			} else {
 				ended <- each.Serve(l)
 			}

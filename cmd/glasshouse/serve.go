@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
@@ -115,15 +116,24 @@ func serve(ctx context.Context, s settings, _ []string) error {
 		MCP: tools, Chat: conversations, Metrics: a.metrics, Proxy: proxy,
 		PublicURL: strings.TrimSuffix(s.signIn.publicURL, "/"),
 	})
+	var tlsConfig *tls.Config // nil: without TLS
+	if s.server.tlsCert != "" {
+		certificate, err := newCertificate(s.server.tlsCert, s.server.tlsKey, a.log)
+		if err != nil {
+			return fmt.Errorf("--tls-cert: %w", err)
+		}
+		tlsConfig = certificate.config()
+	}
 	server := newServer(a.tracer.Handler(compatAPIs.below(api, compatListeners)), a.plan.connections, a.log)
+	server.TLSConfig = tlsConfig
 	ended := make(chan error, 2+len(compatListeners))
-	defer compatAPIs.serve(compatListeners, s.server, a.plan.connections/4, a.log, ended)()
+	defer compatAPIs.serve(compatListeners, tlsConfig, a.plan.connections/4, a.log, ended)()
 	if metricsListener != nil {
 		defer a.serveMetrics(metricsListener, ended).Close()
 	}
 	go func() {
-		if s.server.tlsCert != "" {
-			ended <- server.ServeTLS(listener, s.server.tlsCert, s.server.tlsKey)
+		if tlsConfig != nil {
+			ended <- server.ServeTLS(listener, "", "")
 		} else {
 			ended <- server.Serve(listener)
 		}
