@@ -11,8 +11,8 @@
 // unless the row names another. The ratio of a row is the median of the ratios of its pairs.
 //
 // measurement.go has the type of a row, and the tables of rows are in api.go, isolation.go, sql.go, compat.go,
-// debug.go, fairness.go, history.go, mcp.go and peers.go. This module imports nothing of the service. The services and
-// peers that it starts end with it. Progress goes to stderr.
+// debug.go, density.go, fairness.go, history.go, mcp.go and peers.go. This module imports nothing of the service. The
+// services and peers that it starts end with it. Progress goes to stderr.
 package main
 
 import (
@@ -41,6 +41,7 @@ type options struct {
 	pairs                int
 	threshold            float64
 	wrongRuns, soakRuns  int
+	sessions             int
 	timeout              time.Duration
 	out, oldName, suites string
 }
@@ -56,6 +57,7 @@ func main() {
 	flag.BoolVar(&o.json, "json", false, "print the table as JSON")
 	flag.DurationVar(&o.timeout, "limit", time.Hour, "stop after this time and print the rows that were measured")
 	flag.IntVar(&o.wrongRuns, "wrong-runs", 10_000, "executions of the row that counts wrong answers; --quick: a twentieth")
+	flag.IntVar(&o.sessions, "sessions", 1000, "density: idle sessions, each with some 5 MB")
 	flag.IntVar(&o.soakRuns, "soak-runs", 100_000, "soak: executions")
 	flag.StringVar(&o.old, "old", "", "compare: binary of the revision to compare with")
 	flag.StringVar(&o.oldPython, "old-python", "", "compare: interpreter for --old, with the C extensions of its revision; empty: --python")

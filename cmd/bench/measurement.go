@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -17,7 +18,7 @@ type measurement struct {
 	unit        unit
 	goal        goal
 	samples     int    // of a full run; --quick takes a tenth, at least three
-	settings    string // flag of the service that is measured; empty: the default configuration
+	settings    string // flags of the service that is measured, the first of which names the row; empty: the defaults
 	peerName    string
 	peer        peerFunc // nil: the unit's baseline
 	open        openFunc
@@ -120,7 +121,7 @@ func only(sample sampleFunc) sampler { return sampler{sample: sample} }
 
 var suites = map[string]func(options) []measurement{
 	"api": apiRows, "fairness": fairnessRows, "isolation": isolationRows, "sql": sqlRows, "debug": debugRows,
-	"compat": compatRows, "history": historyRows, "mcp": mcpRows, "peers": peerRows,
+	"compat": compatRows, "density": densityRows, "history": historyRows, "mcp": mcpRows, "peers": peerRows,
 }
 
 func suiteNames() []string { return slices.Sorted(maps.Keys(suites)) }
@@ -164,17 +165,13 @@ func (b *bench) close() {
 	}
 }
 
-// service returns the service with a setting, and starts it if it does not run yet.
+// service returns the service with settings, and starts it if it does not run yet.
 func (b *bench) service(ctx context.Context, setting string) (*glasshouse, error) {
 	if s := b.services[setting]; s != nil {
 		return s, nil
 	}
-	var settings []string
-	if setting != "" {
-		settings = []string{setting}
-	}
 	progress("starting the service %s", setting)
-	s, err := startGlasshouse(ctx, b.binary, b.python, settings...)
+	s, err := startGlasshouse(ctx, b.binary, b.python, strings.Fields(setting)...)
 	if err == nil {
 		b.services[setting] = s
 	}
@@ -184,8 +181,8 @@ func (b *bench) service(ctx context.Context, setting string) (*glasshouse, error
 // measure measures a row in pairs with its peer.
 func (b *bench) measure(ctx context.Context, m measurement) row {
 	r := row{Suite: m.suite, Name: m.name, Unit: m.unit.label, digits: m.unit.digits, Goal: m.goal.text(m.unit), Peer: m.peerName}
-	if m.settings != "" {
-		r.Name += ", " + m.settings
+	if first, _, _ := strings.Cut(m.settings, " "); first != "" {
+		r.Name += ", " + first
 	}
 	took, peers, err := b.pairs(ctx, m)
 	if err != nil {

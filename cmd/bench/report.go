@@ -137,9 +137,9 @@ var howToRead string
 
 // suiteTitles are the headings of the suites in docs/benchmarks.md.
 var suiteTitles = map[string]string{
-	"api": "The API", "compat": "Compatibility APIs", "debug": "The debugger", "fairness": "Fairness between users",
-	"isolation": "Isolation",
-	"mcp":       "The Model Context Protocol", "peers": "Beside other servers", "sql": "SQL",
+	"api": "The API", "compat": "Compatibility APIs", "debug": "The debugger", "density": "Many live sessions",
+	"fairness": "Fairness between users", "isolation": "Isolation",
+	"mcp": "The Model Context Protocol", "peers": "Beside other servers", "sql": "SQL",
 }
 
 // writeMarkdown writes docs/benchmarks.md.
