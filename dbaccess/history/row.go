@@ -20,8 +20,10 @@ type row struct {
 	mustSync    bool   // the log is flushed before the caller continues
 	record      []byte // JSON: the payload of the log's record
 
-	statement string // that inserts the row; "": queueExecutions does
-	args      []any  // of statement
+	statement string // that inserts the row; "": the row is an execution's
+	args      []any  // of statement; those of progress are in queueProgress
+
+	number int64 // of progress, which also has a kind
 
 	// The columns of an execution; a sandbox has the first two. All texts are made valid for PostgreSQL.
 	sandboxID, user    string
@@ -104,9 +106,8 @@ func progressRow(p sandbox.Progress) (row, error) {
 	id := clean(p.Execution)
 	r, err := newRow(fmt.Sprint(id, "/", p.Kind(), "/", p.Number), p)
 	r.executionID = id
-	r.statement = `INSERT INTO progress (execution_id, kind, number, record) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (execution_id, kind, number) DO UPDATE SET record = excluded.record`
-	r.args = []any{id, p.Kind(), p.Number, r.record}
+	r.statement = upsertProgress
+	r.kind, r.number = p.Kind(), p.Number
 	return r, err
 }
 
@@ -212,8 +213,11 @@ const insertQueries = `INSERT INTO queries (execution_id, number, sandbox_id, ow
 func insertRows(ctx context.Context, conn *pgx.Conn, node string, rows []row, ended []string) error {
 	var batch pgx.Batch                // PostgreSQL runs a pipeline as one transaction
 	small := make([]row, 0, len(rows)) // executions
+	var progress []row
 	for _, r := range rows {
 		switch {
+		case r.isProgress():
+			progress = append(progress, r)
 		case !r.isExecution():
 			batch.Queue(r.statement, r.args...)
 		case r.isLarge():
@@ -225,6 +229,9 @@ func insertRows(ctx context.Context, conn *pgx.Conn, node string, rows []row, en
 			small = append(small, r)
 		}
 	}
+	if len(progress) > 0 {
+		queueProgress(&batch, progress)
+	}
 	if len(ended) > 0 {
 		batch.Queue(`DELETE FROM progress WHERE execution_id = ANY($1)`, ended)
 	}
@@ -232,6 +239,23 @@ func insertRows(ctx context.Context, conn *pgx.Conn, node string, rows []row, en
 		queueExecutions(&batch, node, small)
 	}
 	return conn.SendBatch(ctx, &batch).Close() // returns the first error of any statement
+}
+
+// upsertProgress inserts the progress of executions.
+const upsertProgress = `INSERT INTO progress (execution_id, kind, number, record)
+	SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bytea[])
+	ON CONFLICT (execution_id, kind, number) DO UPDATE SET record = excluded.record`
+
+// queueProgress queues one statement for all rows: 512 rows take half as long as with a statement for each.
+func queueProgress(batch *pgx.Batch, rows []row) {
+	var ids, kinds []string
+	var numbers []int64
+	var records [][]byte
+	for _, r := range rows {
+		ids, kinds = append(ids, r.executionID), append(kinds, r.kind)
+		numbers, records = append(numbers, r.number), append(records, r.record)
+	}
+	batch.Queue(upsertProgress, ids, kinds, numbers, records)
 }
 
 func queueExecutions(batch *pgx.Batch, node string, rows []row) {
