@@ -18,8 +18,12 @@ type backlog struct {
 	rows       int                      // number of rows that wait
 	bytes      int                      // of their records
 
-	turns     uint64 // number of rows that were taken so far
-	tookLarge bool   // the last take returned large rows
+	turns      uint64 // number of rows that were taken so far
+	tookLarge  bool   // the last take returned large rows
+	tookWanted bool   // the last take returned rows of wanted users only
+
+	// wanted are the users for whose rows somebody waits; nil: none. The next take forgets them.
+	wanted map[string]bool
 
 	// since is when the first row came, or when rows were inserted last. It is zero if the backlog is empty.
 	since time.Time
@@ -105,11 +109,16 @@ func (b *backlog) count(w *waitingRow, sign int) {
 }
 
 // take returns waiting rows that are to be inserted now, in one transaction: at most maxRows and about maxBytes of
-// records. They are small rows of all users, who get equal numbers of bytes, or rows of one user that begin with a large
-// one, about maxLargeBytes of them. If both wait, they take turns, and so do users with large rows. So a small row waits
-// for few large ones: beside 16 clients that print 900 kB a run, another user's list took 22 ms when all rows were
-// inserted together, and 4 ms since. The rows stay in the backlog until inserted or putBack is called.
+// records. They are small rows of all users, who get equal numbers of bytes, or rows of one user that begin with a
+// large one, about maxLargeBytes of them. If both wait, they take turns, and so do users with large rows. So a small
+// row waits for few large ones: beside 16 clients that print 900 kB a run, another user's list took 22 ms when all
+// rows were inserted together, and 4 ms since. Every other take returns rows of wanted users only, if there are any.
+// The rows stay in the backlog until inserted or putBack is called.
 func (b *backlog) take(maxRows, maxBytes int) (rows []row) {
+	if b.tookWanted = !b.tookWanted && b.wanted != nil; b.next(nil, true) == nil && b.next(nil, false) == nil {
+		b.tookWanted = false // no wanted user has rows
+	}
+	defer func() { b.wanted = nil }()
 	var only *userBacklog // whose large row is first
 	if next := b.next(nil, true); next != nil && (!b.tookLarge || b.next(nil, false) == nil) {
 		only, maxBytes = next, min(maxBytes, maxLargeBytes)
@@ -145,12 +154,20 @@ func (b *backlog) take(maxRows, maxBytes int) (rows []row) {
 	return rows
 }
 
+// want notes that somebody waits for rows of a user.
+func (b *backlog) want(user string) {
+	if b.wanted == nil {
+		b.wanted = map[string]bool{}
+	}
+	b.wanted[user] = true
+}
+
 // next returns the user whose turn it is among those whose first waiting row is large, or is not: the one with the
 // fewest bytes in taken, and then the one whose last turn was first. It returns nil if there is none.
 func (b *backlog) next(taken map[*userBacklog]int, large bool) (next *userBacklog) {
-	for _, u := range b.users {
+	for user, u := range b.users {
 		u.skipReplaced()
-		if len(u.waiting) == 0 || u.waiting[0].isLarge() != large {
+		if len(u.waiting) == 0 || u.waiting[0].isLarge() != large || b.tookWanted && !b.wanted[user] {
 			continue
 		}
 		if next == nil || cmp.Or(cmp.Compare(taken[u], taken[next]), cmp.Compare(u.lastTurn, next.lastTurn),
@@ -205,7 +222,7 @@ func (b *backlog) putBack(left []row) {
 		}
 	}
 	slices.SortFunc(all, func(one, other *waitingRow) int { return cmp.Compare(one.number, other.number) })
-	*b = backlog{since: b.since, turns: b.turns, tookLarge: b.tookLarge}
+	*b = backlog{since: b.since, turns: b.turns, tookLarge: b.tookLarge, wanted: b.wanted}
 	for _, w := range all {
 		b.put(w)
 	}

@@ -139,6 +139,30 @@ func TestBacklogServesUsersInTurn(t *testing.T) {
 	}
 }
 
+// Rows for which somebody waits are inserted without those of other users, which come next.
+func TestBacklogInsertsWantedRowsFirst(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1, 0)
+	b := &backlog{}
+	addTo(b, "many", 1, now, "a many", "b many")
+	addTo(b, "few", 3, now, "c few", "d few")
+	addTo(b, "one", 5, now, "e one")
+	take := func(want ...string) {
+		t.Helper()
+		if got := recordsOf(b.take(2, 1<<20)); !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		b.inserted(now)
+	}
+	b.want("few")
+	take("c few", "d few")
+	b.want("one")
+	take("a many", "e one") // not again those that are wanted only
+	addTo(b, "few", 6, now, "f few")
+	b.want("none")
+	take("f few", "b many") // no wanted user has rows
+}
+
 // A large row is inserted without rows of other users, and small rows wait for one transaction with large ones at most.
 func TestBacklogInsertsLargeRowsApart(t *testing.T) {
 	t.Parallel()

@@ -117,7 +117,7 @@ func TestBacklogIsInsertedWhenTheServerIsBack(t *testing.T) {
 	p.cut()
 	e := runningExecution("e")
 	h.finish(t, e, sandbox.StatusCompleted)
-	if err := errors.Join(h.CreateSandbox(ctx, sandbox.Sandbox{ID: "s", State: sandbox.StateActive}),
+	if err := errors.Join(h.CreateSandbox(ctx, sandbox.Sandbox{ID: "s", Owner: "ada", State: sandbox.StateActive}),
 		h.EndSandbox(ctx, "s", "ada", sandbox.StateDeleted, time.Now())); err != nil {
 		t.Errorf("a sandbox during the outage: %v", err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -147,7 +146,13 @@ func (w *writer) waitForSpace(ctx context.Context, user string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, beginTimeout)
 	defer cancel()
-	return w.waitUntil(ctx, func() bool { return !w.backlog.isFull(user) })
+	return w.waitUntil(ctx, func() bool {
+		isFull := w.backlog.isFull(user)
+		if isFull {
+			w.backlog.want(user)
+		}
+		return !isFull
+	})
 }
 
 // userOf returns the user of a running execution; "" if it is not known.
@@ -243,7 +248,14 @@ func (w *writer) waitInserted(ctx context.Context, of scope) error {
 	}
 	targets := w.scopes.lastOf(of)
 	return w.waitUntil(ctx, func() bool {
-		return !slices.ContainsFunc(targets, func(target lastRow) bool { return !w.isInserted(target) })
+		inserted := true
+		for _, target := range targets {
+			if !w.isInserted(target) {
+				w.backlog.want(target.user)
+				inserted = false
+			}
+		}
+		return inserted
 	})
 }
 
