@@ -87,7 +87,10 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{log: c.Log, settings: append(slices.Clone(settings), c.Settings...), closing: make(chan struct{}), mayRenice: mayRenice()}
+	s := &Server{
+		log: c.Log, settings: append(slices.Clone(settings), c.Settings...), closing: make(chan struct{}),
+		mayRenice: mayRenice(),
+	}
 	if os.Geteuid() == 0 {
 		if s.cred, err = lookupAccount(); err != nil {
 			return nil, err
