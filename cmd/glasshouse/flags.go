@@ -37,7 +37,11 @@ func withSettings(cmd *cobra.Command, do func(ctx context.Context, s settings, a
 			cobra.FixedCompletions(isolationLevels, cobra.ShellCompDirectiveNoFileComp))
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		s.notes = notesOf(cmd.Flags())
 		if err := s.resolve(); err != nil {
+			if len(s.notes) > 0 {
+				err = fmt.Errorf("%w (%s)", err, strings.Join(s.notes, "; "))
+			}
 			return err
 		}
 		return do(cmd.Context(), s, args)
@@ -51,7 +55,7 @@ func environmentName(flag string) string {
 }
 
 // applyEnvironment sets the flags of the command that args name to the values that the environment
-// has for them. It does so before the command line is parsed, so that a flag overrides its variable;
+// has for them, in their own variable or in one of otherVariables. It does so before the command line is parsed, so that a flag overrides its variable;
 // data sets (--data) of both are kept.
 func applyEnvironment(root *cobra.Command, args []string) (err error) {
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
@@ -63,13 +67,18 @@ func applyEnvironment(root *cobra.Command, args []string) (err error) {
 	}
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		name := environmentName(f.Name)
-		if v := os.Getenv(name); v != "" && f.Name != "help" && err == nil {
+		if err != nil || f.Name == "help" {
+			return
+		}
+		if v := os.Getenv(name); v != "" {
 			if problem := f.Value.Set(v); problem != nil {
 				if strings.Contains(v, "://") {
 					v = "..." // it may have a password
 				}
 				err = fmt.Errorf("the environment variable %s=%q is invalid: %w", name, v, problem)
 			}
+		} else if other, ok := otherVariableOf(f.Name); ok && f.Annotations[sectionOf] != nil { // a setting
+			err = other.apply(f)
 		}
 	})
 	return err
@@ -164,5 +173,9 @@ func describeFlag(f *pflag.Flag) string {
 	if f.DefValue != "" && f.DefValue != "false" {
 		standard = ", default " + f.DefValue
 	}
-	return fmt.Sprintf("  --%s%s  [%s%s]\n        %s\n", f.Name, value, environmentName(f.Name), standard, usage)
+	names := environmentName(f.Name)
+	if other, ok := otherVariableOf(f.Name); ok && f.Annotations[sectionOf] != nil {
+		names += " or " + other.name
+	}
+	return fmt.Sprintf("  --%s%s  [%s%s]\n        %s\n", f.Name, value, names, standard, usage)
 }

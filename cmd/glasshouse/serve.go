@@ -100,7 +100,7 @@ func serve(ctx context.Context, s settings, _ []string) error {
 		return err
 	}
 	defer os.Remove(addressFile)
-	for _, warning := range append(warnings, s.compat.oldNames...) {
+	for _, warning := range slices.Concat(warnings, s.compat.oldNames, s.notes) {
 		a.log.Warn(warning)
 	}
 	link := httpapi.NewSignInLink(a.adminKey)

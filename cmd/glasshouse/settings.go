@@ -40,6 +40,7 @@ type settings struct {
 	model     modelSettings
 	compat    compatSettings
 
+	notes    []string      // about settings that variables of other servers have set
 	defaults policy.Policy // of a sandbox without a config; resolve sets it
 	ceiling  policy.Policy // the limits of a config, without the network; resolve sets it
 }
