@@ -59,7 +59,17 @@ export interface Exception {
   nearest?: string;
 }
 
+// Database is a database that statements can name.
+export interface Database {
+  name: string;
+  default: boolean;
+  status: "ready" | "unavailable";
+  server_version?: string;
+  problem?: string;
+}
+
 export interface Query {
+  database?: string; // not in records of earlier versions
   query: string;
   parameters?: Record<string, unknown>;
   status: string;
@@ -168,6 +178,7 @@ export interface Statement extends Query {
 
 export interface TopStatement {
   fingerprint: string;
+  database?: string;
   query: string;
   calls: number;
   total_ms: number;
@@ -204,6 +215,7 @@ export interface PendingWrite {
   sandbox_id: string;
   execution_id: string;
   user_id: string;
+  database?: string; // not in records of earlier versions
   query: string;
   parameters: Record<string, unknown> | null;
   types?: Record<string, string>;

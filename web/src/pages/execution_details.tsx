@@ -99,6 +99,7 @@ function StatementDetails({ of: q }: { of: Query }) {
     <details>
       <summary>Details</summary>
       <dl>
+        {q.database && <><dt>Database</dt><dd>{q.database}</dd></>}
         <dt>Started</dt><dd><time dateTime={q.started_at}>{fullTime(q.started_at)}</time></dd>
         <dt>Size of the rows</dt><dd>{bytes(q.bytes)}</dd>
         {q.fingerprint && (

@@ -156,9 +156,9 @@ export function Playground() {
       return undefined;
     }
   };
-  const schema = async (): Promise<Schema | undefined> => {
+  const schema = async (database: string): Promise<Schema | undefined> => {
     try {
-      return await current.value.schema();
+      return await current.value.schema(database);
     } catch (thrown) {
       const problem = Problem.from(thrown);
       if (!current.value.learn(problem)) setNote(`No names of tables: ${problem.message}`);
@@ -280,7 +280,7 @@ function Editor({ latest, onChange }: {
         onRun: () => latest.current.run(),
         complete: (code, cursor) => latest.current.complete(code, cursor),
         check: (code) => latest.current.check(code),
-        schema: () => latest.current.schema(),
+        schema: (database) => latest.current.schema(database),
       });
       setReady(true);
       onChange(made);

@@ -1,5 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import { count, plural } from "../format";
+import { useDatabaseNames } from "../parts/databases";
 import { Failure, Loading } from "../parts/feedback";
 import { useLoaded } from "../parts/loaded";
 import { maskNote, sqlName, tableName, type Column, type Schema } from "../parts/sql";
@@ -82,9 +83,10 @@ export function Variables({ session }: { session: Session }) {
 
 const maxSelected = 12; // columns
 
-function selectLine(table: string, columns: Column[]): string {
+function selectLine(table: string, columns: Column[], database: string): string {
   const names = columns.length <= maxSelected ? columns.map((column) => sqlName(column.column_name)).join(", ") : "*";
-    return `rows = await db_query(${JSON.stringify(`SELECT ${names || "*"} FROM ${tableName(table)} LIMIT 10`)})\nrows`;
+  const statement = JSON.stringify(`SELECT ${names || "*"} FROM ${tableName(table)} LIMIT 10`);
+  return `rows = await db_query(${statement}${database && `, database=${JSON.stringify(database)}`})\nrows`;
 }
 
 export function SchemaBrowser({ session, insert, insertLines }: {
@@ -92,8 +94,31 @@ export function SchemaBrowser({ session, insert, insertLines }: {
   insert: (text: string) => void;
   insertLines: (text: string) => void;
 }) {
+  const names = useDatabaseNames();
+  const [database, setDatabase] = useState(""); // "": the default one
+  return (
+    <>
+      {names.length > 0 && (
+        <p class="body">
+          <select aria-label="Database" value={database || names[0]}
+            onChange={(event) => setDatabase(event.currentTarget.value === names[0] ? "" : event.currentTarget.value)}>
+            {names.map((name, index) => <option key={name} value={name}>{name}{index === 0 && " (default)"}</option>)}
+          </select>
+        </p>
+      )}
+      <Tables key={database} session={session} database={database} insert={insert} insertLines={insertLines} />
+    </>
+  );
+}
+
+function Tables({ session, database, insert, insertLines }: {
+  session: Session;
+  database: string;
+  insert: (text: string) => void;
+  insertLines: (text: string) => void;
+}) {
   const [filter, setFilter] = useState("");
-  const { answer, problem, reload } = useLoaded<{ schema: Schema }>(session.schemaPath, []);
+  const { answer, problem, reload } = useLoaded<{ schema: Schema }>(session.schemaPath(database), []);
   if (problem) return <Failure problem={problem} retry={reload} />;
   if (!answer) return <Loading what="the schema" />;
   const { tables, schema, details } = answer.schema;
@@ -126,7 +151,7 @@ export function SchemaBrowser({ session, insert, insertLines }: {
                 </summary>
                 {about?.comment && <p class="muted body">{about.comment}</p>}
                 <p class="schema-actions">
-                  <button aria-label={`Insert a query of ${table}`} onClick={() => insertLines(selectLine(table, columnsOf(table)))}>
+                  <button aria-label={`Insert a query of ${table}`} onClick={() => insertLines(selectLine(table, columnsOf(table), database))}>
                     Insert a query
                   </button>
                   <button aria-label={`Insert the name ${table}`} onClick={() => insert(table)}>Insert the name</button>

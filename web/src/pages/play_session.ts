@@ -40,7 +40,7 @@ export class Session {
   readonly changes = signal(0); // grows when variables, files or artifacts may be different
   isUsed: boolean; // false: it was begun for a completion only, and holds nothing of the person
 
-  private loadedSchema: { path: string; loading: Promise<Schema> } | undefined;
+  private readonly loadedSchemas = new Map<string, Promise<Schema>>(); // by path
   private creating: Promise<string> | undefined;
   private inspecting: Promise<unknown> = Promise.resolve();
 
@@ -59,19 +59,22 @@ export class Session {
     return `/sandbox/${encodeURIComponent(this.id.value)}`;
   }
 
-  get schemaPath(): string {
-    return this.state.value === "live" ? `${this.path}/database/schema` : "/database/schema";
+  // schemaPath returns the path of the schema of a database; "" is the default one.
+  schemaPath(database: string): string {
+    const path = this.state.value === "live" ? `${this.path}/database/schema` : "/database/schema";
+    return database ? `${path}?database=${encodeURIComponent(database)}` : path;
   }
 
-  // schema returns the tables that code may read. It loads them once for a session.
-  schema(): Promise<Schema> {
-    const path = this.schemaPath;
-    if (this.loadedSchema?.path !== path) {
-      const loading = get<{ schema: Schema }>(path).then((answer) => answer.schema);
-      this.loadedSchema = { path, loading };
-      loading.catch(() => (this.loadedSchema = undefined)); // the next call tries again
+  // schema returns the tables of a database that code may read. It loads them once for a session.
+  schema(database: string): Promise<Schema> {
+    const path = this.schemaPath(database);
+    let loading = this.loadedSchemas.get(path);
+    if (!loading) {
+      loading = get<{ schema: Schema }>(path).then((answer) => answer.schema);
+      this.loadedSchemas.set(path, loading);
+      loading.catch(() => this.loadedSchemas.delete(path)); // the next call tries again
     }
-    return this.loadedSchema.loading;
+    return loading;
   }
 
   // open loads what is known of a session that exists.

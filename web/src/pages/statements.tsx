@@ -3,6 +3,7 @@ import { get } from "../api/client";
 import { isAborted, Problem } from "../api/problem";
 import type { Statement, TopStatement } from "../api/records";
 import { bytes, changedRows, count, duration, fullTime, plural, statementText } from "../format";
+import { useDatabaseNames } from "../parts/databases";
 import { Empty, Failure, Loading } from "../parts/feedback";
 import { Choice, clearFilters, Filters, isFiltered, TextFilter, TimeChoice, timeNames, timeQuery } from "../parts/filters";
 import { ExecutionLink, Status, Time, timeHeading } from "../parts/label";
@@ -29,18 +30,20 @@ export function Statements() {
   );
 }
 
-const listNames = ["user", "sandbox", "execution", "fingerprint", "status", "text", ...timeNames];
+const listNames = ["user", "sandbox", "execution", "fingerprint", "database", "status", "text", ...timeNames];
 
 function AllStatements() {
+  const databases = useDatabaseNames();
   const list = useList<Statement>("/statements", "statements", {
     user_id: parameter("user"), sandbox_id: parameter("sandbox"), execution_id: parameter("execution"),
-    fingerprint: parameter("fingerprint"), status: parameter("status"), text: parameter("text"), ...useTime(),
+    fingerprint: parameter("fingerprint"), database: parameter("database"), status: parameter("status"), text: parameter("text"), ...useTime(),
   });
   return (
     <>
       <Filters label="Filter statements" names={listNames} texts={{ fingerprint: shapeOf(list.rows) }}>
         <TextFilter name="text" label="Text in the statement" placeholder="Search statements" keys="/" />
         <Choice name="status" label="Outcome" any="Any outcome" values={outcomes} />
+        <DatabaseChoice values={databases} />
         <TimeChoice />
         {isAdmin.value && <TextFilter name="user" label="User" placeholder="User" />}
       </Filters>
@@ -49,6 +52,7 @@ function AllStatements() {
         columns={[
           { name: timeHeading(), class: "nowrap", cell: (s) => <Time at={s.started_at} /> },
           { name: "User", cell: (s) => s.user_id },
+          ...(databases.length > 0 ? [{ name: "Database", cell: (s: Statement) => s.database }] : []),
           { name: "Statement", class: "sql", cell: (s) => <Clamped query={s.query} /> },
           { name: "Outcome", cell: (s) => (
             <>
@@ -64,6 +68,10 @@ function AllStatements() {
         ]} />
     </>
   );
+}
+
+function DatabaseChoice({ values }: { values: string[] }) {
+  return values.length > 0 ? <Choice name="database" label="Database" any="Any database" values={values} /> : null;
 }
 
 const shapeLength = 40; // characters
@@ -107,9 +115,10 @@ interface Top {
   since?: string;
 }
 
-const topNames = ["user", ...timeNames];
+const topNames = ["user", "database", ...timeNames];
 
 function TopStatements() {
+  const databases = useDatabaseNames();
   const [top, setTop] = useState<Top>();
   const [problem, setProblem] = useState<Problem>();
   const [attempt, setAttempt] = useState(0);
@@ -118,7 +127,7 @@ function TopStatements() {
     const request = new AbortController();
     setTop(undefined);
     setProblem(undefined);
-    get<Top>("/statements/top", { user_id: parameter("user"), order, limit: 100, ...timeQuery() }, request.signal)
+    get<Top>("/statements/top", { user_id: parameter("user"), database: parameter("database"), order, limit: 100, ...timeQuery() }, request.signal)
       .then(setTop, (thrown) => isAborted(thrown) || setProblem(Problem.from(thrown)));
     return () => request.abort();
   }, [here.value, attempt]);
@@ -126,6 +135,7 @@ function TopStatements() {
     <>
       <Filters label="Choose statements" names={topNames}>
         <Order value={order} />
+        <DatabaseChoice values={databases} />
         <TimeChoice unset="24h" />
         {isAdmin.value && <TextFilter name="user" label="User" placeholder="User" />}
       </Filters>
@@ -133,7 +143,7 @@ function TopStatements() {
         : !top ? <Loading what="the statements" />
         : top.statements.length === 0
           ? (isFiltered(topNames) ? <NoMatch what="statements" clear={() => clearFilters(topNames)} /> : <NoStatements />)
-          : <TopTable top={top} />}
+          : <TopTable top={top} hasDatabases={databases.length > 0} />}
     </>
   );
 }
@@ -143,7 +153,7 @@ function Order({ value }: { value: string }) {
     texts={orders} value={value === "total" ? "" : value} />;
 }
 
-function TopTable({ top }: { top: Top }) {
+function TopTable({ top, hasDatabases }: { top: Top; hasDatabases: boolean }) {
   const longest = Math.max(1, ...top.statements.map((s) => s.total_ms));
   return (
     <>
@@ -163,11 +173,14 @@ function TopTable({ top }: { top: Top }) {
           </thead>
           <tbody>
             {top.statements.map((s) => (
-              <tr key={s.fingerprint}>
+              <tr key={`${s.fingerprint} ${s.database}`}>
                 <td class="sql">
-                  <a class="plain" href={`/ui/statements?view=all&fingerprint=${encodeURIComponent(s.fingerprint)}`}>
+                  <a class="plain" href={"/ui/statements?" + new URLSearchParams({
+                    view: "all", fingerprint: s.fingerprint, ...(hasDatabases && s.database && { database: s.database }),
+                  })}>
                     <Clamped query={s.query} />
                   </a>
+                  {hasDatabases && s.database && <div class="muted">{s.database}</div>}
                 </td>
                 <td class="number">{count(s.calls)}</td>
                 <td class="number">

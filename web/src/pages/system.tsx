@@ -3,6 +3,7 @@ import { get } from "../api/client";
 import { isAborted, Problem } from "../api/problem";
 import type { Occupancy, SystemStatus } from "../api/records";
 import { bytes, count, duration, fullTime, plural } from "../format";
+import { useDatabases } from "../parts/databases";
 import { Failure, Loading } from "../parts/feedback";
 import { Panel } from "../parts/panel";
 import { Page } from "../shell";
@@ -46,6 +47,7 @@ export function System() {
 
 function State({ of: system }: { of: SystemStatus }) {
   const { history } = system;
+  const databases = useDatabases();
   return (
     <>
       <div class="cards">
@@ -73,6 +75,21 @@ function State({ of: system }: { of: SystemStatus }) {
             <dt>Free disk</dt><dd>{bytes(history.free_bytes)}</dd>
           </dl>
         </Panel>
+      </div>
+      <h2 class="section">Databases</h2>
+      <div class="scroll-x list" tabIndex={0} role="group" aria-label="Table of databases">
+        <table>
+          <thead><tr><th scope="col">Name</th><th scope="col">State</th><th scope="col">PostgreSQL</th></tr></thead>
+          <tbody>
+            {databases.map((d) => (
+              <tr key={d.name}>
+                <td>{d.name}{d.default && <span class="muted"> (default)</span>}</td>
+                <td>{d.problem ? <span class="why">{d.problem}</span> : d.status}</td>
+                <td>{d.server_version}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
       </div>
       <h2 class="section">Environments</h2>
       <div class="scroll-x list" tabIndex={0} role="group" aria-label="Table of environments">

@@ -61,7 +61,7 @@ function Write({ of: write, changed }: { of: PendingWrite; changed: (next: Pendi
       <header>
         <h2>
           <Status of={write.status} />
-          <span class="muted">{write.user_id}, {fullTime(write.created_at)}, execution <ExecutionLink id={write.execution_id} /></span>
+          <span class="muted">{write.user_id}, {fullTime(write.created_at)},{write.database && ` database ${write.database},`} execution <ExecutionLink id={write.execution_id} /></span>
         </h2>
         {write.status === "pending" && (
           <div class="actions">

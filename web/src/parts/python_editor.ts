@@ -37,7 +37,7 @@ export interface EditorOptions {
   onRun: () => void;
   complete: (code: string, cursor: number) => Promise<Matches | undefined>; // undefined: not now
   check: (code: string) => Promise<CodeProblem[]>;
-  schema: () => Promise<Schema | undefined>; // of the database, for SQL in strings
+  schema: (database: string) => Promise<Schema | undefined>; // for SQL in strings; "" is the default database
 }
 
 export interface PythonEditor {
@@ -107,6 +107,7 @@ interface Statement {
   text: string;
   from: number; // in the document
   quote: string; // that a name in the statement needs
+  database: string; // that the call names; "" is the default one
 }
 
 // statementAt returns the string at a position if it is an argument of db_query, db_frame or db_explain.
@@ -127,6 +128,8 @@ function statementAt(state: EditorState, at: number): Statement | undefined {
     text: whole.slice(opening.length, isClosed ? -quotes.length : undefined),
     from: node.from + opening.length,
     quote: quotes.startsWith("'") ? '"' : /r/i.test(prefix) ? "" : '\\"',
+    database: /\bdatabase\s*=\s*(["'])([a-z][a-z0-9_-]*)\1/.exec(
+      state.sliceDoc(call!.from, node.from) + state.sliceDoc(node.to, call!.to))?.[2] ?? "",
   };
 }
 
@@ -136,7 +139,7 @@ async function completeSQL(statement: Statement, context: CompletionContext, sch
   const at = context.pos - statement.from;
   const before = statement.text.slice(0, at);
   if (!context.explicit && !/[\p{L}\p{N}_."\s,(]$/u.test(before)) return null;
-  const known = await schema();
+  const known = await schema(statement.database);
   if (!known || context.aborted) return null;
   const found = suggest(statement.text, at, known, context.explicit);
   if (!found || found.list.length === 0) return null;
