@@ -98,8 +98,14 @@ type artifactRecordsInput struct {
 	Text string `query:"text" doc:"Text in the path"`
 }
 
+// artifactRecord is an artifact with its owner, which the lists of one sandbox need not name.
+type artifactRecord struct {
+	sandbox.Artifact
+	User string `json:"user_id"`
+}
+
 type artifactRecordList struct {
-	Artifacts []sandbox.Artifact `json:"artifacts"`
+	Artifacts []artifactRecord `json:"artifacts"`
 	Next      string             `json:"next,omitempty" doc:"Pass it as after to get the next page"`
 }
 
@@ -158,7 +164,11 @@ func (a *api) routeReview(r *routes) {
 			f := filterOf(in.Page, in.OfUser, in.OfExecution)
 			f.Text = in.Text
 			list, next, err := a.service.ArtifactRecords(ctx, caller, f)
-			return &artifactRecordList{list, next}, err
+			out := &artifactRecordList{make([]artifactRecord, len(list)), next}
+			for i, artifact := range list {
+				out.Artifacts[i] = artifactRecord{artifact, artifact.User}
+			}
+			return out, err
 		})
 	route(a, r, r.describe("GET", "/audit", "listAudit", tagReview,
 		"List who viewed, exported, applied, erased, created or revoked what, newest first; needs an admin's key",

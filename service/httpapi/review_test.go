@@ -58,6 +58,7 @@ open("/session/artifacts/Report.txt", "w").write("done")
 		{"/statements/top?order=refused&limit=1", "statements", "refused", "1"},
 		{"/connections", "connections", "host", ""},
 		{"/artifacts", "artifacts", "path", "Report.txt"},
+		{"/artifacts", "artifacts", "user_id", user},
 		{"/artifacts?text=report", "artifacts", "execution_id", execution},
 	} {
 		got := strings.TrimSpace(strings.Join(textsOf(c.ok(t, "GET", l.path, nil), l.list, l.field), " "))

@@ -387,6 +387,9 @@ const checks = {
 
   async 'hostile outputs run nothing'(ids) {
     const page = await open(adminKey);
+    await page.goto(`${address}/ui/artifacts`);
+    const file = page.locator('tr', { hasText: '<img src=x onerror=alert(1)>.txt' }).first();
+    await file.getByRole('cell', { name: 'admin', exact: true }).waitFor(); // its user
     await page.goto(`${address}/ui/executions/${ids.hostile}`);
     await page.frameLocator('iframe.html').getByText('shown').waitFor();
     await page.locator('.picture img').waitFor();
