@@ -25,6 +25,11 @@ export function duration(ms: number): string {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
+// days takes seconds.
+export function days(seconds: number): string {
+  return seconds < 86_400 ? duration(seconds * 1000) : plural(Math.round(seconds / 8640) / 10, "day");
+}
+
 export function megabytes(mb: number): string {
   return mb >= 1024 ? digits(mb / 1024, "GB") : digits(mb, "MB");
 }
@@ -72,9 +77,11 @@ export function milliseconds(text: string): number {
   return new Date(text).getTime() + Number(`0.${micros}`);
 }
 
-// firstLine returns the first line of a program that says something.
+// firstLine returns the first line of a program that says something: its first comment, or the first line that is no
+// import.
 export function firstLine(code: string): string {
-  return code.split("\n").find((line) => line.trim() !== "" && !line.trim().startsWith("#"))?.trim() ?? code.trim();
+  const lines = code.split("\n").map((line) => line.trim());
+  return lines.find((line) => /\w/.test(line) && !/^(import |from .* import |#!|# *%%)/.test(line)) ?? code.trim();
 }
 
 // statementText returns a statement without the empty lines around it, which texts in triple quotes have.

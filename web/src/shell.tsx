@@ -104,7 +104,15 @@ export function Shell({ children }: { children: ComponentChildren }) {
 }
 
 // Page is the frame of a page's content. The heading takes the focus when the page is opened.
-export function Page(props: { title: string; heading?: ComponentChildren; actions?: ComponentChildren; fill?: boolean; children: ComponentChildren }) {
+// intro says in a sentence what the page is for.
+export function Page(props: {
+  title: string;
+  heading?: ComponentChildren;
+  actions?: ComponentChildren;
+  intro?: ComponentChildren;
+  fill?: boolean;
+  children: ComponentChildren;
+}) {
   useEffect(() => {
     document.title = `${visible(props.title)} · Glasshouse`;
   }, [props.title]);
@@ -114,6 +122,7 @@ export function Page(props: { title: string; heading?: ComponentChildren; action
         <h1 tabIndex={-1}>{props.heading ?? props.title}</h1>
         {props.actions && <div class="actions">{props.actions}</div>}
       </div>
+      {props.intro && <p class="intro muted">{props.intro}</p>}
       {props.children}
     </div>
   );

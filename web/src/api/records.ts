@@ -272,6 +272,12 @@ export interface SystemStatus {
     free_bytes: number;
     error?: string;
   };
+  retention: {
+    max_age_seconds: number; // 0: no limit
+    max_bytes: number; // 0: no limit
+    deleting: boolean;
+    deleted_executions: number; // since the start
+  };
   environments: { name: string; digest: string; python: string; packages: number; modules: string[] | null }[] | null;
 }
 

@@ -18,7 +18,7 @@ export function Artifacts() {
     ...useTime(),
   });
   return (
-    <Page title="Artifacts">
+    <Page title="Artifacts" intro="Files that code has left, in all versions. A click on the path downloads one.">
       <Filters label="Filter artifacts" names={names}>
         <TextFilter name="text" label="Text in the path" placeholder="Search paths" keys="/" />
         <TimeChoice />

@@ -17,7 +17,7 @@ export function Audit() {
     user_id: parameter("user"), action: parameter("action"), object: parameter("object"), ...useTime(),
   });
   return (
-    <Page title="Audit">
+    <Page title="Audit" intro="Who looked at data of others, or changed what is kept.">
       <Filters label="Filter the audit log" names={names}>
         <Choice name="action" label="Action" any="Any action" values={actions} />
         <TimeChoice />

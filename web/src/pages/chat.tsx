@@ -121,7 +121,8 @@ export function Chat({ id }: { id: string }) {
             <>
               <Setup />
               <pre class="text setup" tabIndex={0} role="group" aria-label="Command">{command}</pre>
-              <p class="setup-actions"><Copy label="Copy" text={() => command} /> <span class="muted">An endpoint that needs a key gets it from the file in <code>--model-key-file</code>.</span></p>
+              <p class="setup-actions"><Copy label="Copy the command" text={() => command} /></p>
+              <p class="setup-actions muted">An endpoint that needs a key gets it from the file in <code>--model-key-file</code>.</p>
             </>
           )}
           {settings?.configured && !id && (

@@ -18,7 +18,7 @@ export function Connections() {
     status: parameter("status"), ...useTime(),
   });
   return (
-    <Page title="Connections">
+    <Page title="Connections" intro="The hosts on the network that code has connected to, or was refused.">
       <Filters label="Filter connections" names={names}>
         <TextFilter name="host" label="Host" placeholder="Host" keys="/" />
         <Choice name="status" label="Outcome" any="Any outcome" values={["allowed", "refused", "failed"]} />

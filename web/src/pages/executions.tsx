@@ -43,13 +43,11 @@ export function Executions() {
   const live = list.live.value;
   return (
     <Page title="Executions" fill
+      intro={<>Every run of Python and SQL, newest first. Try one in <a href="/ui/play">the playground</a>.</>}
       actions={<span class={`live ${live}`} role="status">
         <span class="dot" aria-hidden="true" />
         {live === "live" ? "Live" : live === "connecting" ? "Connecting…" : "Not live with this filter"}
       </span>}>
-      <p class="intro muted">
-        Every run of Python and SQL, newest first. Try one in <a href="/ui/play">the playground</a>.
-      </p>
       <FilterBar />
       <Rows list={shown} isLate={shown !== list} />
     </Page>

@@ -43,7 +43,7 @@ export function Keys() {
     }
   };
   return (
-    <Page title="Keys">
+    <Page title="Keys" intro="Programs, agents and people sign in with a key. Each acts for one user, with a role.">
       {me.value?.role === "agent" ? <p class="notice">An agent's key cannot create keys. Ask an admin.</p> : (
         <NewKey done={(key) => {
           setCreated(key);

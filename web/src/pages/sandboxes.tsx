@@ -28,7 +28,7 @@ export function Sandboxes() {
     }
   };
   return (
-    <Page title="Sandboxes">
+    <Page title="Sandboxes" intro="The sessions in which code runs. Variables and files of a sandbox stay until it ends.">
       <Filters label="Filter sandboxes" names={names}>
         <Choice name="status" label="Status" any="Any status" values={["active", "deleted", "expired", "lost"]} />
         {isAdmin.value && <TextFilter name="user" label="User" placeholder="User" />}
@@ -37,7 +37,7 @@ export function Sandboxes() {
       <ListTable list={list} what="sandboxes" id={(s) => s.sandbox_id}
         empty={isFiltered(names) ? <NoMatch what="sandboxes" clear={() => clearFilters(names)} /> : (
           <Empty title="There are no sandboxes.">
-            <code>POST /sandbox/create</code> makes one, whose variables and files stay between runs.
+            <a href="/ui/play">The playground</a> makes one for you, <code>POST /sandbox/create</code> for a program.
           </Empty>
         )}
         columns={[

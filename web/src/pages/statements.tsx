@@ -18,7 +18,7 @@ const outcomes = ["ok", "refused", "failed", "cancelled", "captured"];
 export function Statements() {
   const isList = parameter("view") === "all";
   return (
-    <Page title="Statements"
+    <Page title="Statements" intro="The SQL that code has sent to the databases, with what was refused and why."
       actions={
         <div class="tabs" role="group" aria-label="View">
           <a href="/ui/statements" aria-current={isList ? undefined : "true"}>Top</a>

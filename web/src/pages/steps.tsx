@@ -136,12 +136,15 @@ export function Steps({ id }: { id: string }) {
   // While only the step moves, the values need no work.
   const values = useMemo(() => shown && <Values shown={shown} frames={frames} frame={frame} />, [shown, frame]);
 
-  const back = <a href={`/ui/executions/${encodeURIComponent(id)}`}>The execution</a>;
+  const back = <a href={`/ui/executions/${encodeURIComponent(id)}`}>Back to the execution</a>;
   if (problem && !isShown) {
     return (
       <Page title={title(id)}>
         {problem.status === 404
-          ? <Empty title="There is no recording of this execution.">{problem.detail} {back}</Empty>
+          ? <Empty title="There is no recording of this execution.">
+              A run has one if it was debugged, or began with <em>Run and record</em> in <a href="/ui/play">the playground</a> or
+              with <code>"record": true</code>. {back}
+            </Empty>
           : <><Failure problem={problem} /><p>{back}</p></>}
       </Page>
     );
@@ -159,7 +162,7 @@ export function Steps({ id }: { id: string }) {
     <Page title={title(id)} heading={<>
       <a class="crumb" href={`/ui/executions/${encodeURIComponent(id)}`}>Execution <span class="mono">{shortID(id)}</span></a>{" "}
       <span class="muted" aria-hidden="true">/</span> Steps
-    </>}>
+    </>} intro="The program before each line ran. Drag the slider, or press ← and →. A click on a variable tells when it changed, and why.">
       <div class="scrubber panel" role="group" aria-label="Step">
         <button aria-label="First step" title="First step (Home)" disabled={position <= 0} onClick={() => goPosition(0)}><Icon of="M4 3v10M13 3L6 8l7 5z" /></button>
         <button aria-label="Step back" title="Step back (←, Shift for ten)" disabled={position <= 0} onClick={() => goPosition(position - 1)}><Icon of="M12 3L5 8l7 5z" /></button>

@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import { get } from "../api/client";
 import { isAborted, Problem } from "../api/problem";
 import type { Occupancy, SystemStatus } from "../api/records";
-import { bytes, count, duration, fullTime, plural } from "../format";
+import { bytes, count, days, duration, fullTime, plural } from "../format";
 import { useDatabases } from "../parts/databases";
 import { Failure, Loading } from "../parts/feedback";
 import { Panel } from "../parts/panel";
@@ -37,7 +37,7 @@ export function System() {
     };
   }, [attempt]);
   return (
-    <Page title="System">
+    <Page title="System" intro="How full the service is, how it isolates code, and what it keeps.">
       {problem && <Failure problem={problem} retry={() => setAttempt(attempt + 1)} />}
       {!system && !problem && <Loading what="the state of the service" />}
       {system && <State of={system} />}
@@ -73,6 +73,10 @@ function State({ of: system }: { of: SystemStatus }) {
             <dt>Delay</dt><dd>{duration(history.waiting_seconds * 1000)}</dd>
             <dt>Database</dt><dd>{bytes(history.database_bytes)}</dd>
             <dt>Free disk</dt><dd>{bytes(history.free_bytes)}</dd>
+            <dt>Kept</dt><dd>{kept(system.retention)}</dd>
+            {system.retention.deleted_executions > 0 && (
+              <><dt>Deleted</dt><dd>{plural(system.retention.deleted_executions, "execution")} since the start{system.retention.deleting && ", more follow"}</dd></>
+            )}
           </dl>
         </Panel>
       </div>
@@ -121,6 +125,12 @@ function State({ of: system }: { of: SystemStatus }) {
       </div>
     </>
   );
+}
+
+// kept says which executions history keeps.
+function kept({ max_age_seconds: age, max_bytes: size }: SystemStatus["retention"]): string {
+  const limits = [age > 0 && `for ${days(age)}`, size > 0 && `up to ${bytes(size)}`].filter(Boolean);
+  return limits.length > 0 ? `${limits.join(", ")}; the oldest are deleted` : "everything";
 }
 
 function Meter({ label, of }: { label: string; of: Occupancy }) {

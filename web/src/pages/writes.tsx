@@ -22,7 +22,7 @@ export function Writes() {
     status: parameter("status"), user_id: parameter("user"),
   });
   return (
-    <Page title="Pending writes">
+    <Page title="Pending writes" intro="Statements that would change a database. They run when an admin applies them.">
       <Filters label="Filter pending writes" names={names}>
         <Choice name="status" label="Status" any="Any status" values={["pending", "applying", "applied", "failed", "rejected"]} />
         <TextFilter name="user" label="User" placeholder="User" />

@@ -503,6 +503,28 @@ const checks = {
     await wantNothingWrong(visitor);
   },
 
+  // Where newcomers hesitated: each page says what it is for, and what to do next.
+  async 'each page says what it is for'(ids) {
+    const page = await open(adminKey);
+    const commented = (await run(ids.sandbox, '#!/usr/bin/env python\nimport math\n\n# The area of a circle.\nmath.pi')).execution_id;
+    await page.goto(`${address}/ui/`);
+    await page.locator('.sizer .row').first().getByText('# The area of a circle.').waitFor(); // says more than the import
+    for (const name of ['/', '/statements', '/writes', '/sandboxes', '/connections', '/artifacts', '/keys', '/system', '/audit',
+      `/executions/${ids.recorded}/steps`]) {
+      await page.goto(`${address}/ui${name}`);
+      const text = await page.locator('h1 ~ .intro, .head ~ .intro').first().textContent();
+      assert.match(text, /^[A-Z].{30,}\.$/s, name);
+    }
+    await page.goto(`${address}/ui/executions/${ids.recorded}`);
+    await page.getByRole('link', { name: 'Time travel: 9 steps' }).waitFor();
+    await page.goto(`${address}/ui/executions/${commented}/steps`);
+    await page.getByText('There is no recording of this execution.').waitFor();
+    await page.getByText('Run and record').waitFor();
+    await page.goto(`${address}/ui/system`);
+    await page.locator('dt', { hasText: 'Kept' }).locator('xpath=following-sibling::dd[1]').getByText('everything').waitFor();
+    await wantNothingWrong(page);
+  },
+
   async 'a newcomer without executions finds the playground'() {
     const { key } = await call('POST', '/keys', { name: `newcomer, ${Date.now()}`, user_id: `newcomer-${Date.now()}`, role: 'developer' });
     const page = await open(key);
