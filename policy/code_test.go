@@ -83,7 +83,7 @@ func TestRulesDecideImportsAndCalls(t *testing.T) {
 		{"analyst", analyst, "http.client", "blocked"},
 		{"analyst", analyst, "smtplib", "blocked"},
 		{"analyst", analyst, "secrets", "allowed"},
-		{"analyst", analyst, "bs4", "not allowed"},
+		{"analyst", analyst, "bs5", "not allowed"},
 		{"strict", strict, "json", "allowed"},
 		{"strict", strict, "pathlib", "blocked"},
 		{"strict", strict, "zipfile", "blocked"},
