@@ -305,7 +305,23 @@ func (r *run) register(ctx context.Context) (_ context.Context, unregister func(
 // slotTimeout is the maximum time that an execution waits for one of Config.Parallel slots.
 const slotTimeout = 10 * time.Second
 
+// userShare is the part of the machine that a user's new executions and sandboxes may take while other users send
+// requests, beside the time of the code itself.
+const userShare = 0.25
+
+// The CPU time that the service, PostgreSQL and the kernel take for a short execution, and for a sandbox from its
+// creation to its end.
+const (
+	executionWork = time.Millisecond
+	sandboxWork   = 2500 * time.Microsecond
+)
+
 func (r *run) acquireSlot(ctx context.Context) (release func(), err error) {
+	work := executionWork
+	if r.sandbox.Ephemeral && r.job.Kind != sandbox.KindQuery {
+		work += sandboxWork
+	}
+	r.service.share.Wait(ctx, r.caller.User, work)
 	release, err = r.service.slots.Acquire(ctx, r.caller.User, slotTimeout)
 	switch {
 	case err == nil:

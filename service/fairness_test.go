@@ -2,11 +2,14 @@ package service_test
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
 
+	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
+	"glasshouse/sandbox/supervisor"
 	"glasshouse/service"
 )
 
@@ -35,6 +38,39 @@ func TestOneUserDoesNotTakeAllSlots(t *testing.T) {
 	}
 	cancel()
 	runs.Wait()
+	s.Drain(t.Context())
+	f.Drain(t.Context())
+}
+
+// While another user sends requests, a user's short runs wait for each other, beyond what they may take at once.
+func TestShortRunsOfAUserTakeAShare(t *testing.T) {
+	t.Parallel()
+	f := start(t)
+	config := f.Config
+	config.Parallel = 10_000 // no run waits for a slot
+	config.Supervisor = supervisor.NewStub(f.runs.run, func() {})
+	config.Supervisor.CPU = limit.NewCPU(2)
+	s := service.New(config)
+	config.Supervisor.CPU.Seen(grace.User)
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	longest := 0.0
+	for range 60 * runtime.NumCPU() { // a user may begin 18 for each CPU at once
+		all.Go(func() {
+			e, err := s.QuickExecute(t.Context(), ada, service.Job{Code: "1", Kind: sandbox.KindQuick}, nil)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			longest = max(longest, e.Usage.QueueMS)
+		})
+	}
+	all.Wait()
+	if longest < 100 {
+		t.Errorf("got a longest wait of %v ms, want more than 100", longest)
+	}
 	s.Drain(t.Context())
 	f.Drain(t.Context())
 }

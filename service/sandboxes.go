@@ -61,6 +61,7 @@ func (s *Service) open(ctx context.Context, caller sandbox.Key, p policy.Policy)
 	if err := s.reserveSandbox(caller.User); err != nil {
 		return sandbox.Sandbox{}, err
 	}
+	s.share.Wait(ctx, caller.User, sandboxWork)
 	now := s.Clock()
 	sb := sandbox.Sandbox{
 		ID: s.NewID(), Owner: caller.User, Policy: p, State: sandbox.StateActive, CreatedAt: now, LastUsed: now,

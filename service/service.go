@@ -27,6 +27,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -95,6 +96,7 @@ type Service struct {
 
 	slots       *limit.Shared // of executions
 	inspections *limit.Shared // of work that runs no user code
+	share       *limit.Share  // of executions and new sandboxes
 	quotas      quotas
 
 	keysMu      sync.Mutex
@@ -127,6 +129,9 @@ func New(config Config) *Service {
 		eventLogs: map[string]*EventLog{}, keys: map[[32]byte]cachedKey{}, slots: limit.NewShared(config.Parallel),
 		inspections: limit.NewShared(max(config.Parallel/4, minInspections)),
 		sweepNow:    make(chan struct{}, 1), stop: make(chan struct{}), feed: newExecutionFeed(),
+	}
+	if s.Supervisor != nil {
+		s.share = limit.NewShare(s.Supervisor.CPU, userShare*float64(runtime.NumCPU()))
 	}
 	s.startedAt = s.Clock()
 	s.work.Add(3)
