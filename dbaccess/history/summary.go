@@ -12,9 +12,13 @@ import (
 	"glasshouse/sandbox"
 )
 
-// maxScanned is the number of the newest executions that a search reads before it asks the index for text. A text that
-// is frequent is found among them in milliseconds; the index would first find all executions that have the text.
-const maxScanned = 5000
+// A search reads the newest executions before it asks the index for text. A text that is frequent is found among them
+// in milliseconds; the index would first find all executions that have the text. A text that few of the first
+// minScanned have is rare, and the index finds it soonest.
+const (
+	minScanned = 1000
+	maxScanned = 5000
+)
 
 var executionSummaries = timeline[sandbox.ExecutionSummary]{
 	from: "executions",
@@ -55,12 +59,17 @@ func (s *Store) ExecutionSummaries(
 	}
 	matches := conditions{args: c.args}
 	matches.addText(f.Text, "code", "error")
-	newest := t
-	newest.from = fmt.Sprintf(`(SELECT * FROM executions WHERE %s ORDER BY created_at DESC, id DESC LIMIT %d) newest`,
-		&c, maxScanned)
-	list, next, err = newest.page(ctx, s, scopeOf(f), matches, "", f.Limit)
-	if err != nil || next != "" {
-		return list, next, err
+	for _, scanned := range []int{minScanned, maxScanned} {
+		newest := t
+		newest.from = fmt.Sprintf(`(SELECT * FROM executions WHERE %s ORDER BY created_at DESC, id DESC LIMIT %d) newest`,
+			&c, scanned)
+		list, next, err = newest.page(ctx, s, scopeOf(f), matches, "", f.Limit)
+		if err != nil || next != "" {
+			return list, next, err
+		}
+		if len(list)*maxScanned < pageLimit(f.Limit)*scanned {
+			break // the others do not fill the page either
+		}
 	}
 	// The matches are materialized, so that their order does not lead PostgreSQL to read all executions by time.
 	found := t
