@@ -112,6 +112,9 @@ func (a *api) streamSteps(g *gin.Context, job service.Job) {
 		a.logInternal(ctx, p, end.err)
 		_ = send(p) // fails if the client has left
 	} else {
+		if last != nil && last.LineNumber == 0 { // a gap, whose result is its reason
+			_ = send(last)
+		}
 		if last == nil { // no line ran: a syntax error, or no code
 			last = &sandbox.Step{State: sandbox.StepState{Variables: map[string]string{}, Changed: []string{}},
 				Timestamp: time.Now().UTC()}

@@ -73,6 +73,7 @@ func TestDebugStreamsTheLinesThatRan(t *testing.T) {
 			"1 3 4* 2! 4! 5 6 7", `"caught"`},
 		{"import asyncio\nasync def f(n):\n    await asyncio.sleep(0)\n    return n\nsum([await f(1), await f(2)])",
 			"1 2 5* 3 4 3 4", "3"},
+		{"import threading\nx = 1\nthreading._sys.settrace(None)\ny = 2\ny", "1 2 3? 0~ 0", "2"}, // and the execution
 	} {
 		d := c.debugStream(t, id, map[string]any{"code": program.code, "breakpoints": []int{2}})
 		if stepMarks(d.steps) != program.lines {
