@@ -362,6 +362,10 @@ func (w *slicer) beforeLoop(v Variable, number int, c change, known *WhyStep) {
 		function = w.table.FunctionName(c.code)
 	}
 	step := w.lastStepAt(w.program.writers(v.Name, function, number), v.Frame, c.madeBy)
+	if made, s, ok := w.changeThroughOther(v, c, step); ok {
+		w.followChange(v, made, s)
+		return
+	}
 	if step == 0 {
 		if first, s, found := w.firstChange(v, c); found && first.line != c.line {
 			w.followChange(v, first, s)

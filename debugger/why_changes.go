@@ -85,6 +85,35 @@ func (w *slicer) changeMadeAt(v Variable, step, until int) (made change, after *
 	return made, after, found
 }
 
+// changeThroughOther returns the last change in place of a variable between a step and the change c, by another line
+// than that of c. Such a line changes the object through another name, or in a function.
+func (w *slicer) changeThroughOther(v Variable, c change, after int) (found change, s *recording.State, ok bool) {
+	searched := 0
+	if c.object == 0 {
+		return found, nil, false
+	}
+	for _, chunk := range w.reader.Chunks() {
+		if chunk.Last <= after || chunk.First > c.madeBy || searched >= maxEffectChunks {
+			continue
+		}
+		searched++
+		err := eachChange(w.reader, chunk, v, after+1, c.madeBy, func(_ *recording.State, seen change) bool {
+			if seen.object != 0 && seen.edit == 0 && seen.madeBy > after && seen.line != c.line {
+				found = seen
+			}
+			return true
+		})
+		if err != nil {
+			break
+		}
+	}
+	if found.madeBy == 0 {
+		return found, nil, false
+	}
+	s, err := w.stateAt(found.seenAt)
+	return found, s, err == nil
+}
+
 // firstChange returns the first change of a variable in the run.
 func (w *slicer) firstChange(v Variable, last change) (first change, after *recording.State, found bool) {
 	number := w.table.NumberOf(v.Name)

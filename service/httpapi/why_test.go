@@ -232,6 +232,22 @@ var headField = regexp.MustCompile(`(?m)^# (why|line|words|before): (.*)$`)
 
 const minWrongAnalyses = 37
 
+// A loop changes a list that another name has changed before.
+func TestWhyFollowsAChangeThroughAnotherNameBeforeALoop(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	for _, code := range []string{
+		"xs = []\nys = xs\nys.append(40)\nfor n in range(3):\n    xs.append(n)\nx = sum(xs)",
+		"xs = []\ndef add(to):\n    to.append(40)\nadd(xs)\nfor n in range(3):\n    xs.append(n)\nx = sum(xs)",
+	} {
+		y := c.why(t, c.recorded(t, id, code), "name=x")
+		if !slices.ContainsFunc(y.Steps, func(s debugger.WhyStep) bool { return strings.Contains(s.Code, "append(40)") }) {
+			t.Errorf("%q: want the line with 40:\n%s", code, y.Text)
+		}
+	}
+}
+
 // Two steps read a variable that this run set. The value that it had before the run is not behind the result.
 func TestWhyNamesNoEarlierValueThatTheRunReplaced(t *testing.T) {
 	t.Parallel()
