@@ -15,9 +15,10 @@ func TestVariablesOfOtherServers(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	_, admin := start(t, withLog(t, log), dataDir(t), "SANDBOX_TIMEOUT_S=17.5", "SESSION_TTL_S=321",
 		"SESSION_MAX_BYTES=3000000", "MAX_INPUT_CHARS=2345", "RATE_LIMIT_MAX=2", "RATE_LIMIT_WINDOW_MS=20000")
-	config := admin.must(t, "POST", "/sandbox/create", map[string]any{})["data"].(map[string]any)["config"].(map[string]any)
-	for key, want := range map[string]float64{"max_execution_time": 18, "idle_timeout": 321, "upload_max_bytes": 3 << 20,
-		"max_code_size": 2345, "lifetime": 3600} {
+	data := admin.must(t, "POST", "/sandbox/create", map[string]any{})["data"].(map[string]any)
+	config := data["config"].(map[string]any)
+	for key, want := range map[string]float64{"max_execution_time": 18, "idle_timeout": 321,
+		"upload_max_bytes": 3 << 20, "max_code_size": 2345, "lifetime": 3600} {
 		if config[key] != want {
 			t.Errorf("%s: got %v, want %v", key, config[key], want)
 		}
@@ -34,7 +35,8 @@ func TestVariablesOfOtherServers(t *testing.T) {
 	}
 	for _, line := range []string{"SANDBOX_TIMEOUT_S set --default-execution-time to 18",
 		"SESSION_TTL_S set --default-idle-timeout to 321", "SESSION_MAX_BYTES set --default-sandbox-uploads-mb to 3",
-		"MAX_INPUT_CHARS set --default-code-size to 2345", "RATE_LIMIT_MAX and RATE_LIMIT_WINDOW_MS set --key-requests to 6",
+		"MAX_INPUT_CHARS set --default-code-size to 2345",
+		"RATE_LIMIT_MAX and RATE_LIMIT_WINDOW_MS set --key-requests to 6",
 	} {
 		if text := read(t, log); !strings.Contains(text, line) {
 			t.Errorf("got the log %s, want %q", text, line)
@@ -52,8 +54,8 @@ func TestOwnSettingsOverrideThoseOfOtherServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s.defaults.MaxExecutionTime != 12 || s.defaults.IdleTimeout != 44 || s.limits.keys.Requests != 7 {
-		t.Errorf("got %v s, %v s and %d requests, want 12, 44 and 7", s.defaults.MaxExecutionTime, s.defaults.IdleTimeout,
-			s.limits.keys.Requests)
+		t.Errorf("got %v s, %v s and %d requests, want 12, 44 and 7", s.defaults.MaxExecutionTime,
+			s.defaults.IdleTimeout, s.limits.keys.Requests)
 	}
 	if len(s.notes) != 1 || !strings.HasPrefix(s.notes[0], "RATE_LIMIT_MAX set --key-requests to 7") {
 		t.Errorf("got the notes %q, want one about RATE_LIMIT_MAX", s.notes)

@@ -39,7 +39,8 @@ func (s *signInSettings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.publicURL, "public-url", "",
 		"`URL` at which browsers reach the service, if a proxy is in front of it; empty: that of each request")
 	f.StringVar(&s.issuer, "oidc-issuer", "",
-		"`URL` of the OpenID Connect provider with which people sign in, and whose tokens the API accepts; empty: keys only")
+		"`URL` of the OpenID Connect provider with which people sign in, and whose tokens the API accepts; empty: "+
+			"keys only")
 	f.StringVar(&s.clientID, "oidc-client-id", "", "`ID` of this service at the provider")
 	f.StringVar(&s.secretFile, "oidc-client-secret-file", "",
 		"`FILE` with the secret of this service at the provider; empty: it is a public client")
@@ -54,8 +55,8 @@ func (s *signInSettings) register(f *pflag.FlagSet) {
 	f.DurationVar(&s.sessionAge, "oidc-session-age", 8*time.Hour,
 		"`TIME` after which a person must sign in to the pages again")
 	f.Var(&s.roles, "sign-in-roles",
-		"roles of the values of --oidc-role-claim or --proxy-role-header, as `VALUE=ROLE`; separated by commas, or given "+
-			"repeatedly; ROLE is agent, developer or admin, and the one with the most rights counts")
+		"roles of the values of --oidc-role-claim or --proxy-role-header, as `VALUE=ROLE`; separated by commas, or "+
+			"given repeatedly; ROLE is agent, developer or admin, and the one with the most rights counts")
 	f.StringVar(&s.defaultRole, "sign-in-default-role", "none",
 		"`ROLE` of people without such a value: agent, developer or admin; none: they are refused")
 	f.StringVar(&s.userHeader, "proxy-user-header", "",
@@ -128,7 +129,8 @@ func (s *signInSettings) roleSettings(flag, source string) (signin.Roles, error)
 func (s *signInSettings) provider() (*signin.Config, error) {
 	if s.issuer == "" {
 		if s.clientID != "" || s.secretFile != "" || s.roleClaim != "" {
-			return nil, errors.New("--oidc-client-id, --oidc-client-secret-file and --oidc-role-claim need --oidc-issuer")
+			return nil, errors.New("--oidc-client-id, --oidc-client-secret-file and --oidc-role-claim need " +
+				"--oidc-issuer")
 		}
 		return nil, nil
 	}
@@ -192,7 +194,8 @@ func (s *signInSettings) proxy() (*signin.Proxy, error) {
 func (s *signInSettings) check() error {
 	if u, err := url.Parse(s.publicURL); s.publicURL != "" && (err != nil || u.Host == "" || u.RawQuery != "" ||
 		strings.Trim(u.Path, "/") != "" || u.Scheme != "https" && u.Scheme != "http") {
-		return fmt.Errorf("--public-url %q must be a URL without a path, such as https://glasshouse.example.com", s.publicURL)
+		return fmt.Errorf("--public-url %q must be a URL without a path, such as https://glasshouse.example.com",
+			s.publicURL)
 	}
 	_, err := s.proxy()
 	if config, configError := s.provider(); configError != nil {

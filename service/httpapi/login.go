@@ -125,7 +125,8 @@ func (a *api) routeLogin(r *routes) {
 	link.Security = []map[string][]string{} // none
 	r.handle(r.login, link, a.openSignInLink)
 
-	logout := r.describe("POST", "/logout", "signOut", tagKeys, "Sign out of the pages: remove the cookie, and revoke its key if a sign-in made it",
+	logout := r.describe("POST", "/logout", "signOut", tagKeys,
+		"Sign out of the pages: remove the cookie, and revoke its key if a sign-in made it",
 		http.StatusForbidden)
 	logout.Responses["200"] = &huma.Response{Description: "OK", Content: jsonContent[message](r)}
 	logout.Security = []map[string][]string{} // none

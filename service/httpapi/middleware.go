@@ -202,7 +202,7 @@ func (a *api) identify(r *http.Request) (caller sandbox.Key, secret string, err 
 	if r.Header.Get("Authorization") == "" {
 		person, ok, err := a.proxy.Person(r)
 		if err == nil && ok {
-			if err = checkOrigin(r); err == nil { // a browser adds what the proxy asks for to every request, as a cookie
+			if err = checkOrigin(r); err == nil { // a browser sends the proxy's cookie with every request
 				caller, err = service.KeyOfPerson(person)
 			}
 		}

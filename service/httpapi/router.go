@@ -48,7 +48,7 @@ type Config struct {
 
 	SignInLink *SignInLink   // nil: none
 	Proxy      *signin.Proxy // nil: no proxy names persons
-	PublicURL  string        // at which browsers reach the service, without a slash at its end; "": that of each request
+	PublicURL  string        // at which browsers reach the service, without a slash at the end; "": each request's
 
 	StallTimeout time.Duration // of requests and responses; 0 is limit.DefaultStallTimeout
 }

@@ -39,7 +39,7 @@ type signInMethods struct {
 
 type providerLink struct {
 	Name string `json:"name" doc:"The host of the identity provider"`
-	Path string `json:"path" doc:"Where a browser begins to sign in; the parameter return is the page to show afterwards"`
+	Path string `json:"path" doc:"Where a browser begins to sign in; the parameter return is the page to show then"`
 }
 
 func (a *api) routeSignIn(r *routes) {
@@ -58,7 +58,8 @@ func (a *api) routeSignIn(r *routes) {
 	begin := r.describe("GET", signInPath, "beginSignIn", tagKeys,
 		"Sign in for the pages with the identity provider: redirect to it", http.StatusNotFound)
 	begin.Parameters = []*huma.Param{stringParam("query", "return", "The page to show afterwards, such as /ui/play")}
-	begin.Responses["303"] = &huma.Response{Description: "See the identity provider, or the pages if it cannot be reached"}
+	begin.Responses["303"] = &huma.Response{
+		Description: "See the identity provider, or the pages if it cannot be reached"}
 	begin.Security = []map[string][]string{} // none
 	r.handle(r.login, begin, a.beginSignIn)
 

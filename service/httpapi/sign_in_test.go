@@ -47,14 +47,20 @@ func newCompany(t *testing.T, change func(*service.Config, *httpapi.Config)) com
 	roles := signin.Roles{ByValue: map[string]sandbox.Role{
 		"developers": sandbox.RoleDeveloper, "agents": sandbox.RoleAgent, "admins": sandbox.RoleAdmin,
 	}}
+	config := testConfig
 	p, err := signin.NewProvider(signin.Config{
+		Clock: func() time.Time {
+			if config.Clock != nil {
+				return config.Clock()
+			}
+			return time.Now()
+		},
 		Issuer: provider.URL, ClientID: signintest.ClientID, ClientSecret: signintest.Secret,
 		Audiences: []string{signintest.Audience}, UserClaim: "sub", RoleClaim: "groups", Roles: roles,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := testConfig
 	config.Log, config.Provider, config.SessionAge = log, p, time.Hour
 	api := httpapi.Config{Log: log, Version: "test"}
 	if change != nil {
@@ -169,7 +175,8 @@ func TestPersonsAreAuthenticatedByTheirTokens(t *testing.T) {
 	wantProblem(t, c.bearer("odd").do(t, "GET", "/me", nil), http.StatusForbidden, "forbidden", "invisible")
 	// The audit log says who has looked.
 	user := t.Name() + "/root"
-	if entry := admin.audited(t, "execution/"+execution, user); entry["key_id"] != "oidc:"+user || entry["owner"] != name {
+	entry := admin.audited(t, "execution/"+execution, user)
+	if entry["key_id"] != "oidc:"+user || entry["owner"] != name {
 		t.Errorf("got the audit entry %v, want that of %s", entry, user)
 	}
 	// A key that a person makes does not outlive the token.
@@ -238,7 +245,8 @@ func TestPersonsShareTheirLimits(t *testing.T) {
 	}
 	made.ok(t, "GET", "/me", nil)
 	for _, owner := range []client{anna, session, made, c.as(t, c.signIn(t, "anna"))} {
-		wantProblem(t, owner.do(t, "GET", "/me", nil), http.StatusTooManyRequests, "limit-reached", "6 requests per minute")
+		wantProblem(t, owner.do(t, "GET", "/me", nil), http.StatusTooManyRequests, "limit-reached",
+			"6 requests per minute")
 	}
 	c.bearer("bert").ok(t, "GET", "/me", nil)
 }
@@ -444,12 +452,15 @@ func TestProxyNamesPersons(t *testing.T) {
 		t.Name() {
 		t.Errorf("got %s, want the user of the key", me.text)
 	}
-	wantProblem(t, proxy.do(t, "POST", "/sandbox/create", map[string]any{}, append(header, "Origin", "http://evil.test")...),
+	evil := append(header, "Origin", "http://evil.test")
+	wantProblem(t, proxy.do(t, "POST", "/sandbox/create", map[string]any{}, evil...),
 		http.StatusForbidden, "forbidden", "another origin")
-	wantProblem(t, proxy.do(t, "GET", "/me", nil, "X-Forwarded-User", name), http.StatusForbidden, "forbidden", "no role")
+	wantProblem(t, proxy.do(t, "GET", "/me", nil, "X-Forwarded-User", name), http.StatusForbidden, "forbidden",
+		"no role")
 	wantProblem(t, proxy.do(t, "GET", "/me", nil, "X-Forwarded-User", "a\u202eb", "X-Forwarded-Groups", "admins"),
 		http.StatusForbidden, "forbidden", "invisible")
-	wantProblem(t, proxy.do(t, "GET", "/me", nil, "X-Forwarded-Groups", "admins"), http.StatusUnauthorized, "unauthorized")
+	wantProblem(t, proxy.do(t, "GET", "/me", nil, "X-Forwarded-Groups", "admins"), http.StatusUnauthorized,
+		"unauthorized")
 	// Others send the headers in vain.
 	stranger := client{server: behind("10.0.0.7/32").server}
 	wantProblem(t, stranger.do(t, "GET", "/me", nil, header...), http.StatusUnauthorized, "unauthorized", "no API key")

@@ -26,7 +26,8 @@ var errUnknownKey = errors.New("no key of the identity provider has signed it")
 
 // algorithms are those with which a provider may sign. All are asymmetric: the public key is no secret.
 var algorithms = []string{
-	oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA,
+	oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512,
+	oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA,
 }
 
 // discovery is what a provider says of itself: its endpoints and its keys. The set of keys of go-oidc is not used,

@@ -70,7 +70,8 @@ func NewProvider(c Config) (*Provider, error) {
 		return nil, fmt.Errorf("the issuer %q must be a URL such as https://login.example.com", c.Issuer)
 	}
 	if u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Hostname())) {
-		return nil, fmt.Errorf("the issuer %s must begin with https://: others on the network could name any user", c.Issuer)
+		return nil, fmt.Errorf("the issuer %s must begin with https://: others on the network could name any user",
+			c.Issuer)
 	}
 	if c.Clock == nil {
 		c.Clock = time.Now
@@ -269,8 +270,8 @@ func (p *Provider) personOf(token *oidc.IDToken) (Person, error) {
 	}
 	user, _ := claimOf(claims, p.config.UserClaim).(string)
 	if user == "" {
-		return Person{}, sandbox.Errorf(sandbox.FaultForbidden, "the token has no text in the claim %q, which names the "+
-			"user (--oidc-user-claim): let the provider add it, or name another claim", p.config.UserClaim)
+		return Person{}, sandbox.Errorf(sandbox.FaultForbidden, "the token has no text in the claim %q, which names "+
+			"the user (--oidc-user-claim): let the provider add it, or name another claim", p.config.UserClaim)
 	}
 	if verified, has := claims["email_verified"]; has && p.config.UserClaim == "email" && verified != true &&
 		verified != "true" { // some providers write a string
@@ -324,7 +325,8 @@ func (p *Provider) AuthCodeURL(ctx context.Context, f Flow, callback string) (st
 	if err != nil {
 		return "", err
 	}
-	return p.oauth(found, callback).AuthCodeURL(f.State, oidc.Nonce(f.Nonce), oauth2.S256ChallengeOption(f.Verifier)), nil
+	challenge := oauth2.S256ChallengeOption(f.Verifier)
+	return p.oauth(found, callback).AuthCodeURL(f.State, oidc.Nonce(f.Nonce), challenge), nil
 }
 
 func (p *Provider) oauth(found *discovery, callback string) *oauth2.Config {

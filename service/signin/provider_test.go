@@ -139,6 +139,7 @@ func TestTokensAreVerified(t *testing.T) {
 
 func TestClaimsBecomeUserAndRole(t *testing.T) {
 	t.Parallel()
+	byAddress := func(c *signin.Config) { c.UserClaim = "email" }
 	for name, c := range map[string]struct {
 		change func(*signin.Config)
 		claims claims
@@ -149,7 +150,8 @@ func TestClaimsBecomeUserAndRole(t *testing.T) {
 		"most rights": {nil, claims{"groups": []string{"staff", "root", "data"}}, "u-1", sandbox.RoleAdmin, ""},
 		"one value":   {nil, claims{"groups": "staff"}, "u-1", sandbox.RoleAgent, ""},
 		"no role":     {nil, claims{"groups": []string{"guests"}}, "", "", `none of the values of the claim "groups"`},
-		"odd values":  {nil, claims{"groups": []any{1, nil, map[string]any{}, "data"}}, "u-1", sandbox.RoleDeveloper, ""},
+		"odd values": {nil, claims{"groups": []any{1, nil, map[string]any{}, "data"}}, "u-1",
+			sandbox.RoleDeveloper, ""},
 		"no claim": {func(c *signin.Config) { c.Roles.Default = sandbox.RoleAgent }, claims{"groups": nil}, "u-1",
 			sandbox.RoleAgent, ""},
 		"default": {func(c *signin.Config) { c.RoleClaim, c.Roles = "", signin.Roles{Default: sandbox.RoleDeveloper} },
@@ -158,8 +160,8 @@ func TestClaimsBecomeUserAndRole(t *testing.T) {
 			claims{"realm_access": claims{"roles": []string{"data"}}}, "u-1", sandbox.RoleDeveloper, ""},
 		"name with dots": {func(c *signin.Config) { c.RoleClaim = "https://example.com/roles" },
 			claims{"https://example.com/roles": []string{"root"}}, "u-1", sandbox.RoleAdmin, ""},
-		"address":         {func(c *signin.Config) { c.UserClaim = "email" }, nil, "anna@example.com", sandbox.RoleDeveloper, ""},
-		"unknown address": {func(c *signin.Config) { c.UserClaim = "email" }, claims{"email_verified": false}, "", "", "not verified"},
+		"address":         {byAddress, nil, "anna@example.com", sandbox.RoleDeveloper, ""},
+		"unknown address": {byAddress, claims{"email_verified": false}, "", "", "not verified"},
 		"no user":         {func(c *signin.Config) { c.UserClaim = "upn" }, nil, "", "", `no text in the claim "upn"`},
 		"a number":        {nil, claims{"sub": 7}, "", "", ""},
 	} {
@@ -172,7 +174,8 @@ func TestClaimsBecomeUserAndRole(t *testing.T) {
 			}
 			person, err := p.Person(t.Context(), provider.Sign("RS256", token))
 			if c.user == "" {
-				if fault := sandbox.FaultOf(err); fault != sandbox.FaultForbidden && fault != sandbox.FaultUnauthorized {
+				fault := sandbox.FaultOf(err)
+				if fault != sandbox.FaultForbidden && fault != sandbox.FaultUnauthorized {
 					t.Fatalf("got %+v, %v, want it refused", person, err)
 				}
 				if !strings.Contains(err.Error(), c.says) {

@@ -35,8 +35,8 @@ func (p *Proxy) Person(r *http.Request) (person Person, ok bool, err error) {
 		roles = r.Header.Values(p.RoleHeader)
 	}
 	if len(users) > 1 || len(roles) > 1 { // one of them may be the client's own
-		return Person{}, false, sandbox.Errorf(sandbox.FaultUnauthorized, "the header %s or %s occurs twice: the proxy "+
-			"must remove those that its clients send", p.UserHeader, p.RoleHeader)
+		return Person{}, false, sandbox.Errorf(sandbox.FaultUnauthorized, "the header %s or %s occurs twice: the "+
+			"proxy must remove those that its clients send", p.UserHeader, p.RoleHeader)
 	}
 	var values []string
 	for _, list := range roles {

@@ -53,6 +53,7 @@ type Provider struct {
 	keys      map[string]crypto.Signer // by algorithm
 	keyNumber int
 	lifetime  time.Duration
+	clock     func() time.Time
 	spoil     func(Claims)
 	requests  map[string]int
 }
@@ -71,7 +72,7 @@ func New(t testing.TB, users map[string]Claims) *Provider {
 		t.Fatal(err)
 	}
 	p := &Provider{URL: "http://" + listener.Addr().String(), t: t, users: users, codes: map[string]grant{},
-		lifetime: time.Hour, requests: map[string]int{}}
+		lifetime: time.Hour, clock: time.Now, requests: map[string]int{}}
 	p.Rotate()
 	p.serve(listener)
 	t.Cleanup(p.Stop)
@@ -128,6 +129,13 @@ func (p *Provider) SetLifetime(lifetime time.Duration) {
 	p.lifetime = lifetime
 }
 
+// SetClock sets the clock of the provider, which is the machine's at first.
+func (p *Provider) SetClock(clock func() time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clock = clock
+}
+
 // Spoil changes the claims of the ID tokens that follow, before they are signed; nil changes nothing.
 func (p *Provider) Spoil(spoil func(Claims)) {
 	p.mu.Lock()
@@ -156,7 +164,7 @@ func (p *Provider) Rotate() {
 func (p *Provider) IDToken(user string) Claims {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := time.Now()
+	now := p.clock()
 	claims := Claims{"iss": p.URL, "aud": ClientID, "iat": now.Unix(), "exp": now.Add(p.lifetime).Unix()}
 	maps.Copy(claims, p.users[user])
 	return claims
