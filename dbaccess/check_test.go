@@ -56,7 +56,14 @@ func TestCheckLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	createHostileObjects(t, s)
-	r, err := dbaccess.Open(ctx, dbaccess.Config{URL: s.URL(embedded.RoleReader, embedded.DatabaseKnowledge),
+	testCases(t, s.URL(embedded.RoleReader, embedded.DatabaseKnowledge))
+}
+
+// testCases runs all cases against a database with the demo and the hostile objects.
+func testCases(t *testing.T, url string) {
+	t.Helper()
+	ctx := context.Background()
+	r, err := dbaccess.Open(ctx, dbaccess.Config{URL: url,
 		AllowFunctions: []string{"vouched", "public.by_type(int4)", "public.by_type(text)", "only_ints(text)"}})
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +116,9 @@ func TestRefusalsSuggestTheIntendedName(t *testing.T) {
 }
 
 // createHostileObjects creates the objects of the fixture as the owner of the database.
-func createHostileObjects(t testing.TB, s *dbtest.Databases) {
+func createHostileObjects(t testing.TB, s interface {
+	URL(role, database string) string
+}) {
 	t.Helper()
 	ctx := context.Background()
 	fixture, err := os.ReadFile("testdata/check/fixture.sql")

@@ -17,6 +17,7 @@ import (
 // without a database: only pg_catalog exists, as package policy lists it.
 type Catalog struct {
 	version       string   // changes with the database's catalog
+	serverVersion int      // of PostgreSQL, such as 15
 	searchPath    []string // where names are looked up, after pg_catalog
 	functions     map[string][]*function
 	operators     map[string][]*operator

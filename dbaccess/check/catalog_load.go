@@ -116,6 +116,10 @@ func loadCatalog(ctx context.Context, tx pgx.Tx, listed map[string]bool, masked 
 	if err := tx.QueryRow(ctx, catalogVersionSQL).Scan(&cat.version); err != nil {
 		return nil, err
 	}
+	const serverVersion = `SELECT current_setting('server_version_num')::int / 10000`
+	if err := tx.QueryRow(ctx, serverVersion).Scan(&cat.serverVersion); err != nil {
+		return nil, err
+	}
 	if err := tx.QueryRow(ctx, `SELECT array_remove(current_schemas(false), 'pg_catalog')::text[]`).Scan(&cat.searchPath); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package check
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -48,8 +49,17 @@ func parseAndCheck(
 	stmt.Fingerprint = fingerprint
 	if stmt.Refusal != nil {
 		AddDialectHint(stmt.Refusal, q.SQL)
+		addGrammarHint(stmt.Refusal, cat)
 	}
 	return stmt, w, nil
+}
+
+// addGrammarHint says which syntax the parser reads, if the server may read a newer one.
+func addGrammarHint(no *sandbox.Refusal, cat *Catalog) {
+	isOlder := cat != nil && cat.serverVersion <= parse.GrammarVersion
+	if no.Hint == "" && syntaxError.MatchString(no.Message) && !isOlder {
+		no.Hint = fmt.Sprintf("this version of the checker reads PostgreSQL %d's syntax", parse.GrammarVersion)
+	}
 }
 
 // checkParsed checks a parsed statement. The checker is nil if the statement is refused.

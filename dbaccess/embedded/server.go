@@ -40,6 +40,7 @@ type Config struct {
 	Log logrus.FieldLogger // required
 
 	Settings []string // additional settings of PostgreSQL, as name=value; tests switch fsync off
+	Programs string   // the folder of initdb and postgres; "": of an installed version
 }
 
 // Server is a running server. The caller closes it.
@@ -88,7 +89,7 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		log: c.Log, settings: append(slices.Clone(settings), c.Settings...), closing: make(chan struct{}),
+		bin: c.Programs, log: c.Log, settings: append(slices.Clone(settings), c.Settings...), closing: make(chan struct{}),
 		mayRenice: mayRenice(),
 	}
 	if os.Geteuid() == 0 {
@@ -113,8 +114,10 @@ func (s *Server) start(ctx context.Context, dir string) (err error) {
 	if s.serverLog, err = openLog(filepath.Join(dir, "postgres.log")); err != nil {
 		return err
 	}
-	if s.bin, err = findBin(s.data); err != nil {
-		return err
+	if s.bin == "" {
+		if s.bin, err = findBin(s.data); err != nil {
+			return err
+		}
 	}
 	if _, err := os.Stat(filepath.Join(s.data, "PG_VERSION")); errors.Is(err, fs.ErrNotExist) {
 		if err := s.initdb(ctx); err != nil {

@@ -53,6 +53,9 @@ func ParseInProcess(q Request) (out Result) {
 	return out
 }
 
+// GrammarVersion is the version of PostgreSQL whose grammar the parser has. A newer server can read more.
+const GrammarVersion = 16
+
 // Fingerprint returns the fingerprint of a statement that parses, or "".
 func Fingerprint(bound string) string {
 	out, _ := pg_query.Fingerprint(bound)

@@ -1,0 +1,182 @@
+//go:build clients
+
+package dbaccess_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sirupsen/logrus"
+
+	"glasshouse/dbaccess"
+	"glasshouse/dbaccess/dbtest"
+	"glasshouse/dbaccess/embedded"
+	"glasshouse/dbaccess/prove"
+	"glasshouse/sandbox"
+)
+
+// newerSyntax has statements that the grammar of the parser does not read, by the version of PostgreSQL that reads
+// them first, and whether the parser refuses them as a syntax error. It reads calls of JSON functions as plain calls.
+var newerSyntax = []struct {
+	sql           string
+	since         string
+	isSyntaxError bool
+}{
+	{`SELECT * FROM JSON_TABLE('[1]'::jsonb, '$[*]' COLUMNS (a int PATH '$')) AS t`, "17", true},
+	{`SELECT now() AT LOCAL`, "17", true},
+	{`SELECT JSON_VALUE('{"a": 1}'::jsonb, '$.a' RETURNING int)`, "17", true},
+	{`SELECT JSON_EXISTS('{"a": 1}'::jsonb, '$.a')`, "17", false},
+	{`WITH x AS (MERGE INTO users u USING users v ON false WHEN MATCHED THEN DO NOTHING RETURNING u.id) SELECT * FROM x`,
+		"17", true},
+	{`WITH x AS (UPDATE users SET name = 'x' RETURNING WITH (OLD AS o) o.name) SELECT * FROM x`, "18", true},
+}
+
+// TestOtherVersionsOfPostgreSQL runs the reader, the catalogue, the check and the attacks against real servers that are
+// newer than Debian's.
+func TestOtherVersionsOfPostgreSQL(t *testing.T) {
+	folder := os.Getenv("GLASSHOUSE_CLIENT_POSTGRESQL")
+	if folder == "" {
+		t.Skip("GLASSHOUSE_CLIENT_POSTGRESQL is not set; set it to a folder with the packages of " +
+			"testdata/clients/postgresql, as `scripts/test clients` does")
+	}
+	for _, version := range []string{"16", "17", "18"} {
+		t.Run(version, func(t *testing.T) {
+			server := startVersion(t, filepath.Join(folder, "node_modules", "postgresql-"+version, "native"))
+			url := server.URL(embedded.RoleReader, embedded.DatabaseKnowledge)
+			r, err := dbaccess.Open(t.Context(), dbaccess.Config{
+				Name: "newer", URL: url, MaskColumns: []string{"customers.email"}, NeedsAudit: true,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(r.Close)
+			if got, err := r.Status(t.Context()); err != nil || !strings.HasPrefix(got, version+".") {
+				t.Fatalf("got the version %q and %v, want %s", got, err, version)
+			}
+			testReads(t, r)
+			testNewerSyntax(t, r, url, version)
+			createHostileObjects(t, server)
+			testCases(t, url)
+			owner, err := dbaccess.Open(t.Context(), dbaccess.Config{
+				URL: server.URL(embedded.RoleOwner, embedded.DatabaseKnowledge),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(owner.Close)
+			if err := owner.AuditLogin(t.Context()); err == nil || !strings.Contains(err.Error(), "CREATE ROLE") {
+				t.Errorf("the audit of the owner: got %v, want an error with the SQL of a login", err)
+			}
+			outcomes, err := prove.Run(t.Context(), r, url, server.URL(embedded.RoleOwner, embedded.DatabaseKnowledge))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, o := range outcomes {
+				if o.Reader || o.Check {
+					t.Errorf("the attack %q passes: check %t, reader %t", o.Name, o.Check, o.Reader)
+				}
+			}
+		})
+	}
+}
+
+// startVersion starts a server of the programs in a folder of a package, and loads the demo.
+func startVersion(t *testing.T, native string) *embedded.Server {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "gh") // a short path for the socket, which the server's account can enter
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("cp", "-r", native, filepath.Join(dir, "native")).CombinedOutput(); err != nil {
+		t.Fatalf("copy the programs: %v: %s", err, out)
+	}
+	// A package has no links; a script of it makes them, which is not run.
+	var links []struct{ Source, Target string }
+	text, err := os.ReadFile(filepath.Join(native, "pg-symlinks.json"))
+	if err == nil {
+		err = json.Unmarshal(text, &links)
+	}
+	for _, l := range links {
+		if err == nil {
+			err = os.Symlink(filepath.Join(dir, l.Source), filepath.Join(dir, l.Target))
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	server, err := embedded.Start(t.Context(), embedded.Config{
+		Dir: filepath.Join(dir, "data"), Log: log, Settings: []string{"fsync=off", "full_page_writes=off"},
+		Programs: filepath.Join(dir, "native", "bin"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	if err := server.LoadDemo(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return server
+}
+
+// testReads reads every table, and a masked column.
+func testReads(t *testing.T, r *dbaccess.Reader) {
+	t.Helper()
+	ctx := t.Context()
+	tables, err := r.Schema(ctx)
+	if err != nil || len(tables) < 5 {
+		t.Fatalf("got %d tables and %v, want those of the demo", len(tables), err)
+	}
+	for _, table := range tables {
+		if len(table.Columns) == 0 {
+			t.Errorf("%s: got no columns", table.Name)
+		}
+		if _, err := all(ctx, r, "SELECT * FROM "+table.Name+" LIMIT 5", nil, sandbox.QueryLimits{}); err != nil {
+			t.Errorf("%s: %v", table.Name, err)
+		}
+	}
+	got, err := all(ctx, r, `SELECT email, count(*) OVER () AS n FROM customers ORDER BY id LIMIT 1`, nil,
+		sandbox.QueryLimits{})
+	if err != nil || got.Data[0][0] != "***" {
+		t.Errorf("got %v and %v, want the column masked", got.Data, err)
+	}
+}
+
+// testNewerSyntax has statements that the server reads and the parser does not.
+func testNewerSyntax(t *testing.T, r *dbaccess.Reader, url, version string) {
+	t.Helper()
+	conn, err := dbtest.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	for _, x := range newerSyntax {
+		_, err := conn.Prepare(t.Context(), "", x.sql)
+		reads := err == nil || !strings.Contains(err.Error(), "42601") // syntax_error
+		if x.isSyntaxError && reads != (version >= x.since) {
+			t.Errorf("%s: the server of version %s says %v", x.sql, version, err)
+		}
+		var no *sandbox.Refusal
+		_, err = all(t.Context(), r, x.sql, nil, sandbox.QueryLimits{})
+		if !errors.As(err, &no) || no.Failed {
+			t.Errorf("%s: got %v, want it refused before it runs", x.sql, err)
+			continue
+		}
+		const hint = "this version of the checker reads PostgreSQL 16's syntax"
+		if want := x.isSyntaxError && version > "16"; (no.Hint == hint) != want || want && no.Reason != "syntax-error" {
+			t.Errorf("%s: got %+v, want the hint about the syntax: %t", x.sql, no, want)
+		}
+	}
+}
