@@ -281,7 +281,7 @@ func (s *Service) runSweeper() {
 // names that belong to no artifact.
 func (s *Service) Sweep(ctx context.Context) error {
 	s.storedBytes.Store(0)
-	expired, err := s.History.ExpireArtifacts(ctx, s.Clock().Add(-s.ArtifactAge), s.ArtifactBytes)
+	expired, err := s.History.ExpireArtifacts(ctx, s.deletionTime().Add(-s.ArtifactAge), s.ArtifactBytes)
 	if err != nil {
 		return err
 	}

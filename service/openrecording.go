@@ -182,7 +182,7 @@ func (s *Service) pruneRecordings() {
 	s.lastPrune = s.Clock()
 	var before time.Time
 	if s.RecordingRetention.Age > 0 {
-		before = s.lastPrune.Add(-s.RecordingRetention.Age)
+		before = s.deletionTime().Add(-s.RecordingRetention.Age)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

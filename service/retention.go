@@ -97,7 +97,7 @@ func (s *Service) ApplyRetention(ctx context.Context) (err error) {
 		})
 	}()
 	if s.HistoryMaxAge > 0 {
-		err = s.eraseBefore(ctx, s.Clock().Add(-s.HistoryMaxAge), "history-max-age")
+		err = s.eraseBefore(ctx, s.deletionTime().Add(-s.HistoryMaxAge), "history-max-age")
 	}
 	if err == nil && s.HistoryMaxBytes > 0 {
 		var before time.Time
@@ -108,6 +108,16 @@ func (s *Service) ApplyRetention(ctx context.Context) (err error) {
 		}
 	}
 	return err
+}
+
+// deletionTime returns the time from which the age of what may be deleted is measured. If the machine's clock was set
+// forward since the service started, the service goes on without the jump, so that a wrong clock deletes nothing.
+func (s *Service) deletionTime() time.Time {
+	now, unset := s.Clock().Round(0), s.startedAt.Round(0).Add(s.Elapsed()) // without monotonic readings
+	if now.After(unset) {
+		return unset
+	}
+	return now
 }
 
 // eraseBefore deletes the executions that began before a time because of a setting. The audit log has an entry before

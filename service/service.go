@@ -73,7 +73,10 @@ type Config struct {
 	ArtifactBytes int64         // maximum size of one user's artifacts
 
 	Clock func() time.Time // nil: the machine's clock, in UTC
-	NewID func() string    // nil: random bits as hex
+	// Elapsed returns the time since New by a clock that nobody sets; nil: the difference of two readings of Clock,
+	// which is that of the machine's monotonic clock.
+	Elapsed func() time.Duration
+	NewID   func() string // nil: random bits as hex
 }
 
 // Service runs code and records every run. New returns one; Drain ends it.
@@ -134,6 +137,9 @@ func New(config Config) *Service {
 		s.share = limit.NewShare(s.Supervisor.CPU, userShare*float64(runtime.NumCPU()))
 	}
 	s.startedAt = s.Clock()
+	if s.Elapsed == nil {
+		s.Elapsed = func() time.Duration { return s.Clock().Sub(s.startedAt) }
+	}
 	s.work.Add(3)
 	go s.runJanitor()
 	go s.runSweeper()
