@@ -201,7 +201,8 @@ type compatHandlers struct {
 // newCompatHandlers returns the handlers of the APIs that the settings name.
 func (a *app) newCompatHandlers(s compatSettings) compatHandlers {
 	handlers := compatHandlers{map[string]http.Handler{}, func() {}}
-	config := compat.Config{Service: a.service, Log: a.log, Version: version, CPU: a.cpu}
+	bodies := limit.NewBodies()
+	config := compat.Config{Service: a.service, Log: a.log, Version: version, CPU: a.cpu, Bodies: bodies}
 	for name := range s.apis {
 		var handler http.Handler
 		if name == nemoAPI {
@@ -209,7 +210,7 @@ func (a *app) newCompatHandlers(s compatSettings) compatHandlers {
 			handlers.close = func() { _ = runner.Close() }
 			handler = &nemo.Server{
 				Service: a.service, Open: runner.Open, MaxOutputChars: s.maxChars, MemoryMB: s.memoryMB,
-				MaxSeconds: s.seconds, LogRequests: os.Getenv("DEBUG") == "1", Log: a.log,
+				MaxSeconds: s.seconds, LogRequests: os.Getenv("DEBUG") == "1", Log: a.log, Bodies: bodies,
 			}
 		} else {
 			handler = compatAPIs[name](config)

@@ -663,7 +663,7 @@ func TestJupyterRefusesWhatIsNoMessage(t *testing.T) {
 		t.Run(name, func(t *testing.T) { wantClose(t, s, websocket.StatusInvalidFramePayloadData) })
 	}
 	large := c.connect(t, kernel)
-	_ = large.conn.Write(t.Context(), websocket.MessageText, make([]byte, 17<<20))
+	_ = large.conn.Write(t.Context(), websocket.MessageText, make([]byte, 5<<20))
 	wantClose(t, large, websocket.StatusMessageTooBig)
 	s := c.connect(t, kernel, v1Protocol)
 	for _, frame := range [][]byte{nil, {1}, make([]byte, 64), bytes.Repeat([]byte{0xff}, 64),
@@ -689,6 +689,43 @@ func TestJupyterRefusesWhatIsNoMessage(t *testing.T) {
 		t.Fatal(err)
 	}
 	plain.until(func(m kernelMessage) bool { return m.Kind == "kernel_info_reply" && m.Parent.ID == "b" })
+}
+
+// Messages that do not end take the memory of a few large messages, however many clients send them.
+func TestJupyterLimitsLargeMessages(t *testing.T) {
+	t.Parallel()
+	const most = 8 // large messages of a user at the same time
+	c, _ := startJupyter(t)
+	kernel := c.newKernel(t)
+	closed := make(chan error, most+1)
+	for range most + 1 {
+		s := c.connect(t, kernel)
+		w, err := s.conn.Writer(t.Context(), websocket.MessageText)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(make([]byte, 256<<10)); err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			for {
+				if _, _, err := s.conn.Read(t.Context()); err != nil {
+					closed <- err
+					return
+				}
+			}
+		}()
+	}
+	if got := textOf(c.connect(t, kernel).run("'on'")); got != "execute_result: 'on'\n" {
+		t.Errorf("got %q for a small message, want the value", got)
+	}
+	if err := <-closed; websocket.CloseStatus(err) != websocket.StatusTryAgainLater {
+		t.Errorf("got %v for one large message too many, want the close code %d", err, websocket.StatusTryAgainLater)
+	}
+	if err := <-closed; websocket.CloseStatus(err) != websocket.StatusPolicyViolation {
+		t.Errorf("got %v for a message that does not end, want the close code %d", err,
+			websocket.StatusPolicyViolation)
+	}
 }
 
 // TestJupyterFloodOfOutput covers that a flood is cut, that the cut is visible, and that the kernel goes on.

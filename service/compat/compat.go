@@ -35,6 +35,7 @@ type Config struct {
 	Log     logrus.FieldLogger
 	Version string     // of the program
 	CPU     *limit.CPU // is told whose requests arrive; nil: nobody asks
+	Bodies  limit.Bodies
 }
 
 // Handler answers a request of a caller who is authenticated. The context of the request ends when the caller's key is
@@ -73,6 +74,24 @@ func (c Config) WithKey(
 		defer stop()
 		next(w, r.WithContext(ctx), caller)
 	})
+}
+
+// ReadBody reads the body of a request of a user, of at most most bytes. It returns FaultTooLarge, FaultMalformed, and
+// FaultLimit if too many large bodies of the user arrive.
+func (c Config) ReadBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
+	limited := http.MaxBytesReader(w, r.Body, most)
+	body, err := io.ReadAll(c.Bodies.Reader(r.Context(), limit.UserOf(r.Context()), limited))
+	known, isKnown := errors.AsType[*sandbox.Error](err)
+	_, isTooLarge := errors.AsType[*http.MaxBytesError](err)
+	switch {
+	case err == nil:
+		return body, nil
+	case isKnown:
+		return nil, known
+	case isTooLarge:
+		return nil, sandbox.Errorf(sandbox.FaultTooLarge, "the body has more than %d bytes", most)
+	}
+	return nil, sandbox.Errorf(sandbox.FaultMalformed, "the body cannot be read: %s", err)
 }
 
 // Message returns the status and the text with which an API answers err, and sets the header Retry-After. The text of

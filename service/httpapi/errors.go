@@ -207,7 +207,10 @@ func newProblem(ctx huma.Context, status int, message string, errs ...error) hum
 			}
 			p.addField(strings.TrimPrefix(detail.Location, "body."), text)
 		} else if known, ok := errors.AsType[*sandbox.Error](err); ok { // from requestBody
-			read, _ := toProblem(known, p.RequestID)
+			read, retryAfter := toProblem(known, p.RequestID)
+			if retryAfter > 0 && ctx != nil {
+				ctx.SetHeader("Retry-After", strconv.Itoa(retryAfter))
+			}
 			return read
 		} else if err != nil {
 			p.addField("", err.Error())

@@ -18,14 +18,15 @@ const (
 	recordSlotWait     = 10 * time.Second // for one of maxRecordResponses
 )
 
-// limits bound the memory that the responses to one account take.
+// limits bound the memory that the requests of one account and the responses to it take.
 type limits struct {
+	bodies  limit.Bodies
 	records *limit.Keyed
 	unread  *limit.Responses
 }
 
 func newLimits() limits {
-	return limits{limit.NewKeyed(maxRecordResponses), limit.NewResponses(maxUnreadBytes)}
+	return limits{limit.NewBodies(), limit.NewKeyed(maxRecordResponses), limit.NewResponses(maxUnreadBytes)}
 }
 
 // admit returns FaultLimit for an account with too many unread bytes, and counts the bytes of this

@@ -3,8 +3,10 @@ package httpapi_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -31,6 +33,49 @@ func (s *blockedWriter) Write(b []byte) (int, error) {
 	<-s.release
 	s.written += len(b)
 	return len(b), nil
+}
+
+// Only a few large bodies of an account arrive at the same time, because each takes memory until it is complete.
+func TestLargeBodiesOfAnAccountAreLimited(t *testing.T) {
+	t.Parallel()
+	const most = 8
+	c := newUser(t, sandbox.RoleAgent)
+	large := map[string]any{"code": "1", "context": map[string]any{"text": strings.Repeat("x", 200_000)}}
+	var group sync.WaitGroup
+	defer group.Wait()
+	for range most {
+		body, w := io.Pipe()
+		defer w.Close()
+		r, err := http.NewRequestWithContext(t.Context(), "POST", serverURL+"/sandbox/highlight", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+c.secret)
+		r.Header.Set("Content-Type", "application/json")
+		group.Go(func() {
+			if resp, err := http.DefaultClient.Do(r); err == nil {
+				_ = resp.Body.Close()
+			}
+		})
+		if _, err := w.Write(make([]byte, 1<<20)); err != nil { // beyond what the connection buffers alone
+			t.Fatal(err)
+		}
+	}
+	if a := c.do(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "1"}); a.status != http.StatusOK {
+		t.Errorf("a small body: got %d %s, want 200", a.status, a.text)
+	}
+	other := newUser(t, sandbox.RoleAgent)
+	if a := other.do(t, "POST", "/sandbox/agent/quick-execute", large); a.status != http.StatusOK {
+		t.Errorf("another account: got %d %.300s, want 200", a.status, a.text)
+	}
+	a := c.do(t, "POST", "/sandbox/agent/quick-execute", large)
+	if a.status != http.StatusTooManyRequests || a.header.Get("Retry-After") == "" {
+		t.Errorf("one large body too many: got %d %.300s, want 429 with Retry-After", a.status, a.text)
+	}
+	a = c.do(t, "PUT", "/sandbox/"+c.create(t, nil)+"/files/large", strings.Repeat("x", 200_000))
+	if a.status >= 300 {
+		t.Errorf("an upload, which takes no memory: got %d %.300s, want success", a.status, a.text)
+	}
 }
 
 // An account that does not read its responses gets only a few responses with records, and no response while large ones

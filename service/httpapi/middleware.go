@@ -257,6 +257,16 @@ func (a *api) limitRate(g *gin.Context) {
 	}
 }
 
+// limitLargeBodies limits how many large bodies of the caller's account arrive at the same time.
+func (a *api) limitLargeBodies(g *gin.Context) {
+	ctx := g.Request.Context()
+	body := g.Request.Body
+	g.Request.Body = struct {
+		io.Reader
+		io.Closer
+	}{a.limits.bodies.Reader(ctx, callerFrom(ctx).Account, body), body}
+}
+
 func (a *api) notFound(g *gin.Context) {
 	a.fail(g, sandbox.Errorf(sandbox.FaultNotFound, "there is no route %s; GET /docs lists the routes",
 		g.Request.URL.Path))

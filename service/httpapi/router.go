@@ -76,6 +76,7 @@ type api struct {
 
 // The maximum body sizes of requests, in bytes. An upload is also bounded by its sandbox's policy.
 const (
+	maxLogin  = 16 << 10
 	maxBody   = 4 << 20
 	maxUpload = 2 << 30
 )
@@ -125,8 +126,8 @@ func newRouter(c Config) (*gin.Engine, *huma.OpenAPI) {
 	groups.public = []*gin.RouterGroup{group("", maxBody)}
 	groups.pages = []*gin.RouterGroup{router.Group("", limitBody(maxBody))}
 	for _, prefix := range []string{"", versionPrefix} {
-		groups.login = append(groups.login, group(prefix, maxBody))
-		groups.keyed = append(groups.keyed, group(prefix, maxBody, a.authenticate, a.limitRate))
+		groups.login = append(groups.login, group(prefix, maxLogin))
+		groups.keyed = append(groups.keyed, group(prefix, maxBody, a.authenticate, a.limitRate, a.limitLargeBodies))
 		groups.signed = append(groups.signed, group(prefix, maxBody, a.authenticateUnlessSigned, a.limitRate))
 		groups.upload = append(groups.upload, group(prefix, maxUpload, a.authenticate, a.limitRate))
 	}

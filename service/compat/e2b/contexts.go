@@ -56,7 +56,7 @@ func (a *api) createContext(w http.ResponseWriter, r *http.Request, caller sandb
 		Language string `json:"language"`
 		Folder   string `json:"cwd"`
 	}
-	err := readJSON(w, r, &in)
+	err := a.readJSON(w, r, &in)
 	if err == nil {
 		err = checkLanguage(in.Language)
 	}

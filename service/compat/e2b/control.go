@@ -130,7 +130,7 @@ func (n *newSandbox) unsupported() string {
 
 func (a *api) create(w http.ResponseWriter, r *http.Request, caller sandbox.Key) {
 	var in newSandbox
-	err := readJSON(w, r, &in)
+	err := a.readJSON(w, r, &in)
 	if err == nil {
 		if part := in.unsupported(); part != "" {
 			err = sandbox.Errorf(sandbox.FaultMalformed, "Glasshouse has no %s; leave it out", part)
@@ -273,7 +273,7 @@ func (a *api) connect(w http.ResponseWriter, r *http.Request, caller sandbox.Key
 	var in struct {
 		Timeout int `json:"timeout"`
 	}
-	err := readJSON(w, r, &in)
+	err := a.readJSON(w, r, &in)
 	var sb sandbox.Sandbox
 	if err == nil {
 		sb, err = a.Service.LiveSandbox(r.Context(), caller, r.PathValue("id"))
@@ -294,7 +294,7 @@ func (a *api) setTimeout(w http.ResponseWriter, r *http.Request, caller sandbox.
 		Timeout  *int `json:"timeout"`
 		Duration *int `json:"duration"` // of the older request
 	}
-	err := readJSON(w, r, &in)
+	err := a.readJSON(w, r, &in)
 	seconds := defaultTimeout
 	for _, given := range []*int{in.Duration, in.Timeout} {
 		if given != nil {

@@ -17,9 +17,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -118,15 +116,12 @@ func (a *api) writeError(w http.ResponseWriter, status int, text string) {
 }
 
 // readJSON decodes a request's body, which may be empty, into v.
-func readJSON(w http.ResponseWriter, r *http.Request, v any) error {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
-	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		return sandbox.Errorf(sandbox.FaultTooLarge, "the body has more than %d bytes", maxBodyBytes)
+func (a *api) readJSON(w http.ResponseWriter, r *http.Request, v any) error {
+	body, err := a.ReadBody(w, r, maxBodyBytes)
+	if err != nil || len(body) == 0 {
+		return err
 	}
-	if err == nil && len(body) > 0 {
-		err = json.Unmarshal(body, v)
-	}
-	if err != nil {
+	if err := json.Unmarshal(body, v); err != nil {
 		return sandbox.Errorf(sandbox.FaultMalformed, "the body must be JSON of this request: %s", err)
 	}
 	return nil

@@ -47,7 +47,7 @@ type executeRequest struct {
 // sandbox's earlier ones have ended. A client that leaves, as at its timeout, cancels its run.
 func (a *api) execute(w http.ResponseWriter, r *http.Request, caller sandbox.Key, b *box) {
 	var in executeRequest
-	err := readJSON(w, r, &in)
+	err := a.readJSON(w, r, &in)
 	if err == nil && in.Context != "" && in.Language != "" {
 		err = errTwoContexts
 	}

@@ -73,7 +73,7 @@ func (a *api) call(w http.ResponseWriter, r *http.Request, caller sandbox.Key, b
 		return
 	}
 	var in rpcRequest
-	err := readJSON(w, r, &in)
+	err := a.readJSON(w, r, &in)
 	var answer any
 	if err == nil {
 		answer, err = a.filesystem(r, caller, b, in)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"sync"
 	"time"
@@ -14,27 +15,35 @@ import (
 	"glasshouse/sandbox"
 )
 
-// Bounds of one client.
+// Bounds of clients.
 const (
-	maxFrameBytes  = 16 << 20 // of a request
-	maxUnreadBytes = 64 << 20 // of messages that wait for a client
+	maxFrameBytes  = 4 << 20          // of a request
+	frameTimeout   = 30 * time.Second // for a request to arrive
+	maxUnreadBytes = 64 << 20         // of messages that wait for the clients of one user
 	pingInterval   = 30 * time.Second
 	pongTimeout    = 90 * time.Second // some clients answer only while they read
 )
 
 // client is one WebSocket to a kernel.
 type client struct {
+	server *server
 	socket *websocket.Conn
 	caller sandbox.Key
 	secret string // of the caller's key
 	isV1   bool
 	cancel context.CancelCauseFunc // ends the connection
 
-	mu     sync.Mutex
-	unread [][]byte
-	bytes  int    // of unread
-	ended  string // why the connection closes once everything is read; empty: it does not
-	wake   chan struct{}
+	mu      sync.Mutex
+	unread  []unreadFrame
+	hasLeft bool   // nothing more is sent
+	ended   string // why the connection closes once everything is read; empty: it does not
+	wake    chan struct{}
+}
+
+// unreadFrame is a frame that waits for a client. done is called when it waits no longer.
+type unreadFrame struct {
+	text []byte
+	done func()
 }
 
 // openChannels serves the WebSocket of a client until it leaves, its key is lost or the kernel ends. The answers to
@@ -50,7 +59,7 @@ func (s *server) openChannels(w http.ResponseWriter, r *http.Request, caller san
 	socket.SetReadLimit(maxFrameBytes)
 	ctx, cancel := context.WithCancelCause(r.Context())
 	c := &client{
-		socket: socket, caller: caller, secret: secretOf(r), isV1: socket.Subprotocol() == v1Protocol, cancel: cancel,
+		server: s, socket: socket, caller: caller, secret: secretOf(r), isV1: socket.Subprotocol() == v1Protocol, cancel: cancel,
 		wake: make(chan struct{}, 1),
 	}
 	if !k.add(c) {
@@ -104,7 +113,11 @@ const maxCloseReason = 80
 func (c *client) read(ctx context.Context, k *kernel) error {
 	for {
 		// The end of the context of Read would close the connection without a close frame.
-		kind, frame, err := c.socket.Read(context.WithoutCancel(ctx))
+		kind, r, err := c.socket.Reader(context.WithoutCancel(ctx))
+		if err != nil {
+			return err
+		}
+		frame, err := c.readFrame(ctx, r)
 		if err != nil {
 			return err
 		}
@@ -116,16 +129,57 @@ func (c *client) read(ctx context.Context, k *kernel) error {
 	}
 }
 
-// send sends a frame without waiting. A client that does not read loses its connection.
+// readFrame reads one request, whose first bytes have arrived.
+func (c *client) readFrame(ctx context.Context, r io.Reader) ([]byte, error) {
+	timer := time.AfterFunc(frameTimeout, func() {
+		c.cancel(&closeError{websocket.StatusPolicyViolation, fmt.Sprintf("a message took longer than %s", frameTimeout)})
+	})
+	defer timer.Stop()
+	frame, err := io.ReadAll(c.server.Bodies.Reader(ctx, c.caller.User, r))
+	if sandbox.FaultOf(err) == sandbox.FaultLimit {
+		err = &closeError{websocket.StatusTryAgainLater, err.Error()}
+	}
+	return frame, err
+}
+
+// send sends a frame without waiting. If much waits for the clients of the user, a client that does not read loses its
+// connection.
 func (c *client) send(frame []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.bytes += len(frame); c.bytes > maxUnreadBytes {
+	if c.hasLeft {
+		return
+	}
+	if len(c.unread) > 0 && c.server.unread.Full(c.caller.User) {
 		c.cancel(&closeError{websocket.StatusPolicyViolation, "this client does not read its messages"})
 		return
 	}
-	c.unread = append(c.unread, frame)
+	c.unread = append(c.unread, unreadFrame{frame, c.server.unread.Add(c.caller.User, len(frame))})
 	c.wakeWriter()
+}
+
+// next returns the frame that waits longest; ok is false if none waits.
+func (c *client) next() (f unreadFrame, ok bool, ended string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.unread) == 0 {
+		c.unread = nil
+		return f, false, c.ended
+	}
+	f = c.unread[0]
+	c.unread = c.unread[1:]
+	return f, true, ""
+}
+
+// discard drops what waits for a client that has left.
+func (c *client) discard() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hasLeft = true
+	for _, f := range c.unread {
+		f.done()
+	}
+	c.unread = nil
 }
 
 // end closes the connection once the client has read everything.
@@ -145,17 +199,14 @@ func (c *client) wakeWriter() {
 
 // write writes what is sent until ctx ends.
 func (c *client) write(ctx context.Context) error {
+	defer c.discard()
 	for {
-		c.mu.Lock()
-		frames, ended := c.unread, c.ended
-		c.unread = nil
-		c.mu.Unlock()
-		for _, frame := range frames {
-			if err := c.writeFrame(context.WithoutCancel(ctx), frame); err != nil {
+		f, ok, ended := c.next()
+		if ok {
+			err := c.writeFrame(context.WithoutCancel(ctx), f.text)
+			if f.done(); err != nil {
 				return err
 			}
-		}
-		if len(frames) > 0 {
 			continue
 		}
 		if ended != "" {
@@ -176,11 +227,7 @@ func (c *client) writeFrame(ctx context.Context, frame []byte) error {
 	if c.isV1 {
 		kind = websocket.MessageBinary
 	}
-	err := c.socket.Write(ctx, kind, frame)
-	c.mu.Lock()
-	c.bytes -= len(frame)
-	c.mu.Unlock()
-	return err
+	return c.socket.Write(ctx, kind, frame)
 }
 
 // ping finds out that a client has vanished.

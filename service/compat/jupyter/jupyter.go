@@ -19,7 +19,6 @@ package jupyter
 import (
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -32,8 +31,11 @@ import (
 // apiVersion is the version of Jupyter Server whose API this one follows.
 const apiVersion = "2.14.0"
 
-// maxBodyBytes is the largest body of a request.
-const maxBodyBytes = 1 << 20
+// The largest bodies of requests, and of the form with a key.
+const (
+	maxBodyBytes = 1 << 20
+	maxFormBytes = 16 << 10
+)
 
 // Names of the cookies of a client that signs in with a form.
 const (
@@ -109,7 +111,7 @@ func (s *server) showLogin(w http.ResponseWriter, _ *http.Request) {
 
 // login makes the password, which is a key, a cookie.
 func (s *server) login(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, maxBodyBytes)
+	r.Body = http.MaxBytesReader(w, r.Body, maxFormBytes)
 	given := r.PostFormValue("_xsrf")
 	if cookie, err := r.Cookie(xsrfCookie); err != nil || given == "" || cookie.Value != given {
 		s.fail(w, r, sandbox.Errorf(sandbox.FaultForbidden,
@@ -140,15 +142,12 @@ func (s *server) notFound(w http.ResponseWriter, r *http.Request, _ sandbox.Key)
 }
 
 // decode reads a JSON body, which may be empty.
-func decode(w http.ResponseWriter, r *http.Request, v any) error {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
-	if _, isTooLarge := errors.AsType[*http.MaxBytesError](err); isTooLarge {
-		return sandbox.Errorf(sandbox.FaultTooLarge, "the body has more than %d bytes", maxBodyBytes)
+func (s *server) decode(w http.ResponseWriter, r *http.Request, v any) error {
+	body, err := s.ReadBody(w, r, maxBodyBytes)
+	if err != nil || len(body) == 0 {
+		return err
 	}
-	if err == nil && len(body) > 0 {
-		err = json.Unmarshal(body, v)
-	}
-	if err != nil {
+	if err := json.Unmarshal(body, v); err != nil {
 		return sandbox.Errorf(sandbox.FaultMalformed, "the body cannot be read: %s", err)
 	}
 	return nil

@@ -17,7 +17,7 @@ import (
 // Bounds of one kernel.
 const (
 	maxQueued      = 1000     // requests that wait
-	maxQueuedBytes = 32 << 20 // of them
+	maxQueuedBytes = 8 << 20 // of them
 	maxClients     = 32
 )
 
@@ -25,13 +25,17 @@ const (
 type server struct {
 	compat.Config
 	startedAt time.Time
+	unread    *limit.Responses // messages that wait for the clients of a user
 
 	mu      sync.Mutex
 	kernels map[string]*kernel
 }
 
 func newServer(c compat.Config) *server {
-	return &server{Config: c, startedAt: c.Service.Clock(), kernels: map[string]*kernel{}}
+	return &server{
+		Config: c, startedAt: c.Service.Clock(), unread: limit.NewResponses(maxUnreadBytes),
+		kernels: map[string]*kernel{},
+	}
 }
 
 // kernel answers the requests of the clients of a sandbox, in their order.
@@ -313,7 +317,7 @@ func (s *server) listKernels(w http.ResponseWriter, _ *http.Request, caller sand
 
 func (s *server) startKernel(w http.ResponseWriter, r *http.Request, caller sandbox.Key) {
 	var in struct{ Name string }
-	err := decode(w, r, &in)
+	err := s.decode(w, r, &in)
 	var k *kernel
 	if err == nil {
 		k, err = s.start(r.Context(), caller, in.Name)

@@ -54,7 +54,7 @@ type sessionBody struct {
 // startSession answers with the session of a path. It starts a kernel if there is none.
 func (s *server) startSession(w http.ResponseWriter, r *http.Request, caller sandbox.Key) {
 	var in sessionBody
-	if err := decode(w, r, &in); err != nil {
+	if err := s.decode(w, r, &in); err != nil {
 		s.fail(w, r, err)
 		return
 	}
@@ -115,7 +115,7 @@ func (s *server) showSession(w http.ResponseWriter, _ *http.Request, _ sandbox.K
 // changeSession renames a session. It cannot get another kernel, because its id is that of its kernel.
 func (s *server) changeSession(w http.ResponseWriter, r *http.Request, caller sandbox.Key, k *kernel) {
 	var in sessionBody
-	err := decode(w, r, &in)
+	err := s.decode(w, r, &in)
 	if err == nil && in.Kernel.ID != "" && in.Kernel.ID != k.id {
 		err = sandbox.Errorf(sandbox.FaultInvalid,
 			"a session keeps its kernel: delete the session, and create one with the other kernel")

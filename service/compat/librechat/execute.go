@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"regexp"
 	"strings"
@@ -63,11 +62,12 @@ type runDetail struct {
 
 func (a *api) execute(w http.ResponseWriter, r *http.Request, caller sandbox.Key) {
 	var in executeRequest
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
-	if err == nil {
-		err = json.Unmarshal(body, &in)
-	}
+	body, err := a.ReadBody(w, r, maxBodyBytes)
 	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
 		a.fail(w, r, sandbox.Errorf(sandbox.FaultMalformed, "the body must be JSON with lang and code: %s", err))
 		return
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"math"
 	"mime"
 	"net"
@@ -18,6 +17,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/sirupsen/logrus"
 
+	"glasshouse/policy/limit"
 	"glasshouse/service"
 	"glasshouse/service/compat"
 )
@@ -33,6 +33,7 @@ type Server struct {
 	MemoryMB       int                 // of each request; 0: the default of a sandbox
 	MaxSeconds     int                 // longest timeout of a request; 0: that of the other compatibility APIs
 	LogRequests    bool                // write each request to the log
+	Bodies         limit.Bodies
 	Log            logrus.FieldLogger
 }
 
@@ -79,9 +80,12 @@ func (s *Server) execute(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusBadRequest, "Request must be JSON")
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
+	r = r.WithContext(limit.WithUser(r.Context(), user))
+	config := compat.Config{Log: s.Log, Bodies: s.Bodies}
+	body, err := config.ReadBody(w, r, maxBodyBytes)
 	if err != nil {
-		writeError(w, http.StatusRequestEntityTooLarge, "The request is too large")
+		status, text := config.Message(w, r, err)
+		writeError(w, status, text)
 		return
 	}
 	began := time.Now()
@@ -91,7 +95,7 @@ func (s *Server) execute(w http.ResponseWriter, r *http.Request) {
 		if out, err = s.run(r.Context(), in); err == nil {
 			status = http.StatusOK
 		} else {
-			status, problem = compat.Config{Log: s.Log}.Message(w, r, err)
+			status, problem = config.Message(w, r, err)
 			out = answer{Status: "error", Stderr: problem}
 		}
 	}

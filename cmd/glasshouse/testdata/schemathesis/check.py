@@ -52,6 +52,7 @@ DEPENDENT = {
     "listSandboxExecutions": ["422"],
     "listSandboxes": ["422"],
     "listStatements": ["422"],
+    "listTopStatements": ["422"],  # since and until are in the years 1970 to 9999
     "queryDatabase": ["422"],  # the statement uses the parameters
     "queryDatabaseInSandbox": ["422"],
     "quickExecuteCode": ["422"],  # as createSandbox and executeCode

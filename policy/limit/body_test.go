@@ -1,0 +1,70 @@
+package limit
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"testing"
+)
+
+// Large bodies of one key take turns. Small ones and those of another key do not wait.
+func TestLargeBodiesTakeSlots(t *testing.T) {
+	bodies, large := NewBodies(), 2*smallBody
+	var held []*io.PipeWriter
+	read := func(key string, from io.Reader) <-chan int {
+		done := make(chan int, 1)
+		go func() {
+			text, err := io.ReadAll(bodies.Reader(t.Context(), key, from))
+			if err != nil {
+				t.Error(err)
+			}
+			done <- len(text)
+		}()
+		return done
+	}
+	var waiting []<-chan int
+	for range maxLargeBodies {
+		r, w := io.Pipe()
+		waiting = append(waiting, read("ada", r))
+		if _, err := w.Write(make([]byte, large)); err != nil { // it returns when a slot was taken and all is read
+			t.Fatal(err)
+		}
+		held = append(held, w)
+	}
+	next := read("ada", bytes.NewReader(make([]byte, large)))
+	if n := <-read("ada", bytes.NewReader(make([]byte, smallBody))); n != smallBody {
+		t.Errorf("got %d bytes of a small body, want %d", n, smallBody)
+	}
+	if n := <-read("bob", bytes.NewReader(make([]byte, large))); n != large {
+		t.Errorf("got %d bytes for another key, want %d", n, large)
+	}
+	select {
+	case n := <-next:
+		t.Errorf("got %d bytes of a body beyond the limit, want it to wait", n)
+	default:
+	}
+	_ = held[0].Close()
+	if n := <-next; n != large {
+		t.Errorf("got %d bytes after a slot was released, want %d", n, large)
+	}
+	for n, w := range held {
+		_ = w.Close()
+		<-waiting[n]
+	}
+	if len(bodies.slots.inUse) != 0 {
+		t.Errorf("got slots of %d keys at the end, want none", len(bodies.slots.inUse))
+	}
+}
+
+// A body whose request ends before it is read holds no slot.
+func TestSlotOfABodyEndsWithItsRequest(t *testing.T) {
+	bodies := NewBodies()
+	for range 2 * maxLargeBodies {
+		ctx, cancel := context.WithCancel(t.Context())
+		r := bodies.Reader(ctx, "ada", bytes.NewReader(make([]byte, 4*smallBody)))
+		if _, err := io.ReadFull(r, make([]byte, 3*smallBody)); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+	}
+}
