@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -49,6 +50,25 @@ func acceptModules(p *Policy, def Policy, added []string, isGiven func(string) b
 		}
 	}
 	return nil
+}
+
+// CheckModules returns a *FieldError unless allowed and blocked may restrict a key: each allowed module must be one that
+// def or an environment allows.
+func CheckModules(allowed, blocked []string, def Policy, environments Environments) error {
+	p := def
+	p.AllowedModules, p.BlockedModules = allowed, blocked
+	added := slices.Concat(slices.Collect(maps.Values(environments))...)
+	return acceptModules(&p, def, added, func(string) bool { return true })
+}
+
+// WithModules returns the policy with the lists of a key: only the allowed modules, if there are any, and not the
+// blocked ones.
+func (p Policy) WithModules(allowed, blocked []string) Policy {
+	if len(allowed) > 0 {
+		p.AllowedModules = allowed
+	}
+	p.BlockedModules = slices.Concat(p.BlockedModules, blocked)
+	return p
 }
 
 // IsModule reports whether a name can be imported: identifiers joined by dots. A rule with any other name would

@@ -25,7 +25,10 @@ type Key struct {
 	Limits    KeyLimits  `json:"limits"`
 	// Databases are the names of those that the key may use; nil means all.
 	Databases []string `json:"databases,omitempty" doc:"The databases that the key may use; none: all"`
-	CreatedBy string   `json:"created_by,omitempty" doc:"The user who created the key; none: it was made at a start"`
+	// The lists restrict the sandboxes that are created with the key, as the keys of a sandbox's config do.
+	AllowedModules []string `json:"allowed_modules,omitempty" doc:"Only these modules; none: those of the profile"`
+	BlockedModules []string `json:"blocked_modules,omitempty" doc:"Modules that are blocked in addition"`
+	CreatedBy      string   `json:"created_by,omitempty" doc:"The user who created the key; none: it was made at a start"`
 	// CreatedWith is the key that the creator showed. Its revocation revokes this key too.
 	CreatedWith string `json:"created_with,omitempty" doc:"The id of the key that the creator showed"`
 	Account     string `json:"-"` // the key whose usage counts: this key's ID, or the ID of the key that made it

@@ -52,9 +52,9 @@ func (s *Service) CompatPolicy() policy.Policy {
 func (s *Service) CreateCompat(ctx context.Context, caller sandbox.Key, config []byte) (sandbox.Sandbox, error) {
 	p := s.CompatPolicy()
 	p.Profile = policy.ProfileNotebook
-	p, err := policy.Accept(config, p, s.Ceiling, s.environments(), caller.Role == sandbox.RoleAdmin)
+	p, err := s.accept(caller, config, p)
 	if err != nil {
-		return sandbox.Sandbox{}, policyFault(err)
+		return sandbox.Sandbox{}, err
 	}
 	return s.open(ctx, caller, p)
 }

@@ -73,9 +73,9 @@ func (s *Service) Execute(
 func (s *Service) QuickExecute(
 	ctx context.Context, caller sandbox.Key, job Job, config []byte,
 ) (*sandbox.Execution, error) {
-	p, err := policy.Accept(config, s.Default, s.Ceiling, s.environments(), caller.Role == sandbox.RoleAdmin)
+	p, err := s.accept(caller, config, s.Default)
 	if err != nil {
-		return nil, policyFault(err)
+		return nil, err
 	}
 	return s.ExecuteEphemeral(
 		ctx,

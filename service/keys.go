@@ -13,6 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"glasshouse/policy"
 	"glasshouse/sandbox"
 	"glasshouse/service/signin"
 )
@@ -172,6 +173,11 @@ func (s *Service) CreateKey(ctx context.Context, caller, want sandbox.Key) (sand
 			Fault: sandbox.FaultForbidden, Field: "limits",
 			Detail: "only an admin may set the limits of a key; keys that you create share your limits",
 		}
+	case len(want.AllowedModules)+len(want.BlockedModules) > 0:
+		return want, "", &sandbox.Error{
+			Fault: sandbox.FaultForbidden, Field: "allowed_modules",
+			Detail: "only an admin may set the modules of a key; keys that you create have yours",
+		}
 	case want.Role == sandbox.RoleAdmin:
 		return want, "", &sandbox.Error{
 			Fault: sandbox.FaultForbidden, Field: "role", Detail: "only an admin may create an admin's key",
@@ -193,6 +199,10 @@ func (s *Service) CreateKey(ctx context.Context, caller, want sandbox.Key) (sand
 	}
 	if caller.Role != sandbox.RoleAdmin {
 		want.Account, want.Limits = caller.Account, caller.Limits
+		want.AllowedModules, want.BlockedModules = caller.AllowedModules, caller.BlockedModules
+	} else if err := policy.CheckModules(
+		want.AllowedModules, want.BlockedModules, s.Default, s.environments()); err != nil {
+		return want, "", policyFault(err)
 	}
 	secret := NewSecret()
 	hash := HashKey(secret)

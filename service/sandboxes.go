@@ -46,11 +46,19 @@ const (
 // Create opens a sandbox for the caller. config is a JSON object with optional keys; an error names the key. Create
 // returns FaultFull if there are too many sandboxes.
 func (s *Service) Create(ctx context.Context, caller sandbox.Key, config []byte) (sandbox.Sandbox, error) {
-	p, err := policy.Accept(config, s.Default, s.Ceiling, s.environments(), caller.Role == sandbox.RoleAdmin)
+	p, err := s.accept(caller, config, s.Default)
 	if err != nil {
-		return sandbox.Sandbox{}, policyFault(err)
+		return sandbox.Sandbox{}, err
 	}
 	return s.open(ctx, caller, p)
+}
+
+// accept returns the policy def, restricted to the modules of the caller's key, with the keys of config. Its error is
+// FaultInvalid or FaultForbidden and names the key.
+func (s *Service) accept(caller sandbox.Key, config []byte, def policy.Policy) (policy.Policy, error) {
+	def = def.WithModules(caller.AllowedModules, caller.BlockedModules)
+	p, err := policy.Accept(config, def, s.Ceiling, s.environments(), caller.Role == sandbox.RoleAdmin)
+	return p, policyFault(err)
 }
 
 // open opens a sandbox with policy p for the caller.

@@ -63,13 +63,14 @@ func withService(do func(context.Context, *client, []string) error) func(context
 
 func newKeysCreateCommand() *cobra.Command {
 	var name, user, role string
-	var databases []string
+	var databases, allowed, blocked []string
 	var lifetime time.Duration
 	cmd := &cobra.Command{
 		Use: "create [flags]", Short: "Create a key and print its secret", Args: arguments(0, 0),
 		Example: `  glasshouse keys create --name ci
   glasshouse keys create --name notebook --user anna --role developer --expires 720h
-  glasshouse keys create --name sales-agent --databases sales`,
+  glasshouse keys create --name sales-agent --databases sales
+  glasshouse keys create --name reports --allowed-modules pandas,numpy,json`,
 	}
 	cmd.Flags().StringVar(&name, "name", "", "`NAME` that says what the key is for; required")
 	cmd.Flags().StringVar(&user, "user", "", "`USER` whose sandboxes and executions the key can see; empty: the name")
@@ -78,6 +79,10 @@ func newKeysCreateCommand() *cobra.Command {
 		DurationVar(&lifetime, "expires", 0, "`TIME` for which the key is valid, such as 720h; 0: until it is revoked")
 	cmd.Flags().StringSliceVar(&databases, "databases", nil,
 		"comma-separated `NAMES` of the databases that the key may use; empty: all")
+	cmd.Flags().StringSliceVar(&allowed, "allowed-modules", nil, "comma-separated `MODULES` that code of the key may import, "+
+		"of those that the service allows; empty: all of them")
+	cmd.Flags().StringSliceVar(&blocked, "blocked-modules", nil,
+		"comma-separated `MODULES` that code of the key may not import")
 	_ = cmd.RegisterFlagCompletionFunc("role",
 		cobra.FixedCompletions([]string{"agent", "developer", "admin"}, cobra.ShellCompDirectiveNoFileComp))
 	return withSettings(cmd, withService(func(ctx context.Context, c *client, _ []string) error {
@@ -91,8 +96,12 @@ func newKeysCreateCommand() *cobra.Command {
 			user = name
 		}
 		body := map[string]any{"name": name, "user_id": user, "role": role}
-		if len(databases) > 0 {
-			body["databases"] = databases
+		for field, list := range map[string][]string{
+			"databases": databases, "allowed_modules": allowed, "blocked_modules": blocked,
+		} {
+			if len(list) > 0 {
+				body[field] = list
+			}
 		}
 		if lifetime > 0 {
 			body["expires_at"] = time.Now().Add(lifetime).UTC()

@@ -14,12 +14,14 @@ import (
 
 type createKeyInput struct {
 	Body struct {
-		Name      keyName           `json:"name"`
-		User      keyName           `json:"user_id,omitempty" doc:"The key's user; by default the caller's own"`
-		Role      sandbox.Role      `json:"role,omitempty" enum:"agent,developer,admin" default:"agent"`
-		ExpiresAt *time.Time        `json:"expires_at,omitempty"`
-		Limits    sandbox.KeyLimits `json:"limits,omitempty" doc:"Only an admin may set them; default: the operator's"`
-		Databases []string          `json:"databases,omitempty" minItems:"1" maxItems:"1000" doc:"The databases that the key may use; default: the caller's"`
+		Name           keyName           `json:"name"`
+		User           keyName           `json:"user_id,omitempty" doc:"The key's user; by default the caller's own"`
+		Role           sandbox.Role      `json:"role,omitempty" enum:"agent,developer,admin" default:"agent"`
+		ExpiresAt      *time.Time        `json:"expires_at,omitempty"`
+		Limits         sandbox.KeyLimits `json:"limits,omitempty" doc:"Only an admin may set them; default: the operator's"`
+		Databases      []string          `json:"databases,omitempty" minItems:"1" maxItems:"1000" doc:"The databases that the key may use; default: the caller's"`
+		AllowedModules []string          `json:"allowed_modules,omitempty" nullable:"false" maxItems:"1000" doc:"Only these modules in the key's sandboxes, of those that the operator allows; only an admin may set it; none: those of the profile"`
+		BlockedModules []string          `json:"blocked_modules,omitempty" nullable:"false" maxItems:"1000" doc:"Modules to block in the key's sandboxes; only an admin may set it"`
 	}
 }
 
@@ -66,7 +68,8 @@ func (a *api) routeKeys(r *routes) {
 func (a *api) createKey(ctx context.Context, caller sandbox.Key, in *createKeyInput) (*createdKey, error) {
 	b := in.Body
 	key, secret, err := a.service.CreateKey(ctx, caller, sandbox.Key{Name: string(b.Name), User: string(b.User),
-		Role: b.Role, ExpiresAt: b.ExpiresAt, Limits: b.Limits, Databases: b.Databases})
+		Role: b.Role, ExpiresAt: b.ExpiresAt, Limits: b.Limits, Databases: b.Databases,
+		AllowedModules: b.AllowedModules, BlockedModules: b.BlockedModules})
 	return &createdKey{key, secret}, err
 }
 

@@ -182,3 +182,47 @@ func TestExpiryOutOfRangeIsRefused(t *testing.T) {
 	}
 	c.ok(t, "GET", "/keys", nil)
 }
+
+// The modules of a key restrict every sandbox that is created with it, and with the keys that it creates. A config may
+// restrict them further.
+func TestKeyRestrictsModules(t *testing.T) {
+	t.Parallel()
+	made := admin.ok(t, "POST", "/keys", map[string]any{
+		"name": "restricted", "user_id": t.Name(), "role": "developer",
+		"allowed_modules": []string{"json", "math", "csv"}, "blocked_modules": []string{"csv"},
+	})
+	if got := fmt.Sprint(made.get("allowed_modules"), made.get("blocked_modules")); got != "[json math csv] [csv]" {
+		t.Errorf("got the lists %s in the answer", got)
+	}
+	restricted := client{secret: fmt.Sprint(made.get("key"))}
+	derived := client{secret: fmt.Sprint(restricted.ok(t, "POST", "/keys", map[string]any{"name": "made"}).get("key"))}
+	for name, c := range map[string]client{"the key": restricted, "a key that it created": derived} {
+		id := c.create(t, nil)
+		for code, want := range map[string]string{
+			"import json, math\nmath.gcd(4, 6)": "completed", "import csv": "failed", "import random": "failed",
+		} {
+			for _, a := range []answer{
+				c.run(t, id, code), c.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": code}),
+			} {
+				if a.get("status") != want {
+					t.Errorf("%s, %q: got %s, want it %s", name, code, a.text, want)
+				}
+			}
+		}
+		wantProblem(t, c.do(t, "POST", "/sandbox/create", `{"allowed_modules":["random"]}`), 403, "forbidden",
+			"allowed_modules")
+		id = c.create(t, map[string]any{"allowed_modules": []string{"json"}})
+		if a := c.run(t, id, "import math"); a.get("status") != "failed" {
+			t.Errorf("%s: a config that allows json only: got %s, want math refused", name, a.text)
+		}
+	}
+	if a := restricted.ok(t, "GET", "/keys", nil); strings.Count(string(a.text), `"allowed_modules":["json","math","csv"]`) != 2 {
+		t.Errorf("the list of keys: got %s, want the modules of both", a.text)
+	}
+	wantProblem(t, restricted.do(t, "POST", "/keys", `{"name":"x","blocked_modules":["json"]}`), 403, "forbidden",
+		"allowed_modules")
+	wantProblem(t, admin.do(t, "POST", "/keys", `{"name":"x","allowed_modules":["os"]}`), 403, "forbidden",
+		"allowed_modules")
+	wantProblem(t, admin.do(t, "POST", "/keys", `{"name":"x","blocked_modules":["a b"]}`), 422, "invalid-input",
+		"blocked_modules")
+}
