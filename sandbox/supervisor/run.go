@@ -262,7 +262,7 @@ func (s *Session) conclude(
 		o.Result, o.Exception = claimed.result, claimed.exception
 		o.CompileTime = min(claimed.compileTime, o.Duration)
 		// the supervisor counts everything else itself
-		for _, name := range []string{"result", "outputs", "rows", "columns"} {
+		for _, name := range []string{"result", "outputs", "rows", "columns", "text"} {
 			if n := claimed.truncated[name]; n > 0 {
 				o.Truncated[name] += min(n, maxMissing)
 			}

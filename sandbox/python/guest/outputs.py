@@ -52,7 +52,8 @@ _REPR_METHODS = (
 
 class Outputs:
     """The outputs of one run. send gets each, a sandbox.Output, when it is shown; left_out counts those beyond the
-    bounds, cut_rows and cut_columns those of tables that were shown in part. is_notebook says that every last value is
+    bounds, cut_rows and cut_columns those of tables (and the values of arrays) that were shown in part, and cut_text
+    the characters and items of lists that texts lack. is_notebook says that every last value is
     shown, and texts are the whole repr, as in notebooks. While captured is a list, outputs are appended to it instead.
     shell is what get_ipython() returns. step returns the step of the recording that runs, or 0 if the run is not
     recorded."""
@@ -63,7 +64,7 @@ class Outputs:
         self.is_notebook = False
         self.shell: typing.Any = None
         self.captured: list | None = None
-        self.left_out = self.cut_rows = self.cut_columns = 0
+        self.left_out = self.cut_rows = self.cut_columns = self.cut_text = 0
         self._sent = self._bytes = 0
         self._updates: dict = {}  # by display_id: the newest representation
 
@@ -78,7 +79,7 @@ class Outputs:
         import_hooks.provide({"IPython": package, "IPython.display": ipython_display})
 
     def begin(self) -> None:
-        self.left_out = self.cut_rows = self.cut_columns = self._sent = self._bytes = 0
+        self.left_out = self.cut_rows = self.cut_columns = self.cut_text = self._sent = self._bytes = 0
         self.step = _no_step
         self.captured = None
         self._updates.clear()
@@ -217,9 +218,14 @@ class Outputs:
         if type(bundle.get("text/plain")) is str:
             return bundle
         if self.is_notebook:
-            bundle["text/plain"] = values.readable(values.own_repr(v), MAX_NOTEBOOK_TEXT)
+            text = values.own_repr(v)
+            bundle["text/plain"], cut = values.readable(text, MAX_NOTEBOOK_TEXT), len(text) - MAX_NOTEBOOK_TEXT
+        elif type(v) is str:
+            bundle["text/plain"], cut = values.readable(v, MAX_TEXT), len(v) - MAX_TEXT
         else:
-            bundle["text/plain"] = values.readable(v, MAX_TEXT) if type(v) is str else values.safe_repr(v, MAX_TEXT)
+            bundle["text/plain"], cut = values.shown_repr(v, MAX_TEXT)
+        self.cut_text += max(cut, 0)
+        self.cut_rows += values.summarized(v)
         return bundle
 
     def _rich(self, v) -> dict:

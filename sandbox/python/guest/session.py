@@ -396,7 +396,13 @@ class Session:
         if "__result__" in self._names:
             value = self._names["__result__"]
         outcome["result"], cut = values.plain(value)
-        cuts = ("result", cut), ("outputs", shown.left_out), ("rows", shown.cut_rows), ("columns", shown.cut_columns)
+        cuts = (
+            ("result", cut),
+            ("outputs", shown.left_out),
+            ("rows", shown.cut_rows),
+            ("columns", shown.cut_columns),
+            ("text", shown.cut_text),
+        )
         for name, count in cuts:
             if count > 0:
                 outcome["truncated"][name] = count

@@ -48,6 +48,7 @@ _DATES = {datetime.datetime, datetime.date, datetime.time}
 LISTS: set = {list, tuple, set, frozenset}
 # Classes whose objects have a shape, by the name of the class: the package that has them.
 _SHAPED = {"DataFrame": "pandas", "Series": "pandas", "ndarray": "numpy"}
+_left_out = 0  # characters and items, by _show, since shown_repr began
 _shaped: dict = {}  # by id: those that were found in their package
 # Classes whose str is the JSON text.
 TEXTS: set = {uuid.UUID}
@@ -342,6 +343,36 @@ def safe_repr(v, limit: int = MAX_REPR) -> str:
     return readable(_show(v, limit, 0, _own_repr), limit)
 
 
+def shown_repr(v, limit: int) -> "tuple[str, int]":
+    """Returns safe_repr(v, limit), and how many items of lists and characters it lacks."""
+    global _left_out
+    _left_out = 0
+    text = _show(v, limit, 0, _own_repr)
+    return readable(text, limit), max(_left_out, len(text) - limit, 0)
+
+
+def summarized(v) -> int:
+    """Returns how many values the repr of an array, a Series or an Index leaves out, as the user's settings say."""
+    kind = type(v)
+    if not _is_of_package(kind, "numpy", "pandas"):
+        return 0
+    try:
+        if shape(v) is not None and name_of(kind) == "ndarray":
+            options = sys.modules["numpy"].get_printoptions()
+            if v.size <= options["threshold"]:
+                return 0
+            return v.size - math.prod(min(n, 2 * options["edgeitems"]) for n in v.shape)
+        if shape(v) is not None:
+            most, least = row_bounds()
+            return len(v) - min(least, most) if len(v) > most else 0
+        if hasattr(v, "get_loc"):
+            most = pandas_option("max_seq_items", 100)
+            return len(v) - 2 * min(most // 2, 10) if len(v) > most else 0
+    except Exception:
+        pass  # user code has replaced a part of the package
+    return 0
+
+
 def preview(v, limit: int = 200) -> str:
     """Returns the value as text without running its code. An object of the user's is shown with its attributes, and
     one of an unknown class as <Type>. The recorder and the reader of recordings write the same text."""
@@ -442,12 +473,16 @@ def _with_more(name: str, start: str, texts: list, size: int, shown: int, end: s
 def _show(v, limit: int, depth: int, other) -> str:
     """Returns the repr of built-in values. limit bounds its time and length. other(v, limit, depth) returns that of
     others."""
+    global _left_out
     kind = type(v)
     known = type(kind) is type  # a metaclass of the user's may have a __hash__
     if known and kind in _SCALARS:
         if kind is int and (v.bit_length() > 14_000 or not _printable(v)):
             return f"<int of {v.bit_length()} bits>"
-        return repr(v) if kind not in (str, bytes) or len(v) <= limit else repr(v[:limit])
+        if kind not in (str, bytes) or len(v) <= limit:
+            return repr(v)
+        _left_out += len(v) - limit
+        return repr(v[:limit])
     if known and (kind in DICTS or kind in LISTS):
         return _items(v, "", limit, depth, other)
     if issubclass(kind, (list, tuple, set, frozenset, dict)) and other is _own_repr:
@@ -460,6 +495,7 @@ def _show(v, limit: int, depth: int, other) -> str:
 
 
 def _items(v, name: str, limit: int, depth: int, other) -> str:
+    global _left_out
     kind = type(v)
     base = next(b for b in (list, tuple, frozenset, set, dict) if issubclass(kind, b))
     start, end = {list: ("[", "]"), tuple: ("(", ")")}.get(base, ("{", "}"))
@@ -478,6 +514,7 @@ def _items(v, name: str, limit: int, depth: int, other) -> str:
             text = _show(item, bytes_left, depth + 1, other)
         used += len(text) + 2
         if used > limit and parts:
+            _left_out += size - len(parts)
             parts.append(f"... {size} in all")
             break
         parts.append(text)

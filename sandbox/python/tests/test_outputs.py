@@ -128,6 +128,33 @@ def test_a_table_is_cut_as_the_settings_say(run, settings, rows, columns, shown,
     ],
 )
 def test_a_cut_of_other_results_is_counted(run, code, cut):
+    cut_of_result(run, code, cut)
+
+
+@pytest.mark.parametrize(
+    ("code", "cut"),
+    [
+        ("display(np.arange(1000))", {}),
+        ("display(np.arange(1001))", {"rows": 995}),
+        ("display(np.zeros((2, 3000)))", {"rows": 5988}),
+        ("np.set_printoptions(threshold=10)\ndisplay(np.arange(20))\nnp.set_printoptions(threshold=1000)", {"rows": 14}),
+        ("display(pd.Series(range(60)))", {}),
+        ("display(pd.Series(range(61)))", {"rows": 51}),
+        ("display(pd.Index([f'n{n}' for n in range(101)]))", {"rows": 81}),
+        ("display('x' * 10_000)", {}),
+        ("display('x' * 10_001)", {"text": 1}),
+        ("display(['x' * 20_000])", {"text": 10_030}),
+        ("display(list(range(100)))", {}),
+        ("display([0] * 10_000)", {"text": 10_000 - 3323}),
+        ("display(type('T', (), {'__repr__': lambda self: 'x' * 10_500})())", {"text": 500}),
+    ],
+)
+def test_a_cut_of_a_shown_value_is_counted(run, code, cut):
+    out = run("import numpy as np, pandas as pd\n" + code)
+    assert (out.exception, out.truncated) == (None, cut)
+
+
+def cut_of_result(run, code, cut):
     out = run("import numpy as np, pandas as pd\n" + code)
     assert out.truncated == cut
     if "head" in out.ok:
