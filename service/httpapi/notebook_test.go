@@ -192,7 +192,7 @@ func TestNotebookCells(t *testing.T) {
 		cells = append(cells, readNotebook(t, "testdata/notebook/shown.py")...)
 	}
 	if len(cells) < 10 || !testing.Short() && len(cells) < 30 {
-		t.Fatalf("got %d cells, want at least 30", len(cells))
+		t.Fatalf("got %d cells, want at least 40", len(cells))
 	}
 	for _, x := range cells {
 		t.Run(x.title, func(t *testing.T) {
@@ -261,7 +261,7 @@ func TestNotebooks(t *testing.T) {
 			})
 		}
 	}
-	if count < 30 {
-		t.Errorf("got %d notebooks, want at least 30", count)
+	if count < 40 {
+		t.Errorf("got %d notebooks, want at least 40", count)
 	}
 }

@@ -186,6 +186,9 @@ func (a *api) chooseSession(ctx context.Context, caller sandbox.Key, in executeR
 	return a.open(ctx, caller, false, "")
 }
 
+// endStatuses has the codes for the ends of a run that its code did not choose.
+var endStatuses = map[sandbox.Status]string{sandbox.StatusTimeout: "TO", sandbox.StatusKilled: "SG"}
+
 // newAnswer translates an execution.
 func newAnswer(e *sandbox.Execution, id string) executeAnswer {
 	out := executeAnswer{Session: sessionID(id), Stdout: e.Stdout, Stderr: e.Stderr, Files: []fileRef{}, Language: "py"}
@@ -203,8 +206,9 @@ func newAnswer(e *sandbox.Execution, id string) executeAnswer {
 			out.Stderr += compat.Traceback(e.Exception)
 		}
 	default:
-		status := map[sandbox.Status]string{sandbox.StatusTimeout: "TO", sandbox.StatusKilled: "SG"}[e.Status]
-		out.Run.Status = &status
+		if status, ok := endStatuses[e.Status]; ok {
+			out.Run.Status = &status
+		}
 		if e.Error != nil {
 			out.Stderr += *e.Error + "\n"
 		}

@@ -154,8 +154,11 @@ def wait_for_address(server, folder):
     for _ in range(600):
         for name in os.listdir(folder):
             if name.startswith("jpserver-") and name.endswith(".json"):
-                with open(os.path.join(folder, name)) as info:
-                    found = json.load(info)
+                try:
+                    with open(os.path.join(folder, name)) as info:
+                        found = json.load(info)
+                except json.JSONDecodeError:
+                    continue  # the server is writing it
                 urllib.request.urlopen(found["url"] + "api").read()
                 return found["url"].rstrip("/")
         assert server.poll() is None, "Jupyter Server has ended"
