@@ -7,7 +7,7 @@ import { useDatabaseNames } from "../parts/databases";
 import { Empty, Failure, Loading } from "../parts/feedback";
 import { Choice, clearFilters, Filters, isFiltered, TextFilter, TimeChoice, timeNames, timeQuery } from "../parts/filters";
 import { ExecutionLink, Status, Time, timeHeading } from "../parts/label";
-import { ListTable, NoMatch, useList } from "../parts/list";
+import { ListTable, NoMatch, Rows, useList } from "../parts/list";
 import { here, parameter } from "../router";
 import { isAdmin } from "../session";
 import { Page } from "../shell";
@@ -161,52 +161,39 @@ function TopTable({ top, hasDatabases }: { top: Top; hasDatabases: boolean }) {
         {plural(top.statements.length, "shape")}, {plural(top.considered, "call")}{top.since && ` since ${fullTime(top.since)}`}.
         Statements that differ only in their constants have the same shape.
       </p>
-      <div class="scroll-x list" tabIndex={0} role="group" aria-label="Table of statements by shape">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Statement</th><th scope="col" class="number">Calls</th><th scope="col" class="number">Total</th>
-              <th scope="col" class="number">Mean</th><th scope="col" class="number">p95</th><th scope="col" class="number">Longest</th>
-              <th scope="col" class="number">Rows</th><th scope="col">Refused, failed</th><th scope="col" class="number">Users</th>
-              <th scope="col">{timeHeading("Last")}</th>
-            </tr>
-          </thead>
-          <tbody>
-            {top.statements.map((s) => (
-              <tr key={`${s.fingerprint} ${s.database}`}>
-                <td class="sql">
-                  <a class="plain" href={"/ui/statements?" + new URLSearchParams({
-                    view: "all", fingerprint: s.fingerprint, ...(hasDatabases && s.database && { database: s.database }),
-                  })}>
-                    <Clamped query={s.query} />
-                  </a>
-                  {hasDatabases && s.database && <div class="muted">{s.database}</div>}
-                </td>
-                <td class="number">{count(s.calls)}</td>
-                <td class="number">
-                  {duration(s.total_ms)}
-                  <div class="share" aria-hidden="true"><div style={{ width: `${(s.total_ms / longest) * 100}%` }} /></div>
-                </td>
-                <td class="number">{duration(s.mean_ms)}</td>
-                <td class="number">{duration(s.p95_ms)}</td>
-                <td class="number">{duration(s.max_ms)}</td>
-                <td class="number">{count(s.rows)}</td>
-                <td>
-                  {s.refused + s.failed === 0 ? <span class="muted">none</span> : (
-                    <>
-                      {s.refused > 0 && <div class="why">{count(s.refused)} refused</div>}
-                      {s.failed > 0 && <div class="why">{count(s.failed)} failed</div>}
-                      {Object.entries(s.reasons ?? {}).map(([reason, n]) => <div key={reason} class="muted">{reason}: {count(n)}</div>)}
-                    </>
-                  )}
-                </td>
-                <td class="number">{count(s.users)}</td>
-                <td class="nowrap"><Time at={s.last_at} /></td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Rows rows={top.statements} what="statements by shape" id={(s) => `${s.fingerprint} ${s.database}`}
+        columns={[
+          { name: "Statement", class: "sql", cell: (s) => (
+            <>
+              <a class="plain" href={"/ui/statements?" + new URLSearchParams({
+                view: "all", fingerprint: s.fingerprint, ...(hasDatabases && s.database && { database: s.database }),
+              })}>
+                <Clamped query={s.query} />
+              </a>
+              {hasDatabases && s.database && <div class="muted">{s.database}</div>}
+            </>
+          ) },
+          { name: "Calls", class: "number", cell: (s) => count(s.calls) },
+          { name: "Total", class: "number", cell: (s) => (
+            <>
+              {duration(s.total_ms)}
+              <div class="share" aria-hidden="true"><div style={{ width: `${(s.total_ms / longest) * 100}%` }} /></div>
+            </>
+          ) },
+          { name: "Mean", class: "number", cell: (s) => duration(s.mean_ms) },
+          { name: "p95", class: "number", cell: (s) => duration(s.p95_ms) },
+          { name: "Longest", class: "number", cell: (s) => duration(s.max_ms) },
+          { name: "Rows", class: "number", cell: (s) => count(s.rows) },
+          { name: "Refused, failed", cell: (s) => s.refused + s.failed === 0 ? <span class="muted">none</span> : (
+            <>
+              {s.refused > 0 && <div class="why">{count(s.refused)} refused</div>}
+              {s.failed > 0 && <div class="why">{count(s.failed)} failed</div>}
+              {Object.entries(s.reasons ?? {}).map(([reason, n]) => <div key={reason} class="muted">{reason}: {count(n)}</div>)}
+            </>
+          ) },
+          { name: "Users", class: "number", cell: (s) => count(s.users) },
+          { name: timeHeading("Last"), class: "nowrap", cell: (s) => <Time at={s.last_at} /> },
+        ]} />
     </>
   );
 }

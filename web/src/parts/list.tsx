@@ -84,29 +84,48 @@ export function ListTable<T>(props: {
   columns: Column<T>[];
   empty: ComponentChildren;
 }) {
-  const { list, columns } = props;
+  const { list } = props;
   if (list.rows.length === 0) {
     if (list.problem) return <Failure problem={list.problem} retry={list.reload} />;
     return list.isLoading ? <Loading what={props.what} /> : <>{props.empty}</>;
   }
   return (
     <>
-      <div class="scroll-x list" tabIndex={0} role="group" aria-label={`Table of ${props.what}`}>
-        <table>
-          <thead>
-            <tr>{columns.map((column) => <th key={column.name} scope="col" class={column.class}>{column.name}</th>)}</tr>
-          </thead>
-          <tbody>
-            {list.rows.map((row) => (
-              <tr key={props.id(row)}>
-                {columns.map((column) => <td key={column.name} class={column.class}>{column.cell(row)}</td>)}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Rows rows={list.rows} {...props} />
       <More list={list} what={props.what} />
     </>
+  );
+}
+
+// Rows is a table. On a narrow screen each row is a block, with the name of the column before each cell. The roles say
+// that it is a table all the same.
+export function Rows<T>({ rows, what, id, columns }: {
+  rows: T[];
+  what: string;
+  id: (row: T) => string;
+  columns: Column<T>[];
+}) {
+  return (
+    <div class="scroll-x list stacked" tabIndex={0} role="group" aria-label={`Table of ${what}`}>
+      <table role="table">
+        <thead role="rowgroup">
+          <tr role="row">
+            {columns.map((column) => <th key={column.name} role="columnheader" scope="col" class={column.class}>{column.name}</th>)}
+          </tr>
+        </thead>
+        <tbody role="rowgroup">
+          {rows.map((row) => (
+            <tr key={id(row)} role="row">
+              {columns.map((column) => (
+                <td key={column.name} role="cell" class={column.class} data-column={column.name}>
+                  <div class="cell">{column.cell(row)}</div>
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
 }
 

@@ -177,6 +177,8 @@ const checks = {
       await settled(page);
       const width = await page.evaluate(() => document.documentElement.scrollWidth);
       assert(width <= 375, `${name} is ${width} pixels wide, want at most 375`);
+      const lists = await page.locator('.stacked').evaluateAll((all) => all.map((each) => each.scrollWidth - each.clientWidth));
+      assert(lists.every((hidden) => hidden <= 0), `${name}: ${lists} pixels of the lists are beside the screen`);
       await shoot(page, `phone${name.replace(/[^a-z0-9]+/g, '-')}`);
     }
     await page.getByRole('button', { name: 'Menu' }).click();
@@ -260,6 +262,32 @@ const checks = {
     await page.waitForFunction(() => document.activeElement.matches('input[type=search]'));
     await wantNothingWrong(page);
     void ids;
+  },
+
+  async 'everything is reached with Tab'(ids) {
+    const page = await open(adminKey);
+    for (const name of [...lists.filter((each) => each !== '/'), `/executions/${ids.failed}`, `/executions/${ids.recorded}/steps?step=5&name=total`]) {
+      await page.goto(`${address}/ui${name}`);
+      await settled(page);
+      await page.evaluate(() => {
+        window.reached = new Set();
+        document.addEventListener('focusin', ({ target }) => window.reached.add(target));
+        document.activeElement.blur();
+      });
+      for (let n = 0; n < 300; n++) {
+        await page.keyboard.press('Tab');
+        const { isAround, isEditor } = await page.evaluate(() => ({
+          isAround: document.activeElement === document.body || document.activeElement.matches('.skip') && window.reached.size > 5,
+          isEditor: document.activeElement.matches('.editor'),
+        }));
+        if (isEditor) await page.keyboard.press('Escape'); // then Tab leaves the code
+        if (isAround) break;
+      }
+      const missed = await page.evaluate(() => [...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex="0"]')]
+        .filter((each) => each.checkVisibility() && !each.disabled && !window.reached.has(each)).map((each) => each.outerHTML.slice(0, 200)));
+      assert.deepStrictEqual(missed, [], `${name}: Tab does not reach these`);
+    }
+    await wantNothingWrong(page);
   },
 
   async 'new executions appear'(ids) {
