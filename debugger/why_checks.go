@@ -53,7 +53,8 @@ var stepChecks = map[string]func(*slicer, *WhyStep, *statement, check){
 	"order": (*slicer).checkOrder, "arithmetic": (*slicer).checkArithmetic, "aggregate": (*slicer).checkAggregate,
 	"groupby": (*slicer).checkGroups, "merge": (*slicer).checkMerge, "sort": (*slicer).checkSort,
 	"concat": (*slicer).checkConcat, "time": (*slicer).checkTime, "convert": (*slicer).checkConvert,
-	"coerce": (*slicer).checkCoerce, "keys": (*slicer).checkKeys, "closure": (*slicer).checkClosure, "compares_nan": (*slicer).checkNaN,
+	"coerce": (*slicer).checkCoerce, "keys": (*slicer).checkKeys, "closure": (*slicer).checkClosure,
+	"compares_nan": (*slicer).checkNaN,
 }
 
 // value returns a variable that a step could read, on arrival at the step.

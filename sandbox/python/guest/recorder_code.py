@@ -86,7 +86,8 @@ class Code:
 
     __slots__ = (
         *("number", "first_line", "module", "task", "unread", "is_simple", "reads_more", "clear_snapshot", "deletes"),
-        *("reads", "names_by_line", "names_of_turn", "returns", "yields", "dynamic", "comprehensions", "is_comprehension", "hidden"),
+        *("reads", "names_by_line", "names_of_turn", "returns", "yields", "dynamic", "comprehensions"),
+        *("is_comprehension", "hidden"),
     )
 
     def __init__(self, code, number: bytes, names: dict):
@@ -137,8 +138,10 @@ class Code:
 
 
 def _names_of_turns(code, names_by_line: dict) -> dict:
-    """Returns the names in the line of each loop that its next turns use, by the offset at which they begin: a turn does
-    not evaluate the iterable again. names_by_line has the offset of the last use of each name, by line."""
+    """Returns the names in the line of each loop that its next turns use, by the offset at which they begin.
+
+    A turn does not evaluate the iterable again. names_by_line has the offset of the last use of each name, by line.
+    """
     units, found = code.co_code, {}
     lines = [position[0] for position in code.co_positions()]
     for loop in range(2, len(units), 2):
@@ -310,7 +313,7 @@ class Frame:
     failure: bytes
     depth: int
     has_steps: bool
-    turn: int  # the offset of the line's first instruction if a further turn of a loop of the module begins there, or -1
+    turn: int  # the offset at which the line began, if a further turn of a loop of the module begins there, or -1
 
 
 def stored_names(codes: list) -> tuple[set, bool]:

@@ -125,8 +125,7 @@ def _series(v, show, max_values: int) -> Table:
     missing = _missing(values)
     table.columns = [(_cell(name, show), _dtype(values), missing if missing is None else missing[0])]
     table.rows = [
-        (label, [cell])
-        for label, cell in zip(_labels(manager.axes[0], rows, show), _cells(values, rows, show))
+        (label, [cell]) for label, cell in zip(_labels(manager.axes[0], rows, show), _cells(values, rows, show))
     ]
     return table
 
@@ -187,7 +186,8 @@ def _cells(values, count: int, show) -> list:
     if name == "DatetimeArray" and getattr(values, "tz", None) is None:
         part = values._ndarray[:count]
         rounded = part if part.dtype.str == "<M8[us]" else part.astype("M8[us]")
-        if rounded is part or ((rounded == part) | (part != part)).all():  # making a Timestamp of each takes ten times as long
+        if rounded is part or ((rounded == part) | (part != part)).all():
+            # Making a Timestamp of each takes ten times as long.
             return [Raw("NaT" if item is None else str(item)) for item in rounded.tolist()]
     if name == "Categorical":
         categories = values.categories
