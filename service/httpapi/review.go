@@ -106,7 +106,7 @@ type artifactRecord struct {
 
 type artifactRecordList struct {
 	Artifacts []artifactRecord `json:"artifacts"`
-	Next      string             `json:"next,omitempty" doc:"Pass it as after to get the next page"`
+	Next      string           `json:"next,omitempty" doc:"Pass it as after to get the next page"`
 }
 
 type auditInput struct {
