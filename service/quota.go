@@ -208,3 +208,9 @@ func (s *Service) saveUsage(ctx context.Context) (err error) {
 	}
 	return err
 }
+
+// ErrLargeBodies is the error for a large request body, if limit.Bodies has no slot for it.
+var ErrLargeBodies error = &sandbox.Error{
+	Fault: sandbox.FaultLimit, RetryAfter: 2,
+	Detail: "too many of your large requests are still being received; send fewer at the same time",
+}

@@ -3,12 +3,9 @@ package limit
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"sync"
 	"time"
-
-	"glasshouse/sandbox"
 )
 
 const (
@@ -28,16 +25,15 @@ type Bodies struct{ slots *Keyed }
 func NewBodies() Bodies { return Bodies{NewKeyed(maxLargeBodies)} }
 
 // Reader returns a reader of a body that takes one of the key's slots if the body is large, until it is read or ctx
-// ends. Read returns FaultLimit if no slot becomes free in time.
-func (b Bodies) Reader(ctx context.Context, key string, body io.Reader) io.Reader {
+// ends. Read returns full if no slot becomes free in time.
+func (b Bodies) Reader(ctx context.Context, key string, body io.Reader, full error) io.Reader {
 	if b.slots == nil {
 		return body
 	}
 	return &bodyReader{Reader: body, acquire: func() (func(), error) {
 		release, err := b.slots.Acquire(ctx, key, bodyWait)
 		if errors.Is(err, ErrFull) {
-			return nil, &sandbox.Error{Fault: sandbox.FaultLimit, RetryAfter: 2, Detail: fmt.Sprintf(
-				"%d of your large requests are still being received; send fewer at the same time", maxLargeBodies)}
+			return nil, full
 		}
 		if err != nil {
 			return nil, err

@@ -14,7 +14,7 @@ func TestLargeBodiesTakeSlots(t *testing.T) {
 	read := func(key string, from io.Reader) <-chan int {
 		done := make(chan int, 1)
 		go func() {
-			text, err := io.ReadAll(bodies.Reader(t.Context(), key, from))
+			text, err := io.ReadAll(bodies.Reader(t.Context(), key, from, ErrFull))
 			if err != nil {
 				t.Error(err)
 			}
@@ -61,7 +61,7 @@ func TestSlotOfABodyEndsWithItsRequest(t *testing.T) {
 	bodies := NewBodies()
 	for range 2 * maxLargeBodies {
 		ctx, cancel := context.WithCancel(t.Context())
-		r := bodies.Reader(ctx, "ada", bytes.NewReader(make([]byte, 4*smallBody)))
+		r := bodies.Reader(ctx, "ada", bytes.NewReader(make([]byte, 4*smallBody)), ErrFull)
 		if _, err := io.ReadFull(r, make([]byte, 3*smallBody)); err != nil {
 			t.Fatal(err)
 		}

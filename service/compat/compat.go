@@ -80,7 +80,8 @@ func (c Config) WithKey(
 // FaultLimit if too many large bodies of the user arrive.
 func (c Config) ReadBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
 	limited := http.MaxBytesReader(w, r.Body, most)
-	body, err := io.ReadAll(c.Bodies.Reader(r.Context(), limit.UserOf(r.Context()), limited))
+	body, err := io.ReadAll(c.Bodies.Reader(r.Context(), limit.UserOf(r.Context()), limited,
+		service.ErrLargeBodies))
 	known, isKnown := errors.AsType[*sandbox.Error](err)
 	_, isTooLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {

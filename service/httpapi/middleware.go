@@ -264,7 +264,7 @@ func (a *api) limitLargeBodies(g *gin.Context) {
 	g.Request.Body = struct {
 		io.Reader
 		io.Closer
-	}{a.limits.bodies.Reader(ctx, callerFrom(ctx).Account, body), body}
+	}{a.limits.bodies.Reader(ctx, callerFrom(ctx).Account, body, service.ErrLargeBodies), body}
 }
 
 func (a *api) notFound(g *gin.Context) {

@@ -13,6 +13,7 @@ import (
 
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
+	"glasshouse/service"
 )
 
 // Bounds of clients.
@@ -135,7 +136,7 @@ func (c *client) readFrame(ctx context.Context, r io.Reader) ([]byte, error) {
 		c.cancel(&closeError{websocket.StatusPolicyViolation, fmt.Sprintf("a message took longer than %s", frameTimeout)})
 	})
 	defer timer.Stop()
-	frame, err := io.ReadAll(c.server.Bodies.Reader(ctx, c.caller.User, r))
+	frame, err := io.ReadAll(c.server.Bodies.Reader(ctx, c.caller.User, r, service.ErrLargeBodies))
 	if sandbox.FaultOf(err) == sandbox.FaultLimit {
 		err = &closeError{websocket.StatusTryAgainLater, err.Error()}
 	}

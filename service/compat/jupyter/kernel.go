@@ -16,7 +16,7 @@ import (
 
 // Bounds of one kernel.
 const (
-	maxQueued      = 1000     // requests that wait
+	maxQueued      = 1000    // requests that wait
 	maxQueuedBytes = 8 << 20 // of them
 	maxClients     = 32
 )
