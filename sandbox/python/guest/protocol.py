@@ -27,6 +27,8 @@ _unmarshal, _pack_head, _unpack_head = marshal.loads, struct.Struct(">IB").pack,
 
 _DESCRIPTOR_SPACE = socket.CMSG_SPACE(3 * 4)  # three descriptors at a time
 _SMALL_READ = 1 << 13  # bytes; frames between runs are seldom larger, and malloc has a block of this size
+# Notes of a run that wait for the supervisor, which takes milliseconds on a busy machine. There are fewer outputs.
+MAX_ORDERED_NOTES = 100
 _LARGE_FRAME = 1 << 16  # bytes of a frame that is read into its final place
 UNINTERRUPTIBLE_FILES: set[str] = set()  # files whose functions an interrupt must not cut short
 _USER_CODE = "<execution "  # the start of the file names of user code
@@ -95,7 +97,8 @@ class Channel:
         self.interrupted = False  # an interrupt is delayed
         self.attention = False  # the supervisor asks the program to stop at its next line
         self.running = False  # user code runs, so an interrupt may be raised
-        self.is_ordered = False  # what the program prints after a note or an output must arrive after it
+        self._is_ordered = False  # what the program prints after a note or an output must arrive after it
+        self._ordered_notes_left = 0
 
     def on_interrupt(self, _signal=None, frame=None) -> None:
         """Handles SIGINT: ends user code, but never in the middle of a frame or of a hook."""
@@ -212,6 +215,10 @@ class Channel:
     def history(self) -> "list[dict]":
         return self._request({"what": "history"})
 
+    def begin_run(self, is_ordered: bool) -> None:
+        self.interrupted = False
+        self._is_ordered, self._ordered_notes_left = is_ordered, MAX_ORDERED_NOTES
+
     def note(self, note: dict) -> None:
         self._without_interrupts(self._send_in_order, NOTE, note)
 
@@ -227,8 +234,12 @@ class Channel:
         printed takes another way, on which it would arrive earlier. Threads have no order between them."""
         with self._lock:
             self.send(kind, value)
-            if not self.is_ordered or self._is_requesting or threading.get_ident() != self._main:
+            if not self._is_ordered or self._is_requesting or threading.get_ident() != self._main:
                 return
+            if kind != OUTPUT:
+                if self._ordered_notes_left <= 0:
+                    return
+                self._ordered_notes_left -= 1
             self._is_requesting = True
             try:
                 self.send(SYNC, b"")

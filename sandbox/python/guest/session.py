@@ -208,8 +208,7 @@ class Session:
                 _chdir(directories.session)
 
     def _prepare_run(self, job: dict) -> None:
-        self._channel.interrupted = False
-        self._channel.is_ordered = bool(job.get("ordered"))
+        self._channel.begin_run(bool(job.get("ordered")))
         if job.get("namespace") or job.get("forget") or self._namespace:
             self._enter_namespace(job)
         _set_digits(self._digits)

@@ -209,7 +209,7 @@ def warm_session() -> None:
         def note(self, _note):
             pass
 
-        output = note
+        output = begin_run = note
 
     before, streams = sys.modules["__main__"], (sys.stdout, sys.stderr)
     sys.stdout, sys.stderr = io.StringIO(), io.StringIO()
