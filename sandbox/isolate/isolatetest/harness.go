@@ -191,7 +191,9 @@ func (Handler) Query(context.Context, string, string, map[string]any, sandbox.Ro
 }
 
 // Schema returns a table without columns.
-func (Handler) Schema(context.Context, string, string) (sandbox.Table, error) { return sandbox.Table{}, nil }
+func (Handler) Schema(context.Context, string, string) (sandbox.Table, error) {
+	return sandbox.Table{}, nil
+}
 
 // Tables returns no table.
 func (Handler) Tables(context.Context, string) ([]string, error) { return nil, nil }
