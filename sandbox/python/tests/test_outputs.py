@@ -137,7 +137,10 @@ def test_a_cut_of_other_results_is_counted(run, code, cut):
         ("display(np.arange(1000))", {}),
         ("display(np.arange(1001))", {"rows": 995}),
         ("display(np.zeros((2, 3000)))", {"rows": 5988}),
-        ("np.set_printoptions(threshold=10)\ndisplay(np.arange(20))\nnp.set_printoptions(threshold=1000)", {"rows": 14}),
+        (
+            "np.set_printoptions(threshold=10)\ndisplay(np.arange(20))\nnp.set_printoptions(threshold=1000)",
+            {"rows": 14},
+        ),
         ("display(pd.Series(range(60)))", {}),
         ("display(pd.Series(range(61)))", {"rows": 51}),
         ("display(pd.Index([f'n{n}' for n in range(101)]))", {"rows": 81}),
