@@ -12,24 +12,25 @@ const pageSize = 50;
 export function Contents(props: { path: string; step: number; name: string; reference: number; length: number | undefined }) {
   const { path, step, name, reference, length } = props;
   const [start, setStart] = useState(0);
-  const [object, setObject] = useState<RecordedObject>();
+  const [page, setPage] = useState<{ object: RecordedObject; first: number }>(); // the note is of the rows that are shown
   const [problem, setProblem] = useState<Problem>();
   useEffect(() => setStart(0), [reference]);
   useEffect(() => {
     const request = new AbortController();
     get<RecordedObject>(`${path}/steps/${step}/objects/${reference}`, { start, count: pageSize }, request.signal).then((got) => {
-      setObject(got);
+      setPage({ object: got, first: start });
       setProblem(undefined);
     }, (thrown) => isAborted(thrown) || setProblem(Problem.from(thrown)));
     return () => request.abort();
   }, [path, step, reference, start]);
   if (problem) return <Failure problem={problem} />;
-  if (!object) return null;
+  if (!page) return null;
+  const { object, first } = page;
   const kept = object.table?.kept ?? object.kept;
   const what = object.table ? "row" : "item";
   const all = Math.max(kept, length ?? 0);
-  const last = Math.min(start + pageSize, kept);
-  const note = (kept === 0 || last - start === all ? plural(all, what) : `${what}s ${count(start + 1)} to ${count(last)} of ${count(all)}`) +
+  const last = Math.min(first + pageSize, kept);
+  const note = (kept === 0 || last - first === all ? plural(all, what) : `${what}s ${count(first + 1)} to ${count(last)} of ${count(all)}`) +
     (kept < all && last === kept ? `; ${kept > 0 ? "later ones" : "they"} were not recorded` : "") +
     (object.exactness === "sampled" ? "; changes are found by samples" : "");
   return (
