@@ -128,8 +128,8 @@ func New(config Config) *Service {
 		config.NewID = newID
 	}
 	s := &Service{
-		Config: config, live: map[string]*liveSandbox{}, opening: map[string]int{}, liveOf: map[string]int{}, running: map[string]*run{},
-		eventLogs: map[string]*EventLog{}, keys: map[[32]byte]cachedKey{}, slots: limit.NewShared(config.Parallel),
+		Config: config, live: map[string]*liveSandbox{}, opening: map[string]int{}, liveOf: map[string]int{},
+		running: map[string]*run{}, eventLogs: map[string]*EventLog{}, keys: map[[32]byte]cachedKey{}, slots: limit.NewShared(config.Parallel),
 		inspections: limit.NewShared(max(config.Parallel/4, minInspections)),
 		sweepNow:    make(chan struct{}, 1), stop: make(chan struct{}), feed: newExecutionFeed(),
 	}

@@ -46,7 +46,9 @@ func densityRows(o options) []measurement {
 	}
 	open, openFew := beside(timeOpening)
 	use, useFew := beside(timeUse)
-	once := func(name string, u unit, most float64, sample func(*population, context.Context, *glasshouse) (float64, error)) measurement {
+	once := func(
+		name string, u unit, most float64, sample func(*population, context.Context, *glasshouse) (float64, error),
+	) measurement {
 		return measurement{name: name, unit: u, samples: oneSample, goal: absolute(most, 0), open: many.inService(sample)}
 	}
 	files, duration := unit{label: "files", digits: 1}, unit{label: "ms"}
@@ -54,7 +56,8 @@ func densityRows(o options) []measurement {
 	rows := []measurement{
 		{name: "open a session with a DataFrame", unit: milliseconds, samples: someSamples, goal: ofPeer(1.5, 0), open: open,
 			peer: openFew},
-		{name: "thaw, len(df), freeze", unit: milliseconds, samples: manySamples, goal: absolute(5, 0), open: use, peer: useFew},
+		{name: "thaw, len(df), freeze", unit: milliseconds, samples: manySamples, goal: absolute(5, 0), open: use,
+			peer: useFew},
 		once("private memory of a session", megabytes, 5, (*population).privateMemory),
 		once("memory of the machine for a session", megabytes, 5, (*population).machineMemory),
 		once("descriptors of the service for an idle session", files, 4, (*population).descriptors),

@@ -28,8 +28,8 @@ func writeCertificate(t *testing.T, certFile, keyFile string, end time.Time) *x5
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(end.Unix()), NotBefore: end.Add(-30 * 24 * time.Hour), NotAfter: end,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
+	template := &x509.Certificate{SerialNumber: big.NewInt(end.Unix()), NotBefore: end.Add(-30 * 24 * time.Hour),
+		NotAfter: end, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)

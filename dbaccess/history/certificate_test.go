@@ -22,8 +22,8 @@ import (
 	"glasshouse/sandbox"
 )
 
-// serveExpired answers as PostgreSQL does until its TLS handshake, with a certificate that has expired. It returns a URL
-// that trusts the certificate.
+// serveExpired answers as PostgreSQL does until its TLS handshake, with a certificate that has expired. It returns a
+// URL that trusts the certificate.
 func serveExpired(t *testing.T) (url string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

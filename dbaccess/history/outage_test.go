@@ -348,7 +348,8 @@ func TestReadOnlyDatabaseIsNamedAndLosesNothing(t *testing.T) {
 
 	setReadOnly("off")
 	eventually(t, "runs begin again", func() bool { return h.Begin(ctx, runningExecution("after")) == nil })
-	if e, err := h.Execution(ctx, "open"); err != nil || e.Status != sandbox.StatusCompleted || e.Stdout != "acknowledged" {
+	e, err := h.Execution(ctx, "open")
+	if err != nil || e.Status != sandbox.StatusCompleted || e.Stdout != "acknowledged" {
 		t.Errorf("afterwards: got %+v, %v; want the end that was acknowledged", e, err)
 	}
 	if refused, _ := os.ReadDir(h.refusedDir); len(refused) > 0 {
