@@ -79,8 +79,8 @@ func newKeysCreateCommand() *cobra.Command {
 		DurationVar(&lifetime, "expires", 0, "`TIME` for which the key is valid, such as 720h; 0: until it is revoked")
 	cmd.Flags().StringSliceVar(&databases, "databases", nil,
 		"comma-separated `NAMES` of the databases that the key may use; empty: all")
-	cmd.Flags().StringSliceVar(&allowed, "allowed-modules", nil, "comma-separated `MODULES` that code of the key may import, "+
-		"of those that the service allows; empty: all of them")
+	cmd.Flags().StringSliceVar(&allowed, "allowed-modules", nil, "comma-separated `MODULES` that code of the key "+
+		"may import, of those that the service allows; empty: all of them")
 	cmd.Flags().StringSliceVar(&blocked, "blocked-modules", nil,
 		"comma-separated `MODULES` that code of the key may not import")
 	_ = cmd.RegisterFlagCompletionFunc("role",
