@@ -100,7 +100,8 @@ func (r *Reader) auditLogin(ctx context.Context) error {
 		}
 		if powerful {
 			return fmt.Errorf(
-				"the writing login (--writer-url) is a superuser, has BYPASSRLS, or can create roles or databases: use a login that can only change rows of tables",
+				"the writing login (--writer-url) is a superuser, has BYPASSRLS, or can create roles or databases: use a " +
+					"login that can only change rows of tables",
 			)
 		}
 	}

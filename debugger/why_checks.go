@@ -384,8 +384,8 @@ func (w *slicer) checkClosure(node *WhyStep, st *statement, c check) {
 		}
 		for _, name := range c.Names {
 			if outer.Kind == "for" && slices.Contains(outer.Sets, name) {
-				w.find(scoreLikely+5, "late_binding", node, "%s reads %s when it is called, not when it is made: after "+
-					"the loop that is the last %s for all of them", c.Text, name, name)
+				w.find(scoreLikely+5, "late_binding", node, "%s reads %s when it is called, not when it is made: "+
+					"after the loop that is the last %s for all of them", c.Text, name, name)
 			}
 		}
 	}

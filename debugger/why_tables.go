@@ -147,7 +147,8 @@ func (w *slicer) checkTables(node *WhyStep, st *statement) {
 		}
 		w.compareColumns(node, name, before, after)
 		if node.Role == "changed" && name != node.Name && before.rows != after.rows {
-			labels = fmt.Sprintf(": the labels decide which row gets which value, and %s has %d rows", name, before.rows)
+			labels = fmt.Sprintf(": the labels decide which row gets which value, and %s has %d rows", name,
+				before.rows)
 		}
 	}
 	if len(rows) > 0 {
@@ -277,8 +278,8 @@ func (w *slicer) checkGroupMeans(node *WhyStep, c check, groups *tableFacts) {
 			return
 		}
 		if t := w.tableBefore(made, by[0].Of); t != nil && t.rows > groups.rows {
-			w.find(scoreLikely, "mean_of_means", node, "%s is the mean of the means of %d groups, which count the same "+
-				"whatever their size: line %d made them of %d rows", c.Text, groups.rows, made.Line, t.rows)
+			w.find(scoreLikely, "mean_of_means", node, "%s is the mean of the means of %d groups, which count the "+
+				"same whatever their size: line %d made them of %d rows", c.Text, groups.rows, made.Line, t.rows)
 		}
 		return
 	}

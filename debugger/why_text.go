@@ -57,8 +57,8 @@ func (w *slicer) addQueries() {
 			q.Rows, q.Status, q.Truncated})
 		node := w.nodes[slices.IndexFunc(w.nodes, sends)]
 		if found := filledInSQL.FindString(q.SQL); found != "" && q.Status == "ok" {
-			w.find(scorePossible-5, "filled", node, "query %d puts a value in place of missing ones, which then counts: %s",
-				i+1, clip(found, 60))
+			w.find(scorePossible-5, "filled", node,
+				"query %d puts a value in place of missing ones, which then counts: %s", i+1, clip(found, 60))
 		}
 		switch {
 		case q.Truncated:

@@ -52,8 +52,8 @@ func acceptModules(p *Policy, def Policy, added []string, isGiven func(string) b
 	return nil
 }
 
-// CheckModules returns a *FieldError unless allowed and blocked may restrict a key: each allowed module must be one that
-// def or an environment allows.
+// CheckModules returns a *FieldError unless allowed and blocked may restrict a key: each allowed module must be one
+// that def or an environment allows.
 func CheckModules(allowed, blocked []string, def Policy, environments Environments) error {
 	p := def
 	p.AllowedModules, p.BlockedModules = allowed, blocked

@@ -28,7 +28,7 @@ type Key struct {
 	// The lists restrict the sandboxes that are created with the key, as the keys of a sandbox's config do.
 	AllowedModules []string `json:"allowed_modules,omitempty" doc:"Only these modules; none: those of the profile"`
 	BlockedModules []string `json:"blocked_modules,omitempty" doc:"Modules that are blocked in addition"`
-	CreatedBy      string   `json:"created_by,omitempty" doc:"The user who created the key; none: it was made at a start"`
+	CreatedBy      string   `json:"created_by,omitempty" doc:"The user who created the key; none: a start did"`
 	// CreatedWith is the key that the creator showed. Its revocation revokes this key too.
 	CreatedWith string `json:"created_with,omitempty" doc:"The id of the key that the creator showed"`
 	Account     string `json:"-"` // the key whose usage counts: this key's ID, or the ID of the key that made it

@@ -82,8 +82,8 @@ func (s *Service) Template(ctx context.Context, caller sandbox.Key, id, kind str
 	return "data_processor", helpFile("template_data_processor.py"), nil
 }
 
-// Analyze runs help/analyze.py in a new sandbox. database is the name of a database; "" means the caller's default. kind is "summary", "schema", or "tables", which lists the tables.
-// limit is the number of rows of the sample.
+// Analyze runs help/analyze.py in a new sandbox. database is the name of a database; "" means the caller's default.
+// kind is "summary", "schema", or "tables", which lists the tables. limit is the number of rows of the sample.
 func (s *Service) Analyze(
 	ctx context.Context, caller sandbox.Key, database, table, kind string, limit int,
 ) (*sandbox.Execution, error) {

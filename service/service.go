@@ -129,7 +129,8 @@ func New(config Config) *Service {
 	}
 	s := &Service{
 		Config: config, live: map[string]*liveSandbox{}, opening: map[string]int{}, liveOf: map[string]int{},
-		running: map[string]*run{}, eventLogs: map[string]*EventLog{}, keys: map[[32]byte]cachedKey{}, slots: limit.NewShared(config.Parallel),
+		running: map[string]*run{}, eventLogs: map[string]*EventLog{}, keys: map[[32]byte]cachedKey{},
+		slots:       limit.NewShared(config.Parallel),
 		inspections: limit.NewShared(max(config.Parallel/4, minInspections)),
 		sweepNow:    make(chan struct{}, 1), stop: make(chan struct{}), feed: newExecutionFeed(),
 	}

@@ -144,7 +144,8 @@ func startOn(t *testing.T, postgres *dbtest.Databases, wrap ...func(*history.Sto
 		Supervisor:   supervisor.NewStub(f.runs.run, func() { f.runs.closed.Add(1) }),
 		Environments: defaultEnvironment{}, History: store, Blobs: blobs,
 		Databases: []service.Database{{Name: "knowledge", Reader: reader, Writer: reader}},
-		Default:   policy.Default(), Ceiling: policy.Default(), PerUser: 2, InAll: 10, Parallel: 4, Log: log, Clock: f.clock.Now,
+		Default:   policy.Default(), Ceiling: policy.Default(), PerUser: 2, InAll: 10, Parallel: 4,
+		Log: log, Clock: f.clock.Now,
 	}
 	for _, w := range wrap {
 		config.History = w(store)

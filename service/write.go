@@ -45,8 +45,9 @@ func (h *guestHandler) captureWrite(
 		return summary, false, err
 	}
 	w := sandbox.PendingWrite{
-		ID: h.service.NewID(), SandboxID: h.sandbox.ID, ExecutionID: h.execution.ID, User: h.sandbox.Owner, Database: db.Name, SQL: sql,
-		Types: map[string]string{}, Plan: plan.Plan, RowEstimate: plan.Rows, Status: sandbox.WritePending, CreatedAt: h.service.Clock(),
+		ID: h.service.NewID(), SandboxID: h.sandbox.ID, ExecutionID: h.execution.ID, User: h.sandbox.Owner,
+		Database: db.Name, SQL: sql, Types: map[string]string{}, Plan: plan.Plan, RowEstimate: plan.Rows,
+		Status: sandbox.WritePending, CreatedAt: h.service.Clock(),
 	}
 	for name, value := range params {
 		if typed, ok := value.(sandbox.TypedParameter); ok {
@@ -136,8 +137,8 @@ func (s *Service) SampleWrite(
 	return query, summary, err
 }
 
-// databaseOfWrite returns the database that a pending write changes. A write from before databases had names changes the
-// default one. The error is a *sandbox.Refusal if the caller may not use it, or if the service does not have it any
+// databaseOfWrite returns the database that a pending write changes. A write from before databases had names changes
+// the default one. The error is a *sandbox.Refusal if the caller may not use it, or if the service does not have it any
 // more.
 func (s *Service) databaseOfWrite(caller sandbox.Key, w sandbox.PendingWrite) (*Database, error) {
 	return s.database(caller, cmp.Or(w.Database, s.Config.Databases[0].Name))

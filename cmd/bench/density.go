@@ -49,13 +49,15 @@ func densityRows(o options) []measurement {
 	once := func(
 		name string, u unit, most float64, sample func(*population, context.Context, *glasshouse) (float64, error),
 	) measurement {
-		return measurement{name: name, unit: u, samples: oneSample, goal: absolute(most, 0), open: many.inService(sample)}
+		return measurement{
+			name: name, unit: u, samples: oneSample, goal: absolute(most, 0), open: many.inService(sample),
+		}
 	}
 	files, duration := unit{label: "files", digits: 1}, unit{label: "ms"}
 	endTime := maxEndTime * max(1, float64(o.sessions)/1000)
 	rows := []measurement{
-		{name: "open a session with a DataFrame", unit: milliseconds, samples: someSamples, goal: ofPeer(1.5, 0), open: open,
-			peer: openFew},
+		{name: "open a session with a DataFrame", unit: milliseconds, samples: someSamples, goal: ofPeer(1.5, 0),
+			open: open, peer: openFew},
 		{name: "thaw, len(df), freeze", unit: milliseconds, samples: manySamples, goal: absolute(5, 0), open: use,
 			peer: useFew},
 		once("private memory of a session", megabytes, 5, (*population).privateMemory),

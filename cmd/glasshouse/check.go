@@ -86,14 +86,15 @@ func newCheckSQLCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "sql [flags] FILE", Short: "Say whether the read-only reader would run a statement", Args: arguments(1, 1),
 		Long: "Say whether the read-only reader would run a statement, or why not. Nothing runs.\n\n" +
-			"Without --database and --dsn no database is needed: the statement may then call the functions that PostgreSQL " +
-			"itself has.",
+			"Without --database and --dsn no database is needed: the statement may then call the functions that " +
+			"PostgreSQL itself has.",
 		Example: `  glasshouse check sql report.sql
   echo 'DELETE FROM users' | glasshouse check sql -
   glasshouse check sql --database sales report.sql
   glasshouse check sql --dsn postgres://reader@db/shop --allow-functions shop.total report.sql`,
 	}
-	cmd.Flags().StringVar(&dsn, "dsn", "", "`URL` of the database whose catalog decides; empty: that of --database NAME, or no database")
+	cmd.Flags().StringVar(&dsn, "dsn", "",
+		"`URL` of the database whose catalog decides; empty: that of --database NAME, or no database")
 	return withSettings(cmd, func(ctx context.Context, s settings, args []string) error {
 		sql, err := readFile(args[0])
 		if err != nil {

@@ -24,7 +24,8 @@ func newProveCommand() *cobra.Command {
   glasshouse prove --dsn postgres://reader@db/shop --owner-dsn postgres://owner@db/shop`,
 	}
 	cmd.Flags().
-		StringVar(&dsn, "dsn", "", "`URL` of the database to attack, with the login that agents use; empty: that of --database NAME, or of --knowledge-url")
+		StringVar(&dsn, "dsn", "", "`URL` of the database to attack, with the login that agents use; "+
+			"empty: that of --database NAME, or of --knowledge-url")
 	cmd.Flags().StringVar(&ownerDSN, "owner-dsn", "",
 		"`URL` of the same database with a login that may write, which shows what READ ONLY alone stops; empty: the reader's login")
 	return withSettings(cmd, func(ctx context.Context, s settings, _ []string) error {

@@ -766,7 +766,8 @@ func TestJupyterReadsNoArtifactThatCodeNames(t *testing.T) {
 	if err := admin.call(t.Context(), "GET", "/artifacts", nil, &list); err != nil || len(list.Artifacts) != 1 {
 		t.Fatalf("got the artifacts %v and %v, want one", list.Artifacts, err)
 	}
-	reference, _ := json.Marshal(fmt.Sprintf(`{"application/json":{"artifact_id":%q}}`, list.Artifacts[0]["artifact_id"]))
+	artifact := list.Artifacts[0]["artifact_id"]
+	reference, _ := json.Marshal(fmt.Sprintf(`{"application/json":{"artifact_id":%q}}`, artifact))
 	messages := s.run(fmt.Sprintf(`import json
 display({"text/plain": "shown", %q: json.loads(%s)}, raw=True)`, sandbox.ArtifactMIME, reference))
 	want := map[string]any{"text/plain": "shown"}

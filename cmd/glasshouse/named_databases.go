@@ -56,8 +56,8 @@ func (d *databaseURLs) Set(text string) error {
 		n, ok := cutNamedURL(item)
 		if !ok {
 			name, _, _ := strings.Cut(item, "=") // the rest may have a password
-			return fmt.Errorf("%q must be NAME=URL: a name of at most %d characters a-z, 0-9, - and _ that begins with "+
-				"a letter, and a URL that begins with postgres://", name+"=...", sandbox.MaxDatabaseName)
+			return fmt.Errorf("%q must be NAME=URL: a name of at most %d characters a-z, 0-9, - and _ that begins "+
+				"with a letter, and a URL that begins with postgres://", name+"=...", sandbox.MaxDatabaseName)
 		}
 		if n.name == defaultDatabase {
 			return fmt.Errorf("%q is the name of the default database: set its URL with --knowledge-url", n.name)
@@ -248,7 +248,8 @@ func (a *app) openReaders(ctx context.Context, s settings, knowledgeURL string) 
 	a.parsers = dbaccess.NewParsers()
 	for _, n := range append([]namedURL{{defaultDatabase, knowledgeURL}}, s.databases.named.list...) {
 		config := s.readerConfig(n.name, n.url)
-		config.Parsers, config.Checked, config.WriterURL = a.parsers, a.metrics.QueryChecked, s.databases.writers[n.name]
+		config.Parsers, config.Checked = a.parsers, a.metrics.QueryChecked
+		config.WriterURL = s.databases.writers[n.name]
 		config.MaxConns = int32(s.limits.queries.of(n.name))
 		config.PerUser, config.PerSandbox = s.limits.queriesPerUser.of(n.name), s.limits.queriesPerSandbox.of(n.name)
 		if n.name == defaultDatabase && s.databases.knowledgeURL == "" {

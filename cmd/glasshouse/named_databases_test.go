@@ -46,7 +46,8 @@ func TestSettingsOfNamedDatabases(t *testing.T) {
 	}) {
 		t.Errorf("got the writing logins %v", got)
 	}
-	if got := []int{s.limits.queries.of("hr"), s.limits.queries.of("sales"), s.limits.queriesPerUser.of("hr")}; !reflect.DeepEqual(got, []int{3, 20, 8}) {
+	got := []int{s.limits.queries.of("hr"), s.limits.queries.of("sales"), s.limits.queriesPerUser.of("hr")}
+	if !reflect.DeepEqual(got, []int{3, 20, 8}) {
 		t.Errorf("got the limits %v, want 3, 20 and 8", got)
 	}
 }
@@ -98,7 +99,8 @@ func startCluster(t *testing.T, dir string) *embedded.Server {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	if _, err := conn.Exec(t.Context(), `CREATE TABLE IF NOT EXISTS orders AS SELECT 7 AS id, 'a@example.com' AS email`); err != nil {
+	const orders = `CREATE TABLE IF NOT EXISTS orders AS SELECT 7 AS id, 'a@example.com' AS email`
+	if _, err := conn.Exec(t.Context(), orders); err != nil {
 		t.Fatal(err)
 	}
 	return server

@@ -213,12 +213,13 @@ func TestServiceSaysThatItsPythonHasNoPandas(t *testing.T) {
 		defer kill(cmd)
 		var printed []string
 		for lines := bufio.NewScanner(out); lines.Scan(); {
-			if printed = append(printed, lines.Text()); strings.HasPrefix(lines.Text(), "The documentation of the API") {
+			printed = append(printed, lines.Text())
+			if strings.HasPrefix(lines.Text(), "The documentation of the API") {
 				break
 			}
 		}
 		text := strings.Join(printed, "\n")
-		if got := strings.Contains(text, python+" has no pandas"); got != want || !strings.Contains(text, "Listening on") {
+		if strings.Contains(text, python+" has no pandas") != want || !strings.Contains(text, "Listening on") {
 			t.Errorf("with %s: got %q, want a line about pandas: %v", python, text, want)
 		}
 	}

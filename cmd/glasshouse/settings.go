@@ -291,8 +291,8 @@ func (s *databaseSettings) register(f *pflag.FlagSet) {
 		"`URL` of the history database, with its owner's login; empty: the embedded database",
 	)
 	f.StringVar(&s.knowledgeURL, "knowledge-url", "",
-		"`URL` of the database that agents query, named "+defaultDatabase+", with a login that has only SELECT; empty: the "+
-			"embedded demo")
+		"`URL` of the database that agents query, named "+defaultDatabase+", with a login that has only SELECT; empty: "+
+			"the embedded demo")
 	f.Var(
 		&s.named,
 		"database",
@@ -302,8 +302,8 @@ func (s *databaseSettings) register(f *pflag.FlagSet) {
 	f.Var(
 		&s.writers,
 		"writer-url",
-		"`URL` of the database of --knowledge-url, or NAME=URL of another one, with a login that may write, for statements "+
-			"that an admin applies; given repeatedly, or separated by spaces; none: the embedded demo's only",
+		"`URL` of the database of --knowledge-url, or NAME=URL of another one, with a login that may write, for "+
+			"statements that an admin applies; given repeatedly, or separated by spaces; none: the embedded demo's only",
 	)
 	f.BoolVar(
 		&s.synchronousCommit,

@@ -77,7 +77,8 @@ func (cat *Catalog) loadMaskedColumns(ctx context.Context, tx pgx.Tx, listed []s
 			return &sandbox.Error{
 				Fault: sandbox.FaultUnavailable,
 				Detail: fmt.Sprintf(
-					"the masked column %s (--mask-columns) does not exist in the database; no statement runs until the list is correct",
+					"the masked column %s (--mask-columns) does not exist in the database; no statement runs until the "+
+						"list is correct",
 					name,
 				),
 			}

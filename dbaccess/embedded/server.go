@@ -89,8 +89,8 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		bin: c.Programs, log: c.Log, settings: append(slices.Clone(settings), c.Settings...), closing: make(chan struct{}),
-		mayRenice: mayRenice(),
+		bin: c.Programs, log: c.Log, settings: append(slices.Clone(settings), c.Settings...),
+		closing: make(chan struct{}), mayRenice: mayRenice(),
 	}
 	if os.Geteuid() == 0 {
 		if s.cred, err = lookupAccount(); err != nil {

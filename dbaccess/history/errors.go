@@ -26,8 +26,8 @@ func unavailable(err error) error {
 	}
 	detail := "the history database does not answer, and nothing runs without history: try again in a moment"
 	if isReadOnly(err) {
-		detail = "the history database is read-only, and nothing runs without history: ask the operator, who connects " +
-			"the service to the primary server or ends default_transaction_read_only"
+		detail = "the history database is read-only, and nothing runs without history: ask the operator, who " +
+			"connects the service to the primary server or ends default_transaction_read_only"
 	}
 	return &sandbox.Error{Fault: sandbox.FaultUnavailable, RetryAfter: 2, Cause: err, Detail: detail}
 }

@@ -53,9 +53,9 @@ var orderOfStatements = map[sandbox.StatementOrder]string{
 	sandbox.OrderP95: "p95_ms", sandbox.OrderRows: "rows", sandbox.OrderRefused: "refused",
 }
 
-// TopStatements sums up the statements that match the filter by fingerprint and database, and returns those with the largest number
-// of an order. It considers the newest maxConsidered statements, and returns how many it has considered. A statement
-// that has no fingerprint, because it cannot be parsed, is counted by its text.
+// TopStatements sums up the statements that match the filter by fingerprint and database, and returns those with the
+// largest number of an order. It considers the newest maxConsidered statements, and returns how many it has considered.
+// A statement that has no fingerprint, because it cannot be parsed, is counted by its text.
 func (s *Store) TopStatements(
 	ctx context.Context, f sandbox.RecordFilter, order sandbox.StatementOrder,
 ) (list []sandbox.StatementStatistics, considered int64, err error) {
@@ -71,9 +71,9 @@ func (s *Store) TopStatements(
 			SELECT name, jsonb_object_agg(reason, n) AS reasons FROM (
 				SELECT name, reason, count(*) AS n FROM considered WHERE status = 'refused' GROUP BY 1, 2) r GROUP BY 1
 		), summed AS (
-			SELECT name, max(fingerprint) AS fingerprint, max(database) AS database, count(*) AS calls, sum(milliseconds) AS total_ms,
-				avg(milliseconds) AS mean_ms, percentile_disc(0.95) WITHIN GROUP (ORDER BY milliseconds) AS p95_ms,
-				max(milliseconds) AS max_ms,
+			SELECT name, max(fingerprint) AS fingerprint, max(database) AS database, count(*) AS calls,
+				sum(milliseconds) AS total_ms, avg(milliseconds) AS mean_ms,
+				percentile_disc(0.95) WITHIN GROUP (ORDER BY milliseconds) AS p95_ms, max(milliseconds) AS max_ms,
 				-- a captured statement has changed none: its rows are an estimate
 				coalesce(sum(rows) FILTER (WHERE status <> 'captured'), 0)::bigint AS rows,
 				count(*) FILTER (WHERE status = 'failed') AS failed,
@@ -86,8 +86,8 @@ func (s *Store) TopStatements(
 		FROM summed LEFT JOIN reasons USING (name) ORDER BY %s DESC, name`,
 		&c, maxConsidered, column, pageLimit(f.Limit), sandbox.StatementChars, column)
 	scan := func(row pgx.CollectableRow) (q sandbox.StatementStatistics, err error) {
-		err = row.Scan(&q.Fingerprint, &q.Database, &q.Calls, &q.TotalMS, &q.MeanMS, &q.P95MS, &q.MaxMS, &q.Rows, &q.Failed,
-			&q.Refused, &q.Users, &q.LastAt, &q.Reasons, &considered, &q.SQL)
+		err = row.Scan(&q.Fingerprint, &q.Database, &q.Calls, &q.TotalMS, &q.MeanMS, &q.P95MS, &q.MaxMS, &q.Rows,
+			&q.Failed, &q.Refused, &q.Users, &q.LastAt, &q.Reasons, &considered, &q.SQL)
 		q.LastAt = q.LastAt.UTC()
 		return q, err
 	}

@@ -61,8 +61,8 @@ func (s *Store) ExecutionSummaries(
 	matches.addText(f.Text, "code", "error")
 	for _, scanned := range []int{minScanned, maxScanned} {
 		newest := t
-		newest.from = fmt.Sprintf(`(SELECT * FROM executions WHERE %s ORDER BY created_at DESC, id DESC LIMIT %d) newest`,
-			&c, scanned)
+		newest.from = fmt.Sprintf(
+			`(SELECT * FROM executions WHERE %s ORDER BY created_at DESC, id DESC LIMIT %d) newest`, &c, scanned)
 		list, next, err = newest.page(ctx, s, scopeOf(f), matches, "", f.Limit)
 		if err != nil || next != "" {
 			return list, next, err

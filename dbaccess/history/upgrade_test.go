@@ -45,7 +45,8 @@ func TestEveryOlderSchemaIsUpgraded(t *testing.T) {
 			old := archivedHistory{openStore(t, Config{URL: url, Dir: t.TempDir()}), today.blobs, today.blobsDir}
 			lacks := func(row string) bool { // the row is of a table that the schema lacked
 				table, _, _ := strings.Cut(row, " ")
-				isLater := slices.Contains([]string{"connections", "pending_writes", "recording_chunks", "artifacts"}, table)
+				later := []string{"connections", "pending_writes", "recording_chunks", "artifacts"}
+				isLater := slices.Contains(later, table)
 				return isLater && !slices.Contains(tables, table)
 			}
 			want := slices.DeleteFunc(rowsOf(t, today), lacks)
@@ -54,7 +55,8 @@ func TestEveryOlderSchemaIsUpgraded(t *testing.T) {
 			}
 			counts, problems := old.verify(t, false)
 			problems = slices.DeleteFunc(problems, func(problem string) bool { // such records had no connections
-				return !slices.Contains(tables, "connections") && strings.HasSuffix(problem, "the table connections has 0")
+				return !slices.Contains(tables, "connections") &&
+					strings.HasSuffix(problem, "the table connections has 0")
 			})
 			if counts.Executions != count || len(problems) > 0 {
 				t.Errorf("verify: got %+v, %q; want %d executions and no problems", counts, problems, count)

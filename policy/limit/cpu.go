@@ -54,7 +54,8 @@ func NewCPU(gomaxprocs int) *CPU {
 
 func newCPU(slots int, requests *recentRequests, perByte float64) *CPU {
 	return &CPU{
-		slots: NewShared(slots), perUser: NewKeyed(slots), requests: requests, perByte: perByte, waiting: map[string]int{},
+		slots: NewShared(slots), perUser: NewKeyed(slots), requests: requests, perByte: perByte,
+		waiting: map[string]int{},
 	}
 }
 

@@ -94,15 +94,17 @@ var libraries = map[string][]string{
 	"github.com/google/go-dap":         {"debugger/dap"},
 	"github.com/go-json-experiment":    {"service/httpapi", "service/compat", "debugger/dap", "dbaccess/history"},
 	"github.com/pganalyze/pg_query_go": {"dbaccess"},
-	"golang.org/x/sys":                 {"sandbox/isolate", "sandbox/supervisor", "sandbox/protocol", "dbaccess/embedded"},
-	"golang.org/x/net":                 {"sandbox/isolate"},             // bpf, for the filter's bytes
-	"golang.org/x/net/idna":            {"policy"},                      // names of hosts, as the DNS has them
-	"golang.org/x/sync":                {"policy/limit"},                // semaphores
-	"golang.org/x/time":                {"policy/limit"},                // token buckets
-	"github.com/goccy/go-yaml":         {"cmd"},                         // its tests: deploy/compose.yaml
-	"github.com/spf13":                 {"cmd"},                         // commands and flags
-	"github.com/sirupsen/logrus":       {"cmd", "service", "dbaccess"},  // lower layers return errors
-	"google.golang.org/protobuf":       {"dbaccess", "service/tracing"}, // the parse tree; the receiver of its tests
+	"golang.org/x/sys": {
+		"sandbox/isolate", "sandbox/supervisor", "sandbox/protocol", "dbaccess/embedded",
+	},
+	"golang.org/x/net":           {"sandbox/isolate"},             // bpf, for the filter's bytes
+	"golang.org/x/net/idna":      {"policy"},                      // names of hosts, as the DNS has them
+	"golang.org/x/sync":          {"policy/limit"},                // semaphores
+	"golang.org/x/time":          {"policy/limit"},                // token buckets
+	"github.com/goccy/go-yaml":   {"cmd"},                         // its tests: deploy/compose.yaml
+	"github.com/spf13":           {"cmd"},                         // commands and flags
+	"github.com/sirupsen/logrus": {"cmd", "service", "dbaccess"},  // lower layers return errors
+	"google.golang.org/protobuf": {"dbaccess", "service/tracing"}, // the parse tree; the receiver of its tests
 }
 
 // banned lists package names that say nothing about the content.

@@ -198,24 +198,33 @@ func TestStatementsNameTheirDatabase(t *testing.T) {
 	for _, x := range []struct{ code, want string }{
 		{`[await db_query("` + sellers + `", database=name) for name in ["sales", "staff"]]`,
 			`[[{"seller":"sales"}],[{"seller":"staff"}]]`},
-		{`[list(db_frame("SELECT id FROM orders WHERE id > :n ORDER BY id", {"n": 1}, database="staff").id), db_query("SELECT 1 AS n", None, "knowledge")]`,
+		{`later = db_frame("SELECT id FROM orders WHERE id > :n ORDER BY id", {"n": 1}, database="staff")
+[list(later.id), db_query("SELECT 1 AS n", None, "knowledge")]`,
 			`[[2,3],[{"n":1}]]`},
-		{`[db_tables(database="sales"), "users" in db_tables(), "orders" in db_tables(), [c["column_name"] for c in db_schema("orders", database="sales") if c["masked"]], [c["column_name"] for c in await db_schema("orders", "staff") if c["masked"]]]`,
+		{`masked = [[c["column_name"] for c in db_schema("orders", database="sales") if c["masked"]],
+    [c["column_name"] for c in await db_schema("orders", "staff") if c["masked"]]]
+[db_tables(database="sales"), "users" in db_tables(), "orders" in db_tables(), *masked]`,
 			`[["orders"],true,true,["email"],[]]`},
 		{`db_explain("SELECT * FROM orders", database="staff")["plan"]["Node Type"]`, `"Seq Scan"`},
-		{`[db_query("SELECT email FROM orders WHERE id = 1", database=name)[0]["email"] for name in ["sales", "staff"]]`,
+		{`first = "SELECT email FROM orders WHERE id = 1"
+[db_query(first, database=name)[0]["email"] for name in ["sales", "staff"]]`,
 			`["***","a@example.com"]`},
 		{`told = []
-for ask, database in [(lambda d: db_query("SELECT tax(1) AS n", database=d), "sales"), (lambda d: db_query("SELECT tax(1) AS n", database=d), "staff"),
-        (lambda d: db_query("SELECT lower(email) FROM orders", database=d), "sales"), (lambda d: db_tables(d), "sale"), (lambda d: db_schema("orders", d), "x"),
-        (lambda d: db_frame("SELECT 1", database=d), ""), (lambda d: db_query("SELECT 1", database=d), 7), (lambda d: db_explain("SELECT 1", database=d), "k" * 300)]:
+for ask, database in [
+        (lambda d: db_query("SELECT tax(1) AS n", database=d), "sales"),
+        (lambda d: db_query("SELECT tax(1) AS n", database=d), "staff"),
+        (lambda d: db_query("SELECT lower(email) FROM orders", database=d), "sales"),
+        (lambda d: db_tables(d), "sale"), (lambda d: db_schema("orders", d), "x"),
+        (lambda d: db_frame("SELECT 1", database=d), ""), (lambda d: db_query("SELECT 1", database=d), 7),
+        (lambda d: db_explain("SELECT 1", database=d), "k" * 300)]:
     try:
         got = ask(database)
         told.append("ok" if isinstance(got, list) or len(got) == 1 else got)
     except (DatabaseError, TypeError) as e:
         told.append([getattr(e, "reason", type(e).__name__), getattr(e, "nearest", "")])
 told`,
-			`[["function-not-allowed",""],"ok",["masked-column",""],["unknown-database","sales"],["unknown-database",""],"ok",["TypeError",""],["unknown-database",""]]`},
+			`[["function-not-allowed",""],"ok",["masked-column",""],["unknown-database","sales"],` +
+				`["unknown-database",""],"ok",["TypeError",""],["unknown-database",""]]`},
 	} {
 		a := c.run(t, id, x.code)
 		if got := compactJSON(a.get("result")); got != x.want {
@@ -304,7 +313,8 @@ func TestKeysMayUseSomeDatabases(t *testing.T) {
 	}
 	id := c.create(t, nil)
 	a := c.run(t, id, `said = [db_query("SELECT DISTINCT seller FROM orders")[0]["seller"]]
-for ask in [lambda: db_query("SELECT 1", database="knowledge"), lambda: db_tables("knowledge"), lambda: db_query("SELECT 1", database="nothing")]:
+for ask in [lambda: db_query("SELECT 1", database="knowledge"), lambda: db_tables("knowledge"),
+        lambda: db_query("SELECT 1", database="nothing")]:
     try:
         said.append(ask())
     except DatabaseError as e:
@@ -317,7 +327,8 @@ said`)
 	}
 	wantProblem(t, c.do(t, "GET", "/database/schema?database=knowledge", nil), 422, "query-refused",
 		"the databases are sales, staff")
-	if a := c.do(t, "POST", "/database/query", map[string]any{"query": "SELECT 1", "database": "knowledge"}); a.status != 422 ||
+	a = c.do(t, "POST", "/database/query", map[string]any{"query": "SELECT 1", "database": "knowledge"})
+	if a.status != 422 ||
 		strings.Contains(strings.ReplaceAll(string(a.text), `database \"knowledge\" that`, ""), "knowledge") {
 		t.Errorf("got %s", a.text)
 	}
@@ -433,7 +444,8 @@ func TestPowerfulLoginOfANamedDatabaseIsNotUsed(t *testing.T) {
 		Name: "sales", URL: linked, NeedsAudit: true, Audited: func(err error) { outcomes <- err },
 	})
 	query := func() answer {
-		return root.do(t, "POST", "/database/query", map[string]any{"query": "SELECT 1 FROM orders", "database": "sales"})
+		body := map[string]any{"query": "SELECT 1 FROM orders", "database": "sales"}
+		return root.do(t, "POST", "/database/query", body)
 	}
 	wantProblem(t, query(), http.StatusServiceUnavailable, "unavailable", "sales", "does not answer")
 	<-outcomes
@@ -528,11 +540,13 @@ func TestPendingWriteChangesItsDatabase(t *testing.T) {
 		a := elsewhere.do(t, "POST", path+action, map[string]any{})
 		wantProblem(t, a, http.StatusUnprocessableEntity, "query-refused", "unknown-database", "sales")
 	}
-	if a := root.ok(t, "POST", path+"/sample", map[string]any{}); !strings.Contains(string(a.text), `"seller":"staff"`) {
+	a := root.ok(t, "POST", path+"/sample", map[string]any{})
+	if !strings.Contains(string(a.text), `"seller":"staff"`) {
 		t.Errorf("the sample: got %s, want the row of staff", a.text)
 	}
 	root.ok(t, "POST", path+"/apply", map[string]any{})
-	a := c.run(t, id, `[db_query("SELECT seller FROM orders WHERE id = 1", database=name)[0]["seller"] for name in ["sales", "staff"]]`)
+	a = c.run(t, id, `first = "SELECT seller FROM orders WHERE id = 1"
+[db_query(first, database=name)[0]["seller"] for name in ["sales", "staff"]]`)
 	if got := compactJSON(a.get("result")); got != `["sales","new"]` {
 		t.Errorf("got the sellers %s, want only that of staff changed", got)
 	}

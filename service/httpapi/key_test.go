@@ -216,7 +216,8 @@ func TestKeyRestrictsModules(t *testing.T) {
 			t.Errorf("%s: a config that allows json only: got %s, want math refused", name, a.text)
 		}
 	}
-	if a := restricted.ok(t, "GET", "/keys", nil); strings.Count(string(a.text), `"allowed_modules":["json","math","csv"]`) != 2 {
+	const modules = `"allowed_modules":["json","math","csv"]`
+	if a := restricted.ok(t, "GET", "/keys", nil); strings.Count(string(a.text), modules) != 2 {
 		t.Errorf("the list of keys: got %s, want the modules of both", a.text)
 	}
 	wantProblem(t, restricted.do(t, "POST", "/keys", `{"name":"x","blocked_modules":["json"]}`), 403, "forbidden",

@@ -59,7 +59,7 @@ type databaseSchema struct {
 type databaseSchemaBody struct {
 	Tables  []string                         `json:"tables"`
 	Schema  map[string][]sandbox.TableColumn `json:"schema" doc:"The columns of each table"`
-	Details map[string]sandbox.Table         `json:"details" doc:"The type, comment, keys and estimated rows of each table"`
+	Details map[string]sandbox.Table         `json:"details" doc:"Type, comment, keys and estimated rows of each table"`
 	Total   int                              `json:"total_tables"`
 }
 

@@ -149,7 +149,8 @@ func (a *api) routeReview(r *routes) {
 			return &statementList{list, next}, err
 		})
 	route(a, r, r.describe("GET", "/statements/top", "listTopStatements", tagReview,
-		"Sum up the statements of ended executions by fingerprint and database, the largest number first"), a.listTopStatements)
+		"Sum up the statements of ended executions by fingerprint and database, the largest number first"),
+		a.listTopStatements)
 	route(a, r, r.describe("GET", "/connections", "listConnections", tagReview,
 		"List the network connections of ended executions, newest first"),
 		func(ctx context.Context, caller sandbox.Key, in *connectionsInput) (*connectionList, error) {

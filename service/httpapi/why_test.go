@@ -242,7 +242,8 @@ func TestWhyFollowsAChangeThroughAnotherNameBeforeALoop(t *testing.T) {
 		"xs = []\ndef add(to):\n    to.append(40)\nadd(xs)\nfor n in range(3):\n    xs.append(n)\nx = sum(xs)",
 	} {
 		y := c.why(t, c.recorded(t, id, code), "name=x")
-		if !slices.ContainsFunc(y.Steps, func(s debugger.WhyStep) bool { return strings.Contains(s.Code, "append(40)") }) {
+		appends := func(s debugger.WhyStep) bool { return strings.Contains(s.Code, "append(40)") }
+		if !slices.ContainsFunc(y.Steps, appends) {
 			t.Errorf("%q: want the line with 40:\n%s", code, y.Text)
 		}
 	}

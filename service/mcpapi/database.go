@@ -141,8 +141,8 @@ func (s *Server) describeDatabase(
 	}
 	var lines []string
 	if databases := s.service.DatabaseNames(caller); len(databases) > 1 && in.Table == "" && in.Like == "" {
-		lines = append(lines, fmt.Sprintf("databases: %s; this is %s. The argument database names another, here and in "+
-			"query_database and db_query", strings.Join(databases, ", "), cmp.Or(in.Database, databases[0])))
+		lines = append(lines, fmt.Sprintf("databases: %s; this is %s. The argument database names another, here and "+
+			"in query_database and db_query", strings.Join(databases, ", "), cmp.Or(in.Database, databases[0])))
 	}
 	names := []string{}
 	for _, t := range tables {

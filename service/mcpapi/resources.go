@@ -24,8 +24,8 @@ func (s *Server) addResources() {
 		{"glasshouse://executions/{id}", "execution", "The whole record of an execution, as JSON", "application/json",
 			s.readExecution},
 		{"glasshouse://artifacts/{id}", "artifact", "A file that code left in /session/artifacts", "", s.readArtifact},
-		{"glasshouse://schema/{table}{?database}", "schema", "The columns of a table of a database, as JSON", "application/json",
-			s.readSchema},
+		{"glasshouse://schema/{table}{?database}", "schema", "The columns of a table of a database, as JSON",
+			"application/json", s.readSchema},
 	} {
 		prefix, _, _ := strings.Cut(template.uri, "{")
 		s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{

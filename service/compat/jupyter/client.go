@@ -60,8 +60,8 @@ func (s *server) openChannels(w http.ResponseWriter, r *http.Request, caller san
 	socket.SetReadLimit(maxFrameBytes)
 	ctx, cancel := context.WithCancelCause(r.Context())
 	c := &client{
-		server: s, socket: socket, caller: caller, secret: secretOf(r), isV1: socket.Subprotocol() == v1Protocol, cancel: cancel,
-		wake: make(chan struct{}, 1),
+		server: s, socket: socket, caller: caller, secret: secretOf(r),
+		isV1: socket.Subprotocol() == v1Protocol, cancel: cancel, wake: make(chan struct{}, 1),
 	}
 	if !k.add(c) {
 		_ = socket.Close(websocket.StatusTryAgainLater, fmt.Sprintf("a kernel has at most %d clients", maxClients))
@@ -133,7 +133,8 @@ func (c *client) read(ctx context.Context, k *kernel) error {
 // readFrame reads one request, whose first bytes have arrived.
 func (c *client) readFrame(ctx context.Context, r io.Reader) ([]byte, error) {
 	timer := time.AfterFunc(frameTimeout, func() {
-		c.cancel(&closeError{websocket.StatusPolicyViolation, fmt.Sprintf("a message took longer than %s", frameTimeout)})
+		reason := fmt.Sprintf("a message took longer than %s", frameTimeout)
+		c.cancel(&closeError{websocket.StatusPolicyViolation, reason})
 	})
 	defer timer.Stop()
 	frame, err := io.ReadAll(c.server.Bodies.Reader(ctx, c.caller.User, r, service.ErrLargeBodies))

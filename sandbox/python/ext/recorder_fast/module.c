@@ -481,8 +481,8 @@ static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "recorder_fast", 
 
 PyMODINIT_FUNC PyInit_recorder_fast(void)
 {
-    if (prepare_peek() < 0 || prepare_tables() < 0 || prepare_hooks() < 0 || PyType_Ready(&RecorderType) < 0 || PyType_Ready(&FrameType) < 0 ||
-        PyType_Ready(&EntryType) < 0)
+    if (prepare_peek() < 0 || prepare_tables() < 0 || prepare_hooks() < 0 || PyType_Ready(&RecorderType) < 0 ||
+        PyType_Ready(&FrameType) < 0 || PyType_Ready(&EntryType) < 0)
         return NULL;
 #if HAS_MONITORING
     if (PyType_Ready(&CallbackType) < 0)

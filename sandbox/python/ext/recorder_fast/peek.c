@@ -201,8 +201,8 @@ static char *put_digits(char *at, int value, int count)
     return at + count;
 }
 
-/* Writes the repr of a pandas Timestamp to p->text. A table has many of them, and repr takes ten times as long. Returns 0
- * without an exception if it has a time zone. */
+/* Writes the repr of a pandas Timestamp to p->text. A table has many of them, and repr takes ten times as long. Returns
+ * 0 without an exception if it has a time zone. */
 static int show_timestamp(PyObject *v, Sample *p)
 {
     if (!PyDateTime_Check(v) || PyDateTime_DATE_GET_TZINFO(v) != Py_None)

@@ -65,7 +65,8 @@ static Py_ssize_t array_size(Array *a)
 }
 
 /* The names of the attributes that are read. */
-static PyObject *manager_name, *axes_name, *blocks_name, *values_name, *item_size_name, *array_names[3], *other_names[2];
+static PyObject *manager_name, *axes_name, *blocks_name, *values_name, *item_size_name;
+static PyObject *array_names[3], *other_names[2];
 
 int prepare_tables(void)
 {
