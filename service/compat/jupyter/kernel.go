@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/coder/websocket"
 
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
@@ -122,7 +125,7 @@ func (k *kernel) serve() {
 	for {
 		select {
 		case f := <-k.queue:
-			f()
+			k.runSafely(f)
 			continue
 		case <-k.ended:
 		}
@@ -137,6 +140,23 @@ func (k *kernel) serve() {
 		}
 		return
 	}
+}
+
+// runSafely calls f. If f panics, the connections of the kernel close, because clients wait for the rest of its messages;
+// the kernel goes on with the next request.
+func (k *kernel) runSafely(f func()) {
+	defer func() {
+		if p := recover(); p != nil {
+			k.server.Log.WithField("panic", p).WithField("kernel", k.id).WithField("stack", string(debug.Stack())).
+				Error("a request to a kernel panicked")
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			for _, c := range k.clients {
+				c.cancel(&closeError{websocket.StatusInternalError, "internal error; the log of the service has the cause"})
+			}
+		}
+	}()
+	f()
 }
 
 // enqueue makes serve call f, which holds bytes, after what is queued. It reports false if too much is queued.
