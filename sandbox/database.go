@@ -1,5 +1,9 @@
 package sandbox
 
+// DefaultDatabase is the name of the database that statements could not name before databases had names: that of the
+// setting --knowledge-url, or the embedded demo.
+const DefaultDatabase = "knowledge"
+
 // MaxDatabaseName is the maximum length of a database's name, in characters.
 const MaxDatabaseName = 63
 

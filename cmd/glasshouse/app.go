@@ -191,7 +191,7 @@ func (a *app) openDatabases(ctx context.Context, s settings, progress func(strin
 			if s.databases.writers == nil {
 				s.databases.writers = writerURLs{}
 			}
-			s.databases.writers[defaultDatabase] = a.postgres.URL(embedded.RoleWriter, embedded.DatabaseKnowledge)
+			s.databases.writers[sandbox.DefaultDatabase] = a.postgres.URL(embedded.RoleWriter, embedded.DatabaseKnowledge)
 		}
 	}
 	if a.history, err = history.Open(ctx, history.Config{

@@ -34,7 +34,7 @@ func newProveCommand() *cobra.Command {
 			return err
 		}
 		defer stop()
-		if dsn == "" && name == defaultDatabase && s.databases.knowledgeURL == "" {
+		if dsn == "" && name == sandbox.DefaultDatabase && s.databases.knowledgeURL == "" {
 			ownerDSN, err = embedded.URL(s.server.dataDir, embedded.RoleOwner, embedded.DatabaseKnowledge)
 			if err != nil {
 				return err

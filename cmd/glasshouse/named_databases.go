@@ -18,9 +18,6 @@ import (
 	"glasshouse/service"
 )
 
-// defaultDatabase is the name of the database of --knowledge-url, or of the embedded demo.
-const defaultDatabase = "knowledge"
-
 // databaseName matches the name of a database.
 var databaseName = regexp.MustCompile(fmt.Sprintf(`^[a-z][a-z0-9_-]{0,%d}$`, sandbox.MaxDatabaseName-1))
 
@@ -59,7 +56,7 @@ func (d *databaseURLs) Set(text string) error {
 			return fmt.Errorf("%q must be NAME=URL: a name of at most %d characters a-z, 0-9, - and _ that begins "+
 				"with a letter, and a URL that begins with postgres://", name+"=...", sandbox.MaxDatabaseName)
 		}
-		if n.name == defaultDatabase {
+		if n.name == sandbox.DefaultDatabase {
 			return fmt.Errorf("%q is the name of the default database: set its URL with --knowledge-url", n.name)
 		}
 		d.list = slices.DeleteFunc(d.list, func(known namedURL) bool { return known.name == n.name })
@@ -86,11 +83,11 @@ func (w *writerURLs) Set(text string) error {
 		if n, ok := cutNamedURL(item); ok {
 			(*w)[n.name], isList = n.url, true
 		} else if strings.Contains(item, "://") {
-			(*w)[defaultDatabase], isList = item, true
+			(*w)[sandbox.DefaultDatabase], isList = item, true
 		}
 	}
 	if !isList { // keywords and values
-		(*w)[defaultDatabase] = text
+		(*w)[sandbox.DefaultDatabase] = text
 	}
 	return nil
 }
@@ -151,7 +148,7 @@ func (q *queryLimit) least() int {
 
 // names returns the names of all databases, the default one first.
 func (s *databaseSettings) names() []string {
-	names := []string{defaultDatabase}
+	names := []string{sandbox.DefaultDatabase}
 	for _, n := range s.named.list {
 		names = append(names, n.name)
 	}
@@ -164,7 +161,7 @@ func (s *databaseSettings) itemsOf(list []string, name string) (items []string) 
 	for _, item := range list {
 		of, rest, isNamed := strings.Cut(item, ":")
 		if !isNamed {
-			of, rest = defaultDatabase, item
+			of, rest = sandbox.DefaultDatabase, item
 		}
 		if of == name {
 			items = append(items, rest)
@@ -222,7 +219,7 @@ func (s *settings) readerConfig(name, url string) dbaccess.Config {
 // chosenDatabase returns the name of the database that a command is about, and its URL, which is dsn unless that is "".
 // It makes the embedded demo run if that is the database; the caller calls stop.
 func (s *settings) chosenDatabase(ctx context.Context, dsn string) (name, url string, stop func(), err error) {
-	name, url, stop = defaultDatabase, s.databases.knowledgeURL, func() {}
+	name, url, stop = sandbox.DefaultDatabase, s.databases.knowledgeURL, func() {}
 	for _, n := range s.databases.named.list {
 		if n.name == s.databases.named.chosen {
 			name, url = n.name, n.url
@@ -246,13 +243,13 @@ func (s *settings) chosenDatabase(ctx context.Context, dsn string) (name, url st
 // openReaders opens the readers of all databases, and audits their logins. knowledge has the URL of the default one.
 func (a *app) openReaders(ctx context.Context, s settings, knowledgeURL string) error {
 	a.parsers = dbaccess.NewParsers()
-	for _, n := range append([]namedURL{{defaultDatabase, knowledgeURL}}, s.databases.named.list...) {
+	for _, n := range append([]namedURL{{sandbox.DefaultDatabase, knowledgeURL}}, s.databases.named.list...) {
 		config := s.readerConfig(n.name, n.url)
 		config.Parsers, config.Checked = a.parsers, a.metrics.QueryChecked
 		config.WriterURL = s.databases.writers[n.name]
 		config.MaxConns = int32(s.limits.queries.of(n.name))
 		config.PerUser, config.PerSandbox = s.limits.queriesPerUser.of(n.name), s.limits.queriesPerSandbox.of(n.name)
-		if n.name == defaultDatabase && s.databases.knowledgeURL == "" {
+		if n.name == sandbox.DefaultDatabase && s.databases.knowledgeURL == "" {
 			config.SetNice = a.postgres.SetNice
 		}
 		config.NeedsAudit = true

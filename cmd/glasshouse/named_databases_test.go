@@ -16,6 +16,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"glasshouse/dbaccess/embedded"
+	"glasshouse/sandbox"
 )
 
 func TestSettingsOfNamedDatabases(t *testing.T) {
@@ -37,12 +38,12 @@ func TestSettingsOfNamedDatabases(t *testing.T) {
 		!reflect.DeepEqual(got.AllowFunctions, []string{"shop.tax(int, text)"}) || got.Name != "sales" {
 		t.Errorf("sales: got %+v", got)
 	}
-	if got := s.readerConfig(defaultDatabase, "u"); !reflect.DeepEqual(got.MaskColumns, []string{"users.email"}) ||
+	if got := s.readerConfig(sandbox.DefaultDatabase, "u"); !reflect.DeepEqual(got.MaskColumns, []string{"users.email"}) ||
 		!reflect.DeepEqual(got.AllowFunctions, []string{"total(int,int)"}) {
 		t.Errorf("the default database: got %+v", got)
 	}
 	if got := s.databases.writers; !reflect.DeepEqual(got, writerURLs{
-		"hr": "postgres://w@db/hr", defaultDatabase: "host=db dbname=x",
+		"hr": "postgres://w@db/hr", sandbox.DefaultDatabase: "host=db dbname=x",
 	}) {
 		t.Errorf("got the writing logins %v", got)
 	}

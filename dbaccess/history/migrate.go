@@ -14,6 +14,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"glasshouse/migrations"
+	"glasshouse/sandbox"
 )
 
 // fills are the steps that follow a migration, by its name, in the same transaction: they fill new columns and tables
@@ -114,7 +115,8 @@ func fillStatements(ctx context.Context, tx pgx.Tx, logger logrus.FieldLogger) e
 		return err
 	}
 	// The statement that inserts statements needs this column, which a later migration adds.
-	const column = `ALTER TABLE queries ADD COLUMN IF NOT EXISTS database text NOT NULL DEFAULT ''`
+	const column = `ALTER TABLE queries ADD COLUMN IF NOT EXISTS database text NOT NULL DEFAULT '` +
+		sandbox.DefaultDatabase + `'`
 	if _, err := tx.Exec(ctx, column); err != nil {
 		return err
 	}

@@ -61,6 +61,10 @@ func TestEveryOlderSchemaIsUpgraded(t *testing.T) {
 			if counts.Executions != count || len(problems) > 0 {
 				t.Errorf("verify: got %+v, %q; want %d executions and no problems", counts, problems, count)
 			}
+			statements, _, err := old.Statements(ctx, sandbox.RecordFilter{Database: sandbox.DefaultDatabase, Limit: 100})
+			if err != nil || len(statements) != 3*count {
+				t.Errorf("got %d statements of the default database and %v, want %d", len(statements), err, 3*count)
+			}
 			old.begin(t, runningExecution("new"))
 			old.finish(t, runningExecution("new"), sandbox.StatusCompleted)
 			st, err := old.Statistics(ctx, "ada")
