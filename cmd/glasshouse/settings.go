@@ -291,8 +291,8 @@ func (s *databaseSettings) register(f *pflag.FlagSet) {
 		"`URL` of the history database, with its owner's login; empty: the embedded database",
 	)
 	f.StringVar(&s.knowledgeURL, "knowledge-url", "",
-		"`URL` of the database that agents query, named "+sandbox.DefaultDatabase+", with a login that has only SELECT; empty: "+
-			"the embedded demo")
+		"`URL` of the database that agents query, named "+sandbox.DefaultDatabase+", with a login that has only "+
+			"SELECT; empty: the embedded demo")
 	f.Var(
 		&s.named,
 		"database",

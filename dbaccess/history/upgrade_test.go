@@ -61,7 +61,8 @@ func TestEveryOlderSchemaIsUpgraded(t *testing.T) {
 			if counts.Executions != count || len(problems) > 0 {
 				t.Errorf("verify: got %+v, %q; want %d executions and no problems", counts, problems, count)
 			}
-			statements, _, err := old.Statements(ctx, sandbox.RecordFilter{Database: sandbox.DefaultDatabase, Limit: 100})
+			ofDefault := sandbox.RecordFilter{Database: sandbox.DefaultDatabase, Limit: 100}
+			statements, _, err := old.Statements(ctx, ofDefault)
 			if err != nil || len(statements) != 3*count {
 				t.Errorf("got %d statements of the default database and %v, want %d", len(statements), err, 3*count)
 			}

@@ -142,8 +142,8 @@ func (k *kernel) serve() {
 	}
 }
 
-// runSafely calls f. If f panics, the connections of the kernel close, because clients wait for the rest of its messages;
-// the kernel goes on with the next request.
+// runSafely calls f. If f panics, the connections of the kernel close, because clients wait for the rest of its
+// messages; the kernel goes on with the next request.
 func (k *kernel) runSafely(f func()) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -151,8 +151,9 @@ func (k *kernel) runSafely(f func()) {
 				Error("a request to a kernel panicked")
 			k.mu.Lock()
 			defer k.mu.Unlock()
+			const reason = "internal error; the log of the service has the cause"
 			for _, c := range k.clients {
-				c.cancel(&closeError{websocket.StatusInternalError, "internal error; the log of the service has the cause"})
+				c.cancel(&closeError{websocket.StatusInternalError, reason})
 			}
 		}
 	}()
