@@ -35,14 +35,14 @@ type fakeRuns struct {
 	afterPut func()                             // called after each piece
 	report   func(supervisor.OutputListener)    // action of the code "report"
 	record   func(supervisor.DebugDriver) error // action of a debugged run
-	runs     int
+	runs     atomic.Int64
 	closed   atomic.Int64 // sessions
 }
 
 func (f *fakeRuns) run(
 	ctx context.Context, request supervisor.Request, callbacks supervisor.Callbacks,
 ) (sandbox.Outcome, error) {
-	f.runs++
+	f.runs.Add(1)
 	outcome := sandbox.Outcome{Status: sandbox.StatusCompleted}
 	if callbacks.Debugger != nil {
 		return outcome, f.record(callbacks.Debugger)
@@ -239,9 +239,9 @@ func TestRunsAreRejectedSoonWithoutHistory(t *testing.T) {
 		_, _ = s.Statistics(ctx, ada) // takes some time
 	}
 	isFault(t, err, sandbox.FaultUnavailable)
-	if s.runs.runs != attempts-1 || time.Since(began) > limit {
+	if int(s.runs.runs.Load()) != attempts-1 || time.Since(began) > limit {
 		t.Errorf("got %d runs in %d attempts after %s; want all but the last, within %s",
-			s.runs.runs, attempts, time.Since(began), limit)
+			s.runs.runs.Load(), attempts, time.Since(began), limit)
 	}
 	_, err = s.Query(ctx, ada, service.Statement{SandboxID: sb.ID, SQL: "SELECT 1"}, nil)
 	isFault(t, err, sandbox.FaultUnavailable)

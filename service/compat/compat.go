@@ -18,6 +18,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"path"
 	"strconv"
 	"strings"
@@ -91,8 +92,10 @@ func (c Config) ReadBody(w http.ResponseWriter, r *http.Request, most int64) ([]
 		return nil, known
 	case isTooLarge:
 		return nil, sandbox.Errorf(sandbox.FaultTooLarge, "the body has more than %d bytes", most)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, sandbox.Errorf(sandbox.FaultMalformed, "the body stopped arriving; send the request again")
 	}
-	return nil, sandbox.Errorf(sandbox.FaultMalformed, "the body cannot be read: %s", err)
+	return nil, sandbox.Errorf(sandbox.FaultMalformed, "the body is incomplete; send the request again")
 }
 
 // Message returns the status and the text with which an API answers err, and sets the header Retry-After. The text of

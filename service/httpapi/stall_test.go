@@ -74,7 +74,7 @@ func TestStalledBodyIsAnsweredAndClosed(t *testing.T) {
 			"400"},
 		"facade": {local.URL,
 			"POST /execute HTTP/1.1\nHost: localhost\nContent-Type: application/json\nContent-Length: 200000\n\n{",
-			"413"},
+			"400"},
 		"no page": {local.URL, "POST /execute HTTP/1.1\nHost: elsewhere\nContent-Length: 200000\n\n", "403"},
 	} {
 		t.Run(name, func(t *testing.T) {
