@@ -57,7 +57,7 @@ def talk():
             for at in range(0, len(data), piece):
                 theirs.sendall(data[at : at + piece])
 
-        threads.append(threading.Thread(target=send))
+        threads.append(threading.Thread(target=send, daemon=True))
         threads[-1].start()
 
     yield channel, say
@@ -77,7 +77,7 @@ def test_rows_arrive_in_batches(talk, piece):
     text = LARGE if piece > 100 else "x" * 70_000
     say(columns(1), rows(1, 1, [[text]]), rows(1, 2, [["a", "b"]]), answer(1, value=True), piece=piece)
     result = Result()
-    assert channel.query("q", {}, {}, result) is True
+    assert channel.query("", "q", {}, {}, result) is True
     assert result.columns == [{"name": "a", "type": "text", "kind": "string", "of": "", "array": False}]
     assert result.parts == [(1, [[text]]), (2, [["a", "b"]])]
 
@@ -93,7 +93,7 @@ def test_frames_of_another_request_are_ignored(talk):
         answer(1, value=False),
     )
     result = Result()
-    assert channel.query("q", {}, {}, result) is False
+    assert channel.query("", "q", {}, {}, result) is False
     assert result.parts == [(1, [["new"]])]
 
 
@@ -103,10 +103,10 @@ def test_error_in_taking_rows_leaves_the_channel_usable(talk, wrong):
     result = Result(wrong)
     say(columns(1), *(rows(1, 1, [[LARGE]]) for _ in range(5)), answer(1, value=False))
     with pytest.raises(type(wrong)):
-        channel.query("q", {}, {}, result)
+        channel.query("", "q", {}, {}, result)
     assert len(result.parts) == 1
     say(answer(2, value=["t"]))
-    assert channel.tables() == ["t"]
+    assert channel.tables("") == ["t"]
 
 
 def test_batch_that_does_not_fit_into_memory_is_skipped(talk, monkeypatch):
@@ -124,10 +124,10 @@ def test_batch_that_does_not_fit_into_memory_is_skipped(talk, monkeypatch):
     say(columns(1), rows(1, 1, [[LARGE]]), answer(1, value=False))
     monkeypatch.setattr(protocol, "bytearray", Full, raising=False)
     with pytest.raises(MemoryError):
-        channel.query("q", {}, {}, Result())
+        channel.query("", "q", {}, {}, Result())
     monkeypatch.undo()
     say(answer(2, value=["t"]))
-    assert channel.tables() == ["t"]
+    assert channel.tables("") == ["t"]
 
 
 def test_a_refusal_may_come_after_rows(talk):
@@ -138,7 +138,7 @@ def test_a_refusal_may_come_after_rows(talk):
         answer(1, refused={"reason": "division-by-zero", "message": "division by zero"}),
     )
     with pytest.raises(protocol.Refused, match="division by zero"):
-        channel.query("q", {}, {}, Result())
+        channel.query("", "q", {}, {}, Result())
 
 
 def test_nested_request_is_refused(talk):
@@ -146,13 +146,13 @@ def test_nested_request_is_refused(talk):
 
     class Nested(Result):
         def take(self, count, data):
-            channel.tables()
+            channel.tables("")
 
     say(columns(1), rows(1, 1, [["x"]]), answer(1, value=False))
     with pytest.raises(RuntimeError, match="another request"):
-        channel.query("q", {}, {}, Nested())
+        channel.query("", "q", {}, {}, Nested())
     say(answer(2, value=[]))
-    assert channel.tables() == []
+    assert channel.tables("") == []
 
 
 @pytest.mark.parametrize(
