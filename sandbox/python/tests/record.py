@@ -44,9 +44,10 @@ class Channel:
     def pause(self):
         self.attention = True
 
+    def log(self, entry):
+        self.logs.append(entry["text"])
+
     def send(self, kind, body):
-        if kind == protocol.LOG:
-            self.logs.append(body["text"])
         if kind != protocol.STOP:
             return
         self.ring.take()
