@@ -26,9 +26,8 @@ MAX_SHOWN = 16  # items of an object that are recorded
 MAX_SAMPLE = 64  # items of an object that are compared
 MAX_DEPTH = 4
 MAX_LINE = 1000  # characters of the text of an object
-MAX_TABLE_VALUES = 960  # labels and cells of a table that are recorded; a reader rejects an object of 1024 values
-MIN_TABLE_VALUES = 64
-TABLES_VALUES = 10_000  # of all tables of a recording; each takes at most an eighth of what the earlier ones have left
+MAX_TABLE_VALUES = 400  # labels and cells of a table that are recorded; a reader rejects an object of 1024 values
+TABLES_VALUES = 3200  # of all tables of a recording; each takes at most an eighth of what the earlier ones have left
 _UNREADABLE: tuple = [], form.PART_UNREAD, None
 
 _args_of = vars(BaseException)["args"].__get__
@@ -359,7 +358,7 @@ class Objects:
 
     def _show_frame(self, v, kind: str) -> tuple:
         """Shows a frame or a series: many rows of the first ones of a run, few rows in a loop that makes many."""
-        wanted = max(MIN_TABLE_VALUES, min(MAX_TABLE_VALUES, self._table_values // 8))
+        wanted = min(MAX_TABLE_VALUES, self._table_values // 8)
         found = _show_table(v, kind, form.FRAMED, wanted)
         self._table_values = max(0, self._table_values - len(found[0]))
         return found

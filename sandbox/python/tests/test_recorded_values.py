@@ -184,13 +184,13 @@ def test_large_tables_are_marked(recorder, code):
 
 # Programs, and the number of rows of x that are recorded. Each row has its label and cells.
 MANY_ROWS = {
-    "x = pd.DataFrame({'a': range(480)})": 480,
-    "x = pd.DataFrame({'a': range(481)})": 480,
-    "x = pd.Series(range(500))": 480,
-    "x = pd.DataFrame(np.zeros((500, 16)))": 56,
-    "x = pd.DataFrame(np.zeros((500, 200)))": 56,  # and 16 columns
+    "x = pd.DataFrame({'a': range(200)})": 200,
+    "x = pd.DataFrame({'a': range(201)})": 200,
+    "x = pd.Series(range(500))": 200,
+    "x = pd.DataFrame(np.zeros((500, 16)))": 23,
+    "x = pd.DataFrame(np.zeros((500, 200)))": 23,  # and 16 columns
     "for n in range(500):\n    x = pd.DataFrame(np.full((500, 16), n))": 5,  # many tables have few rows each
-    "for n in range(500):\n    x = pd.DataFrame(np.full((500, 1), n))": 32,
+    "for n in range(500):\n    x = pd.DataFrame(np.full((500, 1), n))": 5,
 }
 
 
