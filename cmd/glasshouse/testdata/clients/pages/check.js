@@ -249,6 +249,7 @@ const checks = {
   async 'keyboard'(ids) {
     const page = await open(adminKey);
     await page.locator('.sizer .row').first().waitFor();
+    await page.getByText('Live', { exact: true }).waitFor(); // the rows are drawn before the page listens to keys
     await page.keyboard.press('j');
     await page.keyboard.press('ArrowDown');
     await page.waitForFunction(() => document.activeElement.closest('[data-index="1"]'));
