@@ -168,7 +168,7 @@ func TestStatementsWaitForTheServer(t *testing.T) {
 // once.
 func TestFinishedExecutionsSurviveKillsOfTheServer(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	callers, rounds := 16, 20
 	if testing.Short() {
