@@ -219,7 +219,7 @@ const checks = {
     await page.route('**/executions?*', async (route) => {
       asked++;
       await release;
-      await route.continue();
+      await route.continue().catch(() => {}); // the page may have left
     });
     await page.reload();
     await page.locator('.sizer .row').first().waitFor();

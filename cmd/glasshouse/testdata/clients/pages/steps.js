@@ -196,7 +196,7 @@ module.exports = ({ address, adminKey, call, open, settled, wantAccessible, want
       let release = Promise.resolve();
       await page.route('**/views?*', async (route) => {
         await release;
-        await route.continue();
+        await route.continue().catch(() => {}); // the page may have left
       });
       await page.goto(`${address}/ui/executions/${id}/steps?step=500`); // loads 492 to 515
       await page.getByLabel('Runs of line').waitFor();
