@@ -18,7 +18,7 @@ type measurement struct {
 	unit        unit
 	goal        goal
 	samples     int    // of a full run; --quick takes a tenth, at least three
-	settings    string // flags of the service that is measured, the first of which names the row; empty: the defaults
+	settings    string // flags of the measured service; the first flag names the row; empty: the defaults
 	peerName    string
 	peer        peerFunc // nil: the unit's baseline
 	open        openFunc

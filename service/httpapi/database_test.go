@@ -283,7 +283,7 @@ told`,
 	}
 }
 
-// A key uses all databases, or those of its list, of which the first is its default. It learns no other name, and
+// A key uses all databases, or those of its list. The first of the list is its default. It learns no other name, and
 // creates no key that may use more.
 func TestKeysMayUseSomeDatabases(t *testing.T) {
 	t.Parallel()
