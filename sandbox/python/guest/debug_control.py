@@ -83,7 +83,6 @@ class DebugControl:
         self._step_frames: frozenset = frozenset()  # numbers of the frames in which a step ends
         self._step_at_root = False  # a step also ends in the run's last expression, which has a frame of its own
         self._called_in = 0  # the id of the thread that called breakpoint()
-        self.everywhere = True  # the recorder calls line at each line, and not only at those in lines
         self.set_breakpoints(breakpoints)
 
     def set_breakpoints(self, breakpoints: dict) -> None:
@@ -98,7 +97,8 @@ class DebugControl:
         self._tokens = {i: token for i, token in self._tokens.items() if any(i == d[0] for d in self._data)}
 
     def _choose_lines(self) -> None:
-        self.everywhere = bool(self._data or self._step_frames or self._called_in) or self._mode in ("entry", "stepIn")
+        everywhere = self._data or self._step_frames or self._called_in or self._mode in ("entry", "stepIn")
+        self._recorder.stop_lines = None if everywhere else self.lines
 
     # -- deciding
 

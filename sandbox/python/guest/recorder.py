@@ -102,6 +102,7 @@ class Recorder(recorder_variables.Variables, abc.ABC):
         self._record_line = recorder_line.line_hook(self, self._ring)
         self.budget_step = 0  # the budget is applied from this step on
         self.control: Any = None  # a debug_control.DebugControl if the program may be stopped
+        self.stop_lines: dict | None = {}  # the lines at which control.line is called; None: at each
         self.statements: list = []  # texts of recorder_source.describe, which are recorded first
         self.steps = 0
         self.tail_only = False  # records are held for the end, because the budget is used up

@@ -89,7 +89,9 @@ def line_hook(recorder, ring):
                     ring.put(out)
                     out.clear()
         control = recorder.control
-        if control is not None and (control.everywhere or number in control.lines or channel.attention):
-            control.line(frame, known, number)
+        if control is not None:
+            lines = recorder.stop_lines
+            if lines is None or number in lines or channel.attention:
+                control.line(frame, known, number)
 
     return record_line

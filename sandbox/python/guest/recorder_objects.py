@@ -46,7 +46,7 @@ class Entry:
 
     __slots__ = (
         *("number", "serial", "address", "kind", "version", "length", "token", "scalars", "body", "children"),
-        *("holders", "reader", "depth", "checked_at"),
+        *("changing_children", "holders", "reader", "depth", "checked_at"),
     )
     number: int  # number among the objects that are known now; it is used again
     serial: int  # number among all objects that were ever known
@@ -58,6 +58,7 @@ class Entry:
     scalars: list  # of the sample; the references keep their identities valid
     body: bytes
     children: "list[Entry]"
+    changing_children: int  # those whose contents can change
     holders: int
     reader: "Reader"
     depth: int
@@ -242,6 +243,7 @@ class Objects:
         entry.address, entry.kind = id(v), id(type(v))
         entry.version, entry.holders, entry.depth, entry.checked_at = 0, 0, depth, self.event
         entry.length, entry.token, entry.body, entry.children = None, [], b"", []
+        entry.changing_children = 0
         entry.reader = self._reader_of(type(v))
         self.entries[entry.address] = entry
         self._record_object(v, entry)
@@ -262,7 +264,7 @@ class Objects:
             return  # another thread is changing it; the next step compares it again
         if length != entry.length or (sample if reader.by_value else list(map(id, sample))) != entry.token:
             self._record_object(v, entry)
-        elif entry.children:
+        elif entry.changing_children:
             entries = self.entries
             for item in sample:
                 child = entries.get(id(item))
@@ -297,6 +299,7 @@ class Objects:
                 child.holders += 1
                 children.append(child)
         before, entry.children = entry.children, children
+        entry.changing_children = sum(child.reader.peek is not None for child in children)
         for child in before:
             self.drop_holder(child)
         head = varint(exactness) + varint(0 if length is None else length + 1) + varint(shape) + varint(len(items))

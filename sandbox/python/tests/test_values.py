@@ -1,6 +1,7 @@
 import time
 
 import pytest
+import tables
 import values
 
 NAN = {"type": "float", "repr": "nan"}
@@ -285,3 +286,15 @@ def test_preview_of_a_long_list_is_quick_and_says_how_long_it_is():
         text = values.preview(big)
     assert time.process_time() - began < 1
     assert text.endswith("... 5000000 in all]") and len(text) <= 230
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        *(0, -1, 2**63 - 1, -(2**64), 0.1, 1e300, -0.0, float("nan"), float("inf"), True, None),
+        *("", "plain", "it's", 'both \' and "', "back\\slash", "tab\t", "\x00", "é", "\ud800", "'" * 60, "\\" * 60),
+        *("x" * 59, "x" * 60, "x" * 61, type("Text", (str,), {"__repr__": lambda self: "mine"})("x")),
+    ],
+)
+def test_cell_of_a_table_is_shown_as_the_value(cell):
+    assert tables._shown(cell, values.preview) == values.preview(cell, tables.MAX_CELL + 2)

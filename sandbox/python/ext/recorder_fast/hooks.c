@@ -25,40 +25,28 @@ void unlock_recorder(Recorder *r)
     }
 }
 
-/* The names of the attributes that are read at each line. */
-static PyObject *everywhere_name, *attention_name, *lines_name;
+/* The name of the attribute that is read at each line. */
+static PyObject *attention_name;
 
 int prepare_hooks(void)
 {
-    everywhere_name = PyUnicode_InternFromString("everywhere");
     attention_name = PyUnicode_InternFromString("attention");
-    lines_name = PyUnicode_InternFromString("lines");
-    return everywhere_name && attention_name && lines_name ? 0 : -1;
-}
-
-static PyObject *attribute_is_true(PyObject *object, PyObject *name, int *is_true)
-{
-    PyObject *value = PyObject_GetAttr(object, name);
-    *is_true = *is_true || value == Py_True;
-    return value;
+    return attention_name ? 0 : -1;
 }
 
 /* Tells whether the program may stop at this line. debug_control.DebugControl decides. */
 static int may_stop(Recorder *r, long line)
 {
-    int found = 0;
-    PyObject *everywhere = attribute_is_true(r->control, everywhere_name, &found);
-    PyObject *attention = attribute_is_true(r->channel, attention_name, &found);
-    PyObject *lines = PyObject_GetAttr(r->control, lines_name), *key = PyLong_FromLong(line);
-    if (!everywhere || !attention || !lines || !key)
-        found = -1;
-    else if (!found)
-        found = PyDict_Contains(lines, key);
-    Py_XDECREF(everywhere);
-    Py_XDECREF(attention);
-    Py_XDECREF(lines);
-    Py_XDECREF(key);
-    return found;
+    if (r->stop_lines == NULL || r->stop_lines == Py_None)
+        return 1;
+    PyObject *attention = PyObject_GetAttr(r->channel, attention_name);
+    if (attention == NULL)
+        return -1;
+    int may = attention == Py_True;
+    Py_DECREF(attention);
+    if (!may && PyDict_GET_SIZE(r->stop_lines) > 0)
+        may = get_by_number(r->stop_lines, line) != NULL;
+    return !may && PyErr_Occurred() ? -1 : may;
 }
 
 int record_handled(Recorder *r, Frame *known)

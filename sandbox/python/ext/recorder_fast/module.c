@@ -357,6 +357,7 @@ static PyMemberDef members[] = {
     {"_few_names", T_PYSSIZET, offsetof(Recorder, few_names), 0, NULL},
     {"_full_read_interval", T_PYSSIZET, offsetof(Recorder, full_read_interval), 0, NULL},
     OBJECT_FIELD("control", control),
+    OBJECT_FIELD("stop_lines", stop_lines),
     OBJECT_FIELD("_filename", filename),
     OBJECT_FIELD("_channel", channel),
     OBJECT_FIELD("_recorded", recorded),
@@ -377,7 +378,7 @@ static PyMemberDef members[] = {
 
 #define EACH_OBJECT(do)                                                                                                      \
     do(filename) do(filename_alias) do(channel) do(recorded) do(names) do(helpers) do(watched) do(set_prefixes)              \
-    do(global_prefixes) do(out) do(wait) do(control) do(task_step) do(objects) do(format) do(raw) do(disable)
+    do(global_prefixes) do(out) do(wait) do(control) do(stop_lines) do(task_step) do(objects) do(format) do(raw) do(disable)
 
 static PyObject *new_recorder(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {

@@ -8,7 +8,7 @@
 
 /* The same numbers as in recorder_format.py, recorder_objects.py and recorder_ring.py. */
 enum {
-    ABI_VERSION = 9, /* of the interface to recorder_extension.ExtensionRecorder, which has the same number */
+    ABI_VERSION = 10, /* of the interface to recorder_extension.ExtensionRecorder, which has the same number */
     PUSH = 5, RESUME, SUSPEND, RETURN, UNWIND, FRAME, LINE, SET, GLOBAL, DELETE, FORGET, OBJECT, MUTATE, FREE, RAISE, HANDLED,
     EXACT = 0, TRUNCATED, SAMPLED, UNREAD,
     OPAQUE = 0, ITEMS, PAIRS, ATTRIBUTES, TABLE, DESCRIBED, FRAMED,
@@ -44,6 +44,7 @@ typedef struct Entry {
     unsigned char *body;
     struct Entry **children;
     Py_ssize_t token_size, body_size, child_count;
+    Py_ssize_t changing_children; /* those whose contents can change */
 } Entry;
 
 /* Code describes a code object: recorder_code.Code. */
@@ -82,6 +83,7 @@ typedef struct {
     Py_ssize_t few_names, full_read_interval;
     PyObject *filename, *filename_alias; /* another string that is equal to filename */
     PyObject *channel, *recorded, *names, *helpers, *watched, *set_prefixes, *global_prefixes, *out, *wait, *control, *task_step;
+    PyObject *stop_lines; /* where control.line is called: a dict by line, or None for each line */
     PyObject *disable; /* sys.monitoring.DISABLE */
     PyObject *objects, *format; /* a recorder_objects.Objects, which describes new classes; the module recorder_format */
     PyObject *raw;              /* the class library_values.Raw */
