@@ -76,6 +76,7 @@ type Execution struct {
 	Timestamp   time.Time  `json:"timestamp"` // when it was accepted
 	CreatedAt   time.Time  `json:"created_at"`
 	CompletedAt *time.Time `json:"completed_at"`
+	ExpiresAt   *time.Time `json:"expires_at,omitempty" doc:"When history deletes it because of its key's history_days"`
 }
 
 // TextBytes returns the bytes of the parts of e that may be large, without the overhead of JSON.

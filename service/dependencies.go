@@ -112,9 +112,9 @@ type Eraser interface {
 
 // HistoryRetention deletes the oldest part of history in batches.
 type HistoryRetention interface {
-	// ExpiredExecutions returns the ids of the oldest ended executions that began before a time, without those whose
-	// writes wait for a decision.
-	ExpiredExecutions(ctx context.Context, before time.Time, limit int) (ids []string, err error)
+	// ExpiredExecutions returns the ids of the oldest ended executions that began before a time or, if byKey is set,
+	// whose own time of expiry is before it, without those whose writes wait for a decision.
+	ExpiredExecutions(ctx context.Context, before time.Time, byKey bool, limit int) (ids []string, err error)
 	EraseExecutions(ctx context.Context, ids []string) (sandbox.Erased, error)
 	// EraseEnded deletes at most limit sandboxes and limit conversations that have ended before a time.
 	EraseEnded(ctx context.Context, before time.Time, limit int) (sandbox.Erased, error)

@@ -222,6 +222,9 @@ func (s *Service) newRun(caller sandbox.Key, sb sandbox.Sandbox, job Job) (*run,
 		ID: s.NewID(), SandboxID: sb.ID, User: caller.User, Kind: job.Kind, Status: sandbox.StatusRunning,
 		Code: job.Code, Context: job.Context, Timestamp: now, CreatedAt: now,
 	}
+	if days := caller.Limits.HistoryDays; days > 0 {
+		r.opening.ExpiresAt = new(now.AddDate(0, 0, days))
+	}
 	r.handler = &guestHandler{service: s, caller: caller, sandbox: sb, execution: &r.opening, events: job.events}
 	return r, nil
 }

@@ -53,9 +53,6 @@ func (r *retention) update(change func(*sandbox.HistoryRetention)) {
 // in a goroutine of its own.
 func (s *Service) runRetention() {
 	defer s.work.Done()
-	if s.HistoryMaxAge <= 0 && s.HistoryMaxBytes <= 0 {
-		return
-	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {
@@ -96,15 +93,17 @@ func (s *Service) ApplyRetention(ctx context.Context) (err error) {
 			}
 		})
 	}()
-	if s.HistoryMaxAge > 0 {
-		err = s.eraseBefore(ctx, s.deletionTime().Add(-s.HistoryMaxAge), "history-max-age")
+	now := s.deletionTime()
+	err = s.eraseExpired(ctx, deletion{before: now, byKey: true, setting: "history_days"})
+	if err == nil && s.HistoryMaxAge > 0 {
+		err = s.eraseExpired(ctx, deletion{before: now.Add(-s.HistoryMaxAge), setting: "history-max-age"})
 	}
 	if err == nil && s.HistoryMaxBytes > 0 {
 		var before time.Time
 		sizeCtx, cancel := context.WithTimeout(ctx, sizeTimeout)
 		defer cancel()
 		if before, err = s.History.SizeLimit(sizeCtx, s.HistoryMaxBytes); err == nil && !before.IsZero() {
-			err = s.eraseBefore(ctx, before, "history-max-mb")
+			err = s.eraseExpired(ctx, deletion{before: before, setting: "history-max-mb"})
 		}
 	}
 	return err
@@ -120,16 +119,23 @@ func (s *Service) deletionTime() time.Time {
 	return now
 }
 
-// eraseBefore deletes the executions that began before a time because of a setting. The audit log has an entry before
-// the first batch and one after the last.
-func (s *Service) eraseBefore(ctx context.Context, before time.Time, setting string) (err error) {
+// deletion is what a limit of history deletes: the executions that began before a time, and then the sandboxes and
+// conversations that ended before it, or, if byKey is set, only the executions whose own time of expiry is before it.
+type deletion struct {
+	setting string // of the service, or of keys
+	before  time.Time
+	byKey   bool
+}
+
+// eraseExpired carries out a deletion. The audit log has an entry before the first batch and one after the last.
+func (s *Service) eraseExpired(ctx context.Context, d deletion) (err error) {
 	total, announced := sandbox.Erased{}, false
 	note := func(ctx context.Context, erased *sandbox.Erased) error {
 		detail, err := json.Marshal(struct {
 			Before  time.Time       `json:"before"`
 			Setting string          `json:"setting"`
 			Erased  *sandbox.Erased `json:"erased,omitempty"`
-		}{before, setting, erased})
+		}{d.before, d.setting, erased})
 		if err != nil {
 			return err
 		}
@@ -140,8 +146,8 @@ func (s *Service) eraseBefore(ctx context.Context, before time.Time, setting str
 		if !announced {
 			return
 		}
-		s.Log.Infof("history: deleted %d executions, %d sandboxes and %d conversations from before %s (--%s)",
-			total.Executions, total.Sandboxes, total.Conversations, before.Format(time.RFC3339), setting)
+		s.Log.Infof("history: deleted %d executions, %d sandboxes and %d conversations from before %s (%s)",
+			total.Executions, total.Sandboxes, total.Conversations, d.before.Format(time.RFC3339), d.setting)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), retentionTimeout) // also after an interruption
 		defer cancel()
 		err = errors.Join(err, note(ctx, &total))
@@ -156,7 +162,7 @@ func (s *Service) eraseBefore(ctx context.Context, before time.Time, setting str
 	}
 	for {
 		began := time.Now()
-		ids, err := s.History.ExpiredExecutions(ctx, before, retentionBatch)
+		ids, err := s.History.ExpiredExecutions(ctx, d.before, d.byKey, retentionBatch)
 		if err != nil {
 			return err
 		}
@@ -175,9 +181,9 @@ func (s *Service) eraseBefore(ctx context.Context, before time.Time, setting str
 			return err
 		}
 	}
-	for {
+	for !d.byKey {
 		began := time.Now()
-		erased, err := s.History.EraseEnded(ctx, before, retentionBatch)
+		erased, err := s.History.EraseEnded(ctx, d.before, retentionBatch)
 		total.Add(erased)
 		if err != nil || erased.Sandboxes+erased.Conversations == 0 {
 			return err
@@ -189,6 +195,7 @@ func (s *Service) eraseBefore(ctx context.Context, before time.Time, setting str
 			return err
 		}
 	}
+	return nil
 }
 
 // eraseBatch deletes executions, and removes them from memory and from the blob store.

@@ -36,6 +36,8 @@ func TestRetentionDeletesOldExecutions(t *testing.T) {
 	ctx := context.Background()
 	interrupted := &interruptedHistory{}
 	s := start(t, func(store *history.Store) service.History { interrupted.Store = store; return interrupted })
+	for tick := time.Tick(time.Millisecond); s.RetentionStatus().CheckedAt == nil; <-tick { // the check of the start
+	}
 	store := func(id string, at time.Time) sandbox.Artifact {
 		t.Helper()
 		end := at.Add(time.Second)
@@ -92,17 +94,19 @@ func TestRetentionDeletesOldExecutions(t *testing.T) {
 	admin := sandbox.Key{User: "root", Role: sandbox.RoleAdmin}
 	st := s.RetentionStatus()
 	want := "interrupted"
-	if st.Error != want || st.Deleted != 100 || st.MaxAgeSeconds != 86400 || st.CheckedAt != nil {
-		t.Errorf("status: got %+v; want 100 deleted executions and error %q", st, want)
+	if st.Error != want || st.Deleted != 100 || st.MaxAgeSeconds != 86400 || !st.CheckedAt.Equal(now) {
+		t.Errorf("status: got %+v; want 100 deleted executions, error %q and the last check at %s",
+			st, want, now)
 	}
 	interrupted.batches = 100
+	s.clock.move(time.Second)
 	if err := s.ApplyRetention(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if got := total(); got != young {
 		t.Errorf("got %d executions, want %d", got, young)
 	}
-	if st = s.RetentionStatus(); st.Error != "" || st.Deleted != old || st.CheckedAt == nil || st.IsDeleting {
+	if st = s.RetentionStatus(); st.Error != "" || st.Deleted != old || st.CheckedAt.Equal(now) || st.IsDeleting {
 		t.Errorf("status: got %+v; want %d deleted executions and no error", st, old)
 	}
 	if err := s.Sweep(ctx); err != nil {

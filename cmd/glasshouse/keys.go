@@ -65,12 +65,14 @@ func newKeysCreateCommand() *cobra.Command {
 	var name, user, role string
 	var databases, allowed, blocked []string
 	var lifetime time.Duration
+	var historyDays int
 	cmd := &cobra.Command{
 		Use: "create [flags]", Short: "Create a key and print its secret", Args: arguments(0, 0),
 		Example: `  glasshouse keys create --name ci
   glasshouse keys create --name notebook --user anna --role developer --expires 720h
   glasshouse keys create --name sales-agent --databases sales
-  glasshouse keys create --name reports --allowed-modules pandas,numpy,json`,
+  glasshouse keys create --name reports --allowed-modules pandas,numpy,json
+  glasshouse keys create --name hr-agent --history-days 30`,
 	}
 	cmd.Flags().StringVar(&name, "name", "", "`NAME` that says what the key is for; required")
 	cmd.Flags().StringVar(&user, "user", "", "`USER` whose sandboxes and executions the key can see; empty: the name")
@@ -83,6 +85,8 @@ func newKeysCreateCommand() *cobra.Command {
 		"may import, of those that the service allows; empty: all of them")
 	cmd.Flags().StringSliceVar(&blocked, "blocked-modules", nil,
 		"comma-separated `MODULES` that code of the key may not import")
+	cmd.Flags().IntVar(&historyDays, "history-days", 0,
+		"`DAYS` after which history deletes the key's executions; 0: as those of all keys")
 	_ = cmd.RegisterFlagCompletionFunc("role",
 		cobra.FixedCompletions([]string{"agent", "developer", "admin"}, cobra.ShellCompDirectiveNoFileComp))
 	return withSettings(cmd, withService(func(ctx context.Context, c *client, _ []string) error {
@@ -102,6 +106,9 @@ func newKeysCreateCommand() *cobra.Command {
 			if len(list) > 0 {
 				body[field] = list
 			}
+		}
+		if historyDays != 0 {
+			body["limits"] = sandbox.KeyLimits{HistoryDays: historyDays}
 		}
 		if lifetime > 0 {
 			body["expires_at"] = time.Now().Add(lifetime).UTC()

@@ -49,6 +49,9 @@ func (h archivedHistory) fill(t *testing.T, count int) (base time.Time) {
 		e := reviewed(id, user, at, 2)
 		e.Stdout = "bytes \xff\x00 and text " + id
 		e.Artifacts = nil
+		if n == 1 {
+			e.ExpiresAt = new(at.AddDate(0, 0, 30))
+		}
 		box := sandbox.Sandbox{ID: e.SandboxID, Owner: user, State: sandbox.StateActive, CreatedAt: at}
 		if err := h.CreateSandbox(ctx, box); err != nil {
 			t.Fatal(err)

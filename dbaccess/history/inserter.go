@@ -201,7 +201,8 @@ func (in *inserter) refuse(r row, reason error) error {
 	pointer, err := executionRow(&sandbox.Execution{
 		ID: r.executionID, SandboxID: r.sandboxID, User: r.user, Kind: sandbox.Kind(r.kind),
 		Status:    sandbox.Status(r.status),
-		CreatedAt: r.createdAt, Timestamp: r.createdAt, CompletedAt: r.completedAt, Error: &text,
+		CreatedAt: r.createdAt, Timestamp: r.createdAt, CompletedAt: r.completedAt, ExpiresAt: r.expiresAt,
+		Error: &text,
 	})
 	if err == nil {
 		err = in.insertBatch([]row{pointer})

@@ -3,6 +3,7 @@ package history
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,13 +15,20 @@ import (
 	"glasshouse/sandbox"
 )
 
-// ExpiredExecutions returns the ids of at most limit ended executions that began before a time, the oldest first. It
-// leaves out executions whose writes wait for a decision or are being applied.
-func (s *Store) ExpiredExecutions(ctx context.Context, before time.Time, limit int) ([]string, error) {
-	return query(ctx, s, s.readWithin, pgx.RowTo[string], `SELECT id FROM executions e
-		WHERE created_at < $1 AND completed_at IS NOT NULL AND NOT EXISTS (SELECT FROM pending_writes w
+// ExpiredExecutions returns the ids of at most limit ended executions that began before a time or, if byKey is set,
+// whose own time of expiry is before it; the oldest first. It leaves out executions whose writes wait for a decision or
+// are being applied.
+func (s *Store) ExpiredExecutions(
+	ctx context.Context, before time.Time, byKey bool, limit int,
+) ([]string, error) {
+	column := "created_at"
+	if byKey {
+		column = "expires_at"
+	}
+	return query(ctx, s, s.readWithin, pgx.RowTo[string], fmt.Sprintf(`SELECT id FROM executions e
+		WHERE %[1]s < $1 AND completed_at IS NOT NULL AND NOT EXISTS (SELECT FROM pending_writes w
 			WHERE w.execution_id = e.id AND w.status IN ('pending', 'applying'))
-		ORDER BY created_at, id LIMIT $2`, before, limit)
+		ORDER BY %[1]s, id LIMIT $2`, column), before, limit)
 }
 
 // EraseEnded deletes at most limit sandboxes that ended before a time and have no execution, at most limit

@@ -45,7 +45,7 @@ func TestExpiredExecutions(t *testing.T) {
 		{base.Add(time.Hour), 2, []string{"e0", "e1"}},
 		{base.Add(time.Hour), 10, []string{"e0", "e1", "e3"}}, // g has a write that waits
 	} {
-		got, err := h.ExpiredExecutions(ctx, c.before, c.limit)
+		got, err := h.ExpiredExecutions(ctx, c.before, false, c.limit)
 		if err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("before %s, limit %d: got %q, %v; want %q", c.before, c.limit, got, err, c.want)
 		}

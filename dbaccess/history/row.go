@@ -30,6 +30,7 @@ type row struct {
 	kind, status, code string
 	createdAt          time.Time
 	completedAt        *time.Time // nil: the execution runs
+	expiresAt          *time.Time // nil: its key has no limit of its own
 	failure            *string
 	seconds, memoryMB  float64
 	connections        []byte // JSON for the table connections; nil: none
@@ -69,7 +70,8 @@ func executionRow(e *sandbox.Execution) (row, error) {
 	}
 	r.executionID, r.sandboxID, r.user = r.key, clean(e.SandboxID), clean(e.User)
 	r.kind, r.status, r.code = clean(string(e.Kind)), clean(string(e.Status)), clean(e.Code)
-	r.createdAt, r.completedAt, r.seconds, r.memoryMB = e.CreatedAt, e.CompletedAt, e.ExecutionTime, e.MemoryUsage
+	r.createdAt, r.completedAt, r.expiresAt = e.CreatedAt, e.CompletedAt, e.ExpiresAt
+	r.seconds, r.memoryMB = e.ExecutionTime, e.MemoryUsage
 	r.summary = e.Summary()
 	if r.completedAt == nil {
 		return r, nil
@@ -169,7 +171,8 @@ func decodeRow[T any](record []byte, rowOf func(T) (row, error)) (row, error) {
 // inserted again. The row of a running execution is ignored if the execution already has a row.
 const (
 	intoExecutions = `INSERT INTO executions (id, sandbox_id, owner, kind, status, code, created_at, record, error,
-		seconds, memory_mb, completed_at, cpu_ms, query_count, rows_read, connection_count, artifact_count, node) `
+		seconds, memory_mb, completed_at, cpu_ms, query_count, rows_read, connection_count, artifact_count, expires_at,
+		node) `
 	replaceExecution = ` ON CONFLICT (id) DO UPDATE SET status = excluded.status, record = excluded.record,
 		error = excluded.error, seconds = excluded.seconds, memory_mb = excluded.memory_mb,
 		completed_at = excluded.completed_at, cpu_ms = excluded.cpu_ms, query_count = excluded.query_count,
@@ -177,14 +180,14 @@ const (
 		artifact_count = excluded.artifact_count
 		WHERE excluded.completed_at IS NOT NULL`
 
-	upsertExecutions = intoExecutions + `SELECT *, $18
+	upsertExecutions = intoExecutions + `SELECT *, $19
 		FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[],
 		$8::bytea[], $9::text[], $10::float8[], $11::float8[], $12::timestamptz[], $13::float8[], $14::int[],
-		$15::bigint[], $16::int[], $17::int[])` + replaceExecution
+		$15::bigint[], $16::int[], $17::int[], $18::timestamptz[])` + replaceExecution
 
 	// upsertExecution inserts one execution. For a large record it takes half as long as upsertExecutions.
 	upsertExecution = intoExecutions + `VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
-		$17, $18)` + replaceExecution
+		$17, $18, $19)` + replaceExecution
 )
 
 // insertConnections inserts the connections of one execution that are not in the table yet.
@@ -225,7 +228,7 @@ func insertRows(ctx context.Context, conn *pgx.Conn, node string, rows []row, en
 		case r.isLarge():
 			batch.Queue(upsertExecution, r.executionID, r.sandboxID, r.user, r.kind, r.status, r.code, r.createdAt,
 				r.record, r.failure, r.seconds, r.memoryMB, r.completedAt, r.summary.CPUMS, r.summary.Queries,
-				r.summary.RowsRead, r.summary.Connections, r.summary.Artifacts, node)
+				r.summary.RowsRead, r.summary.Connections, r.summary.Artifacts, r.expiresAt, node)
 			queueLists(&batch, r)
 		default:
 			small = append(small, r)
@@ -263,7 +266,7 @@ func queueProgress(batch *pgx.Batch, rows []row) {
 func queueExecutions(batch *pgx.Batch, node string, rows []row) {
 	var texts [6][]string
 	var createdAt []time.Time
-	var completedAt []*time.Time
+	var completedAt, expiresAt []*time.Time
 	var records [][]byte
 	var failures []*string
 	var seconds, memoryMB []float64
@@ -274,10 +277,11 @@ func queueExecutions(batch *pgx.Batch, node string, rows []row) {
 		createdAt, completedAt = append(createdAt, r.createdAt), append(completedAt, r.completedAt)
 		records, failures = append(records, r.record), append(failures, r.failure)
 		seconds, memoryMB = append(seconds, r.seconds), append(memoryMB, r.memoryMB)
+		expiresAt = append(expiresAt, r.expiresAt)
 	}
 	args := []any{texts[0], texts[1], texts[2], texts[3], texts[4], texts[5], createdAt, records,
 		failures, seconds, memoryMB, completedAt}
-	batch.Queue(upsertExecutions, append(append(args, summaryColumns(rows)...), node)...)
+	batch.Queue(upsertExecutions, append(append(args, summaryColumns(rows)...), expiresAt, node)...)
 	for _, r := range rows {
 		queueLists(batch, r)
 	}

@@ -130,7 +130,7 @@ func copyToSchema(t *testing.T, from, to string, names []string) (tables []strin
 func rowsOf(t *testing.T, h archivedHistory) (rows []string) {
 	t.Helper()
 	for table, omitted := range map[string]string{
-		"executions": "{node}", "sandboxes": "{node,state,ended_at}", "queries": "{}", "connections": "{}",
+		"executions": "{node,expires_at}", "sandboxes": "{node,state,ended_at}", "queries": "{}", "connections": "{}",
 		"recording_chunks": "{}", "artifacts": "{}", "execution_totals": "{}", "pending_writes": "{}",
 		"keys": "{account,created_by,created_with}",
 	} {
