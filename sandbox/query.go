@@ -22,6 +22,18 @@ type Query struct {
 	Step        int             `json:"step,omitempty" doc:"The step of a recorded run that sent it"`
 }
 
+// UnknownDatabase is the reason of a statement whose Database is a text of the caller, which names no database that the
+// caller may use.
+const UnknownDatabase = "unknown-database"
+
+// KnownDatabase returns the name of the configured database that the statement was sent to, or "".
+func (q *Query) KnownDatabase() string {
+	if q.Reason == UnknownDatabase {
+		return ""
+	}
+	return q.Database
+}
+
 // QueryRunning is the status of a statement that has not ended.
 const QueryRunning = "running"
 

@@ -46,7 +46,7 @@ func (s *Service) database(caller sandbox.Key, name string) (*Database, error) {
 			return &all[i], nil
 		}
 	}
-	no := sandbox.Refusef("unknown-database", "there is no database %q that you may use",
+	no := sandbox.Refusef(sandbox.UnknownDatabase, "there is no database %q that you may use",
 		sandbox.Shorten(name, sandbox.MaxDatabaseName))
 	if len(all) == 0 {
 		no.Message = "this key may use no database of this service"

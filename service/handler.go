@@ -97,7 +97,8 @@ func (h *guestHandler) Query(
 			q.Status = "cancelled"
 		}
 	case err != nil:
-		q.Status, q.Error = "failed", sandbox.Shorten(err.Error(), maxErrorRunes)
+		q.Status, q.Reason = "failed", string(sandbox.FaultOf(err))
+		q.Error = sandbox.Shorten(err.Error(), maxErrorRunes)
 	}
 	h.service.Metrics.QueryEnded(&q)
 	if h.isOnlyCounted(&q) {

@@ -142,7 +142,7 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 	})
 	a.metrics.Watch(metrics.Sources{
 		Sandboxes: a.service.SandboxStates, PoolReady: a.isolator.Waiting, History: a.history.Waiting,
-		PendingWrites: a.history.PendingWrites,
+		PendingWrites: a.history.PendingWrites, Databases: a.service.DatabaseNames(sandbox.Key{}),
 	})
 	return a, nil
 }

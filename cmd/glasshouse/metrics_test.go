@@ -27,8 +27,8 @@ var metricTypes = map[string]string{
 	"glasshouse_pool_ready{zygote}":                               "gauge",
 	"glasshouse_pool_misses_total":                                "counter",
 	"glasshouse_sandboxes{state}":                                 "gauge",
-	"glasshouse_queries_total{reason,status}":                     "counter",
-	"glasshouse_query_duration_seconds":                           "histogram",
+	"glasshouse_queries_total{database,reason,status}":            "counter",
+	"glasshouse_query_duration_seconds{database}":                 "histogram",
 	"glasshouse_check_seconds":                                    "histogram",
 	"glasshouse_history_wal_bytes":                                "gauge",
 	"glasshouse_history_lag_seconds":                              "gauge",
@@ -197,10 +197,10 @@ func TestMetricsCountWhatHappens(t *testing.T) {
 	changes(`glasshouse_execution_duration_seconds_count`, 6)
 	grows(`glasshouse_execution_duration_seconds_sum`)
 	changes(`glasshouse_execution_queue_seconds_count`, 6)
-	changes(`glasshouse_queries_total{reason="",status="ok"}`, 1)
-	changes(`glasshouse_queries_total{reason="read-only",status="refused"}`, 1)
-	changes(`glasshouse_queries_total{reason="",status="captured"}`, 1)
-	changes(`glasshouse_query_duration_seconds_count`, 2)
+	changes(`glasshouse_queries_total{database="knowledge",reason="",status="ok"}`, 1)
+	changes(`glasshouse_queries_total{database="knowledge",reason="read-only",status="refused"}`, 1)
+	changes(`glasshouse_queries_total{database="knowledge",reason="",status="captured"}`, 1)
+	changes(`glasshouse_query_duration_seconds_count{database="knowledge"}`, 2)
 	changes(`glasshouse_pending_writes`, 1)
 	changes(`glasshouse_egress_connections_total{outcome="refused"}`, 1)
 	changes(`glasshouse_sandboxes{state="idle"}`, 1)
@@ -254,7 +254,8 @@ func TestSeriesHaveABound(t *testing.T) {
 		user := c.newUser(t, "user-"+round)
 		user.must(t, "POST", "/sandbox/agent/quick-execute", map[string]any{
 			"code": "import contextlib\nfor sql in ['SELECT " + round + "', 'SELECT unknown" + round +
-				"', '" + round + " " + round + "']:\n    with contextlib.suppress(Exception): await db_query(sql)"})
+				"', '" + round + " " + round + "']:\n    with contextlib.suppress(Exception): await db_query(sql)\n" +
+				"with contextlib.suppress(Exception): await db_query('SELECT 1', database='" + round + "')"})
 		s := readMetrics(t, c.address+"/metrics", c.key)
 		count := 0
 		for series := range s.series {

@@ -115,7 +115,7 @@ func TestExecutionsHaveTraces(t *testing.T) {
 	if got := slices.Sorted(maps.Keys(others)); !slices.Equal(got, want) {
 		t.Errorf("got the spans %v, want %v", got, want)
 	}
-	if got := others["query"].Attributes; got["db.system.name"] != "postgresql" ||
+	if got := others["query"].Attributes; got["db.system.name"] != "postgresql" || got["db.namespace"] != "knowledge" ||
 		got["db.query.text"] != "SELECT 1 AS n" || got["db.response.returned_rows"] != "1" {
 		t.Errorf("query: got the attributes %v", got)
 	}

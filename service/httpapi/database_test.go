@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -139,15 +140,7 @@ func (l *link) cut() {
 func serveDatabases(t *testing.T, beside ...dbaccess.Config) client {
 	t.Helper()
 	config := testConfig
-	config.Databases = append([]service.Database{}, config.Databases...)
-	for _, c := range beside {
-		reader, err := dbaccess.Open(t.Context(), c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(reader.Close)
-		config.Databases = append(config.Databases, service.Database{Name: c.Name, Reader: reader, Writer: reader})
-	}
+	config.Databases = withDatabases(t, beside...)
 	s := service.New(config)
 	server := httptest.NewServer(httpapi.New(httpapi.Config{
 		Service: s, Log: config.Log, Version: "test", MCP: mcpapi.New(mcpapi.Config{Service: s, Log: config.Log}),
@@ -159,6 +152,21 @@ func serveDatabases(t *testing.T, beside ...dbaccess.Config) client {
 		server.Close()
 	})
 	return client{secret: admin.secret, server: server.URL}
+}
+
+// withDatabases returns the databases of the tests, and others beside them.
+func withDatabases(t *testing.T, beside ...dbaccess.Config) []service.Database {
+	t.Helper()
+	list := slices.Clone(testConfig.Databases)
+	for _, c := range beside {
+		reader, err := dbaccess.Open(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(reader.Close)
+		list = append(list, service.Database{Name: c.Name, Reader: reader, Writer: reader})
+	}
+	return list
 }
 
 func (c client) newUser(t *testing.T, more map[string]any) client {
@@ -391,6 +399,10 @@ except DatabaseError as e:
 said`)
 		if got := compactJSON(a.get("result")); got != `[1,"unavailable",true]` {
 			t.Errorf("got %s %v", got, a.get("exception"))
+		}
+		queries, _ := a.get("queries").([]any)
+		if len(queries) != 2 || queries[1].(map[string]any)["reason"] != "unavailable" {
+			t.Errorf("got the statements %v, want the second one failed because of unavailable", queries)
 		}
 		if a := root.ok(t, "GET", "/readyz", nil); a.get("unavailable_databases") != 1.0 {
 			t.Errorf("got %s, want one database that does not answer", a.text)

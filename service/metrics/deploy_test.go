@@ -31,9 +31,10 @@ func exportedMetrics(t *testing.T) map[string]map[string][]string {
 		PoolReady:     func() map[string]int { return map[string]int{"bare": 1} },
 		History:       func() sandbox.HistoryStatus { return sandbox.HistoryStatus{} },
 		PendingWrites: func() int { return 0 },
+		Databases:     []string{"knowledge"},
 	})
 	for _, status := range []string{"refused", "failed", "cancelled", "captured"} {
-		m.QueryEnded(&sandbox.Query{Status: status})
+		m.QueryEnded(&sandbox.Query{Database: "knowledge", Status: status})
 	}
 	m.RequestEnded("/executions", "GET", 200, 0, false)
 	exported := map[string]map[string][]string{}

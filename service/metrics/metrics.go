@@ -39,7 +39,7 @@ type Metrics struct {
 	fork              prometheus.Histogram
 	poolMisses        prometheus.Counter
 	queries           *prometheus.CounterVec
-	queryDuration     prometheus.Histogram
+	queryDuration     *prometheus.HistogramVec
 	check             prometheus.Histogram
 	recordingBytes    prometheus.Counter
 	connections       *prometheus.CounterVec
@@ -54,6 +54,7 @@ type Sources struct {
 	PoolReady     func() map[string]int        // number of waiting guests by zygote
 	History       func() sandbox.HistoryStatus // what waits for PostgreSQL
 	PendingWrites func() int                   // captured statements that wait for a decision
+	Databases     []string                     // their names; no other is the value of a label
 }
 
 // The upper bounds of the histograms, in seconds. An execution may take from a millisecond to five minutes.
@@ -95,9 +96,12 @@ func New(version string) *Metrics {
 		poolMisses: counter("glasshouse_pool_misses_total",
 			"Starts that found no waiting guest they could take, and waited for a fork."),
 		queries: counters("glasshouse_queries_total",
-			"SQL statements of executions, by the reason for which they were refused or failed.", "status", "reason"),
-		queryDuration: histogram("glasshouse_query_duration_seconds",
-			"Time from a SQL statement to its last row, without refused ones.", queryBounds),
+			"SQL statements of executions, by the reason for which they were refused or failed.",
+			"database", "status", "reason"),
+		queryDuration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "glasshouse_query_duration_seconds",
+			Help: "Time from a SQL statement to its last row, without refused ones.", Buckets: queryBounds,
+		}, []string{"database"}),
 		check:          histogram("glasshouse_check_seconds", "Time to parse and check a SQL statement.", checkBounds),
 		recordingBytes: counter("glasshouse_recording_bytes_total", "Bytes of recordings that history has stored."),
 		connections: counters("glasshouse_egress_connections_total",
@@ -134,7 +138,6 @@ func New(version string) *Metrics {
 		sandbox.ConnectionFailed} {
 		m.connections.WithLabelValues(string(status))
 	}
-	m.queries.WithLabelValues("ok", "")
 	for _, reason := range []string{"max_memory_mb", "max_execution_time", "machine_memory", "protocol"} {
 		m.kills.WithLabelValues(reason)
 	}
@@ -144,8 +147,15 @@ func New(version string) *Metrics {
 var kinds = []sandbox.Kind{sandbox.KindExecute, sandbox.KindQuick, sandbox.KindAnalyze, sandbox.KindDebug,
 	sandbox.KindQuery, sandbox.KindCompat}
 
-// Watch adds the gauges that sources have. Call it once.
-func (m *Metrics) Watch(sources Sources) { m.all.MustRegister(gauges(sources)) }
+// Watch adds the gauges that sources have, and the series of the databases. Call it once.
+func (m *Metrics) Watch(sources Sources) {
+	m.all.MustRegister(gauges(sources))
+	for _, database := range sources.Databases {
+		m.queries.WithLabelValues(database, "ok", "")
+		m.queries.WithLabelValues(database, "failed", "unavailable")
+		m.queryDuration.WithLabelValues(database)
+	}
+}
 
 // Handler answers a scrape with all metrics.
 func (m *Metrics) Handler() http.Handler { return handler(m.requests, m.all) }
@@ -185,9 +195,10 @@ func (m *Metrics) QueryEnded(q *sandbox.Query) {
 	if m == nil {
 		return
 	}
-	m.queries.WithLabelValues(q.Status, q.Reason).Inc()
+	database := q.KnownDatabase()
+	m.queries.WithLabelValues(database, q.Status, q.Reason).Inc()
 	if q.Status != "refused" {
-		m.queryDuration.Observe(q.DurationMS / 1000)
+		m.queryDuration.WithLabelValues(database).Observe(q.DurationMS / 1000)
 	}
 }
 

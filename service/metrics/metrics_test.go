@@ -26,6 +26,35 @@ func TestNilCountsNothing(t *testing.T) {
 	m.RequestEnded("/metrics", "GET", 200, time.Second, false)
 }
 
+// Each database of the service has series from the start. The name that a caller invented is no label.
+func TestStatementsAreCountedByDatabase(t *testing.T) {
+	t.Parallel()
+	m := metrics.New("test")
+	m.Watch(metrics.Sources{
+		Sandboxes: func() map[string]int { return nil }, PoolReady: func() map[string]int { return nil },
+		History:       func() sandbox.HistoryStatus { return sandbox.HistoryStatus{} },
+		PendingWrites: func() int { return 0 }, Databases: []string{"sales", "hr"},
+	})
+	m.QueryEnded(&sandbox.Query{Database: "sales", Status: "ok", DurationMS: 1500})
+	m.QueryEnded(&sandbox.Query{Database: "invented", Status: "refused", Reason: sandbox.UnknownDatabase})
+	text := scrape(t, m)
+	for _, want := range []string{
+		`glasshouse_queries_total{database="sales",reason="",status="ok"} 1`,
+		`glasshouse_queries_total{database="sales",reason="unavailable",status="failed"} 0`,
+		`glasshouse_queries_total{database="hr",reason="",status="ok"} 0`,
+		`glasshouse_queries_total{database="",reason="unknown-database",status="refused"} 1`,
+		`glasshouse_query_duration_seconds_sum{database="sales"} 1.5`,
+		`glasshouse_query_duration_seconds_count{database="hr"} 0`,
+	} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("want %q in %s", want, text)
+		}
+	}
+	if strings.Contains(text, "invented") {
+		t.Errorf("got a label with a text of the caller in %s", text)
+	}
+}
+
 // TestRequestsThatTheClientLeftAreNoErrors also covers requests without a route.
 func TestRequestsThatTheClientLeftAreNoErrors(t *testing.T) {
 	t.Parallel()

@@ -6,6 +6,7 @@ import "go.opentelemetry.io/otel/attribute"
 // here. The conventions for databases (db.*), servers and errors are stable.
 const (
 	keyDatabaseSystem = attribute.Key("db.system.name")
+	keyDatabase       = attribute.Key("db.namespace")
 	keyQueryText      = attribute.Key("db.query.text")
 	keyReturnedRows   = attribute.Key("db.response.returned_rows")
 	keyErrorType      = attribute.Key("error.type")

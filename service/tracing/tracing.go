@@ -215,6 +215,9 @@ func (t *Trace) query(q sandbox.Query) {
 	attributes := []attribute.KeyValue{
 		keyDatabaseSystem.String("postgresql"), keyReturnedRows.Int(q.Rows), keyStatus.String(q.Status),
 	}
+	if database := q.KnownDatabase(); database != "" {
+		attributes = append(attributes, keyDatabase.String(database))
+	}
 	if t.tracer.sql {
 		attributes = append(attributes, keyQueryText.String(shorten(q.SQL, maxQueryRunes)))
 	}
