@@ -20,6 +20,7 @@ func KeyOfPerson(p signin.Person) (sandbox.Key, error) {
 	id := p.Source + ":" + p.User
 	return sandbox.Key{
 		ID: id, Name: "identity provider", User: p.User, Role: p.Role, ExpiresAt: p.ExpiresAt, Account: id,
+		Databases: p.Databases,
 	}, nil
 }
 

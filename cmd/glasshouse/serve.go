@@ -44,7 +44,7 @@ func serve(ctx context.Context, s settings, _ []string) error {
 	if err := s.checkAddresses(); err != nil {
 		return err
 	}
-	if err := s.signIn.check(); err != nil {
+	if err := s.signIn.check(s.databases.names()); err != nil {
 		return err
 	}
 	model, warnings, err := s.model.model()

@@ -30,6 +30,7 @@ type signInSettings struct {
 	sessionAge  time.Duration
 	roles       roleMap
 	defaultRole string
+	databases   databaseMap
 	userHeader  string
 	roleHeader  string
 	addresses   string
@@ -59,6 +60,10 @@ func (s *signInSettings) register(f *pflag.FlagSet) {
 			"given repeatedly; ROLE is agent, developer or admin, and the one with the most rights counts")
 	f.StringVar(&s.defaultRole, "sign-in-default-role", "none",
 		"`ROLE` of people without such a value: agent, developer or admin; none: they are refused")
+	f.Var(&s.databases, "sign-in-databases",
+		"databases of the values of --oidc-role-claim or --proxy-role-header, as `VALUE=DATABASE`; separated by commas, "+
+			"or given repeatedly; a person may use those of all their values, and is refused without one; DATABASE is * "+
+			"for all; empty: everyone may use all")
 	f.StringVar(&s.userHeader, "proxy-user-header", "",
 		"`HEADER` in which a proxy in front of the service names the user, such as X-Forwarded-User; empty: none")
 	f.StringVar(&s.roleHeader, "proxy-role-header", "",
@@ -97,6 +102,51 @@ func (m *roleMap) Set(text string) error {
 	return nil
 }
 
+// databaseMap is the value of --sign-in-databases.
+type databaseMap map[string][]string
+
+// Type returns the placeholder for the flag's value in the help.
+func (m *databaseMap) Type() string { return "VALUE=DATABASE" }
+
+func (m *databaseMap) String() string {
+	var all []string
+	for _, value := range slices.Sorted(maps.Keys(*m)) {
+		for _, database := range (*m)[value] {
+			all = append(all, value+"="+database)
+		}
+	}
+	return strings.Join(all, ",")
+}
+
+// Set adds the databases of a comma-separated list.
+func (m *databaseMap) Set(text string) error {
+	if *m == nil {
+		*m = databaseMap{}
+	}
+	for item := range strings.SplitSeq(text, ",") {
+		last := strings.LastIndex(item, "=")
+		if last < 1 || last == len(item)-1 {
+			return fmt.Errorf("%q must be VALUE=DATABASE", item)
+		}
+		value := strings.TrimSpace(item[:last])
+		(*m)[value] = append((*m)[value], strings.TrimSpace(item[last+1:]))
+	}
+	return nil
+}
+
+// checkDatabases returns an error if --sign-in-databases names a database that the service does not have.
+func (s *signInSettings) checkDatabases(names []string) error {
+	for _, list := range s.databases {
+		for _, name := range list {
+			if name != signin.AllDatabases && !slices.Contains(names, name) {
+				return fmt.Errorf("--sign-in-databases: there is no database %q; the databases are %s, and * for all",
+					name, strings.Join(names, ", "))
+			}
+		}
+	}
+	return nil
+}
+
 func parseRole(text string) (sandbox.Role, error) {
 	role := sandbox.Role(text)
 	switch role {
@@ -106,9 +156,9 @@ func parseRole(text string) (sandbox.Role, error) {
 	return "", fmt.Errorf("the role %q must be agent, developer or admin", text)
 }
 
-// roleSettings returns the roles of people. source is the flag of what has the values, and its value.
-func (s *signInSettings) roleSettings(flag, source string) (signin.Roles, error) {
-	out := signin.Roles{ByValue: s.roles}
+// rights returns the rights of people. source is the flag of what has the values, and its value.
+func (s *signInSettings) rights(flag, source string) (signin.Rights, error) {
+	out := signin.Rights{Roles: s.roles, Databases: s.databases}
 	if s.defaultRole != "none" {
 		role, err := parseRole(s.defaultRole)
 		if err != nil {
@@ -119,6 +169,8 @@ func (s *signInSettings) roleSettings(flag, source string) (signin.Roles, error)
 	switch {
 	case source == "" && out.Default == "":
 		return out, fmt.Errorf("nobody could sign in: set %s and --sign-in-roles, or --sign-in-default-role", flag)
+	case source == "" && len(s.databases) > 0:
+		return out, fmt.Errorf("--sign-in-databases needs %s, which has the values", flag)
 	case source != "" && len(s.roles) == 0:
 		return out, fmt.Errorf("%s needs --sign-in-roles, such as --sign-in-roles data-team=developer", flag)
 	}
@@ -140,7 +192,7 @@ func (s *signInSettings) provider() (*signin.Config, error) {
 	if s.userClaim == "" || s.sessionAge <= 0 {
 		return nil, errors.New("--oidc-user-claim must name a claim, and --oidc-session-age must be positive")
 	}
-	roles, err := s.roleSettings("--oidc-role-claim", s.roleClaim)
+	rights, err := s.rights("--oidc-role-claim", s.roleClaim)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +208,7 @@ func (s *signInSettings) provider() (*signin.Config, error) {
 	}
 	return &signin.Config{
 		Issuer: s.issuer, ClientID: s.clientID, ClientSecret: secret, Scopes: splitList(s.scopes),
-		Audiences: splitList(s.audiences), UserClaim: s.userClaim, RoleClaim: s.roleClaim, Roles: roles,
+		Audiences: splitList(s.audiences), UserClaim: s.userClaim, RoleClaim: s.roleClaim, Rights: rights,
 	}, nil
 }
 
@@ -168,11 +220,11 @@ func (s *signInSettings) proxy() (*signin.Proxy, error) {
 		}
 		return nil, nil
 	}
-	roles, err := s.roleSettings("--proxy-role-header", s.roleHeader)
+	rights, err := s.rights("--proxy-role-header", s.roleHeader)
 	if err != nil {
 		return nil, err
 	}
-	out := &signin.Proxy{UserHeader: s.userHeader, RoleHeader: s.roleHeader, Roles: roles}
+	out := &signin.Proxy{UserHeader: s.userHeader, RoleHeader: s.roleHeader, Rights: rights}
 	for _, text := range splitList(s.addresses) {
 		prefix, err := netip.ParsePrefix(text)
 		if address, isAddress := netip.ParseAddr(text); isAddress == nil {
@@ -190,14 +242,15 @@ func (s *signInSettings) proxy() (*signin.Proxy, error) {
 	return out, nil
 }
 
-// check returns an error if the settings contradict each other.
-func (s *signInSettings) check() error {
+// check returns an error if the settings contradict each other. databases are the names of those of the service.
+func (s *signInSettings) check(databases []string) error {
 	if u, err := url.Parse(s.publicURL); s.publicURL != "" && (err != nil || u.Host == "" || u.RawQuery != "" ||
 		strings.Trim(u.Path, "/") != "" || u.Scheme != "https" && u.Scheme != "http") {
 		return fmt.Errorf("--public-url %q must be a URL without a path, such as https://glasshouse.example.com",
 			s.publicURL)
 	}
 	_, err := s.proxy()
+	err = errors.Join(err, s.checkDatabases(databases))
 	if config, configError := s.provider(); configError != nil {
 		err = errors.Join(err, configError)
 	} else if config != nil {

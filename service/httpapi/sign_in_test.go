@@ -41,12 +41,20 @@ type company struct {
 // newCompany starts a company over the history and the isolation of all tests.
 func newCompany(t *testing.T, change func(*service.Config, *httpapi.Config)) company {
 	t.Helper()
+	return newCompanyWithDatabases(t, nil, change)
+}
+
+// newCompanyWithDatabases starts a company in which groups may use databases.
+func newCompanyWithDatabases(
+	t *testing.T, databases map[string][]string, change func(*service.Config, *httpapi.Config),
+) company {
+	t.Helper()
 	provider := signintest.New(t, people(t))
 	log := logrus.New()
 	log.SetLevel(logrus.ErrorLevel) // refused sign-ins are warnings
-	roles := signin.Roles{ByValue: map[string]sandbox.Role{
+	rights := signin.Rights{Roles: map[string]sandbox.Role{
 		"developers": sandbox.RoleDeveloper, "agents": sandbox.RoleAgent, "admins": sandbox.RoleAdmin,
-	}}
+	}, Databases: databases}
 	config := testConfig
 	p, err := signin.NewProvider(signin.Config{
 		Clock: func() time.Time {
@@ -56,7 +64,7 @@ func newCompany(t *testing.T, change func(*service.Config, *httpapi.Config)) com
 			return time.Now()
 		},
 		Issuer: provider.URL, ClientID: signintest.ClientID, ClientSecret: signintest.Secret,
-		Audiences: []string{signintest.Audience}, UserClaim: "sub", RoleClaim: "groups", Roles: roles,
+		Audiences: []string{signintest.Audience}, UserClaim: "sub", RoleClaim: "groups", Rights: rights,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +77,7 @@ func newCompany(t *testing.T, change func(*service.Config, *httpapi.Config)) com
 	s := service.New(config)
 	api.Service, api.MCP = s, mcpapi.New(mcpapi.Config{Service: s, Log: log, Version: "test"})
 	if api.Proxy != nil {
-		api.Proxy.Roles = roles
+		api.Proxy.Rights = rights
 	}
 	server := httptest.NewServer(httpapi.New(api))
 	t.Cleanup(func() {
@@ -481,5 +489,67 @@ func TestEditorAttachesWithAToken(t *testing.T) {
 	e.mustRequest("configurationDone", nil)
 	if said := e.readToEnd(); !strings.Contains(said, "this token has expired") {
 		t.Errorf("got %s, want output that says why it ends", said)
+	}
+}
+
+// The values of the role claim, or those of the proxy's header, give a person databases, in every face and for the keys
+// that the person makes.
+func TestPersonsUseTheDatabasesOfTheirGroups(t *testing.T) {
+	t.Parallel()
+	sales, staff, _ := salesAndStaff(t)
+	groups := map[string][]string{"developers": {"staff", "sales"}, "agents": {"sales"}, "admins": {signin.AllDatabases}}
+	c := newCompanyWithDatabases(t, groups, func(s *service.Config, api *httpapi.Config) {
+		s.Databases = withDatabases(t, sales, staff)
+		api.Proxy = &signin.Proxy{UserHeader: "X-User", RoleHeader: "X-Groups",
+			Addresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}
+	})
+	anna, bert, root := c.bearer("anna"), c.bearer("bert"), c.bearer("root")
+	session := c.as(t, c.signIn(t, "anna"))
+	made, _ := anna.newKey(t, map[string]any{"name": "n"})
+	for want, people := range map[string][]client{
+		"knowledge sales staff": {root}, "sales staff": {anna, session, made}, "sales": {bert},
+	} {
+		for _, person := range people {
+			var names []string
+			for _, d := range person.ok(t, "GET", "/databases", nil).get("databases").([]any) {
+				names = append(names, d.(map[string]any)["name"].(string))
+			}
+			if got := strings.Join(names, " "); got != want {
+				t.Errorf("got the databases %s, want %s", got, want)
+			}
+		}
+	}
+	a := bert.run(t, bert.create(t, nil), `said = [db_query("SELECT DISTINCT seller FROM orders")[0]["seller"]]
+for name in ["knowledge", "staff"]:
+    try:
+        said.append(db_query("SELECT 1", database=name))
+    except DatabaseError as e:
+        said.append(e.reason)
+said`)
+	if got := compactJSON(a.get("result")); got != `["sales","unknown-database","unknown-database"]` {
+		t.Errorf("got %s %v, want the database of the group only", got, a.get("exception"))
+	}
+	wantProblem(t, anna.do(t, "POST", "/keys", map[string]any{"name": "n", "databases": []string{"knowledge"}}),
+		http.StatusUnprocessableEntity, "invalid-input", "sales, staff")
+	proxied := func(group string) answer {
+		return client{server: c.server}.do(t, "GET", "/databases", nil, "X-User", t.Name()+"/p", "X-Groups", group)
+	}
+	if a := proxied("guests, agents"); a.status != http.StatusOK || strings.Contains(string(a.text), "staff") {
+		t.Errorf("got %s, want the database of the agents", a.text)
+	}
+	wantProblem(t, proxied("guests"), http.StatusForbidden, "forbidden", "no role")
+}
+
+// A person whose groups have a role and no database is refused: no list of databases would mean all.
+func TestPersonWithoutDatabaseIsRefused(t *testing.T) {
+	t.Parallel()
+	c := newCompanyWithDatabases(t, map[string][]string{"developers": {"knowledge"}}, nil)
+	c.bearer("anna").ok(t, "GET", "/databases", nil)
+	for _, method := range []string{"/databases", "/me"} {
+		wantProblem(t, c.bearer("root").do(t, "GET", method, nil), http.StatusForbidden, "forbidden", "no database")
+	}
+	flow, back := c.leave(t, "bert", "")
+	if r := c.get(t, back, flow); r.StatusCode < 400 && strings.Contains(fmt.Sprint(r.Cookies()), "glasshouse_key") {
+		t.Errorf("got %s with the cookies %v, want no sign-in", r.Status, r.Cookies())
 	}
 }

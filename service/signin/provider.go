@@ -44,7 +44,7 @@ type Config struct {
 	Audiences    []string // accepted in bearer tokens, in addition to ClientID
 	UserClaim    string
 	RoleClaim    string // "": everyone has the default role
-	Roles        Roles
+	Rights       Rights
 
 	Clock func() time.Time // nil: the machine's clock
 	Log   func(error)      // is told when the provider cannot be reached, and, with nil, when it can be again
@@ -291,8 +291,9 @@ func (p *Provider) personOf(token *oidc.IDToken) (Person, error) {
 			}
 		}
 	}
-	role, err := p.config.Roles.of(user, fmt.Sprintf("the claim %q", p.config.RoleClaim), values)
-	return Person{Source: SourceOIDC, User: user, Role: role, ExpiresAt: new(token.Expiry.UTC())}, err
+	person, err := p.config.Rights.person(SourceOIDC, user, fmt.Sprintf("the claim %q", p.config.RoleClaim), values)
+	person.ExpiresAt = new(token.Expiry.UTC())
+	return person, err
 }
 
 // claimOf returns the claim with a name, such as groups, or with a path, such as realm_access.roles.

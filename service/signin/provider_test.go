@@ -20,7 +20,7 @@ var people = map[string]claims{
 	"bert": {"sub": "u-2", "email": "bert@example.com", "email_verified": false, "groups": []string{"staff"}},
 }
 
-var roles = signin.Roles{ByValue: map[string]sandbox.Role{
+var rights = signin.Rights{Roles: map[string]sandbox.Role{
 	"data": sandbox.RoleDeveloper, "staff": sandbox.RoleAgent, "root": sandbox.RoleAdmin,
 }}
 
@@ -49,7 +49,7 @@ func connect(t *testing.T, change func(*signin.Config)) (*signintest.Provider, *
 	time := &clock{}
 	config := signin.Config{
 		Issuer: provider.URL, ClientID: signintest.ClientID, ClientSecret: signintest.Secret,
-		Audiences: []string{signintest.Audience}, UserClaim: "sub", RoleClaim: "groups", Roles: roles, Clock: time.now,
+		Audiences: []string{signintest.Audience}, UserClaim: "sub", RoleClaim: "groups", Rights: rights, Clock: time.now,
 	}
 	if change != nil {
 		change(&config)
@@ -152,9 +152,9 @@ func TestClaimsBecomeUserAndRole(t *testing.T) {
 		"no role":     {nil, claims{"groups": []string{"guests"}}, "", "", `none of the values of the claim "groups"`},
 		"odd values": {nil, claims{"groups": []any{1, nil, map[string]any{}, "data"}}, "u-1",
 			sandbox.RoleDeveloper, ""},
-		"no claim": {func(c *signin.Config) { c.Roles.Default = sandbox.RoleAgent }, claims{"groups": nil}, "u-1",
+		"no claim": {func(c *signin.Config) { c.Rights.Default = sandbox.RoleAgent }, claims{"groups": nil}, "u-1",
 			sandbox.RoleAgent, ""},
-		"default": {func(c *signin.Config) { c.RoleClaim, c.Roles = "", signin.Roles{Default: sandbox.RoleDeveloper} },
+		"default": {func(c *signin.Config) { c.RoleClaim, c.Rights = "", signin.Rights{Default: sandbox.RoleDeveloper} },
 			nil, "u-1", sandbox.RoleDeveloper, ""},
 		"path": {func(c *signin.Config) { c.RoleClaim = "realm_access.roles" },
 			claims{"realm_access": claims{"roles": []string{"data"}}}, "u-1", sandbox.RoleDeveloper, ""},
@@ -248,7 +248,7 @@ func TestIssuerMustBeItsOwn(t *testing.T) {
 	t.Parallel()
 	provider := signintest.New(t, people)
 	p, err := signin.NewProvider(signin.Config{Issuer: strings.Replace(provider.URL, "127.0.0.1", "localhost", 1),
-		ClientID: signintest.ClientID, UserClaim: "sub", Roles: roles})
+		ClientID: signintest.ClientID, UserClaim: "sub", Rights: rights})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ type Proxy struct {
 	UserHeader string
 	RoleHeader string // "": everyone has the default role
 	Addresses  []netip.Prefix
-	Roles      Roles
+	Rights     Rights
 }
 
 // Person returns the person whom a request of the proxy names. ok is false if the request is not the proxy's or names
@@ -44,8 +44,8 @@ func (p *Proxy) Person(r *http.Request) (person Person, ok bool, err error) {
 			values = append(values, strings.TrimSpace(value))
 		}
 	}
-	role, err := p.Roles.of(users[0], "the header "+p.RoleHeader, values)
-	return Person{Source: SourceProxy, User: users[0], Role: role}, err == nil, err
+	person, err = p.Rights.person(SourceProxy, users[0], "the header "+p.RoleHeader, values)
+	return person, err == nil, err
 }
 
 func (p *Proxy) isProxy(remote string) bool {

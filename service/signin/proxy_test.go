@@ -12,7 +12,7 @@ import (
 func TestOnlyTheProxyNamesPersons(t *testing.T) {
 	t.Parallel()
 	p := &signin.Proxy{
-		UserHeader: "X-Forwarded-User", RoleHeader: "X-Forwarded-Groups", Roles: roles,
+		UserHeader: "X-Forwarded-User", RoleHeader: "X-Forwarded-Groups", Rights: rights,
 		Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.1.0/28"), netip.MustParsePrefix("fd00::7/128")},
 	}
 	const agent, developer, unauthorized = sandbox.RoleAgent, sandbox.RoleDeveloper, sandbox.FaultUnauthorized

@@ -12,6 +12,7 @@
 package signin
 
 import (
+	"slices"
 	"time"
 
 	"glasshouse/sandbox"
@@ -28,29 +29,45 @@ type Person struct {
 	Source    string // SourceOIDC or SourceProxy
 	User      string
 	Role      sandbox.Role
+	Databases []string   // that the person may use; nil: all
 	ExpiresAt *time.Time // of the token; nil: with the request
 }
 
-// Roles gives the values of a claim or a header a role.
-type Roles struct {
-	ByValue map[string]sandbox.Role // a person with several values gets the role with the most rights
+// AllDatabases stands for all databases in Rights.
+const AllDatabases = "*"
+
+// Rights gives the values of a claim or a header a role, and databases.
+type Rights struct {
+	Roles   map[string]sandbox.Role // a person with several values gets the role with the most rights
 	Default sandbox.Role            // of a person without any of these values; "" refuses the person
+	// Databases are those of a value; a person may use those of all values, and is refused without any. If it is empty,
+	// everyone may use all.
+	Databases map[string][]string
 }
 
 // ranks orders the roles by their rights.
 var ranks = map[sandbox.Role]int{sandbox.RoleAgent: 1, sandbox.RoleDeveloper: 2, sandbox.RoleAdmin: 3}
 
-// of returns the role for some values. It returns FaultForbidden if none of them has one and there is no default.
-func (r Roles) of(user, where string, values []string) (sandbox.Role, error) {
-	best := r.Default
+// person returns a person with the rights of some values. It returns FaultForbidden if none of them has a role and there
+// is no default, or if none of them has a database.
+func (r Rights) person(source, user, where string, values []string) (Person, error) {
+	p := Person{Source: source, User: user, Role: r.Default}
 	for _, value := range values {
-		if role := r.ByValue[value]; ranks[role] > ranks[best] {
-			best = role
+		if role := r.Roles[value]; ranks[role] > ranks[p.Role] {
+			p.Role = role
 		}
+		p.Databases = append(p.Databases, r.Databases[value]...)
 	}
-	if best == "" {
-		return "", sandbox.Errorf(sandbox.FaultForbidden, "%s has no role here: none of the values of %s is in "+
+	if p.Role == "" {
+		return Person{}, sandbox.Errorf(sandbox.FaultForbidden, "%s has no role here: none of the values of %s is in "+
 			"--sign-in-roles of the service, and --sign-in-default-role is none", user, where)
 	}
-	return best, nil
+	if len(r.Databases) > 0 && len(p.Databases) == 0 {
+		return Person{}, sandbox.Errorf(sandbox.FaultForbidden, "%s may use no database here: none of the values of %s "+
+			"is in --sign-in-databases of the service", user, where)
+	}
+	if slices.Contains(p.Databases, AllDatabases) {
+		p.Databases = nil
+	}
+	return p, nil
 }
