@@ -23,6 +23,18 @@ type ServiceStatus struct {
 	History   HistoryStatus     `json:"history"`
 	Retention HistoryRetention  `json:"retention"`
 	Python    []Environment     `json:"environments"`
+	Pools     []WarmPool        `json:"warm_pools" doc:"The warm interpreters of the environments"`
+}
+
+// WarmPool is an interpreter that has imported packages, with the guests that were forked from it.
+type WarmPool struct {
+	Environment string    `json:"environment"`
+	Name        string    `json:"name"`
+	Modules     []string  `json:"modules" doc:"The modules that it has imported"`
+	IsWarm      bool      `json:"warm" doc:"It runs; an environment beside the default starts its interpreters when code needs them"`
+	Waiting     Occupancy `json:"waiting" doc:"Guests that wait for code; max is their number when the pool is full"`
+	InUse       int       `json:"in_use" doc:"Guests of sandboxes and executions"`
+	Problem     string    `json:"problem,omitempty" doc:"Why no further guest can be made"`
 }
 
 // HistoryRetention says which limits history has, and what was deleted because of them.

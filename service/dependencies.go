@@ -14,6 +14,7 @@ import (
 type Environments interface {
 	Environments() []sandbox.Environment // the default one first
 	Packages(environment string) ([]sandbox.Package, error)
+	Pools() []sandbox.WarmPool
 	Refresh(context.Context) error // loads the operator's changes
 }
 

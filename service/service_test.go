@@ -81,6 +81,7 @@ type defaultEnvironment struct{}
 func (defaultEnvironment) Environments() []sandbox.Environment {
 	return []sandbox.Environment{{Name: "default"}}
 }
+func (defaultEnvironment) Pools() []sandbox.WarmPool                  { return nil }
 func (defaultEnvironment) Packages(string) ([]sandbox.Package, error) { return nil, nil }
 func (defaultEnvironment) Refresh(context.Context) error              { return nil }
 

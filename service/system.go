@@ -14,7 +14,7 @@ func (s *Service) ServiceStatus(ctx context.Context, caller sandbox.Key) (sandbo
 	isolation := s.Supervisor.Isolation()
 	st := sandbox.ServiceStatus{
 		StartedAt: s.startedAt, Isolation: isolation.Level, Enforced: isolation.EnforcedBy, PerUser: s.PerUser,
-		Python: s.Environments.Environments(),
+		Python: s.Environments.Environments(), Pools: s.Environments.Pools(),
 	}
 	s.mu.Lock()
 	st.Sandboxes = sandbox.Occupancy{Now: len(s.live), Max: s.InAll}

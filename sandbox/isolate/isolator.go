@@ -180,14 +180,23 @@ func (i *Isolator) Ready() error {
 // Waiting returns the number of guests that wait for code, by the name of their warm set.
 func (i *Isolator) Waiting() map[string]int {
 	waiting := map[string]int{}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	for _, env := range i.current {
-		for _, pool := range env.pools {
-			waiting[pool.set.Name] += len(pool.ready) + len(pool.reserved)
-		}
+	for _, pool := range i.Pools() {
+		waiting[pool.Name] += pool.Waiting.Now
 	}
 	return waiting
+}
+
+// Pools describes the warm interpreters of the environments that a sandbox may choose, the default environment first.
+func (i *Isolator) Pools() []sandbox.WarmPool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	all := []sandbox.WarmPool{}
+	for _, name := range i.environmentNames() {
+		for _, pool := range i.current[name].pools {
+			all = append(all, pool.status())
+		}
+	}
+	return all
 }
 
 // Full returns FaultFull, with the reason, if Start in the default environment would find no waiting child for code and
@@ -235,7 +244,8 @@ func (i *Isolator) startOnce(ctx context.Context, spec ProcessSpec) (*Process, e
 		return nil, err
 	}
 	defer env.release()
-	p, err := i.takeChild(ctx, env.pools[smallestSet(env.warmSets, spec.Code)], spec)
+	pool := env.pools[smallestSet(env.warmSets, spec.Code)]
+	p, err := i.takeChild(ctx, pool, spec)
 	if err == nil {
 		err = env.assign(p, spec.Policy)
 	}
@@ -243,7 +253,8 @@ func (i *Isolator) startOnce(ctx context.Context, spec ProcessSpec) (*Process, e
 		return nil, err
 	}
 	env.lease()
-	p.env, p.sharing, p.user = env, &i.sharing, spec.User
+	p.env, p.pool, p.sharing, p.user = env, pool, &i.sharing, spec.User
+	pool.inUse.Add(1)
 	p.Rest()
 	if p.SessionDir.env == nil && !spec.Unpinned {
 		env.lease()

@@ -31,6 +31,7 @@ type Process struct {
 	pid    int        // in the service's namespace
 	zygote *zygote.Zygote
 	env    *warmEnvironment // nil until the process is assigned to a sandbox
+	pool   *zygotePool      // of env, from which it was taken; nil likewise
 	group  *cgroup.Group    // nil on levels without
 
 	givenDir    *SessionDir // the SessionDir that it was started with; its owner closes it
@@ -254,6 +255,7 @@ func (p *Process) Close() error {
 			}
 		}
 		if p.env != nil {
+			p.pool.inUse.Add(-1)
 			p.env.release()
 		}
 		p.noteRelease()

@@ -148,7 +148,7 @@ func (env *warmEnvironment) start() {
 	for _, pool := range slices.Backward(env.pools) {
 		env.keepers.Go(pool.keepZygote)
 		env.fillers.Go(pool.keepSpare)
-		for range min(2, pool.set.Pool) { // so that one child joins its cgroup while the next is forked
+		for range pool.fillers() {
 			env.fillers.Go(pool.fill)
 		}
 	}

@@ -7,11 +7,13 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"glasshouse/policy/limit"
+	"glasshouse/sandbox"
 	"glasshouse/sandbox/isolate/layer"
 	"glasshouse/sandbox/isolate/procfs"
 	"glasshouse/sandbox/isolate/zygote"
@@ -43,6 +45,8 @@ type zygotePool struct {
 	wanted   chan struct{} // has an element if a zygote is missing and requested
 
 	shortage shortage
+	held     atomic.Int64 // children that fill has made and that are in no channel yet
+	inUse    atomic.Int64 // processes that are assigned to a sandbox
 
 	mu       sync.Mutex
 	current  *zygote.Zygote   // nil before the first start, after a death, and while no zygote is needed
@@ -146,6 +150,7 @@ func (p *zygotePool) fill() {
 			continue
 		default:
 		}
+		p.held.Add(1)
 		select {
 		case p.ready <- child:
 		case p.reserved <- child:
@@ -153,9 +158,31 @@ func (p *zygotePool) fill() {
 			_ = child.Close()
 		case <-active.Done():
 			_ = child.Close()
-			return
 		}
+		p.held.Add(-1)
 	}
+}
+
+// fillers returns the number of goroutines that run fill: two, so that one child joins its control group while the next
+// is forked.
+func (p *zygotePool) fillers() int { return min(2, p.set.Pool) }
+
+// status describes the pool.
+func (p *zygotePool) status() sandbox.WarmPool {
+	out := sandbox.WarmPool{
+		Environment: p.env.pinned.Name, Name: p.set.Name, Modules: p.set.Modules,
+		Waiting: sandbox.Occupancy{
+			Now: len(p.ready) + len(p.reserved) + int(p.held.Load()),
+			Max: cap(p.ready) + cap(p.reserved) + p.fillers(),
+		},
+		InUse: int(p.inUse.Load()),
+	}
+	z, _ := p.currentZygote()
+	out.IsWarm = z != nil && z.Alive()
+	if last := p.shortage.last.Load(); last != nil {
+		out.Problem = last.Detail
+	}
+	return out
 }
 
 // sleepInShortage waits for d, until a process has released what it used, or until the

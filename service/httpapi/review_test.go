@@ -96,6 +96,20 @@ open("/session/artifacts/Report.txt", "w").write("done")
 		system.get("history.database_bytes") == 0.0 {
 		t.Errorf("/system: got %s", system.text)
 	}
+	pools, _ := system.get("warm_pools").([]any)
+	inUse := 0.0
+	for _, each := range pools {
+		pool, _ := each.(map[string]any)
+		waiting, _ := pool["waiting"].(map[string]any)
+		now, most := waiting["now"].(float64), waiting["max"].(float64)
+		if pool["environment"] != "default" || pool["name"] == "" || pool["warm"] != true || most < 1 || now > most {
+			t.Errorf("/system: got the pool %v", pool)
+		}
+		inUse += pool["in_use"].(float64)
+	}
+	if len(pools) == 0 || inUse == 0 {
+		t.Errorf("/system: got %d guests in use of the pools %v, want the test's sandbox", int(inUse), pools)
+	}
 }
 
 // The sums by fingerprint have the statements of all users for an admin, and of a user only the user's own.
