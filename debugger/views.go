@@ -71,6 +71,7 @@ type TableView struct {
 	Columns []ColumnView `json:"columns"`
 	Rows    []RowView    `json:"rows"`
 	Kept    int          `json:"kept" doc:"Number of rows in the recording; length is the object's own"`
+	Total   int          `json:"total_columns" doc:"Number of columns of the object; columns are the recorded ones, its first"`
 }
 
 // ColumnView is the description of a column.
@@ -171,7 +172,7 @@ func (w viewer) object(number uint64, start, count int) (ObjectView, error) {
 
 // tableView returns a table with a page of its rows.
 func (w viewer) tableView(f recording.DataFrame, start, count int) *TableView {
-	out := &TableView{Columns: []ColumnView{}, Rows: []RowView{}, Kept: len(f.Rows)}
+	out := &TableView{Columns: []ColumnView{}, Rows: []RowView{}, Kept: len(f.Rows), Total: f.TotalColumns}
 	for _, c := range f.Columns {
 		out.Columns = append(out.Columns, ColumnView{w.plainLabel(c.Label), c.Type, c.Missing})
 	}

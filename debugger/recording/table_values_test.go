@@ -34,3 +34,18 @@ func TestDataFrameOfForgedValues(t *testing.T) {
 		}
 	}
 }
+
+// A recording has the first columns of a wide table. Its text has the number of all.
+func TestDataFrameHasTheNumberOfAllColumns(t *testing.T) {
+	for text, want := range map[string]int{
+		"<DataFrame 300x40: a int64, ...>": 40, "<DataFrame 0x1: a int64>": 1, "<DataFrame 2x0: a int64>": 1,
+		"<DataFrame 2x-5>": 1, "<DataFrame 2x99999999999999999999>": 1, "<Series a int64 5: 1>": 1, "": 1,
+	} {
+		o := recording.Object{Form: recording.Framed, Values: []recording.Value{{Tag: recording.TagRaw, Text: text},
+			{Tag: recording.TagInt, Int: 1}, {Tag: recording.TagText, Text: "a"}, {Tag: recording.TagText, Text: "int64"},
+			{Tag: recording.TagInt, Int: 0}}}
+		if f, ok := o.DataFrame(); !ok || f.TotalColumns != want {
+			t.Errorf("%q: got %d columns, %v; want %d", text, f.TotalColumns, ok, want)
+		}
+	}
+}

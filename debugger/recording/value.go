@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"fmt"
 	"math"
 	"math/big"
 	"slices"
@@ -160,9 +161,10 @@ type Row struct {
 // DataFrame is what is recorded of a DataFrame or Series: its first columns and rows. The object's length is the number
 // of all rows. A cell is a scalar or a TagRaw.
 type DataFrame struct {
-	Text    string
-	Columns []Column
-	Rows    []Row
+	Text         string
+	Columns      []Column
+	Rows         []Row
+	TotalColumns int // of the object
 }
 
 // DataFrame returns the contents of a DataFrame or Series, and false for another object and for one that is not whole.
@@ -182,6 +184,11 @@ func (o *Object) DataFrame() (f DataFrame, ok bool) {
 	}
 	for ; len(v) > columns; v = v[1+columns:] {
 		f.Rows = append(f.Rows, Row{Label: v[0], Cells: v[1 : 1+columns]})
+	}
+	f.TotalColumns = columns
+	var all, rows int
+	if n, _ := fmt.Sscanf(f.Text, "<DataFrame %dx%d", &rows, &all); n == 2 {
+		f.TotalColumns = max(all, columns)
 	}
 	return f, true
 }
