@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"glasshouse/dbaccess/embedded"
 	"glasshouse/service/chat/chattest"
 	"glasshouse/service/signin/signintest"
 )
@@ -39,6 +40,17 @@ func TestPagesWithAnIdentityProvider(t *testing.T) {
 	_, admin := start(t, binary(t), dataDir(t), withProvider(t, provider)...)
 	provider.Allow(admin.address + "/login/oidc/callback")
 	checkPages(t, browser, admin, "GLASSHOUSE_PAGES_SUITE=sign_in", "GLASSHOUSE_PROVIDER="+provider.URL)
+}
+
+// TestPagesWithSeveralDatabases chooses a database in the playground in Chromium.
+func TestPagesWithSeveralDatabases(t *testing.T) {
+	t.Parallel()
+	browser := findBrowser(t)
+	server := startCluster(t, emptyDataDir(t))
+	down := "postgres://reader@127.0.0.1:1/none" // nothing listens there
+	_, admin := start(t, binary(t), dataDir(t), withPackages(), "--mask-columns=sales:orders.email",
+		"--database=sales="+server.URL(embedded.RoleReader, embedded.DatabaseKnowledge), "--database=down="+down)
+	checkPages(t, browser, admin, "GLASSHOUSE_PAGES_SUITE=databases")
 }
 
 // fillHistory adds a million executions of 50 users, a second apart. One in ten failed, one in 50 000 was killed, and
@@ -148,6 +160,11 @@ _ = (folder / "squares.csv").write_text("n,square\n1,1\n")`)}},
 		{Calls: []chattest.Call{{Tool: "query_database",
 			Arguments: `{"sql":"SELECT 7 AS \"<img src=x onerror=alert(1)>\", 'text' AS words"}`}}},
 		{Chunks: []string{"Those are the rows."}},
+	},
+	"parallel": {
+		{Calls: []chattest.Call{chattest.Python(`print("one")`), chattest.Python(`print("two")`),
+			{Tool: "query_database", Arguments: `{"sql":"SELECT 7 AS seven"}`}}},
+		{Chunks: []string{"> Two lines\n> of a quote.\n\n| city | revenue |\n|:---|---:|\n| Paris | 980 |\n\nAll are done."}},
 	},
 	"loop": {{Calls: []chattest.Call{chattest.Python(`print("the loop has begun", flush=True)
 while True:

@@ -4,6 +4,7 @@ import { useDatabaseNames } from "../parts/databases";
 import { Failure, Loading } from "../parts/feedback";
 import { useLoaded } from "../parts/loaded";
 import { maskNote, sqlName, tableName, type Column, type Schema } from "../parts/sql";
+import { parameter, setParameters } from "../router";
 import { examples, type Example } from "./play_examples";
 import type { Session } from "./play_session";
 
@@ -95,13 +96,13 @@ export function SchemaBrowser({ session, insert, insertLines }: {
   insertLines: (text: string) => void;
 }) {
   const names = useDatabaseNames();
-  const [database, setDatabase] = useState(""); // "": the default one
+  const database = parameter("database"); // "": the default one
   return (
     <>
       {names.length > 0 && (
         <p class="body">
           <select aria-label="Database" value={database || names[0]}
-            onChange={(event) => setDatabase(event.currentTarget.value === names[0] ? "" : event.currentTarget.value)}>
+            onChange={(event) => setParameters({ database: event.currentTarget.value === names[0] ? "" : event.currentTarget.value }, true)}>
             {names.map((name, index) => <option key={name} value={name}>{name}{index === 0 && " (default)"}</option>)}
           </select>
         </p>
@@ -154,12 +155,12 @@ function Tables({ session, database, insert, insertLines }: {
                   <button aria-label={`Insert a query of ${table}`} onClick={() => insertLines(selectLine(table, columnsOf(table), database))}>
                     Insert a query
                   </button>
-                  <button aria-label={`Insert the name ${table}`} onClick={() => insert(table)}>Insert the name</button>
+                  <button aria-label={`Insert the name ${table}`} onClick={() => insert(tableName(table))}>Insert the name</button>
                 </p>
                 <ul class="columns-list">
                   {columns.map((column) => (
                     <li key={column.column_name}>
-                      <button class="link" title="Insert the name" onClick={() => insert(column.column_name)}><code>{column.column_name}</code></button>
+                      <button class="link" title="Insert the name" onClick={() => insert(sqlName(column.column_name))}><code>{column.column_name}</code></button>
                       <span class="muted" title={column.comment ?? undefined}>
                         {column.data_type}{column.is_nullable === "NO" ? "" : ", null"}{column.primary_key && ", key"}
                         {column.references && ` → ${column.references}`}
