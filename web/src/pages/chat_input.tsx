@@ -93,7 +93,7 @@ export function Input(props: {
         )}
         <span class="grow" />
         {answering
-          ? <button type="button" class="danger" onClick={() => void attempt("Stopping…", props.stop)}>Stop</button>
+          ? <button type="button" class="danger" onClick={() => void attempt("Stopping…", props.stop).then(() => field.current?.focus())}>Stop</button>
           : <button type="submit" class="primary" disabled={!maySend}>Send</button>}
       </div>
       <p id="destination" class="muted destination">

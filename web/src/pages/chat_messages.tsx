@@ -21,8 +21,9 @@ function Note({ of: message }: { of: Message }) {
   );
 }
 
-function Answer({ of: message, results, live, answering }: {
+function Answer({ of: message, firstCall, results, live, answering }: {
   of: Message;
+  firstCall: number; // the number of its first call in the conversation
   results: Map<string, Message>;
   live: Live;
   answering: boolean;
@@ -37,10 +38,10 @@ function Answer({ of: message, results, live, answering }: {
       ) : null}
       {message.text && <Prose text={message.text} />}
       {message.status === "cut" && <p class="muted">The answer was cut off here.</p>}
-      {message.calls?.map((call) => {
+      {message.calls?.map((call, index) => {
         const result = results.get(call.id);
         return (
-          <Run key={call.id} call={call} message={result} answering={answering} output={result ? live.output[result.position] ?? "" : ""}
+          <Run key={call.id} call={call} number={firstCall + index} message={result} answering={answering} output={result ? live.output[result.position] ?? "" : ""}
             isCut={result !== undefined && live.isCut[result.position] === true} />
         );
       })}
@@ -85,6 +86,7 @@ export function Messages({ view, live }: { view: ConversationView; live: Live })
     isAtEnd.current = true; // one has just sent it
     if (box.current) box.current.scrollTop = box.current.scrollHeight;
   }, [last?.position]);
+  let calls = 0;
   const results = new Map(messages.filter((m) => m.role === "tool").map((m) => [m.call_id ?? "", m]));
   const runs = messages.some((m) => m.status === "running");
   const waits = last?.role === "assistant" && (last.calls?.length ?? 0) > 0;
@@ -103,7 +105,8 @@ export function Messages({ view, live }: { view: ConversationView; live: Live })
                 </li>
               );
             case "assistant":
-              return <Answer key={message.position} of={message} results={results} live={live} answering={answering} />;
+              calls += message.calls?.length ?? 0;
+              return <Answer key={message.position} of={message} firstCall={calls - (message.calls?.length ?? 0) + 1} results={results} live={live} answering={answering} />;
             case "note":
               return <Note key={message.position} of={message} />;
             default:

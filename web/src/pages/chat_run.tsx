@@ -108,8 +108,9 @@ function Outcome({ of: message }: { of: Message }) {
 }
 
 // Run shows a call, and the message of its tool as soon as there is one.
-export function Run({ call, message, output, isCut, answering }: {
+export function Run({ call, number, message, output, isCut, answering }: {
   call: ToolCall;
+  number: number; // of the call in the conversation
   message: Message | undefined;
   output: string; // while the code runs
   isCut: boolean; // the code has printed more
@@ -117,7 +118,7 @@ export function Run({ call, message, output, isCut, answering }: {
 }) {
   const runs = message?.status === "running" || (!message && answering);
   return (
-    <section class="panel run" aria-label={titles[call.tool] ?? call.tool}>
+    <section class="panel run" aria-label={`${titles[call.tool] ?? call.tool}, call ${number}`}>
       <header>
         <h2>
           <span>{titles[call.tool] ?? call.tool}</span>

@@ -6,11 +6,12 @@ import type { ComponentChildren } from "preact";
 type Block =
   | { kind: "code"; text: string; language: string }
   | { kind: "list"; ordered: boolean; start: number; items: string[] }
-  | { kind: "table"; rows: string[][] }
-  | { kind: "heading" | "paragraph"; text: string };
+  | { kind: "table"; rows: string[][]; isNumber: boolean[] }
+  | { kind: "heading" | "paragraph" | "quote"; text: string };
 
 const bullet = /^\s{0,8}[-*+]\s+(.*)$/;
 const numbered = /^\s{0,8}(\d{1,6})[.)]\s+(.*)$/;
+const quote = /^\s{0,3}>\s?(.*)$/;
 const fence = /^\s{0,3}(`{3,}|~{3,})\s*([\w+-]*)/;
 const rule = /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/;
 
@@ -38,6 +39,7 @@ function blocks(text: string): Block[] {
     const line = lines[n]!;
     const opened = fence.exec(line);
     const item = numbered.exec(line) ?? bullet.exec(line);
+    const quoted = quote.exec(line);
     const heading = /^\s{0,3}#{1,6}\s+(.*)$/.exec(line);
     if (opened) {
       endParagraph();
@@ -50,15 +52,21 @@ function blocks(text: string): Block[] {
     } else if (line.includes("|") && isRule(lines[n + 1]) && (lines[n + 1] ?? "").includes("-")) {
       endParagraph();
       const rows = [cells(line)];
+      const isNumber = cells(lines[n + 1]!).map((cell) => /^-.*:$/.test(cell)); // aligned to the right
       for (n += 2; n < lines.length && lines[n]!.includes("|"); n++) rows.push(cells(lines[n]!));
       n--;
-      found.push({ kind: "table", rows });
+      found.push({ kind: "table", rows, isNumber });
     } else if (item) {
       endParagraph();
       const ordered = item.length === 3;
       const last = found.at(-1);
       if (last?.kind === "list" && last.ordered === ordered) last.items.push(item.at(-1)!);
       else found.push({ kind: "list", ordered, start: ordered ? Number(item[1]) : 1, items: [item.at(-1)!] });
+    } else if (quoted) {
+      endParagraph();
+      const last = found.at(-1);
+      if (last?.kind === "quote" && quote.test(lines[n - 1] ?? "")) last.text += "\n" + quoted[1]!;
+      else found.push({ kind: "quote", text: quoted[1]! });
     } else if (line.trim() === "") {
       endParagraph();
     } else {
@@ -92,25 +100,29 @@ function Shown({ block }: { block: Block }) {
   switch (block.kind) {
     case "code":
       return <pre class="text" tabIndex={0} role="group" aria-label={`Code ${block.language}`}>{block.text}</pre>;
+    case "quote":
+      return <blockquote><p>{inline(block.text)}</p></blockquote>;
     case "heading":
       return <p><strong>{inline(block.text)}</strong></p>;
     case "list": {
       const items = block.items.map((item, index) => <li key={index}>{inline(item)}</li>);
       return block.ordered ? <ol start={block.start}>{items}</ol> : <ul>{items}</ul>;
     }
-    case "table":
+    case "table": {
+      const numbers = (column: number) => block.isNumber[column] ? "number" : "";
       return (
         <div class="scroll-x" tabIndex={0} role="group" aria-label="Table">
           <table>
-            <thead><tr>{block.rows[0]!.map((cell, index) => <th key={index} scope="col">{inline(cell)}</th>)}</tr></thead>
+            <thead><tr>{block.rows[0]!.map((cell, index) => <th key={index} scope="col" class={numbers(index)}>{inline(cell)}</th>)}</tr></thead>
             <tbody>
               {block.rows.slice(1).map((row, index) => (
-                <tr key={index}>{row.map((cell, column) => <td key={column}>{inline(cell)}</td>)}</tr>
+                <tr key={index}>{row.map((cell, column) => <td key={column} class={numbers(column)}>{inline(cell)}</td>)}</tr>
               ))}
             </tbody>
           </table>
         </div>
       );
+    }
     default:
       return <p>{inline(block.text)}</p>;
   }

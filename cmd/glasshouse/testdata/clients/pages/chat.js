@@ -72,6 +72,21 @@ module.exports = ({ address, open, settled, shoot, wantAccessible, wantNothingWr
       }
     },
 
+    async 'chat: several calls at once, and Markdown'() {
+      const page = await start();
+      await ask(page, 'parallel');
+      await page.getByText('All are done.').waitFor();
+      await ended(page);
+      await page.getByRole('region', { name: 'Python, call 1' }).getByText('one', { exact: true }).waitFor();
+      await page.getByRole('region', { name: 'Python, call 2' }).getByText('two', { exact: true }).waitFor();
+      await page.getByRole('region', { name: 'SQL, call 3' }).getByRole('cell', { name: '7' }).waitFor();
+      await page.locator('.prose blockquote', { hasText: 'Two lines of a quote.' }).waitFor();
+      await page.locator('.prose td.number', { hasText: '980' }).waitFor();
+      await wantAccessible(page);
+      await shoot(page, 'chat-parallel');
+      await wantNothingWrong(page);
+    },
+
     async 'chat: truncated output says so'() {
       const page = await start();
       await ask(page, 'verbose');
@@ -89,6 +104,7 @@ module.exports = ({ address, open, settled, shoot, wantAccessible, wantNothingWr
       await page.getByRole('button', { name: 'Stop' }).click();
       await page.getByText('You stopped this answer.').waitFor();
       await ended(page);
+      await page.waitForFunction(() => document.activeElement.matches('textarea')); // the button is gone
       await page.getByText(/^Stopped after [\d.]+ m?s\.$/).waitFor();
       await page.getByRole('link', { name: 'Record of this run' }).click();
       await page.locator('.summary').getByText('cancelled').waitFor();
