@@ -84,9 +84,13 @@ export function firstLine(code: string): string {
   return lines.find((line) => /\w/.test(line) && !/^(import |from .* import |#!|# *%%)/.test(line)) ?? code.trim();
 }
 
-// statementText returns a statement without the empty lines around it, which texts in triple quotes have.
+// statementText returns a statement without the empty lines around it and the indentation of all its lines, which texts in
+// triple quotes have.
 export function statementText(query: string): string {
-  return query.replace(/^\s*\n/, "").trimEnd();
+  const text = query.replace(/^\s*\n/, "").trimEnd();
+  const indents = text.split("\n").filter((line) => line.trim()).map((line) => line.search(/\S/));
+  const common = Math.min(...indents);
+  return common > 0 && Number.isFinite(common) ? text.replace(new RegExp(`^[ \\t]{${common}}`, "gm"), "") : text;
 }
 
 // changedRows returns the number of rows of a statement. A captured one has changed none; its number is an estimate.

@@ -238,6 +238,10 @@ export interface Key {
   created_at: string;
   expires_at: string | null;
   revoked_at: string | null;
+  limits: { requests_per_minute?: number; concurrent_executions?: number; cpu_seconds_per_day?: number }; // missing: that of all keys
+  databases?: string[]; // missing: all
+  allowed_modules?: string[]; // missing: those of the profile
+  blocked_modules?: string[];
   created_by?: string;
 }
 
@@ -279,6 +283,18 @@ export interface SystemStatus {
     deleted_executions: number; // since the start
   };
   environments: { name: string; digest: string; python: string; packages: number; modules: string[] | null }[] | null;
+  warm_pools: WarmPool[];
+}
+
+// WarmPool is an interpreter that has imported packages, with the guests that were forked from it.
+export interface WarmPool {
+  environment: string;
+  name: string;
+  modules: string[];
+  warm: boolean;
+  waiting: Occupancy;
+  in_use: number;
+  problem?: string;
 }
 
 export interface StepVariable {
@@ -341,6 +357,7 @@ export interface RecordedTable {
   columns: { name: string; dtype: string; missing: number }[];
   rows: { label: string; cells: string[] }[];
   kept: number; // rows in the recording
+  total_columns: number; // of the object; the recording has the first ones
 }
 
 export interface RecordedObject extends StepVariable {

@@ -21,30 +21,45 @@ export function Failed({ of: e, isMine = false }: { of: Execution; isMine?: bool
       </div>
     );
   }
-  if (e.exception) return <ExceptionPanel of={e.exception} />;
+  if (e.exception && e.status !== "timeout") return <ExceptionPanel of={e.exception} />;
+  if (e.exception) { // the interruption: what matters is why, and where the code was
+    return (
+      <Panel title="Timeout" danger note={e.exception.line ? `line ${e.exception.line}` : undefined}>
+        <div class="body">
+          <pre class="message">{e.error}</pre>
+          <Frames of={e.exception} />
+        </div>
+      </Panel>
+    );
+  }
   return e.error ? <div class="notice danger"><strong>{e.error}</strong></div> : null;
 }
 
 function ExceptionPanel({ of }: { of: Exception }) {
-  const frames = of.traceback ?? [];
   return (
     <Panel title={of.type} danger note={of.line ? `line ${of.line}` : undefined}>
       <div class="body">
         <pre class="message">{of.message || of.type}</pre>
         {of.hint && !hasHint(of.message, of.hint) && <p>{of.hint}</p>}
         {of.nearest && !of.hint?.includes(of.nearest) && <p>Did the code mean <code>{of.nearest}</code>?</p>}
-        {frames.length > 0 && (
-          <ol class="frames" aria-label="Calls, outermost first">
-            {frames.map((frame, index) => (
-              <li key={index}>
-                <span class="muted">{frame.file ? `${frame.file}, ` : ""}line {frame.line}, {frame.function}</span>
-                <code>{frame.code}</code>
-              </li>
-            ))}
-          </ol>
-        )}
+        <Frames of={of} />
       </div>
     </Panel>
+  );
+}
+
+function Frames({ of }: { of: Exception }) {
+  const frames = of.traceback ?? [];
+  if (frames.length === 0) return null;
+  return (
+    <ol class="frames" aria-label="Calls, outermost first">
+      {frames.map((frame, index) => (
+        <li key={index}>
+          <span class="muted">{frame.file ? `${frame.file}, ` : ""}line {frame.line}, {frame.function}</span>
+          <code>{frame.code}</code>
+        </li>
+      ))}
+    </ol>
   );
 }
 

@@ -66,7 +66,7 @@ export function TimeAxis({ execution, now }: { execution: Execution; now: number
       <div class="scale" aria-hidden="true">
         {[0, 0.25, 0.5, 0.75, 1].map((part) => <span key={part} style={{ left: `${part * 100}%` }}>{duration(end * part)}</span>)}
       </div>
-      <ol>
+      <ol tabIndex={0} aria-label="Parts of the run">
         {all.slice(0, maxBars).map((bar, index) => (
           <li key={index} class={bar.isBad ? `${bar.kind} bad` : bar.kind}>
             <span class="label" title={bar.label}>{bar.label}</span>

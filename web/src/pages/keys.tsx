@@ -2,6 +2,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { post, remove } from "../api/client";
 import { Problem } from "../api/problem";
 import type { Key, Role } from "../api/records";
+import { duration, plural } from "../format";
 import { Copy, Empty, Failure, TwoSteps } from "../parts/feedback";
 import { Status, Time, timeHeading } from "../parts/label";
 import { ListTable, useList } from "../parts/list";
@@ -59,8 +60,10 @@ export function Keys() {
           { name: "User", cell: (k) => k.user_id },
           { name: "Role", cell: (k) => k.role },
           { name: "State", cell: (k) => <Status of={stateOf(k)} /> },
-          { name: timeHeading("Created"), class: "nowrap", cell: (k) => <Time at={k.created_at} /> },
-          { name: "Created by", cell: (k) => k.created_by ?? <span class="muted">at the first start</span> },
+          { name: "Limits", class: "limits-cell", cell: (k) => <Limits of={k} /> },
+          { name: timeHeading("Created"), class: "nowrap", cell: (k) => (
+            <><Time at={k.created_at} /><div class="muted">{k.created_by ? `by ${k.created_by}` : "at the first start"}</div></>
+          ) },
           { name: timeHeading("Expires"), class: "nowrap", cell: (k) => k.expires_at ? <Time at={k.expires_at} /> : <span class="muted">never</span> },
           { name: "Key", cell: (k) => <code title={k.id}>{k.id.slice(0, 8)}</code> },
           { name: "Action", class: "actions-cell", cell: (k) => stateOf(k) !== "active" ? null : (
@@ -70,6 +73,34 @@ export function Keys() {
         ]} />
     </Page>
   );
+}
+
+const maxInline = 4; // names that a limit shows without a click
+
+// Limits shows what restricts a key beyond its role and the limits of all keys.
+function Limits({ of: { limits, databases, allowed_modules: allowed, blocked_modules: blocked } }: { of: Key }) {
+  const { requests_per_minute: requests, concurrent_executions: concurrent, cpu_seconds_per_day: cpu } = limits;
+  const amounts = [
+    requests && `${plural(requests, "request")} a minute`,
+    concurrent && `${plural(concurrent, "execution")} at once`,
+    cpu && `${duration(cpu * 1000)} of CPU a day`,
+  ].filter(Boolean);
+  if (amounts.length === 0 && !databases && !allowed && !blocked) return <span class="muted">none of its own</span>;
+  return (
+    <ul class="limits">
+      {amounts.length > 0 && <li>{amounts.join(", ")}</li>}
+      {databases && <Named title="Databases:" count={plural(databases.length, "database")} names={databases} />}
+      {allowed && <Named title="Imports only" count={`Imports only ${plural(allowed.length, "module")}`} names={allowed} />}
+      {blocked && <Named title="Does not import" count={`Does not import ${plural(blocked.length, "module")}`} names={blocked} />}
+    </ul>
+  );
+}
+
+// Named shows the names of a limit. Long lists are closed at first.
+function Named({ title, count, names }: { title: string; count: string; names: string[] }) {
+  const list = names.join(", ");
+  if (names.length <= maxInline) return <li>{title} {list}</li>;
+  return <li><details><summary>{count}</summary>{list}</details></li>;
 }
 
 // Secret shows the secret of a new key, which the service does not show again.

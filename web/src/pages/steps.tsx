@@ -296,18 +296,29 @@ function Find({ path, step, found }: { path: string; step: number; found: (step:
   );
 }
 
+const maxChanges = 100; // of one request
+
 // Story tells when a variable changed, and why it has its value.
 function Story({ path, name, step, go }: { path: string; name: string; step: number; go: (step: number) => void }) {
   const [changes, setChanges] = useState<VariableChange[]>();
+  const [hasMore, setHasMore] = useState(false);
   const [why, setWhy] = useState<Why>();
   const [problem, setProblem] = useState<Problem>();
+  const current = useRef<AbortController>(undefined);
+  const load = (from: number, before: VariableChange[]) => {
+    const { signal } = current.current!;
+    get<{ changes: VariableChange[] | null }>(`${path}/variables/${encodeURIComponent(name)}/changes`, { from, limit: maxChanges }, signal)
+      .then((answer) => {
+        const found = answer.changes ?? [];
+        setChanges([...before, ...found]);
+        setHasMore(found.length === maxChanges);
+      }, (thrown: unknown) => isAborted(thrown) || setProblem(Problem.from(thrown)));
+  };
   useEffect(() => {
-    const request = new AbortController();
-    const fail = (thrown: unknown) => isAborted(thrown) || setProblem(Problem.from(thrown));
+    const request = (current.current = new AbortController());
     setChanges(undefined);
     setProblem(undefined);
-    get<{ changes: VariableChange[] | null }>(`${path}/variables/${encodeURIComponent(name)}/changes`, {}, request.signal)
-      .then((answer) => setChanges(answer.changes ?? []), fail);
+    load(1, []);
     return () => request.abort();
   }, [path, name]);
   useEffect(() => {
@@ -343,7 +354,7 @@ function Story({ path, name, step, go }: { path: string; name: string; step: num
         </Panel>
       )}
       {changes && (
-        <Panel title={`History of ${name}`} note={plural(changes.length, "change") + (changes.length >= 100 ? " or more" : "")}>
+        <Panel title={`History of ${name}`} note={hasMore ? `the first ${plural(changes.length, "change")}` : plural(changes.length, "change")}>
           {changes.length === 0 && <p class="body muted">It did not change as a global variable.</p>}
           <ol class="story">
             {changes.map((change) => (
@@ -356,6 +367,7 @@ function Story({ path, name, step, go }: { path: string; name: string; step: num
               </li>
             ))}
           </ol>
+          {hasMore && <p class="body"><button onClick={() => load(changes.at(-1)!.seen_at + 1, changes)}>Show more changes</button></p>}
         </Panel>
       )}
     </>

@@ -51,6 +51,9 @@ export function Contents(props: { path: string; step: number; name: string; refe
           </table>
         </div>
       )}
+      {object.table && object.table.total_columns > object.table.columns.length && (
+        <p class="cut">The recording has the first {object.table.columns.length} of {plural(object.table.total_columns, "column")}.</p>
+      )}
     </Panel>
   );
 }

@@ -112,6 +112,27 @@ function State({ of: system }: { of: SystemStatus }) {
           </tbody>
         </table>
       </div>
+      <h2 class="section">Warm interpreters</h2>
+      <div class="scroll-x list" tabIndex={0} role="group" aria-label="Table of warm interpreters">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Environment</th><th scope="col">Name</th><th scope="col">Imported</th><th scope="col">State</th>
+              <th scope="col" class="number">Waiting</th><th scope="col" class="number">In use</th>
+            </tr>
+          </thead>
+          <tbody>
+            {system.warm_pools.map((pool) => (
+              <tr key={`${pool.environment} ${pool.name}`}>
+                <td>{pool.environment}</td><td>{pool.name}</td>
+                <td>{pool.modules.length > 0 ? pool.modules.join(", ") : <span class="muted">none</span>}</td>
+                <td>{pool.problem ? <span class="why">{pool.problem}</span> : pool.warm ? "warm" : <span class="muted">starts when it is needed</span>}</td>
+                <td class="number">{count(pool.waiting.now)} of {count(pool.waiting.max)}</td><td class="number">{count(pool.in_use)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
       <h2 class="section">What enforces each limit</h2>
       <div class="scroll-x list" tabIndex={0} role="group" aria-label="Table of limits">
         <table>

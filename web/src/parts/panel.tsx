@@ -13,7 +13,7 @@ export function Panel(props: {
   return (
     <section class={props.danger ? "panel danger" : "panel"}>
       <header>
-        <h2><span>{props.title}</span> {props.note && <span class="muted" title={props.note}>{props.note}</span>}</h2>
+        <h2><span>{props.title}</span> {props.note && <span class="muted">{props.note}</span>}</h2>
         {props.actions}
       </header>
       {props.children}

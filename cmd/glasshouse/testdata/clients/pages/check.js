@@ -68,6 +68,7 @@ async function seed() {
     failed: (await run(sandbox, failing)).execution_id,
     refused: (await run(sandbox, 'await db_query("DELETE FROM documents")')).execution_id,
     hostile: (await run(sandbox, hostile)).execution_id,
+    many: (await run(sandbox, 'for n in range(70):\n    await db_query("SELECT :n AS n", {"n": n})')).execution_id,
     recorded: '',
     erased: (await run(sandbox, '"to be erased"')).execution_id,
   };
@@ -156,7 +157,7 @@ const checks = {
   async 'every page, in both schemes'(ids) {
     for (const colorScheme of schemes) {
       const page = await open(adminKey, { colorScheme });
-      const pages = [...lists, ...[ids.plain, ids.failed, ids.refused, ids.hostile].map((id) => `/executions/${id}`),
+      const pages = [...lists, ...[ids.plain, ids.failed, ids.refused, ids.hostile, ids.many].map((id) => `/executions/${id}`),
         `/executions/${ids.recorded}/steps?step=5&name=total`, `/executions/${ids.plain}/steps`, '/nowhere'];
       for (const name of pages) {
         await page.goto(`${address}/ui${name}`);
@@ -615,7 +616,8 @@ const tools = {
 };
 for (const name of ['review', 'steps', 'debug', 'play', 'chat']) Object.assign(checks, require(`./${name}.js`)(tools));
 
-// The suite "million" needs a history with a million executions, and "sign_in" an identity provider.
+// The suite "million" needs a history with a million executions, "sign_in" an identity provider, and "databases" the
+// databases sales and down.
 async function main() {
   browser = await chromium.launch({ executablePath, args: flags });
   const other = process.env.GLASSHOUSE_PAGES_SUITE;

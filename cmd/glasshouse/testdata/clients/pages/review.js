@@ -298,6 +298,37 @@ pd.DataFrame({"city": ["a"] * 12_345, "n": 1.5, "t": pd.Timestamp("2026-01-01"),
     }
   },
 
+  async 'the limits of a key are shown'() {
+    const name = `limited, ${Date.now()}`;
+    const blocked = Array.from({ length: 40 }, (_, n) => `module_${n}`);
+    await call('POST', '/keys', { name, role: 'agent', user_id: 'visitor', databases: ['knowledge'], allowed_modules: ['json', 'math'],
+      blocked_modules: blocked, limits: { requests_per_minute: 60, concurrent_executions: 1, cpu_seconds_per_day: 7200 } });
+    for (const options of [{}, { viewport: { width: 375, height: 740 } }]) {
+      const page = await open(adminKey, options);
+      await page.goto(`${address}/ui/keys`);
+      const row = page.getByRole('row', { name });
+      await row.getByText('60 requests a minute, 1 execution at once, 2 h 0 min of CPU a day').waitFor();
+      await row.getByText('Databases: knowledge').waitFor();
+      await row.getByText('Imports only json, math').waitFor();
+      await row.getByText('Does not import 40 modules').click();
+      await row.getByText(blocked.join(', ')).waitFor();
+      await wantAccessible(page);
+      await shoot(page, `key-limits-${page.viewportSize().width}`);
+      await wantNothingWrong(page);
+    }
+  },
+
+  async 'a run that took too long says so'(ids) {
+    const page = await open(adminKey);
+    const { execution_id: id } = await call('POST', `/sandbox/${ids.sandbox}/execute`, { code: 'while True:\n    pass', timeout: 1 });
+    await page.goto(`${address}/ui/executions/${id}`);
+    await page.getByRole('heading', { name: 'Timeout line' }).waitFor();
+    await page.locator('.panel.danger .message', { hasText: 'took longer than its timeout of 1s' }).waitFor();
+    await page.getByRole('list', { name: 'Calls, outermost first' }).getByText('<module>').waitFor();
+    assert.strictEqual(await page.getByText('KeyboardInterrupt').count(), 0);
+    await wantNothingWrong(page);
+  },
+
   async 'statements are counted by shape, and captured ones change no rows'() {
     const { sandbox_id: sandbox } = await call('POST', '/sandbox/create', { write_policy: 'capture' });
     const mark = `x${Date.now()}`;

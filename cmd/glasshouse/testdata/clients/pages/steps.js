@@ -19,6 +19,7 @@ import pandas as pd
 import matplotlib.pyplot as plt
 df = pd.DataFrame({"amt": np.arange(500) * 1.5, "<img src=x onerror=alert(1)>": ["<b>a</b>", None] * 250})
 array = np.arange(6).reshape(3, 2)
+wide = pd.DataFrame({f"column_{n}": range(3) for n in range(40)})
 plt.plot([1, 2, 3])
 plt.show()
 done = True
@@ -216,7 +217,7 @@ module.exports = ({ address, adminKey, call, open, settled, wantAccessible, want
       const id = await record(tables);
       for (const colorScheme of ['light', 'dark']) {
         const page = await open(adminKey, { colorScheme });
-        await page.goto(`${address}/ui/executions/${id}/steps?step=8`);
+        await page.goto(`${address}/ui/executions/${id}/steps?step=9`);
         await value(page, 'df').getByRole('button').click();
         const table = page.getByRole('group', { name: 'Rows of df' });
         await table.getByText('float64').waitFor();
@@ -237,6 +238,8 @@ module.exports = ({ address, adminKey, call, open, settled, wantAccessible, want
         await shoot(page, `${colorScheme}-steps-table`);
         await value(page, 'array').getByRole('button').click();
         await page.getByRole('group', { name: 'Contents of array' }).getByText('[2, 3]').waitFor();
+        await value(page, 'wide').getByRole('button').click();
+        await page.getByText('The recording has the first 16 of 40 columns.').waitFor();
         await wantNothingWrong(page);
       }
       const phone = await open(undefined, { viewport: { width: 375, height: 740 } });
@@ -244,7 +247,7 @@ module.exports = ({ address, adminKey, call, open, settled, wantAccessible, want
       await phone.getByLabel('API key').fill(adminKey);
       await phone.keyboard.press('Enter');
       await phone.locator('.shell').waitFor();
-      await phone.goto(`${address}/ui/executions/${id}/steps?step=8&name=df&line=6`);
+      await phone.goto(`${address}/ui/executions/${id}/steps?step=9&name=df&line=6`);
       await phone.getByText('rows 1 to 50 of 500').waitFor();
       const width = await phone.evaluate(() => document.documentElement.scrollWidth);
       assert(width <= 375, `got a page of ${width} pixels, want at most 375`);
