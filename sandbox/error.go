@@ -3,32 +3,55 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"net/http"
 )
 
 // Fault is the class of an Error. It is the last part of the problem's type URI.
 type Fault string
 
-// The faults, each with its HTTP status.
+// The faults. FaultStatus has the HTTP status of each.
 const (
-	FaultRange         Fault = "range-not-satisfiable" // 416
-	FaultUpgrade       Fault = "upgrade-required"      // 426
-	FaultInvalid       Fault = "invalid-input"         // 422
-	FaultMalformed     Fault = "malformed"             // 400
-	FaultTooLarge      Fault = "too-large"             // 413
-	FaultUnauthorized  Fault = "unauthorized"          // 401
-	FaultForbidden     Fault = "forbidden"             // 403
-	FaultNotFound      Fault = "not-found"             // 404
-	FaultMethod        Fault = "method-not-allowed"    // 405
-	FaultBusy          Fault = "busy"                  // 409
-	FaultNotConfigured Fault = "not-configured"        // 409: the operator has not configured what this needs
-	FaultGone          Fault = "gone"                  // 410
-	FaultPrecondition  Fault = "precondition-failed"   // 412
-	FaultRefused       Fault = "query-refused"         // 422, for a Refusal
-	FaultFull          Fault = "full"                  // 503 with Retry-After
-	FaultLimit         Fault = "limit-reached"         // 429 with Retry-After
-	FaultUnavailable   Fault = "unavailable"           // 503: the database is down
-	FaultInternal      Fault = "internal-error"        // 500
+	FaultRange         Fault = "range-not-satisfiable"
+	FaultUpgrade       Fault = "upgrade-required"
+	FaultInvalid       Fault = "invalid-input"
+	FaultMalformed     Fault = "malformed"
+	FaultTooLarge      Fault = "too-large"
+	FaultUnauthorized  Fault = "unauthorized"
+	FaultForbidden     Fault = "forbidden"
+	FaultNotFound      Fault = "not-found"
+	FaultMethod        Fault = "method-not-allowed"
+	FaultBusy          Fault = "busy"
+	FaultNotConfigured Fault = "not-configured" // the operator has not configured what this needs
+	FaultGone          Fault = "gone"
+	FaultPrecondition  Fault = "precondition-failed"
+	FaultRefused       Fault = "query-refused" // for a Refusal
+	FaultFull          Fault = "full"          // with Retry-After
+	FaultLimit         Fault = "limit-reached" // with Retry-After
+	FaultUnavailable   Fault = "unavailable"   // the database is down
+	FaultInternal      Fault = "internal-error"
 )
+
+// FaultStatus has the HTTP statuses of the faults.
+var FaultStatus = map[Fault]int{
+	FaultRange:         http.StatusRequestedRangeNotSatisfiable,
+	FaultUpgrade:       http.StatusUpgradeRequired,
+	FaultInvalid:       http.StatusUnprocessableEntity,
+	FaultMalformed:     http.StatusBadRequest,
+	FaultTooLarge:      http.StatusRequestEntityTooLarge,
+	FaultUnauthorized:  http.StatusUnauthorized,
+	FaultForbidden:     http.StatusForbidden,
+	FaultNotFound:      http.StatusNotFound,
+	FaultMethod:        http.StatusMethodNotAllowed,
+	FaultBusy:          http.StatusConflict,
+	FaultNotConfigured: http.StatusConflict,
+	FaultGone:          http.StatusGone,
+	FaultPrecondition:  http.StatusPreconditionFailed,
+	FaultRefused:       http.StatusUnprocessableEntity,
+	FaultFull:          http.StatusServiceUnavailable,
+	FaultLimit:         http.StatusTooManyRequests,
+	FaultUnavailable:   http.StatusServiceUnavailable,
+	FaultInternal:      http.StatusInternalServerError,
+}
 
 // Error is an error that a caller can act on. Any other error, except a Refusal, is an
 // internal error with status 500.

@@ -201,16 +201,17 @@ type compatHandlers struct {
 // newCompatHandlers returns the handlers of the APIs that the settings name.
 func (a *app) newCompatHandlers(s compatSettings) compatHandlers {
 	handlers := compatHandlers{map[string]http.Handler{}, func() {}}
-	bodies := limit.NewBodies()
-	config := compat.Config{Service: a.service, Log: a.log, Version: version, CPU: a.cpu, Bodies: bodies}
+	config := compat.Config{
+		Service: a.service, Log: a.log, Version: version, CPU: a.cpu, Bodies: limit.NewBodies(),
+	}
 	for name := range s.apis {
 		var handler http.Handler
 		if name == nemoAPI {
 			runner := a.supervisor.NewCompatRunner()
 			handlers.close = func() { _ = runner.Close() }
 			handler = &nemo.Server{
-				Service: a.service, Open: runner.Open, MaxOutputChars: s.maxChars, MemoryMB: s.memoryMB,
-				MaxSeconds: s.seconds, LogRequests: os.Getenv("DEBUG") == "1", Log: a.log, Bodies: bodies,
+				Config: config, Open: runner.Open, MaxOutputChars: s.maxChars, MemoryMB: s.memoryMB,
+				MaxSeconds: s.seconds, LogRequests: os.Getenv("DEBUG") == "1",
 			}
 		} else {
 			handler = compatAPIs[name](config)

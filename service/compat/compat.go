@@ -1,25 +1,25 @@
-// Package compat has what the compatibility APIs below it share: their configuration, the authentication of their
-// requests, and the form of their answers.
+// Package compat has what the compatibility APIs below it share.
 //
 //	func New(c compat.Config) http.Handler {
 //		mux := http.NewServeMux()
-//		mux.Handle("GET /things", c.WithKey(secretOf, fail, things))
+//		mux.Handle("GET /things", c.WithKey(compat.SecretOf, fail, things))
 //		return mux
 //	}
+//
+//	compat.go  the configuration, the authentication of requests, and the status of an error
+//	body.go    the bodies of requests and answers: JSON and files
+//	run.go     the output of an execution while it runs, and the reason why it failed
+//	live.go    what an API keeps of a sandbox while it lives
 //
 // An API translates the requests of existing clients into calls of package service, and holds no rules of its own.
 // cmd/glasshouse lists the APIs, and serves each on a listener of its own or below a folder of the main listener.
 package compat
 
 import (
-	"encoding/json"
+	"cmp"
+	"context"
 	"errors"
-	"fmt"
-	"io"
-	"mime"
 	"net/http"
-	"os"
-	"path"
 	"strconv"
 	"strings"
 
@@ -39,16 +39,71 @@ type Config struct {
 	Bodies  limit.Bodies
 }
 
-// Handler answers a request of a caller who is authenticated. The context of the request ends when the caller's key is
-// revoked or expires; its cause is then FaultUnauthorized.
-type Handler func(w http.ResponseWriter, r *http.Request, caller sandbox.Key)
+// Handler answers a request of a caller who is authenticated. It returns an error if it has written nothing. The
+// context of the request ends when the caller's key is revoked or expires; its cause is then FaultUnauthorized.
+type Handler func(w http.ResponseWriter, r *http.Request, caller sandbox.Key) error
+
+// SandboxHandler answers such a request for the sandbox with an ID.
+type SandboxHandler func(w http.ResponseWriter, r *http.Request, caller sandbox.Key, id string) error
+
+// FailFunc answers a request with an error in the form of an API.
+type FailFunc func(w http.ResponseWriter, r *http.Request, err error)
+
+// SecretOf returns the secret of a request from one of the headers in which clients send it, or "".
+func SecretOf(r *http.Request) string {
+	bearer := ""
+	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "token") {
+		bearer = strings.TrimSpace(secret)
+	}
+	return cmp.Or(r.Header.Get("X-Api-Key"), r.Header.Get("X-Access-Token"), r.Header.Get("E2b-Traffic-Access-Token"),
+		bearer)
+}
+
+// IsSameOrigin reports whether a request comes from a page of this server, or from no page.
+func IsSameOrigin(r *http.Request) bool {
+	checked := *r
+	checked.Method = http.MethodPost // the check lets every GET pass, but some act here
+	return http.NewCrossOriginProtection().Check(&checked) == nil
+}
 
 // WithKey returns a handler that finds the caller by the secret that secretOf returns, counts the request against the
-// key's limits, and calls next. For any error, and for a panic of next, it calls fail, which writes an answer in the
-// form of the API. An empty secret is FaultUnauthorized.
-func (c Config) WithKey(
-	secretOf func(*http.Request) string, fail func(http.ResponseWriter, *http.Request, error), next Handler,
-) http.Handler {
+// key's limits, and calls next. It answers any error, and a panic of next, by fail. An empty secret is
+// FaultUnauthorized.
+func (c Config) WithKey(secretOf func(*http.Request) string, fail FailFunc, next Handler) http.Handler {
+	return c.Recover(fail, func(w http.ResponseWriter, r *http.Request) error {
+		secret := secretOf(r)
+		if secret == "" {
+			return sandbox.Errorf(sandbox.FaultUnauthorized,
+				"no API key; `glasshouse keys create` makes a key, and docs/clients.md says how to configure it")
+		}
+		caller, err := c.Service.Authenticate(r.Context(), secret)
+		if err == nil {
+			_, err = c.Service.Admit(caller)
+		}
+		if err != nil {
+			return err
+		}
+		c.CPU.Seen(caller.User)
+		ctx, stop := c.Service.WhileValid(limit.WithUser(r.Context(), caller.User), secret)
+		defer stop()
+		if err := next(w, r.WithContext(ctx), caller); err != nil {
+			return LostKey(ctx, err)
+		}
+		return nil
+	})
+}
+
+// LostKey returns the reason for which the key of a request is not valid any more, or else err.
+func LostKey(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil && sandbox.FaultOf(cause) == sandbox.FaultUnauthorized {
+		return cause
+	}
+	return err
+}
+
+// Recover returns a handler that calls next, and answers its error or its panic by fail.
+func (c Config) Recover(fail FailFunc, next func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			if p := recover(); p != nil {
@@ -56,46 +111,10 @@ func (c Config) WithKey(
 				fail(w, r, errors.New("panic"))
 			}
 		}()
-		secret := secretOf(r)
-		if secret == "" {
-			fail(w, r, sandbox.Errorf(sandbox.FaultUnauthorized,
-				"no API key; `glasshouse keys create` makes a key, and docs/clients.md says how to configure it"))
-			return
-		}
-		caller, err := c.Service.Authenticate(r.Context(), secret)
-		if err == nil {
-			_, err = c.Service.Admit(caller)
-		}
-		if err != nil {
+		if err := next(w, r); err != nil {
 			fail(w, r, err)
-			return
 		}
-		c.CPU.Seen(caller.User)
-		ctx, stop := c.Service.WhileValid(limit.WithUser(r.Context(), caller.User), secret)
-		defer stop()
-		next(w, r.WithContext(ctx), caller)
 	})
-}
-
-// ReadBody reads the body of a request of a user, of at most most bytes. It returns FaultTooLarge, FaultMalformed, and
-// FaultLimit if too many large bodies of the user arrive.
-func (c Config) ReadBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
-	limited := http.MaxBytesReader(w, r.Body, most)
-	body, err := io.ReadAll(c.Bodies.Reader(r.Context(), limit.UserOf(r.Context()), limited,
-		service.ErrLargeBodies))
-	known, isKnown := errors.AsType[*sandbox.Error](err)
-	_, isTooLarge := errors.AsType[*http.MaxBytesError](err)
-	switch {
-	case err == nil:
-		return body, nil
-	case isKnown:
-		return nil, known
-	case isTooLarge:
-		return nil, sandbox.Errorf(sandbox.FaultTooLarge, "the body has more than %d bytes", most)
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, sandbox.Errorf(sandbox.FaultMalformed, "the body stopped arriving; send the request again")
-	}
-	return nil, sandbox.Errorf(sandbox.FaultMalformed, "the body is incomplete; send the request again")
 }
 
 // Message returns the status and the text with which an API answers err, and sets the header Retry-After. The text of
@@ -111,75 +130,5 @@ func (c Config) Message(w http.ResponseWriter, r *http.Request, err error) (stat
 	if known.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(known.RetryAfter))
 	}
-	return StatusOf(known.Fault), known.Error()
-}
-
-// StatusOf returns the HTTP status for a fault.
-func StatusOf(fault sandbox.Fault) int {
-	switch fault {
-	case sandbox.FaultMalformed:
-		return http.StatusBadRequest
-	case sandbox.FaultUnauthorized:
-		return http.StatusUnauthorized
-	case sandbox.FaultForbidden:
-		return http.StatusForbidden
-	case sandbox.FaultNotFound:
-		return http.StatusNotFound
-	case sandbox.FaultBusy, sandbox.FaultNotConfigured:
-		return http.StatusConflict
-	case sandbox.FaultGone:
-		return http.StatusGone
-	case sandbox.FaultTooLarge:
-		return http.StatusRequestEntityTooLarge
-	case sandbox.FaultInvalid, sandbox.FaultRefused:
-		return http.StatusUnprocessableEntity
-	case sandbox.FaultLimit:
-		return http.StatusTooManyRequests
-	case sandbox.FaultFull, sandbox.FaultUnavailable:
-		return http.StatusServiceUnavailable
-	}
-	return http.StatusInternalServerError
-}
-
-// WriteJSON answers with v as JSON.
-func WriteJSON(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(v) // fails if the client has left
-}
-
-// WriteFile answers with the first size bytes of a file, for a client that saves it under name. If code cuts the file
-// meanwhile, the connection breaks.
-func WriteFile(w http.ResponseWriter, f io.Reader, size int64, name, mimeType string) {
-	h := w.Header()
-	h.Set("Content-Type", mimeType)
-	h.Set("Content-Length", strconv.FormatInt(size, 10))
-	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": path.Base(name)}))
-	h.Set("X-Content-Type-Options", "nosniff")
-	_, _ = io.CopyN(w, f, size) // fails if the client has left, too
-}
-
-// Traceback returns an exception as Python prints it. It begins with "Traceback" also for a syntax error: clients
-// recognise a failure by this word.
-func Traceback(x *sandbox.Exception) string {
-	var b strings.Builder
-	if len(x.Traceback) > 0 || x.Line > 0 {
-		b.WriteString("Traceback (most recent call last):\n")
-	}
-	for _, f := range x.Traceback {
-		file := f.File
-		if file == "" {
-			file = "<string>"
-		}
-		fmt.Fprintf(&b, "  File %q, line %d, in %s\n", file, f.Line, f.Function)
-		if f.Code != "" {
-			fmt.Fprintf(&b, "    %s\n", f.Code)
-		}
-	}
-	if len(x.Traceback) == 0 && x.Line > 0 {
-		fmt.Fprintf(&b, "  File \"<string>\", line %d\n", x.Line)
-	}
-	return b.String() + x.Summary() + "\n"
+	return sandbox.FaultStatus[known.Fault], known.Error()
 }

@@ -55,27 +55,6 @@ func (p *Problem) setFault(fault sandbox.Fault, status int) {
 	p.Title = strings.ReplaceAll(string(fault), "-", " ")
 }
 
-var faultStatus = map[sandbox.Fault]int{
-	sandbox.FaultMalformed:     http.StatusBadRequest,
-	sandbox.FaultUnauthorized:  http.StatusUnauthorized,
-	sandbox.FaultForbidden:     http.StatusForbidden,
-	sandbox.FaultNotFound:      http.StatusNotFound,
-	sandbox.FaultMethod:        http.StatusMethodNotAllowed,
-	sandbox.FaultBusy:          http.StatusConflict,
-	sandbox.FaultNotConfigured: http.StatusConflict,
-	sandbox.FaultGone:          http.StatusGone,
-	sandbox.FaultPrecondition:  http.StatusPreconditionFailed,
-	sandbox.FaultRange:         http.StatusRequestedRangeNotSatisfiable,
-	sandbox.FaultUpgrade:       http.StatusUpgradeRequired,
-	sandbox.FaultTooLarge:      http.StatusRequestEntityTooLarge,
-	sandbox.FaultInvalid:       http.StatusUnprocessableEntity,
-	sandbox.FaultRefused:       http.StatusUnprocessableEntity,
-	sandbox.FaultLimit:         http.StatusTooManyRequests,
-	sandbox.FaultInternal:      http.StatusInternalServerError,
-	sandbox.FaultFull:          http.StatusServiceUnavailable,
-	sandbox.FaultUnavailable:   http.StatusServiceUnavailable,
-}
-
 // statusFault returns the fault for the status of an error that huma itself reports.
 func statusFault(status int) sandbox.Fault {
 	switch status { // of two faults
@@ -84,7 +63,7 @@ func statusFault(status int) sandbox.Fault {
 	case http.StatusConflict:
 		return sandbox.FaultBusy
 	}
-	for fault, s := range faultStatus {
+	for fault, s := range sandbox.FaultStatus {
 		if s == status {
 			return fault
 		}
@@ -110,7 +89,7 @@ func toProblem(err error, requestID string) (p *Problem, retryAfter int) {
 			p.Detail = field + ": " + known.Detail
 		}
 	}
-	p.setFault(fault, faultStatus[fault])
+	p.setFault(fault, sandbox.FaultStatus[fault])
 	return p, retryAfter
 }
 

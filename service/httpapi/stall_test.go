@@ -17,6 +17,7 @@ import (
 
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
+	"glasshouse/service/compat"
 	"glasshouse/service/compat/nemo"
 	"glasshouse/service/httpapi"
 )
@@ -58,7 +59,7 @@ func TestStalledBodyIsAnsweredAndClosed(t *testing.T) {
 	t.Parallel()
 	url, c := shortStallServer(t), newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
-	local := httptest.NewServer(limit.StallTimeout(&nemo.Server{Log: logrus.New()}, testStallTimeout))
+	local := httptest.NewServer(limit.StallTimeout(&nemo.Server{Config: compat.Config{Log: logrus.New()}}, testStallTimeout))
 	t.Cleanup(local.Close)
 	key := "Authorization: Bearer " + c.secret + "\n"
 	for name, each := range map[string]struct {

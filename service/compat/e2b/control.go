@@ -1,10 +1,10 @@
 package e2b
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -14,6 +14,7 @@ import (
 
 	"glasshouse/sandbox"
 	"glasshouse/service/compat"
+	"glasshouse/service/compat/e2b/code"
 )
 
 const (
@@ -30,34 +31,40 @@ const envdVersion = "0.5.7"
 func (a *api) control() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	routes := map[string]compat.Handler{
+		"GET /sandboxes/{id}":          a.get,
+		"DELETE /sandboxes/{id}":       a.kill,
+		"POST /sandboxes/{id}/timeout": a.setTimeout,
+		"GET /sandboxes/{id}/metrics": func(w http.ResponseWriter, _ *http.Request, _ sandbox.Key) error {
+			return compat.WriteJSON(w, http.StatusOK, []any{})
+		},
+		"/": func(_ http.ResponseWriter, r *http.Request, _ sandbox.Key) error {
+			return sandbox.Errorf(sandbox.FaultNotFound, "Glasshouse has no %s %s; it serves E2B's sandboxes, code and "+
+				"files, and no templates, volumes, secrets or signed URLs", r.Method, r.URL.Path)
+		},
+	}
 	for _, version := range []string{"", "/v2"} {
-		mux.Handle("POST "+version+"/sandboxes", a.withKey(a.create))
-		mux.Handle("GET "+version+"/sandboxes", a.withKey(a.list))
-		mux.Handle("POST "+version+"/sandboxes/{id}/connect", a.withKey(a.connect))
+		routes["POST "+version+"/sandboxes"] = a.create
+		routes["GET "+version+"/sandboxes"] = a.list
+		routes["POST "+version+"/sandboxes/{id}/connect"] = a.connect
 	}
-	mux.Handle("GET /sandboxes/{id}", a.withKey(a.get))
-	mux.Handle("DELETE /sandboxes/{id}", a.withKey(a.kill))
-	mux.Handle("POST /sandboxes/{id}/timeout", a.withKey(a.setTimeout))
-	mux.Handle("POST /sandboxes/{id}/refreshes", a.withKey(a.setTimeout))
-	mux.Handle("GET /sandboxes/{id}/metrics", a.withKey(
-		func(w http.ResponseWriter, _ *http.Request, _ sandbox.Key) {
-			compat.WriteJSON(w, http.StatusOK, []any{})
-		}))
 	for _, what := range []string{"pause", "resume", "fork", "snapshots", "network"} {
-		mux.Handle("/sandboxes/{id}/"+what, a.withKey(func(w http.ResponseWriter, _ *http.Request, _ sandbox.Key) {
-			a.writeError(w, http.StatusNotImplemented, "Glasshouse has no "+what+" of sandboxes: a sandbox keeps its "+
-				"state until its timeout, which set_timeout extends")
-		}))
+		routes["/sandboxes/{id}/"+what] = func(w http.ResponseWriter, _ *http.Request, _ sandbox.Key) error {
+			writeError(w, "Glasshouse has no "+what+" of sandboxes: a sandbox keeps its state until its timeout, which "+
+				"set_timeout extends", http.StatusNotImplemented)
+			return nil
+		}
 	}
-	mux.Handle("/", a.withKey(func(w http.ResponseWriter, r *http.Request, _ sandbox.Key) {
-		a.writeError(
-			w,
-			http.StatusNotFound,
-			fmt.Sprintf("Glasshouse has no %s %s; it serves E2B's sandboxes, code and "+
-				"files, and no templates, volumes, secrets or signed URLs", r.Method, r.URL.Path),
-		)
-	}))
+	for pattern, next := range routes {
+		mux.Handle(pattern, a.WithKey(compat.SecretOf, a.fail, next))
+	}
 	return mux
+}
+
+// details are what E2B's sandboxes have beyond those of package service.
+type details struct {
+	template string
+	metadata map[string]string
 }
 
 // sandboxInfo describes a sandbox to clients.
@@ -82,14 +89,13 @@ func (i sandboxInfo) position() string { return fmt.Sprintf("%020d-%s", i.Starte
 
 // info describes a sandbox. secret is the caller's key, with which the client will use the sandbox; "" leaves it out.
 func (a *api) info(sb sandbox.Sandbox, secret string) sandboxInfo {
-	b := a.box(sb.ID)
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	// A sandbox that another API created has none.
+	d := a.details.GetOrPut(sb.ID, details{template: defaultTemplate, metadata: map[string]string{}})
 	return sandboxInfo{
-		ID: sb.ID, Template: b.template, Client: "glasshouse", EnvdVersion: envdVersion,
+		ID: sb.ID, Template: d.template, Client: "glasshouse", EnvdVersion: envdVersion,
 		AccessToken: secret, TrafficToken: secret, StartedAt: sb.CreatedAt, EndAt: sb.ExpiresAt(),
 		CPUCount: max((sb.Policy.CPUPercent+99)/100, 1), MemoryMB: sb.Policy.MaxMemoryMB,
-		DiskSizeMB: sb.Policy.WorkspaceMaxBytes >> 20, State: "running", Metadata: b.metadata,
+		DiskSizeMB: sb.Policy.WorkspaceMaxBytes >> 20, State: "running", Metadata: d.metadata,
 	}
 }
 
@@ -108,108 +114,74 @@ type newSandbox struct {
 	IAM       json.RawMessage   `json:"iam"`
 }
 
-// unsupported returns the name of a part of the request that Glasshouse does not have, or "".
-func (n *newSandbox) unsupported() string {
+// check returns FaultMalformed for parts that Glasshouse does not have, and for wrong variables.
+func (n *newSandbox) check() error {
 	isGiven := func(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" && string(raw) != "{}" }
-	switch {
-	case n.AutoPause:
-		return "lifecycle on_timeout pause"
-	case n.Internet != nil && *n.Internet:
-		return "allow_internet_access"
-	case isGiven(n.Network):
-		return "network"
-	case len(n.Volumes) > 0:
-		return "volume_mounts"
-	case isGiven(n.MCP):
-		return "mcp"
-	case isGiven(n.IAM):
-		return "iam"
-	}
-	return ""
-}
-
-func (a *api) create(w http.ResponseWriter, r *http.Request, caller sandbox.Key) {
-	var in newSandbox
-	err := a.readJSON(w, r, &in)
-	if err == nil {
-		if part := in.unsupported(); part != "" {
-			err = sandbox.Errorf(sandbox.FaultMalformed, "Glasshouse has no %s; leave it out", part)
+	for part, given := range map[string]bool{
+		"lifecycle on_timeout pause": n.AutoPause,
+		"allow_internet_access":      n.Internet != nil && *n.Internet,
+		"network":                    isGiven(n.Network),
+		"volume_mounts":              len(n.Volumes) > 0,
+		"mcp":                        isGiven(n.MCP),
+		"iam":                        isGiven(n.IAM),
+	} {
+		if given {
+			return sandbox.Errorf(sandbox.FaultMalformed, "Glasshouse has no %s; leave it out", part)
 		}
 	}
+	return code.CheckEnviron(n.Environ)
+}
+
+func (a *api) create(w http.ResponseWriter, r *http.Request, caller sandbox.Key) error {
+	var in newSandbox
+	err := a.ReadJSON(w, r, &in)
 	if err == nil {
-		err = checkEnviron(in.Environ)
+		err = in.check()
+	}
+	if err != nil {
+		return err
 	}
 	timeout := defaultTimeout
 	if in.Timeout != nil {
 		timeout = *in.Timeout
 	}
 	config := map[string]any{"lifetime": timeout, "idle_timeout": timeout}
-	if in.Template != "" && in.Template != defaultTemplate && in.Template != "base" {
-		config["environment"] = in.Template // a template is an environment of the operator
+	template := cmp.Or(in.Template, defaultTemplate)
+	if template != defaultTemplate && template != "base" {
+		config["environment"] = template // a template is an environment of the operator
 	}
 	text, _ := json.Marshal(config) // numbers and strings have a form in JSON
-	var sb sandbox.Sandbox
-	if err == nil {
-		sb, err = a.Service.CreateCompat(r.Context(), caller, text)
-	}
-	if err != nil {
-		if known, ok := errors.AsType[*sandbox.Error](err); ok && config[known.Field] == timeout {
+	sb, err := a.Service.CreateCompat(r.Context(), caller, text)
+	if known, ok := errors.AsType[*sandbox.Error](err); ok {
+		if config[known.Field] == timeout {
 			known.Field = "timeout" // as the client calls it
 		}
-		if sandbox.FaultOf(err) == sandbox.FaultLimit {
+		if known.Fault == sandbox.FaultLimit {
 			w.Header().Set("Should-Retry", "false") // waiting frees no sandbox of the caller's
 		}
-		a.failInput(w, r, err)
-		return
 	}
-	b := a.box(sb.ID)
-	b.mu.Lock()
-	b.environ = in.Environ
-	if in.Template != "" {
-		b.template = in.Template
+	if err != nil {
+		return err
 	}
-	if in.Metadata != nil {
-		b.metadata = in.Metadata
+	if in.Metadata == nil {
+		in.Metadata = map[string]string{}
 	}
-	b.mu.Unlock()
-	compat.WriteJSON(w, http.StatusCreated, a.info(sb, secretOf(r)))
+	a.details.Put(sb.ID, details{template, in.Metadata})
+	a.code.SetEnviron(sb.ID, in.Environ)
+	return compat.WriteJSON(w, http.StatusCreated, a.info(sb, compat.SecretOf(r)))
 }
 
-// checkEnviron returns FaultMalformed for names and values that no process can have.
-func checkEnviron(variables map[string]string) error {
-	for name, value := range variables {
-		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
-			return sandbox.Errorf(sandbox.FaultMalformed, "%.100q cannot be an environment variable: a name is not "+
-				"empty and has no =, and neither name nor value has a null character", name)
-		}
-	}
-	return nil
-}
-
-// failInput answers with an error, and with 400 for wrong values, as E2B's API does.
-func (a *api) failInput(w http.ResponseWriter, r *http.Request, err error) {
-	status, text := a.Message(w, r, lostKey(r.Context(), err))
-	switch status {
-	case http.StatusUnprocessableEntity:
-		status = http.StatusBadRequest
-	case http.StatusGone:
-		status = http.StatusNotFound
-	}
-	a.writeError(w, status, text)
-}
-
-func (a *api) get(w http.ResponseWriter, r *http.Request, caller sandbox.Key) {
+func (a *api) get(w http.ResponseWriter, r *http.Request, caller sandbox.Key) error {
 	sb, err := a.Service.LiveSandbox(r.Context(), caller, r.PathValue("id"))
 	if err != nil {
-		a.failInput(w, r, err)
-		return
+		return err
 	}
-	compat.WriteJSON(w, http.StatusOK, a.info(sb, secretOf(r)))
+	return compat.WriteJSON(w, http.StatusOK, a.info(sb, compat.SecretOf(r)))
 }
 
 // list answers with a page of the caller's sandboxes, oldest first or as order says. The header X-Next-Token of a page
 // begins the next.
-func (a *api) list(w http.ResponseWriter, r *http.Request, caller sandbox.Key) {
+func (a *api) list(w http.ResponseWriter, r *http.Request, caller sandbox.Key) error {
 	query := r.URL.Query()
 	wanted, err := url.ParseQuery(query.Get("metadata"))
 	limit := maxListed
@@ -217,12 +189,7 @@ func (a *api) list(w http.ResponseWriter, r *http.Request, caller sandbox.Key) {
 		limit, err = strconv.Atoi(text)
 	}
 	if err != nil || limit < 1 || limit > maxListed {
-		a.writeError(
-			w,
-			http.StatusBadRequest,
-			fmt.Sprintf("metadata must be a query string, limit from 1 to %d", maxListed),
-		)
-		return
+		return sandbox.Errorf(sandbox.FaultMalformed, "metadata must be a query string, limit from 1 to %d", maxListed)
 	}
 	list := []sandboxInfo{}
 	if states := query.Get("state"); states == "" || slices.Contains(strings.Split(states, ","), "running") {
@@ -241,27 +208,20 @@ func (a *api) list(w http.ResponseWriter, r *http.Request, caller sandbox.Key) {
 		list = list[:limit]
 		w.Header().Set("X-Next-Token", list[limit-1].position())
 	}
-	compat.WriteJSON(w, http.StatusOK, list)
+	return compat.WriteJSON(w, http.StatusOK, list)
 }
 
 // own returns the live sandboxes of a caller with all of the metadata, oldest first.
 func (a *api) own(r *http.Request, caller sandbox.Key, metadata url.Values) []sandboxInfo {
-	a.mu.Lock()
-	ids := slices.Collect(maps.Keys(a.boxes))
-	a.mu.Unlock()
 	list := []sandboxInfo{}
-	for _, id := range ids {
-		sb, err := a.Service.LiveSandbox(r.Context(), sandbox.Key{ID: caller.ID, User: caller.User}, id)
-		if err != nil {
-			continue // another user's, or it has ended
-		}
-		info := a.info(sb, "")
+	for id, d := range a.details.All() {
 		matches := true
 		for key := range metadata {
-			matches = matches && info.Metadata[key] == metadata.Get(key)
+			matches = matches && d.metadata[key] == metadata.Get(key)
 		}
-		if matches {
-			list = append(list, info)
+		sb, err := a.Service.LiveSandbox(r.Context(), sandbox.Key{ID: caller.ID, User: caller.User}, id)
+		if matches && err == nil { // otherwise it is another user's, or has ended
+			list = append(list, a.info(sb, ""))
 		}
 	}
 	slices.SortFunc(list, func(x, y sandboxInfo) int { return strings.Compare(x.position(), y.position()) })
@@ -269,52 +229,42 @@ func (a *api) own(r *http.Request, caller sandbox.Key, metadata url.Values) []sa
 }
 
 // connect answers with a sandbox, and prolongs its life to the timeout.
-func (a *api) connect(w http.ResponseWriter, r *http.Request, caller sandbox.Key) {
+func (a *api) connect(w http.ResponseWriter, r *http.Request, caller sandbox.Key) error {
 	var in struct {
 		Timeout int `json:"timeout"`
 	}
-	err := a.readJSON(w, r, &in)
-	var sb sandbox.Sandbox
-	if err == nil {
-		sb, err = a.Service.LiveSandbox(r.Context(), caller, r.PathValue("id"))
+	if err := a.ReadJSON(w, r, &in); err != nil {
+		return err
 	}
+	sb, err := a.Service.LiveSandbox(r.Context(), caller, r.PathValue("id"))
 	timeout := time.Duration(in.Timeout) * time.Second
 	if err == nil && in.Timeout > 0 && sb.ExpiresAt().Sub(a.Service.Clock()) < timeout {
 		sb, err = a.Service.SetEnd(r.Context(), caller, sb.ID, timeout)
 	}
 	if err != nil {
-		a.failInput(w, r, err)
-		return
+		return err
 	}
-	compat.WriteJSON(w, http.StatusOK, a.info(sb, secretOf(r)))
+	return compat.WriteJSON(w, http.StatusOK, a.info(sb, compat.SecretOf(r)))
 }
 
-func (a *api) setTimeout(w http.ResponseWriter, r *http.Request, caller sandbox.Key) {
-	var in struct {
-		Timeout  *int `json:"timeout"`
-		Duration *int `json:"duration"` // of the older request
-	}
-	err := a.readJSON(w, r, &in)
-	seconds := defaultTimeout
-	for _, given := range []*int{in.Duration, in.Timeout} {
-		if given != nil {
-			seconds = *given
-		}
+func (a *api) setTimeout(w http.ResponseWriter, r *http.Request, caller sandbox.Key) error {
+	in := struct {
+		Timeout int `json:"timeout"`
+	}{defaultTimeout}
+	err := a.ReadJSON(w, r, &in)
+	if err == nil {
+		_, err = a.Service.SetEnd(r.Context(), caller, r.PathValue("id"), time.Duration(in.Timeout)*time.Second)
 	}
 	if err == nil {
-		_, err = a.Service.SetEnd(r.Context(), caller, r.PathValue("id"), time.Duration(seconds)*time.Second)
+		w.WriteHeader(http.StatusNoContent)
 	}
-	if err != nil {
-		a.failInput(w, r, err)
-		return
-	}
-	w.WriteHeader(http.StatusNoContent)
+	return err
 }
 
-func (a *api) kill(w http.ResponseWriter, r *http.Request, caller sandbox.Key) {
-	if err := a.Service.Delete(r.Context(), caller, r.PathValue("id")); err != nil {
-		a.failInput(w, r, err)
-		return
+func (a *api) kill(w http.ResponseWriter, r *http.Request, caller sandbox.Key) error {
+	err := a.Service.Delete(r.Context(), caller, r.PathValue("id"))
+	if err == nil {
+		w.WriteHeader(http.StatusNoContent)
 	}
-	w.WriteHeader(http.StatusNoContent)
+	return err
 }

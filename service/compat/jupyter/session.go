@@ -6,10 +6,11 @@ import (
 
 	"glasshouse/sandbox"
 	"glasshouse/service/compat"
+	"glasshouse/service/compat/jupyter/kernel"
 )
 
-// notebookRecord names a kernel in /api/sessions: a client finds the kernel of a notebook by its path.
-type notebookRecord struct {
+// notebook names a kernel in /api/sessions: a client finds the kernel of a notebook by its path.
+type notebook struct {
 	Path string `json:"path"`
 	Name string `json:"name"`
 	Type string `json:"type"`
@@ -18,112 +19,92 @@ type notebookRecord struct {
 // sessionModel is a session as clients see it. Its id is that of the kernel.
 type sessionModel struct {
 	ID string `json:"id"`
-	notebookRecord
-	Kernel   kernelModel       `json:"kernel"`
-	Notebook map[string]string `json:"notebook"` // for old clients
+	notebook
+	Kernel kernel.Model `json:"kernel"`
 }
 
-// sessionOf returns the session of a kernel; false if it has none.
-func sessionOf(k *kernel) (sessionModel, bool) {
-	k.mu.Lock()
-	record := k.notebook
-	k.mu.Unlock()
-	if record == nil {
-		return sessionModel{}, false
+// sessionOf returns the session of a kernel. It returns kernel.ErrNone if the kernel has none.
+func (s *server) sessionOf(k *kernel.Kernel) (sessionModel, error) {
+	named, ok := s.notebooks.Get(k.SandboxID)
+	if !ok {
+		return sessionModel{}, kernel.ErrNone
 	}
-	old := map[string]string{"path": record.Path, "name": record.Name}
-	return sessionModel{k.id, *record, k.model(), old}, true
+	return sessionModel{k.ID, named, k.Model()}, nil
 }
 
-func (s *server) listSessions(w http.ResponseWriter, _ *http.Request, caller sandbox.Key) {
+func (s *server) listSessions(w http.ResponseWriter, _ *http.Request, caller sandbox.Key) error {
 	models := []sessionModel{}
 	for _, k := range s.kernelsOf(caller) {
-		if model, ok := sessionOf(k); ok {
+		if model, err := s.sessionOf(k); err == nil {
 			models = append(models, model)
 		}
 	}
-	compat.WriteJSON(w, http.StatusOK, models)
+	return compat.WriteJSON(w, http.StatusOK, models)
 }
 
 // sessionBody is the body of a request for a session. A kernel with an id exists; any other is started.
 type sessionBody struct {
-	notebookRecord
+	notebook
 	Kernel struct{ ID, Name string }
 }
 
 // startSession answers with the session of a path. It starts a kernel if there is none.
-func (s *server) startSession(w http.ResponseWriter, r *http.Request, caller sandbox.Key) {
+func (s *server) startSession(w http.ResponseWriter, r *http.Request, caller sandbox.Key) error {
 	var in sessionBody
-	if err := s.decode(w, r, &in); err != nil {
-		s.fail(w, r, err)
-		return
+	if err := s.ReadJSON(w, r, &in); err != nil {
+		return err
 	}
-	var chosen *kernel
+	var chosen *kernel.Kernel
 	for _, k := range s.kernelsOf(caller) {
-		model, ok := sessionOf(k)
-		if k.id == in.Kernel.ID || in.Kernel.ID == "" && ok && model.Path == in.Path {
+		model, err := s.sessionOf(k)
+		if k.ID == in.Kernel.ID || in.Kernel.ID == "" && err == nil && model.Path == in.Path {
 			chosen = k
 		}
 	}
 	var err error
 	switch {
 	case chosen == nil && in.Kernel.ID != "":
-		err = errNoKernel()
+		err = kernel.ErrNone
 	case chosen == nil:
 		chosen, err = s.start(r.Context(), caller, in.Kernel.Name)
 	}
 	if err != nil {
-		s.fail(w, r, err)
-		return
+		return err
 	}
-	chosen.rename(in.notebookRecord)
-	model, _ := sessionOf(chosen)
-	compat.WriteJSON(w, http.StatusCreated, model)
+	return s.rename(w, http.StatusCreated, chosen, in.notebook)
 }
 
-// rename changes what is given of a session.
-func (k *kernel) rename(to notebookRecord) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	old := notebookRecord{Type: "notebook"}
-	if k.notebook != nil {
-		old = *k.notebook
+// rename changes what is given of a session, and answers with the session.
+func (s *server) rename(w http.ResponseWriter, status int, k *kernel.Kernel, to notebook) error {
+	old, _ := s.notebooks.Get(k.SandboxID)
+	s.notebooks.Put(k.SandboxID, notebook{
+		cmp.Or(to.Path, old.Path), cmp.Or(to.Name, old.Name), cmp.Or(to.Type, old.Type, "notebook"),
+	})
+	model, err := s.sessionOf(k)
+	if err != nil { // the kernel has ended meanwhile
+		return err
 	}
-	k.notebook = &notebookRecord{cmp.Or(to.Path, old.Path), cmp.Or(to.Name, old.Name), cmp.Or(to.Type, old.Type)}
+	return compat.WriteJSON(w, status, model)
 }
 
-// withSession returns a handler for the kernel of a session, whose ids are the same.
-func (s *server) withSession(handle kernelHandler) compat.Handler {
-	named := func(w http.ResponseWriter, r *http.Request, caller sandbox.Key, k *kernel) {
-		if _, ok := sessionOf(k); !ok {
-			s.fail(w, r, errNoKernel())
-			return
-		}
-		handle(w, r, caller, k)
+func (s *server) showSession(w http.ResponseWriter, _ *http.Request, _ sandbox.Key, k *kernel.Kernel) error {
+	model, err := s.sessionOf(k)
+	if err != nil {
+		return err
 	}
-	return func(w http.ResponseWriter, r *http.Request, caller sandbox.Key) {
-		r.SetPathValue("id", r.PathValue("session"))
-		s.withKernel(named)(w, r, caller)
-	}
-}
-
-func (s *server) showSession(w http.ResponseWriter, _ *http.Request, _ sandbox.Key, k *kernel) {
-	model, _ := sessionOf(k)
-	compat.WriteJSON(w, http.StatusOK, model)
+	return compat.WriteJSON(w, http.StatusOK, model)
 }
 
 // changeSession renames a session. It cannot get another kernel, because its id is that of its kernel.
-func (s *server) changeSession(w http.ResponseWriter, r *http.Request, caller sandbox.Key, k *kernel) {
+func (s *server) changeSession(w http.ResponseWriter, r *http.Request, _ sandbox.Key, k *kernel.Kernel) error {
 	var in sessionBody
-	err := s.decode(w, r, &in)
-	if err == nil && in.Kernel.ID != "" && in.Kernel.ID != k.id {
+	err := s.ReadJSON(w, r, &in)
+	if err == nil && in.Kernel.ID != "" && in.Kernel.ID != k.ID {
 		err = sandbox.Errorf(sandbox.FaultInvalid,
 			"a session keeps its kernel: delete the session, and create one with the other kernel")
 	}
 	if err != nil {
-		s.fail(w, r, err)
-		return
+		return err
 	}
-	k.rename(in.notebookRecord)
-	s.showSession(w, r, caller, k)
+	return s.rename(w, http.StatusOK, k, in.notebook)
 }

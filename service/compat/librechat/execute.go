@@ -12,10 +12,8 @@ import (
 	"glasshouse/sandbox"
 	"glasshouse/service"
 	"glasshouse/service/compat"
+	"glasshouse/service/compat/librechat/session"
 )
-
-// maxBodyBytes is the largest JSON body of a request.
-const maxBodyBytes = 4 << 20
 
 // executeRequest is the body of POST /exec.
 type executeRequest struct {
@@ -38,63 +36,38 @@ func (f fileRef) session() string { return cmp.Or(f.StorageSession, f.Session) }
 
 // executeAnswer is the body of an answer to POST /exec.
 type executeAnswer struct {
-	Session  string    `json:"session_id"`
-	Stdout   string    `json:"stdout"`
-	Stderr   string    `json:"stderr"`
-	Files    []fileRef `json:"files"`
-	Run      runDetail `json:"run"`
-	Language string    `json:"language"`
+	Session  string           `json:"session_id"`
+	Stdout   string           `json:"stdout"`
+	Stderr   string           `json:"stderr"`
+	Files    []fileRef        `json:"files"`
+	Run      compat.PistonRun `json:"run"`
+	Language string           `json:"language"`
 }
 
-// runDetail describes the end of a run.
-type runDetail struct {
-	Stdout   string  `json:"stdout"`
-	Stderr   string  `json:"stderr"`
-	Output   string  `json:"output"`
-	Code     int     `json:"code"`
-	Signal   *string `json:"signal"`
-	Message  *string `json:"message"`
-	Status   *string `json:"status"`
-	Memory   int64   `json:"memory"`    // bytes
-	CPUTime  float64 `json:"cpu_time"`  // milliseconds
-	WallTime float64 `json:"wall_time"` // milliseconds
-}
-
-func (a *api) execute(w http.ResponseWriter, r *http.Request, caller sandbox.Key) {
+func (a *api) execute(w http.ResponseWriter, r *http.Request, caller sandbox.Key) error {
 	var in executeRequest
-	body, err := a.ReadBody(w, r, maxBodyBytes)
-	if err != nil {
-		a.fail(w, r, err)
-		return
-	}
-	if err := json.Unmarshal(body, &in); err != nil {
-		a.fail(w, r, sandbox.Errorf(sandbox.FaultMalformed, "the body must be JSON with lang and code: %s", err))
-		return
+	if err := a.ReadJSON(w, r, &in); err != nil {
+		return err
 	}
 	code, ok := pythonOf(in)
 	if !ok {
-		compat.WriteJSON(w, http.StatusOK, refuseLanguage(in))
-		return
+		return compat.WriteJSON(w, http.StatusOK, refuseLanguage(in))
 	}
 	answer, err := a.run(r.Context(), caller, in, code)
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
-	compat.WriteJSON(w, http.StatusOK, answer)
+	return compat.WriteJSON(w, http.StatusOK, answer)
 }
 
 // refuseLanguage answers a request for another language. Clients show a model only the output of an answer, so this is
 // no error of HTTP.
 func refuseLanguage(in executeRequest) executeAnswer {
-	text := fmt.Sprintf(
-		"This server runs Python only, not %.50q. Send the same work as Python code with lang \"py\".\n",
-		in.Language,
-	)
-	return executeAnswer{
-		Session: in.Session, Stderr: text, Files: []fileRef{}, Language: in.Language,
-		Run: runDetail{Stderr: text, Output: text, Code: 1},
-	}
+	out := executeAnswer{Session: in.Session, Files: []fileRef{}, Language: in.Language}
+	out.Run.Code = 1
+	out.note(fmt.Sprintf("This server runs Python only, not %.50q. Send the same work as Python code with lang \"py\".\n",
+		in.Language))
+	return out
 }
 
 // The two shell commands that LibreChat itself sends: to read a file for a model, and to write one.
@@ -126,6 +99,7 @@ func pythonOf(in executeRequest) (code string, ok bool) {
 
 // run runs code in the request's session, or in a new one.
 func (a *api) run(ctx context.Context, caller sandbox.Key, in executeRequest, code string) (executeAnswer, error) {
+	var e *sandbox.Execution
 	id, err := a.chooseSession(ctx, caller, in)
 	if err != nil {
 		return executeAnswer{}, err
@@ -134,29 +108,27 @@ func (a *api) run(ctx context.Context, caller sandbox.Key, in executeRequest, co
 	if err != nil {
 		return executeAnswer{}, err
 	}
-	before, err := a.files(ctx, caller, id)
-	tooMany := sandbox.FaultOf(err) == sandbox.FaultTooLarge && err != nil
-	if err != nil && !tooMany {
+	before, tooMany, err := a.filesForAnswer(ctx, caller, id)
+	if err != nil {
 		return executeAnswer{}, err
 	}
 	job := service.Job{Code: code, Kind: sandbox.KindLibreChat, Scope: sandbox.Scope{Forget: []string{""}}}
-	e, err := a.Service.Execute(ctx, caller, id, job)
-	for ctx.Err() == nil && err != nil && sandbox.FaultOf(err) == sandbox.FaultBusy {
-		a.Service.AwaitIdle(ctx, id)
+	err = a.WhenIdle(ctx, id, func() (err error) {
 		e, err = a.Service.Execute(ctx, caller, id, job)
-	}
-	if ctx.Err() != nil { // the client has left, or its key was revoked
+		return err
+	})
+	if err == nil && ctx.Err() != nil { // the client has left, or its key was revoked
 		err = context.Cause(ctx)
 	}
 	if err != nil {
 		return executeAnswer{}, err
 	}
-	after, err := a.files(ctx, caller, id)
-	if tooMany = tooMany || err != nil && sandbox.FaultOf(err) == sandbox.FaultTooLarge; err != nil && !tooMany {
+	after, stillTooMany, err := a.filesForAnswer(ctx, caller, id)
+	if err != nil {
 		return executeAnswer{}, err
 	}
 	answer := newAnswer(e, id)
-	if tooMany {
+	if tooMany || stillTooMany {
 		answer.note("/mnt/data has too many files to return any; remove some.\n")
 		return answer, nil
 	}
@@ -165,10 +137,19 @@ func (a *api) run(ctx context.Context, caller sandbox.Key, in executeRequest, co
 	}
 	for _, now := range after {
 		if now.isChanged(before) {
-			answer.Files = append(answer.Files, fileRef{now.id, now.entry.Path, answer.Session, answer.Session})
+			answer.Files = append(answer.Files, fileRef{now.id, now.name, answer.Session, answer.Session})
 		}
 	}
 	return answer, nil
+}
+
+// filesForAnswer returns the files of a sandbox, unless they are too many.
+func (a *api) filesForAnswer(ctx context.Context, caller sandbox.Key, id string) (_ []file, tooMany bool, _ error) {
+	in, err := a.folder(ctx, caller, id)
+	if sandbox.FaultOf(err) == sandbox.FaultTooLarge {
+		return nil, true, nil
+	}
+	return in.files, false, err
 }
 
 // chooseSession returns the session in which a request's code runs: the one that it names, or one that has its files,
@@ -179,11 +160,11 @@ func (a *api) chooseSession(ctx context.Context, caller sandbox.Key, in executeR
 		names = append(names, f.session())
 	}
 	for _, name := range names {
-		if id := sandboxID(name); name != "" && a.use(ctx, caller, id) {
+		if id := session.SandboxID(name); name != "" && a.sessions.Use(ctx, caller, id) {
 			return id, nil
 		}
 	}
-	return a.open(ctx, caller, false, "")
+	return a.sessions.Open(ctx, caller)
 }
 
 // endStatuses has the codes for the ends of a run that its code did not choose.
@@ -191,29 +172,19 @@ var endStatuses = map[sandbox.Status]string{sandbox.StatusTimeout: "TO", sandbox
 
 // newAnswer translates an execution.
 func newAnswer(e *sandbox.Execution, id string) executeAnswer {
-	out := executeAnswer{Session: sessionID(id), Stdout: e.Stdout, Stderr: e.Stderr, Files: []fileRef{}, Language: "py"}
-	out.Run = runDetail{
+	out := executeAnswer{
+		Session: session.ID(id), Stdout: e.Stdout, Stderr: e.Stderr + compat.Stderr(e), Files: []fileRef{}, Language: "py",
+	}
+	out.Run = compat.PistonRun{
+		Stdout: out.Stdout, Stderr: out.Stderr, Output: out.Stdout + out.Stderr,
 		Memory: int64(e.Usage.PeakMemoryMB * (1 << 20)), CPUTime: e.Usage.CPUMS, WallTime: e.Usage.WallMS,
 	}
 	if e.Status != sandbox.StatusCompleted {
-		out.Run.Code = 1
-		out.Run.Message = e.Error
+		out.Run.Code, out.Run.Message = 1, e.Error
 	}
-	switch {
-	case e.Status == sandbox.StatusCompleted:
-	case e.Status == sandbox.StatusFailed && e.Exception != nil:
-		if e.Exception.Type != "SystemExit" { // for which Python prints no traceback
-			out.Stderr += compat.Traceback(e.Exception)
-		}
-	default:
-		if status, ok := endStatuses[e.Status]; ok {
-			out.Run.Status = &status
-		}
-		if e.Error != nil {
-			out.Stderr += *e.Error + "\n"
-		}
+	if status, ok := endStatuses[e.Status]; ok {
+		out.Run.Status = &status
 	}
-	out.Run.Stdout, out.Run.Stderr, out.Run.Output = out.Stdout, out.Stderr, out.Stdout+out.Stderr
 	shown := 0
 	for _, o := range e.Outputs {
 		if o.Role != sandbox.RoleResult {

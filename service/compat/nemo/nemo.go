@@ -1,7 +1,7 @@
 // Package nemo serves clients of a local code-execution server, such as NVIDIA's NeMo Agent Toolkit:
 // POST /execute runs Python and answers with its output.
 //
-//	server := &nemo.Server{Service: s, Open: runner.Open, MaxOutputChars: 1000, Log: log}
+//	server := &nemo.Server{Config: config, Open: runner.Open, MaxOutputChars: 1000}
 //	http.Serve(loopbackListener, server)
 //
 // Each request runs in a process of its own, with plain Python, no database, and a folder that all requests share.
@@ -81,20 +81,13 @@ var advice = strings.NewReplacer(
 
 // answerOf translates an execution into an answer.
 func answerOf(e *sandbox.Execution) answer {
-	out := answer{"completed", e.Stdout, e.Stderr}
-	switch {
-	case e.Status == sandbox.StatusTimeout:
+	out := answer{"completed", e.Stdout, e.Stderr + advice.Replace(compat.Stderr(e))}
+	switch e.Status {
+	case sandbox.StatusCompleted:
+	case sandbox.StatusTimeout:
 		out.Status, out.Stderr = "timeout", "Timed out\n"
-	case e.Status != sandbox.StatusCompleted:
+	default:
 		out.Status = "error"
-		if e.Exception == nil {
-			out.Stderr += advice.Replace(*e.Error) + "\n"
-		} else if e.Exception.Type != "SystemExit" { // for SystemExit, Python prints no traceback
-			out.Stderr += advice.Replace(compat.Traceback(e.Exception))
-			if e.Exception.Hint != "" {
-				out.Stderr += "Hint: " + advice.Replace(e.Exception.Hint) + "\n"
-			}
-		}
 	}
 	return out
 }

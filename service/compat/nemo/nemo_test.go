@@ -10,6 +10,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"glasshouse/sandbox"
+	"glasshouse/service/compat"
 )
 
 func TestInvalidRequestIsExplained(t *testing.T) {
@@ -24,20 +25,20 @@ func TestInvalidRequestIsExplained(t *testing.T) {
 		`{"generated_code": "1", "timeout":1, "language": "perl"}`:        "Only python execution is supported",
 		`{"generated_code": "1", "timeout":1, "max_output_characters":0}`: "Invalid field: max_output_characters must be a whole number above 0",
 	} {
-		if _, got := parseRequest([]byte(body)); got != want {
-			t.Errorf("%s: got %q, want %q", body, got, want)
+		if _, got := parseRequest([]byte(body)); got == nil || got.Error() != want {
+			t.Errorf("%s: got %v, want %q", body, got, want)
 		}
 	}
 }
 
 func TestRequestIsParsed(t *testing.T) {
 	t.Parallel()
-	got, problem := parseRequest(
+	got, err := parseRequest(
 		[]byte(`{"generated_code": "print(1)", "timeout": 0.5, "language": "Python3", "max_output_characters": 7}`),
 	)
 	want := request{code: "print(1)", timeout: 500 * time.Millisecond, maxOutputChars: 7}
-	if got != want || problem != "" {
-		t.Errorf("got %+v, problem %q; want %+v", got, problem, want)
+	if got != want || err != nil {
+		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
 	if got, _ := parseRequest([]byte(`{"generated_code": "", "timeout": 1e-300}`)); got.timeout <= 0 {
 		t.Errorf("tiny timeout: got %s, want more than 0", got.timeout)
@@ -46,7 +47,7 @@ func TestRequestIsParsed(t *testing.T) {
 
 func TestPagesInABrowserAreRefused(t *testing.T) {
 	t.Parallel()
-	server := &Server{Log: logrus.New()}
+	server := &Server{Config: compat.Config{Log: logrus.New()}}
 	for _, c := range []struct {
 		host, header, value string
 		want                int
@@ -90,7 +91,7 @@ ValueError: no
 		"failed":    {sandbox.Execution{Status: sandbox.StatusFailed, Exception: raised, Stderr: "warning\n"}, answer{"error", "", "warning\n" + traceback}},
 		"exit":      {sandbox.Execution{Status: sandbox.StatusFailed, Exception: &sandbox.Exception{Type: "SystemExit"}}, answer{"error", "", ""}},
 		"killed":    {sandbox.Execution{Status: sandbox.StatusKilled, Error: new("out of memory")}, answer{"error", "", "out of memory\n"}},
-		"timeout":   {sandbox.Execution{Status: sandbox.StatusTimeout, Stderr: "x"}, answer{"timeout", "", "Timed out\n"}},
+		"timeout":   {sandbox.Execution{Status: sandbox.StatusTimeout, Stderr: "x", Error: new("x")}, answer{"timeout", "", "Timed out\n"}},
 	} {
 		if got := answerOf(&c.execution); got != c.want {
 			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
@@ -104,7 +105,7 @@ func TestLargeBodyIsRefused(t *testing.T) {
 	r.Host = "localhost"
 	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
-	(&Server{Log: logrus.New()}).ServeHTTP(w, r)
+	(&Server{Config: compat.Config{Log: logrus.New()}}).ServeHTTP(w, r)
 	if w.Code != http.StatusRequestEntityTooLarge {
 		t.Errorf("got status %d, want %d", w.Code, http.StatusRequestEntityTooLarge)
 	}

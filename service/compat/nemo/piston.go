@@ -3,7 +3,6 @@ package nemo
 import (
 	"encoding/json"
 	"math"
-	"net/http"
 	"strings"
 	"time"
 
@@ -16,18 +15,10 @@ import (
 // pistonAnswer is the body of an answer to such a request. Message is the error of a request that was not run; the
 // client reads the run even then.
 type pistonAnswer struct {
-	Language string    `json:"language"`
-	Version  string    `json:"version"`
-	Message  string    `json:"message,omitempty"`
-	Run      pistonRun `json:"run"`
-}
-
-type pistonRun struct {
-	Stdout string  `json:"stdout"`
-	Stderr string  `json:"stderr"`
-	Output string  `json:"output"`
-	Code   int     `json:"code"`
-	Signal *string `json:"signal"`
+	Language string           `json:"language"`
+	Version  string           `json:"version"`
+	Message  string           `json:"message,omitempty"`
+	Run      compat.PistonRun `json:"run"`
 }
 
 // isPiston reports whether a body is a request of a client of Piston.
@@ -35,8 +26,8 @@ func isPiston(body map[string]json.RawMessage) bool {
 	return body["files"] != nil && body["generated_code"] == nil
 }
 
-// parsePiston parses such a request. problem is the error message for the client, or "".
-func parsePiston(raw []byte) (in request, problem string) {
+// parsePiston parses such a request. It returns FaultMalformed.
+func parsePiston(raw []byte) (in request, err error) {
 	var body struct {
 		Language string `json:"language"`
 		Files    []struct {
@@ -46,34 +37,33 @@ func parsePiston(raw []byte) (in request, problem string) {
 	}
 	in.isPiston, in.maxOutputChars = true, math.MaxInt // the client cuts its output itself
 	if json.Unmarshal(raw, &body) != nil || len(body.Files) == 0 {
-		return in, "Invalid field: files must be a list of files with content, and run_timeout a number"
+		return in, malformed("Invalid field: files must be a list of files with content, and run_timeout a number")
 	}
 	if len(body.Files) > 1 {
-		return in, "Only one file can be run; write it so that it needs no other"
+		return in, malformed("Only one file can be run; write it so that it needs no other")
 	}
 	if !isPython(body.Language) {
-		return in, "Only python execution is supported"
+		return in, malformed("Only python execution is supported")
 	}
 	in.code, in.timeout = body.Files[0].Content, maxTimeout
 	if body.RunTimeout > 0 {
 		milliseconds := math.Min(body.RunTimeout, float64(maxTimeout.Milliseconds()))
 		in.timeout = max(time.Duration(milliseconds*float64(time.Millisecond)), 1)
 	}
-	return in, ""
+	return in, nil
 }
 
-// writePiston answers such a request. problem is the message of a request that was not run.
-func writePiston(w http.ResponseWriter, status int, out answer, problem string) {
+// newPistonAnswer answers such a request. problem is the message of a request that was not run.
+func newPistonAnswer(out answer, problem string) pistonAnswer {
 	a := pistonAnswer{Language: "python", Version: "3", Message: problem}
-	a.Run = pistonRun{Stdout: out.Stdout, Stderr: out.Stderr, Output: out.Stdout + out.Stderr}
+	a.Run = compat.PistonRun{Stdout: out.Stdout, Stderr: out.Stderr, Output: out.Stdout + out.Stderr}
 	if out.Status != "completed" {
 		a.Run.Code = 1
 	}
 	if out.Status == "timeout" {
-		signal := "SIGKILL"
-		a.Run.Signal = &signal
+		a.Run.Signal = new("SIGKILL")
 	}
-	compat.WriteJSON(w, status, a)
+	return a
 }
 
 func isPython(language string) bool {

@@ -1,4 +1,8 @@
-package jupyter
+// Package socket has the WebSocket of one client of a kernel. It reads requests, queues what the kernel sends without
+// making the kernel wait, and finds out that a client has vanished.
+//
+//	socket.Serve(w, r, socket.Limits{...}, caller, secret, kernel)
+package socket
 
 import (
 	"context"
@@ -14,6 +18,7 @@ import (
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/service"
+	"glasshouse/service/compat/jupyter/wire"
 )
 
 // Bounds of clients.
@@ -21,16 +26,40 @@ const (
 	maxFrameBytes  = 4 << 20          // of a request
 	frameTimeout   = 30 * time.Second // for a request to arrive
 	maxUnreadBytes = 64 << 20         // of messages that wait for the clients of one user
-	pingInterval   = 30 * time.Second
-	pongTimeout    = 90 * time.Second // some clients answer only while they read
 )
 
-// client is one WebSocket to a kernel.
-type client struct {
-	server *server
+// Limits bound what the clients of all kernels have in memory, and how long a client may be silent.
+type Limits struct {
+	bodies       limit.Bodies     // requests that arrive
+	unread       *limit.Responses // messages that wait for the clients of a user
+	pingInterval time.Duration
+	pongTimeout  time.Duration // some clients answer only while they read
+}
+
+// NewLimits returns the limits of the clients of a server. bodies bounds the requests that arrive.
+func NewLimits(bodies limit.Bodies) Limits {
+	return Limits{bodies, limit.NewResponses(maxUnreadBytes), 30 * time.Second, 90 * time.Second}
+}
+
+// Kernel is what a client is connected to.
+type Kernel interface {
+	// Add adds a client. It returns the reason for which the kernel takes no more.
+	Add(c *Client) error
+	// Receive takes a request that had this many bytes.
+	Receive(ctx context.Context, c *Client, m *wire.Message, bytes int)
+	// KeepAlive is called while the client answers pings. An error ends the connection.
+	KeepAlive(ctx context.Context, c *Client) error
+	// Remove removes a client, whose connection has ended for a reason.
+	Remove(c *Client, cause error)
+}
+
+// Client is one WebSocket to a kernel.
+type Client struct {
+	Caller sandbox.Key
+	Secret string // of the caller's key
+
+	limits Limits
 	socket *websocket.Conn
-	caller sandbox.Key
-	secret string // of the caller's key
 	isV1   bool
 	cancel context.CancelCauseFunc // ends the connection
 
@@ -47,28 +76,26 @@ type unreadFrame struct {
 	done func()
 }
 
-// openChannels serves the WebSocket of a client until it leaves, its key is lost or the kernel ends. The answers to
-// pings keep the kernel alive.
-func (s *server) openChannels(w http.ResponseWriter, r *http.Request, caller sandbox.Key, k *kernel) {
+// Serve serves the WebSocket of a client until it leaves, its key is lost or the kernel ends. The error is that of the
+// handshake, which is answered.
+func Serve(
+	w http.ResponseWriter, r *http.Request, limits Limits, caller sandbox.Key, secret string, k Kernel,
+) error {
 	socket, err := websocket.Accept(w, r, &websocket.AcceptOptions{
-		Subprotocols: []string{v1Protocol}, InsecureSkipVerify: true, // secretOf checks the origin
+		Subprotocols: []string{wire.V1Protocol}, InsecureSkipVerify: true, // the origin was checked with the key
 	})
 	if err != nil {
-		s.Log.WithError(err).Debug("a WebSocket handshake with a kernel failed")
-		return
+		return err
 	}
 	socket.SetReadLimit(maxFrameBytes)
 	ctx, cancel := context.WithCancelCause(r.Context())
-	c := &client{
-		server: s, socket: socket, caller: caller, secret: secretOf(r),
-		isV1: socket.Subprotocol() == v1Protocol, cancel: cancel, wake: make(chan struct{}, 1),
+	c := &Client{
+		Caller: caller, Secret: secret, limits: limits, socket: socket,
+		isV1: socket.Subprotocol() == wire.V1Protocol, cancel: cancel, wake: make(chan struct{}, 1),
 	}
-	if !k.add(c) {
-		_ = socket.Close(websocket.StatusTryAgainLater, fmt.Sprintf("a kernel has at most %d clients", maxClients))
-		return
-	}
-	if !k.isAlive() { // it has ended meanwhile, and told the clients of then
-		c.end(kernelEnded)
+	if err := k.Add(c); err != nil {
+		_ = socket.Close(websocket.StatusTryAgainLater, err.Error())
+		return nil
 	}
 	var work sync.WaitGroup
 	work.Go(func() { cancel(c.write(ctx)) })
@@ -78,12 +105,10 @@ func (s *server) openChannels(w http.ResponseWriter, r *http.Request, caller san
 		c.close(context.Cause(ctx))
 	})
 	cancel(c.read(ctx, k))
-	k.remove(c, sandbox.FaultOf(context.Cause(ctx)) == sandbox.FaultUnauthorized)
+	k.Remove(c, context.Cause(ctx))
 	work.Wait()
+	return nil
 }
-
-// kernelEnded is why the connections to a kernel close when it ends.
-const kernelEnded = "the kernel has ended: its sandbox was deleted or expired, or the service stops"
 
 // closeError is the reason for which this side closes a WebSocket.
 type closeError struct {
@@ -93,8 +118,11 @@ type closeError struct {
 
 func (e *closeError) Error() string { return e.reason }
 
+// Fail closes the connection now, because of an internal error.
+func (c *Client) Fail(reason string) { c.cancel(&closeError{websocket.StatusInternalError, reason}) }
+
 // close closes the WebSocket with the reason in cause.
-func (c *client) close(cause error) {
+func (c *Client) close(cause error) {
 	reason, ok := errors.AsType[*closeError](cause)
 	switch {
 	case ok:
@@ -111,7 +139,7 @@ func (c *client) close(cause error) {
 const maxCloseReason = 80
 
 // read reads requests until the WebSocket is closed.
-func (c *client) read(ctx context.Context, k *kernel) error {
+func (c *Client) read(ctx context.Context, k Kernel) error {
 	for {
 		// The end of the context of Read would close the connection without a close frame.
 		kind, r, err := c.socket.Reader(context.WithoutCancel(ctx))
@@ -122,46 +150,47 @@ func (c *client) read(ctx context.Context, k *kernel) error {
 		if err != nil {
 			return err
 		}
-		m, err := parseFrame(frame, kind == websocket.MessageBinary, c.isV1)
+		m, err := wire.Parse(frame, kind == websocket.MessageBinary, c.isV1)
 		if err != nil {
 			return &closeError{websocket.StatusInvalidFramePayloadData, err.Error()}
 		}
-		k.receive(ctx, c, m, len(frame))
+		k.Receive(ctx, c, m, len(frame))
 	}
 }
 
 // readFrame reads one request, whose first bytes have arrived.
-func (c *client) readFrame(ctx context.Context, r io.Reader) ([]byte, error) {
+func (c *Client) readFrame(ctx context.Context, r io.Reader) ([]byte, error) {
 	timer := time.AfterFunc(frameTimeout, func() {
 		reason := fmt.Sprintf("a message took longer than %s", frameTimeout)
 		c.cancel(&closeError{websocket.StatusPolicyViolation, reason})
 	})
 	defer timer.Stop()
-	frame, err := io.ReadAll(c.server.Bodies.Reader(ctx, c.caller.User, r, service.ErrLargeBodies))
+	frame, err := io.ReadAll(c.limits.bodies.Reader(ctx, c.Caller.User, r, service.ErrLargeBodies))
 	if sandbox.FaultOf(err) == sandbox.FaultLimit {
 		err = &closeError{websocket.StatusTryAgainLater, err.Error()}
 	}
 	return frame, err
 }
 
-// send sends a frame without waiting. If much waits for the clients of the user, a client that does not read loses its
+// Send sends a message without waiting. If much waits for the clients of the user, a client that does not read loses its
 // connection.
-func (c *client) send(frame []byte) {
+func (c *Client) Send(m *wire.Reply) {
+	frame := m.Frame(c.isV1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.hasLeft {
 		return
 	}
-	if len(c.unread) > 0 && c.server.unread.Full(c.caller.User) {
+	if len(c.unread) > 0 && c.limits.unread.Full(c.Caller.User) {
 		c.cancel(&closeError{websocket.StatusPolicyViolation, "this client does not read its messages"})
 		return
 	}
-	c.unread = append(c.unread, unreadFrame{frame, c.server.unread.Add(c.caller.User, len(frame))})
+	c.unread = append(c.unread, unreadFrame{frame, c.limits.unread.Add(c.Caller.User, len(frame))})
 	c.wakeWriter()
 }
 
 // next returns the frame that waits longest; ok is false if none waits.
-func (c *client) next() (f unreadFrame, ok bool, ended string) {
+func (c *Client) next() (f unreadFrame, ok bool, ended string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.unread) == 0 {
@@ -174,7 +203,7 @@ func (c *client) next() (f unreadFrame, ok bool, ended string) {
 }
 
 // discard drops what waits for a client that has left.
-func (c *client) discard() {
+func (c *Client) discard() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.hasLeft = true
@@ -184,15 +213,15 @@ func (c *client) discard() {
 	c.unread = nil
 }
 
-// end closes the connection once the client has read everything.
-func (c *client) end(reason string) {
+// End closes the connection once the client has read everything.
+func (c *Client) End(reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = reason
 	c.wakeWriter()
 }
 
-func (c *client) wakeWriter() {
+func (c *Client) wakeWriter() {
 	select {
 	case c.wake <- struct{}{}:
 	default:
@@ -200,7 +229,7 @@ func (c *client) wakeWriter() {
 }
 
 // write writes what is sent until ctx ends.
-func (c *client) write(ctx context.Context) error {
+func (c *Client) write(ctx context.Context) error {
 	defer c.discard()
 	for {
 		f, ok, ended := c.next()
@@ -222,7 +251,7 @@ func (c *client) write(ctx context.Context) error {
 	}
 }
 
-func (c *client) writeFrame(ctx context.Context, frame []byte) error {
+func (c *Client) writeFrame(ctx context.Context, frame []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, limit.DefaultStallTimeout)
 	defer cancel()
 	kind := websocket.MessageText
@@ -233,8 +262,8 @@ func (c *client) writeFrame(ctx context.Context, frame []byte) error {
 }
 
 // ping finds out that a client has vanished.
-func (c *client) ping(ctx context.Context, k *kernel) error {
-	ticker := time.NewTicker(pingInterval)
+func (c *Client) ping(ctx context.Context, k Kernel) error {
+	ticker := time.NewTicker(c.limits.pingInterval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -242,11 +271,11 @@ func (c *client) ping(ctx context.Context, k *kernel) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), pongTimeout)
+		waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.limits.pongTimeout)
 		err := c.socket.Ping(waiting)
 		cancel()
 		if err == nil {
-			err = k.server.Service.Touch(ctx, c.caller, k.sandboxID)
+			err = k.KeepAlive(ctx, c)
 		}
 		if err != nil {
 			return err

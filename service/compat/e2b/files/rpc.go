@@ -1,6 +1,7 @@
-package e2b
+package files
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"io/fs"
@@ -16,7 +17,7 @@ import (
 
 // The requests of this file follow the Connect protocol with JSON, which the clients use: POST /SERVICE/METHOD.
 
-// rpcRequest has the fields of all requests for files.
+// rpcRequest has the fields of all requests for workspace.
 type rpcRequest struct {
 	Path        string `json:"path"`
 	Depth       int    `json:"depth"`
@@ -47,7 +48,7 @@ func newEntryInfo(e sandbox.Entry) entryInfo {
 		mode |= fs.ModeDir
 	}
 	info := entryInfo{
-		Path: clientPath(e.Path), Type: types[e.Kind], Size: strconv.FormatInt(e.Size, 10), Mode: e.Mode & 0o777,
+		Path: ClientPath(e.Path), Type: types[e.Kind], Size: strconv.FormatInt(e.Size, 10), Mode: e.Mode & 0o777,
 		Permissions: mode.String(), Owner: "user", Group: "user", Modified: e.ModifiedAt,
 	}
 	info.Name = path.Base(info.Path)
@@ -61,40 +62,35 @@ const processesAbsent = "Glasshouse runs Python, not a shell: use run_code. Comm
 	"are not available"
 
 // call answers a request for files, and refuses one for processes.
-func (a *api) call(w http.ResponseWriter, r *http.Request, caller sandbox.Key, b *box) {
+func (a api) call(w http.ResponseWriter, r *http.Request, caller sandbox.Key, id string) error {
 	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
 	streams := strings.HasPrefix(kind, "application/connect+")
 	if r.PathValue("service") != "filesystem.Filesystem" || streams {
-		failRPC(w, streams, "unimplemented", processesAbsent)
-		return
-	}
-	if kind != "application/json" {
-		a.writeError(w, http.StatusUnsupportedMediaType, "requests for files must be JSON (application/json)")
-		return
+		return failRPC(w, streams, "unimplemented", processesAbsent)
 	}
 	var in rpcRequest
-	err := a.readJSON(w, r, &in)
+	err := a.ReadJSON(w, r, &in)
 	var answer any
 	if err == nil {
-		answer, err = a.filesystem(r, caller, b, in)
+		answer, err = a.filesystem(r, caller, id, in)
 	}
-	switch {
-	case err != nil:
-		_, text := a.Message(w, r, lostKey(r.Context(), err))
-		failRPC(w, false, rpcCode(lostKey(r.Context(), err)), text)
-	case answer == nil:
-		failRPC(w, false, "unimplemented", processesAbsent)
-	default:
-		compat.WriteJSON(w, http.StatusOK, answer)
+	if err != nil {
+		err = compat.LostKey(r.Context(), err)
+		_, text := a.Message(w, r, err)
+		return failRPC(w, false, cmp.Or(rpcCodes[sandbox.FaultOf(err)], "internal"), text)
 	}
+	if answer == nil {
+		return failRPC(w, false, "unimplemented", processesAbsent)
+	}
+	return compat.WriteJSON(w, http.StatusOK, answer)
 }
 
 // errExists is the error for a folder that exists: clients then report that they made none.
 var errExists = &sandbox.Error{Fault: sandbox.FaultBusy, Detail: "the folder exists"}
 
-// filesystem answers a request for files. The answer to an unknown method is nil.
-func (a *api) filesystem(r *http.Request, caller sandbox.Key, b *box, in rpcRequest) (any, error) {
-	files, err := a.Service.Workspace(r.Context(), caller, b.id)
+// filesystem answers a request for workspace. The answer to an unknown method is nil.
+func (a api) filesystem(r *http.Request, caller sandbox.Key, id string, in rpcRequest) (any, error) {
+	workspace, err := a.Service.Workspace(r.Context(), caller, id)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +99,7 @@ func (a *api) filesystem(r *http.Request, caller sandbox.Key, b *box, in rpcRequ
 	if method == "Move" {
 		given = in.Source
 	}
-	name, err := workspacePath(given)
+	name, err := WorkspacePath(given)
 	if err != nil {
 		if method == "Stat" { // clients ask whether something exists
 			err = sandbox.Errorf(sandbox.FaultNotFound, "%s", err)
@@ -113,21 +109,21 @@ func (a *api) filesystem(r *http.Request, caller sandbox.Key, b *box, in rpcRequ
 	var e sandbox.Entry
 	switch method {
 	case "Stat":
-		e, err = files.Stat(name)
+		e, err = workspace.Stat(name)
 	case "MakeDir":
 		var made bool
-		if e, made, err = files.MakeFolder(name); err == nil && !made {
+		if e, made, err = workspace.MakeFolder(name); err == nil && !made {
 			err = errExists
 		}
 	case "Move":
 		var to string
-		if to, err = workspacePath(in.Destination); err == nil {
-			e, err = files.Move(name, to)
+		if to, err = WorkspacePath(in.Destination); err == nil {
+			e, err = workspace.Move(name, to)
 		}
 	case "Remove":
-		return struct{}{}, files.Remove(name)
+		return struct{}{}, workspace.Remove(name)
 	case "ListDir":
-		list, err := files.List(name, max(in.Depth, 1))
+		list, err := workspace.List(name, max(in.Depth, 1))
 		entries := make([]entryInfo, 0, len(list))
 		for _, e := range list {
 			entries = append(entries, newEntryInfo(e))
@@ -139,21 +135,13 @@ func (a *api) filesystem(r *http.Request, caller sandbox.Key, b *box, in rpcRequ
 	return map[string]any{"entry": newEntryInfo(e)}, err
 }
 
-// rpcCode returns the code of the Connect protocol for an error.
-func rpcCode(err error) string {
-	codes := map[sandbox.Fault]string{
-		sandbox.FaultInvalid: "invalid_argument", sandbox.FaultMalformed: "invalid_argument",
-		sandbox.FaultNotFound: "not_found", sandbox.FaultForbidden: "permission_denied",
-		sandbox.FaultBusy:         "already_exists",
-		sandbox.FaultUnauthorized: "unauthenticated", sandbox.FaultTooLarge: "resource_exhausted",
-		sandbox.FaultLimit: "resource_exhausted", sandbox.FaultFull: "unavailable",
-		sandbox.FaultUnavailable: "unavailable",
-		sandbox.FaultGone:        "unavailable",
-	}
-	if code, ok := codes[sandbox.FaultOf(err)]; ok {
-		return code
-	}
-	return "internal"
+// rpcCodes has the codes of the Connect protocol for errors.
+var rpcCodes = map[sandbox.Fault]string{
+	sandbox.FaultInvalid: "invalid_argument", sandbox.FaultMalformed: "invalid_argument",
+	sandbox.FaultNotFound: "not_found", sandbox.FaultForbidden: "permission_denied",
+	sandbox.FaultBusy: "already_exists", sandbox.FaultUnauthorized: "unauthenticated",
+	sandbox.FaultTooLarge: "resource_exhausted", sandbox.FaultLimit: "resource_exhausted",
+	sandbox.FaultFull: "unavailable", sandbox.FaultUnavailable: "unavailable", sandbox.FaultGone: "unavailable",
 }
 
 // rpcStatus has the HTTP statuses of the codes, as the protocol says.
@@ -167,15 +155,14 @@ var rpcStatus = map[string]int{
 
 // failRPC answers with an error of the protocol. The error of a stream is its last message, which has the flag 2 and
 // its length before it.
-func failRPC(w http.ResponseWriter, streams bool, code, message string) {
+func failRPC(w http.ResponseWriter, streams bool, code, message string) error {
 	failure := map[string]string{"code": code, "message": message}
 	if !streams {
-		compat.WriteJSON(w, rpcStatus[code], failure)
-		return
+		return compat.WriteJSON(w, rpcStatus[code], failure)
 	}
 	body, _ := json.Marshal(map[string]any{"error": failure}) // a map of strings has a form in JSON
 	w.Header().Set("Content-Type", "application/connect+json")
-	w.WriteHeader(http.StatusOK)
 	head := binary.BigEndian.AppendUint32([]byte{2}, uint32(len(body)))
 	_, _ = w.Write(append(head, body...)) // fails if the client has left
+	return nil
 }

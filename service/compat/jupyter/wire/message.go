@@ -1,49 +1,69 @@
-package jupyter
+// Package wire has the messages of the Jupyter protocol, and their forms on a WebSocket.
+//
+//	request, err := wire.Parse(frame, isBinary, isV1)
+//	answer := wire.NewReply(session, request.Channel, request.ReplyKind(), request.Header, content)
+//	frame = answer.Frame(isV1)
+package wire
 
 import (
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"glasshouse/sandbox"
 )
 
-// protocolVersion is the version of the messages.
-const protocolVersion = "5.3"
+// ProtocolVersion is the version of the messages.
+const ProtocolVersion = "5.3"
 
-// v1Protocol is the subprotocol whose messages are binary. Without a subprotocol a message is JSON in a text frame, or
+// V1Protocol is the subprotocol whose messages are binary. Without a subprotocol a message is JSON in a text frame, or
 // in a binary frame if it has buffers.
-const v1Protocol = "v1.kernel.websocket.jupyter.org"
+const V1Protocol = "v1.kernel.websocket.jupyter.org"
 
-// timeFormat is the format of times in messages and answers: clients parse the fraction.
-const timeFormat = "2006-01-02T15:04:05.000000Z"
+// TimeFormat is the format of times in messages and answers: clients parse the fraction.
+const TimeFormat = "2006-01-02T15:04:05.000000Z"
+
+// Object is the content of a message.
+type Object = map[string]any
 
 // The channels of a message.
 const (
-	shell   = "shell"
-	control = "control"
-	iopub   = "iopub"
+	Shell   = "shell"
+	Control = "control"
+	IOPub   = "iopub"
 )
 
 // maxHeaderBytes is the largest header of a request: each answer repeats it.
 const maxHeaderBytes = 16 << 10
 
-// message is a request of a client.
-type message struct {
+// Message is a request of a client.
+type Message struct {
 	Header  json.RawMessage `json:"header"`
 	Content json.RawMessage `json:"content"`
 	Channel string          `json:"channel"` // empty: shell
-	kind    string          // msg_type
+	Kind    string          `json:"-"`       // msg_type
+}
+
+// ReplyKind returns the type of the message that answers a request.
+func (m *Message) ReplyKind() string { return strings.TrimSuffix(m.Kind, "_request") + "_reply" }
+
+// DecodeContent decodes the content of a request into v. It returns FaultInvalid for a content of another form.
+func (m *Message) DecodeContent(v any) error {
+	if err := json.Unmarshal(m.Content, v); err != nil {
+		return sandbox.Errorf(sandbox.FaultInvalid, "the content of the request cannot be read: %s", err)
+	}
+	return nil
 }
 
 // errMalformed is the error for a frame that is no message.
 var errMalformed = errors.New("the frame is no message of the Jupyter protocol")
 
-// parseFrame returns the message in a frame. Its buffers are not read: no request uses them.
-func parseFrame(frame []byte, isBinary, isV1 bool) (*message, error) {
-	m := &message{}
+// Parse returns the message in a frame. Its buffers are not read: no request uses them.
+func Parse(frame []byte, isBinary, isV1 bool) (*Message, error) {
+	m := &Message{}
 	switch {
 	case isV1:
 		parts, err := splitV1(frame)
@@ -70,7 +90,7 @@ func parseFrame(frame []byte, isBinary, isV1 bool) (*message, error) {
 		json.Unmarshal(m.Header, &header) != nil || header.Kind == "" {
 		return nil, errMalformed
 	}
-	m.kind = header.Kind
+	m.Kind = header.Kind
 	return m, nil
 }
 
@@ -116,29 +136,29 @@ func splitV1(frame []byte) ([][]byte, error) {
 	return parts, nil
 }
 
-// reply is a message to clients.
-type reply struct {
+// Reply is a message to clients.
+type Reply struct {
 	channel, kind, id       string
 	header, parent, content json.RawMessage
 	text, v1                []byte // the forms in which it is sent, once one client needs them
 }
 
-// newReply returns a message with this content. parent is the header of the request that it answers; nil: none.
-func (k *kernel) newReply(channel, kind string, parent json.RawMessage, content any) *reply {
+// NewReply returns a message of a session with this content. parent is the header of the request that it answers; nil: none.
+func NewReply(session, channel, kind string, parent json.RawMessage, content any) *Reply {
 	if parent == nil {
 		parent = json.RawMessage("{}")
 	}
-	r := &reply{channel: channel, kind: kind, id: rand.Text(), parent: parent}
-	r.header = encode(map[string]string{
-		"msg_id": r.id, "msg_type": kind, "username": "glasshouse", "session": k.session, "version": protocolVersion,
-		"date": time.Now().UTC().Format(timeFormat),
+	r := &Reply{channel: channel, kind: kind, id: rand.Text(), parent: parent}
+	r.header = Encode(map[string]string{
+		"msg_id": r.id, "msg_type": kind, "username": "glasshouse", "session": session, "version": ProtocolVersion,
+		"date": time.Now().UTC().Format(TimeFormat),
 	})
-	r.content = encode(content)
+	r.content = Encode(content)
 	return r
 }
 
-// encode returns v as JSON. All that this package encodes has a JSON form.
-func encode(v any) json.RawMessage {
+// Encode returns v, which must have a JSON form, as JSON.
+func Encode(v any) json.RawMessage {
 	text, err := json.Marshal(v)
 	if err != nil {
 		panic(err)
@@ -146,13 +166,13 @@ func encode(v any) json.RawMessage {
 	return text
 }
 
-// frame returns the frame of a message. Only one goroutine may call it at a time.
-func (r *reply) frame(isV1 bool) []byte {
+// Frame returns the frame of a message. Only one goroutine may call it at a time.
+func (r *Reply) Frame(isV1 bool) []byte {
 	switch {
 	case isV1 && r.v1 == nil:
 		r.v1 = joinV1([]byte(r.channel), r.header, r.parent, []byte("{}"), r.content)
 	case !isV1 && r.text == nil:
-		r.text = encode(map[string]any{
+		r.text = Encode(map[string]any{
 			"header": r.header, "msg_id": r.id, "msg_type": r.kind, "parent_header": r.parent, "metadata": struct{}{},
 			"content": r.content, "buffers": []string{}, "channel": r.channel,
 		})

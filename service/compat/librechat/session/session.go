@@ -1,0 +1,118 @@
+// Package session knows which sandboxes the sessions of LibreChat are.
+//
+// Uploads are kept in a sandbox of their own, a store, which runs nothing, because they come before the session that
+// uses them. LibreChat uploads a file again if its session has ended; so the session that was used longest ago ends if a
+// caller has no sandbox left.
+package session
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"time"
+
+	"glasshouse/sandbox"
+	"glasshouse/service"
+	"glasshouse/service/compat"
+)
+
+// Sessions are the sessions of all callers.
+type Sessions struct {
+	service *service.Service
+	live    *compat.Live[session]
+}
+
+// New returns Sessions without any.
+func New(s *service.Service) *Sessions { return &Sessions{s, compat.NewLive[session](s)} }
+
+// session is a sandbox that was created for LibreChat.
+type session struct {
+	user     string
+	isStore  bool   // it has uploads, and runs nothing
+	storeFor string // who may share the store
+	lastUsed time.Time
+}
+
+// IDLength is the length of the IDs that LibreChat accepts. Their characters are those of base64url.
+const IDLength = 21
+
+// ID returns the ID that clients have for a sandbox, whose ID has 126 bits.
+func ID(sandboxID string) string {
+	bits, err := hex.DecodeString(sandboxID)
+	if err != nil {
+		return sandboxID
+	}
+	return base64.RawURLEncoding.EncodeToString(bits)[:IDLength]
+}
+
+// SandboxID undoes ID. It returns an ID that no sandbox has for a text that is none.
+func SandboxID(session string) string {
+	bits, err := base64.RawURLEncoding.DecodeString(session + "A")
+	if err != nil || len(session) != IDLength {
+		return "none"
+	}
+	return hex.EncodeToString(bits)
+}
+
+// Open creates a session, and returns the ID of its sandbox. If the caller has too many sandboxes, it ends the caller's
+// session that was used longest ago.
+func (s *Sessions) Open(ctx context.Context, caller sandbox.Key) (string, error) {
+	return s.open(ctx, caller, session{})
+}
+
+func (s *Sessions) open(ctx context.Context, caller sandbox.Key, opened session) (string, error) {
+	opened.user = caller.User
+	for {
+		sb, err := s.service.CreateCompat(ctx, caller, nil)
+		if err == nil {
+			opened.lastUsed = s.service.Clock()
+			s.live.Put(sb.ID, opened)
+			return sb.ID, nil
+		}
+		oldest := s.oldest(caller)
+		if sandbox.FaultOf(err) != sandbox.FaultLimit || oldest == "" {
+			return "", err
+		}
+		if err := s.service.Delete(ctx, caller, oldest); err != nil && sandbox.FaultOf(err) != sandbox.FaultGone {
+			return "", err
+		}
+	}
+}
+
+// oldest returns the caller's session that was used longest ago, or "".
+func (s *Sessions) oldest(caller sandbox.Key) (id string) {
+	all := s.live.All()
+	for other, each := range all {
+		if each.user == caller.User && (id == "" || each.lastUsed.Before(all[id].lastUsed)) {
+			id = other
+		}
+	}
+	return id
+}
+
+// Use returns whether a sandbox is a live session of the caller in which code may run, and notes its use.
+func (s *Sessions) Use(ctx context.Context, caller sandbox.Key, id string) bool {
+	used, ok := s.live.Get(id)
+	if _, err := s.service.LiveSandbox(ctx, caller, id); err != nil || !ok || used.isStore {
+		return false
+	}
+	used.lastUsed = s.service.Clock()
+	s.live.Put(id, used)
+	return true
+}
+
+// IsStore reports whether a sandbox has uploads.
+func (s *Sessions) IsStore(id string) bool {
+	found, _ := s.live.Get(id)
+	return found.isStore
+}
+
+// Store returns the sandbox that has the uploads of one of the caller's users, and creates it if there is none.
+func (s *Sessions) Store(ctx context.Context, caller sandbox.Key, user string) (string, error) {
+	for id, each := range s.live.All() {
+		if each.isStore && each.user == caller.User && each.storeFor == user {
+			return id, nil
+		}
+	}
+	return s.open(ctx, caller, session{isStore: true, storeFor: user})
+}
