@@ -116,6 +116,9 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 	if a.blobs, err = blob.Open(dataDir); err != nil {
 		return a, err
 	}
+	if err = a.linkRestored(ctx, dataDir); err != nil {
+		return a, err
+	}
 	signing, err := signingKey(dataDir)
 	if err != nil {
 		return a, err

@@ -26,6 +26,7 @@ const backupFormat = 1
 const (
 	manifestFile = "manifest.json" // in a backup; it is written last
 	restoreFile  = "restoring"     // in a data folder that restore has not completed
+	unlinkedFile = "unlinked"      // in a data folder whose files have no names yet: the next start makes them
 )
 
 // backupManifest says what a backup has.
@@ -311,6 +312,9 @@ func (s *settings) restoreFrom(ctx context.Context, source string, manifest back
 		}
 	}
 	if url == "" || manifest.OuterHistory {
+		if err := os.WriteFile(filepath.Join(dir, unlinkedFile), nil, 0o600); err != nil {
+			return err
+		}
 		fmt.Printf("The history database is not in the backup. If you have not restored it yet, do so before "+
 			"the start:\n"+
 			"  pg_restore --no-owner --dbname=\"$GLASSHOUSE_DATABASE_URL\" %s\n", filepath.Join(source, "history.dump"))
@@ -321,6 +325,19 @@ func (s *settings) restoreFrom(ctx context.Context, source string, manifest back
 		return err
 	}
 	return errors.Join(store.LinkArtifacts(ctx, blobs), store.Close())
+}
+
+// linkRestored gives the files of a restored data folder their names, if restore could not do it because the history
+// database was not there yet.
+func (a *app) linkRestored(ctx context.Context, dir string) error {
+	marker := filepath.Join(dir, unlinkedFile)
+	if _, err := os.Lstat(marker); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := a.history.LinkArtifacts(ctx, a.blobs); err != nil {
+		return fmt.Errorf("give the restored files their names: %w", err)
+	}
+	return os.Remove(marker)
 }
 
 func restoreDump(ctx context.Context, server *embedded.Server, database, path string) error {

@@ -131,6 +131,58 @@ func TestBackupUnderLoadIsComplete(t *testing.T) {
 	wantCommand(t, "recordings and", restored, "history", "verify")
 }
 
+// TestBackupBesideAnOuterDatabase takes a backup of a running service whose history is in another PostgreSQL, and
+// restores both with the commands that are printed. Everything is there on another server and in another data folder.
+func TestBackupBesideAnOuterDatabase(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; the whole gate runs it")
+	}
+	t.Parallel()
+	from, _ := startHistory(t)
+	to, _ := startHistory(t)
+	dir, target, restored := dataDir(t), filepath.Join(t.TempDir(), "backup"), filepath.Join(emptyDataDir(t), "data")
+	bin, err := embedded.FindPrograms(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd, c := start(t, binary(t), dir, from)
+	execution, artifact := leaveFile(t, c, "before the backup")
+	// runPrinted runs the line of a command's output that begins with a program, as the shell does.
+	runPrinted := func(flag, program string, out string, err error) {
+		t.Helper()
+		_, line, found := strings.Cut(out, "  "+program+" ")
+		line, _, _ = strings.Cut(line, "\n")
+		if err != nil || !found {
+			t.Fatalf("got %s, %v; want a line with %s", out, err, program)
+		}
+		shell := exec.Command("sh", "-c", filepath.Join(bin, program)+" "+line)
+		shell.Env = append(os.Environ(), "GLASSHOUSE_DATABASE_URL="+strings.TrimPrefix(flag, "--database-url="))
+		if out, err := shell.CombinedOutput(); err != nil {
+			t.Fatalf("%s: got %v, %s", line, err, out)
+		}
+	}
+	out, err := command(t, dir, "backup", target, from)
+	runPrinted(from, "pg_dump", out, err)
+	late, _ := leaveFile(t, c, "after the backup")
+	kill(cmd)
+
+	out, err = command(t, restored, "restore", target, to)
+	runPrinted(to, "pg_restore", out, err)
+	_, again := start(t, binary(t), restored, to)
+	if again.key != c.key {
+		t.Error("the admin key differs from that of the backup")
+	}
+	wantFile(t, again, execution, artifact, "before the backup")
+	if err := again.call(t.Context(), "GET", "/executions/"+late, nil, &map[string]any{}); err == nil {
+		t.Error("got the execution from after the backup, want none")
+	}
+	if names, err := filepath.Glob(filepath.Join(restored, "sessions", "*", "artifacts", "kept.txt")); len(names) != 1 {
+		t.Errorf("the file of the session: got %q, %v; want it in the folder of the sessions", names, err)
+	}
+	leaveFile(t, again, "after the restore")
+	wantCommand(t, "and 2 artifacts", restored, "history", "verify", to)
+}
+
 // An incomplete or damaged backup is refused, and so is a data folder whose restore was interrupted.
 func TestBadBackupsAreRefused(t *testing.T) {
 	if testing.Short() {
