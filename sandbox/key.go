@@ -40,5 +40,5 @@ type KeyLimits struct {
 	Concurrent int `json:"concurrent_executions,omitempty" minimum:"0" maximum:"2147483647"`
 	CPUSeconds int `json:"cpu_seconds_per_day,omitempty" minimum:"0" maximum:"2147483647"`
 	// HistoryDays is for how long history keeps the key's executions; 0: as long as those of all keys.
-	HistoryDays int `json:"history_days,omitempty" minimum:"0" maximum:"36500" doc:"Delete the key's executions after as many days; 0: those of the service"`
+	HistoryDays int `json:"history_days,omitempty" minimum:"0" maximum:"36500" doc:"Days of its executions in history"`
 }

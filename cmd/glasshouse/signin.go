@@ -61,9 +61,9 @@ func (s *signInSettings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.defaultRole, "sign-in-default-role", "none",
 		"`ROLE` of people without such a value: agent, developer or admin; none: they are refused")
 	f.Var(&s.databases, "sign-in-databases",
-		"databases of the values of --oidc-role-claim or --proxy-role-header, as `VALUE=DATABASE`; separated by commas, "+
-			"or given repeatedly; a person may use those of all their values, and is refused without one; DATABASE is * "+
-			"for all; empty: everyone may use all")
+		"databases of the values of --oidc-role-claim or --proxy-role-header, as `VALUE=DATABASE`; separated by "+
+			"commas, or given repeatedly; a person may use those of all their values, and is refused without one; "+
+			"DATABASE is * for all; empty: everyone may use all")
 	f.StringVar(&s.userHeader, "proxy-user-header", "",
 		"`HEADER` in which a proxy in front of the service names the user, such as X-Forwarded-User; empty: none")
 	f.StringVar(&s.roleHeader, "proxy-role-header", "",

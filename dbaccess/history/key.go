@@ -55,8 +55,8 @@ func (s *Store) CreateKey(ctx context.Context, k sandbox.Key, hash []byte) error
 func scanKey(row pgx.CollectableRow) (sandbox.Key, error) {
 	var k sandbox.Key
 	err := row.Scan(&k.ID, &k.Name, &k.User, &k.Role, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.CreatedBy,
-		&k.CreatedWith, &k.Account, &k.Limits.Requests, &k.Limits.Concurrent, &k.Limits.CPUSeconds, &k.Limits.HistoryDays,
-		&k.Databases, &k.AllowedModules, &k.BlockedModules)
+		&k.CreatedWith, &k.Account, &k.Limits.Requests, &k.Limits.Concurrent, &k.Limits.CPUSeconds,
+		&k.Limits.HistoryDays, &k.Databases, &k.AllowedModules, &k.BlockedModules)
 	return k, err
 }
 

@@ -497,7 +497,8 @@ func TestEditorAttachesWithAToken(t *testing.T) {
 func TestPersonsUseTheDatabasesOfTheirGroups(t *testing.T) {
 	t.Parallel()
 	sales, staff, _ := salesAndStaff(t)
-	groups := map[string][]string{"developers": {"staff", "sales"}, "agents": {"sales"}, "admins": {signin.AllDatabases}}
+	groups := map[string][]string{"developers": {"staff", "sales"}, "agents": {"sales"},
+		"admins": {signin.AllDatabases}}
 	c := newCompanyWithDatabases(t, groups, func(s *service.Config, api *httpapi.Config) {
 		s.Databases = withDatabases(t, sales, staff)
 		api.Proxy = &signin.Proxy{UserHeader: "X-User", RoleHeader: "X-Groups",

@@ -49,7 +49,8 @@ func connect(t *testing.T, change func(*signin.Config)) (*signintest.Provider, *
 	time := &clock{}
 	config := signin.Config{
 		Issuer: provider.URL, ClientID: signintest.ClientID, ClientSecret: signintest.Secret,
-		Audiences: []string{signintest.Audience}, UserClaim: "sub", RoleClaim: "groups", Rights: rights, Clock: time.now,
+		Audiences: []string{signintest.Audience}, UserClaim: "sub", RoleClaim: "groups", Rights: rights,
+		Clock: time.now,
 	}
 	if change != nil {
 		change(&config)
@@ -154,8 +155,9 @@ func TestClaimsBecomeUserAndRole(t *testing.T) {
 			sandbox.RoleDeveloper, ""},
 		"no claim": {func(c *signin.Config) { c.Rights.Default = sandbox.RoleAgent }, claims{"groups": nil}, "u-1",
 			sandbox.RoleAgent, ""},
-		"default": {func(c *signin.Config) { c.RoleClaim, c.Rights = "", signin.Rights{Default: sandbox.RoleDeveloper} },
-			nil, "u-1", sandbox.RoleDeveloper, ""},
+		"default": {func(c *signin.Config) {
+			c.RoleClaim, c.Rights = "", signin.Rights{Default: sandbox.RoleDeveloper}
+		}, nil, "u-1", sandbox.RoleDeveloper, ""},
 		"path": {func(c *signin.Config) { c.RoleClaim = "realm_access.roles" },
 			claims{"realm_access": claims{"roles": []string{"data"}}}, "u-1", sandbox.RoleDeveloper, ""},
 		"name with dots": {func(c *signin.Config) { c.RoleClaim = "https://example.com/roles" },

@@ -48,8 +48,8 @@ type Rights struct {
 // ranks orders the roles by their rights.
 var ranks = map[sandbox.Role]int{sandbox.RoleAgent: 1, sandbox.RoleDeveloper: 2, sandbox.RoleAdmin: 3}
 
-// person returns a person with the rights of some values. It returns FaultForbidden if none of them has a role and there
-// is no default, or if none of them has a database.
+// person returns a person with the rights of some values. It returns FaultForbidden if none of them has a role and
+// there is no default, or if none of them has a database.
 func (r Rights) person(source, user, where string, values []string) (Person, error) {
 	p := Person{Source: source, User: user, Role: r.Default}
 	for _, value := range values {
@@ -63,8 +63,8 @@ func (r Rights) person(source, user, where string, values []string) (Person, err
 			"--sign-in-roles of the service, and --sign-in-default-role is none", user, where)
 	}
 	if len(r.Databases) > 0 && len(p.Databases) == 0 {
-		return Person{}, sandbox.Errorf(sandbox.FaultForbidden, "%s may use no database here: none of the values of %s "+
-			"is in --sign-in-databases of the service", user, where)
+		return Person{}, sandbox.Errorf(sandbox.FaultForbidden, "%s may use no database here: none of the values of "+
+			"%s is in --sign-in-databases of the service", user, where)
 	}
 	if slices.Contains(p.Databases, AllDatabases) {
 		p.Databases = nil
