@@ -192,6 +192,62 @@ func TestImportMakesTheSameHistory(t *testing.T) {
 	}
 }
 
+// tornArchive fails when as much as limit was read of it for the second time: the first time checks it.
+type tornArchive struct {
+	*strings.Reader
+	isChecked bool
+	limit     int
+}
+
+var errTorn = errors.New("torn")
+
+func (a *tornArchive) Seek(offset int64, whence int) (int64, error) {
+	a.isChecked = true
+	return a.Reader.Seek(offset, whence)
+}
+
+func (a *tornArchive) Read(p []byte) (int, error) {
+	if !a.isChecked {
+		return a.Reader.Read(p)
+	}
+	n, err := a.Reader.Read(p[:min(len(p), a.limit)])
+	if a.limit -= n; err == nil && a.limit == 0 {
+		err = errTorn
+	}
+	return n, err
+}
+
+// An import that ends in the middle, wherever that is, leaves a history to which a second import adds the rest.
+func TestInterruptedImportIsRepeated(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	from := newArchivedHistory(t)
+	const count = 4
+	from.fill(t, count)
+	archive, _ := from.export(t, ExportFilter{})
+	want := from.contents(t)
+	for part := 1; part < 6; part++ {
+		t.Run(fmt.Sprintf("after %d sixths", part), func(t *testing.T) {
+			t.Parallel()
+			to := newArchivedHistory(t)
+			torn := &tornArchive{Reader: strings.NewReader(archive), limit: len(archive) * part / 6}
+			if _, err := to.Import(ctx, torn, to.blobs); !errors.Is(err, errTorn) {
+				t.Fatalf("got %v, want %v", err, errTorn)
+			}
+			counts, err := to.Import(ctx, strings.NewReader(archive), to.blobs)
+			if err != nil || counts.Executions+counts.Skipped != count {
+				t.Errorf("the second import: got %+v, %v; want %d executions", counts, err, count)
+			}
+			if got := to.contents(t); !slices.Equal(got, want) {
+				t.Errorf("got %d rows, want the %d of the exporter", len(got), len(want))
+			}
+			if _, problems := to.verify(t, false); len(problems) > 0 {
+				t.Errorf("verify: got %q, want no problem", problems)
+			}
+		})
+	}
+}
+
 func TestExportSelects(t *testing.T) {
 	t.Parallel()
 	h := newArchivedHistory(t)
