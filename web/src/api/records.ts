@@ -238,7 +238,7 @@ export interface Key {
   created_at: string;
   expires_at: string | null;
   revoked_at: string | null;
-  limits: { requests_per_minute?: number; concurrent_executions?: number; cpu_seconds_per_day?: number }; // missing: that of all keys
+  limits: { requests_per_minute?: number; concurrent_executions?: number; cpu_seconds_per_day?: number; history_days?: number }; // missing: that of all keys
   databases?: string[]; // missing: all
   allowed_modules?: string[]; // missing: those of the profile
   blocked_modules?: string[];

@@ -79,11 +79,12 @@ const maxInline = 4; // names that a limit shows without a click
 
 // Limits shows what restricts a key beyond its role and the limits of all keys.
 function Limits({ of: { limits, databases, allowed_modules: allowed, blocked_modules: blocked } }: { of: Key }) {
-  const { requests_per_minute: requests, concurrent_executions: concurrent, cpu_seconds_per_day: cpu } = limits;
+  const { requests_per_minute: requests, concurrent_executions: concurrent, cpu_seconds_per_day: cpu, history_days: days } = limits;
   const amounts = [
     requests && `${plural(requests, "request")} a minute`,
     concurrent && `${plural(concurrent, "execution")} at once`,
     cpu && `${duration(cpu * 1000)} of CPU a day`,
+    days && `${plural(days, "day")} in history`,
   ].filter(Boolean);
   if (amounts.length === 0 && !databases && !allowed && !blocked) return <span class="muted">none of its own</span>;
   return (
