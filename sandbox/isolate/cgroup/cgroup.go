@@ -41,10 +41,15 @@ type Tree struct {
 	maxTasks  int   // of all groups together; 0: no limit
 	maxSpares int
 
-	mu     sync.Mutex
-	busy   []string // groups that could not be removed yet, by name
-	spares []*Group // empty groups for the next children
-	closed bool
+	mu      sync.Mutex
+	ended   []string    // released groups that are not removed yet, by name
+	due     time.Time   // when they are removed at the latest
+	removal *time.Timer // removes them; nil: none is pending
+	spares  []*Group    // empty groups for the next children
+	closed  bool
+	failed  error // of a removal; the next Release or Remove returns it
+
+	removing sync.Mutex // held while ended groups are removed
 }
 
 // Group is the control group of one child.
@@ -219,12 +224,20 @@ func (t *Tree) file(v1, v2 string) string {
 // Close removes the tree and its groups. They must not contain a process.
 func (t *Tree) Close() {
 	t.mu.Lock()
-	names := t.busy
+	t.closed = true
+	if t.removal != nil {
+		t.removal.Stop()
+	}
+	t.mu.Unlock()
+	t.removing.Lock()
+	defer t.removing.Unlock()
+	t.mu.Lock()
+	names := t.ended
 	for _, g := range t.spares {
 		g.files.close()
 		names = append(names, g.name)
 	}
-	t.busy, t.spares, t.closed = nil, nil, true
+	t.ended, t.spares = nil, nil
 	t.mu.Unlock()
 	for _, name := range names {
 		_ = t.rmdir(name, 1000)
@@ -424,43 +437,33 @@ func (g *Group) number(file string) int64 {
 }
 
 // Release returns the group to the tree after its processes have ended: the group becomes a
-// spare or is removed. The kernel may need a moment to notice that the group is empty; on a
-// busy machine a later Release or Close removes it.
-func (g *Group) Release() error { return g.release(true) }
+// spare, or the tree removes it soon.
+func (g *Group) Release() error {
+	if !g.end(true) && !g.tree.removeLater(g.name) {
+		return g.tree.rmdir(g.name, 100)
+	}
+	return g.tree.takeFailure()
+}
 
 // Remove removes the group without reusing it. A process that still has its JoinFDs then
-// fails to join.
-func (g *Group) Remove() error { return g.release(false) }
+// fails to join. The kernel may need a moment to notice that the group is empty; on a busy
+// machine the tree removes it later.
+func (g *Group) Remove() error {
+	g.end(false)
+	err := g.tree.rmdir(g.name, 100)
+	if errors.Is(err, unix.EBUSY) && g.tree.removeLater(g.name) {
+		return nil
+	}
+	return err
+}
 
-func (g *Group) release(mayReuse bool) error {
+// end ends the use of the group, and reports whether it became a spare.
+func (g *Group) end(mayReuse bool) (reused bool) {
 	g.mu.Lock()
+	defer g.mu.Unlock()
 	g.released = true
-	reused := mayReuse && g.reuse()
-	if !reused {
+	if reused = mayReuse && g.reuse(); !reused {
 		g.files.close()
 	}
-	g.mu.Unlock()
-	t := g.tree
-	t.mu.Lock()
-	names := t.busy
-	t.busy = nil
-	t.mu.Unlock()
-	if !reused {
-		names = append(names, g.name)
-	}
-	var failed error
-	for _, name := range names {
-		tries := 1
-		if name == g.name {
-			tries = 100
-		}
-		if err := t.rmdir(name, tries); errors.Is(err, unix.EBUSY) {
-			t.mu.Lock()
-			t.busy = append(t.busy, name)
-			t.mu.Unlock()
-		} else {
-			failed = errors.Join(failed, err)
-		}
-	}
-	return failed
+	return reused
 }

@@ -162,7 +162,7 @@ func TestGroupIsReusedOnlyIfItLooksNew(t *testing.T) {
 	}
 	_ = busy.Process.Kill()
 	_ = busy.Wait()
-	release(fourth) // also removes third
+	release(fourth)
 	// A file in shared memory stays charged to the group of the process that wrote it.
 	shared, err := os.MkdirTemp("/dev/shm", "group")
 	if err != nil {
@@ -186,6 +186,56 @@ func TestGroupIsReusedOnlyIfItLooksNew(t *testing.T) {
 	}
 	if _, err := tree.Make(); !errors.Is(err, ErrReleased) {
 		t.Errorf("Make after Close: got %v, want %v", err, ErrReleased)
+	}
+}
+
+// Groups that are not reused are removed without another call, also those whose last process ends after Release.
+func TestReleasedGroupsAreRemoved(t *testing.T) {
+	tree := openTree(t)
+	if tree == nil {
+		return
+	}
+	held := makeGroup(t, tree)
+	busy := exec.Command("sleep", "60")
+	if err := busy.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := held.Join(busy.Process.Pid); err != nil {
+		t.Error(err)
+	}
+	groups := []*Group{held}
+	for range 2 * maxSpares {
+		groups = append(groups, makeGroup(t, tree))
+	}
+	for _, g := range groups {
+		if err := g.Release(); err != nil {
+			t.Error(err)
+		}
+	}
+	left := func() (names []string) {
+		for _, dir := range tree.folders() {
+			for _, g := range groups {
+				if _, err := os.Stat(filepath.Join(dir, g.name)); err == nil {
+					names = append(names, filepath.Join(dir, g.name))
+				}
+			}
+		}
+		return names
+	}
+	spares := 0
+	if tree.version == 1 {
+		spares = maxSpares
+	}
+	folders := len(tree.folders())
+	waitUntil(func() bool { return len(left()) <= (spares+1)*folders })
+	if names := left(); len(names) != (spares+1)*folders {
+		t.Errorf("after Release: got %v, want %d spare groups and the one with a process", names, spares)
+	}
+	_ = busy.Process.Kill()
+	_ = busy.Wait()
+	waitUntil(func() bool { return len(left()) <= spares*folders })
+	if names := left(); len(names) != spares*folders {
+		t.Errorf("after the last process has ended: got %v, want %d spare groups", names, spares)
 	}
 }
 

@@ -42,7 +42,7 @@ func (t *Tree) takeSpare() (g *Group, closed bool) {
 // open files.
 func (g *Group) reuse() bool {
 	t := g.tree
-	if t.version != 1 || g.limits == (Limits{}) || !g.empty() {
+	if t.version != 1 || g.limits == (Limits{}) || t.hasAllSpares() || !g.empty() {
 		return false
 	}
 	if g.setQuota() != nil || g.write("memory", "memory.max_usage_in_bytes", "0") != nil {
@@ -61,6 +61,13 @@ func (g *Group) reuse() bool {
 	})
 	g.files = nil
 	return true
+}
+
+// hasAllSpares reports whether the tree needs no other spare group.
+func (t *Tree) hasAllSpares() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.closed || len(t.spares) >= t.maxSpares
 }
 
 // empty reports whether a group of version 1 has no process, no memory and no counted kill.
