@@ -105,6 +105,7 @@ func idOf(f *os.File) (id fileID, err error) {
 
 // closeSpareFiles closes the descriptors that Wake or their users can open again. The process must be idle.
 func (p *Process) closeSpareFiles() {
+	p.Conn.ReleaseBuffer()
 	if p.group != nil {
 		p.group.CloseFiles()
 	}

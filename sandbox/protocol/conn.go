@@ -37,9 +37,10 @@ func (e *IllegalFrame) Error() string {
 // Conn is the supervisor's end of the connection. One goroutine reads; any may write.
 type Conn struct {
 	sock   *net.UnixConn
-	reader *bufio.Reader
-	mu     sync.Mutex // held while a frame is written
-	early  int64      // unread bytes that were sent before MarkRun
+	source io.Reader     // sock, or bytes that ReadReady has read and then sock
+	reader *bufio.Reader // of source; nil: it has no buffer until the next use of buffered
+	mu     sync.Mutex    // held while a frame is written
+	early  int64         // unread bytes that were sent before MarkRun
 
 	// ReserveLarge is called before the body of a frame is read that has more than 1 MiB, and release when the body is
 	// there. The body must then arrive within largeFrameTimeout. Nil: such bodies are not limited.
@@ -52,7 +53,29 @@ type Conn struct {
 
 // NewConn returns a Conn on the supervisor's end of the socket pair, which Close closes.
 func NewConn(sock *net.UnixConn) *Conn {
-	return &Conn{sock: sock, reader: bufio.NewReaderSize(sock, 16<<10)}
+	return &Conn{sock: sock, source: sock}
+}
+
+// readers has the buffers that no Conn uses.
+var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 16<<10) }}
+
+// buffered returns the reader, with a buffer.
+func (c *Conn) buffered() *bufio.Reader {
+	if c.reader == nil {
+		c.reader, _ = readers.Get().(*bufio.Reader)
+		c.reader.Reset(c.source)
+	}
+	return c.reader
+}
+
+// ReleaseBuffer gives back the buffer, of 16 KiB, if it is empty. Only the reading goroutine may call it, or another
+// while none reads.
+func (c *Conn) ReleaseBuffer() {
+	if c.reader != nil && c.reader.Buffered() == 0 {
+		c.reader.Reset(nil)
+		readers.Put(c.reader)
+		c.reader = nil
+	}
 }
 
 // Illegal returns the error for a protocol violation, or nil if a test disabled the check.
@@ -96,7 +119,7 @@ func (c *Conn) CloseRead() { _ = c.sock.SetWriteDeadline(time.Unix(1, 0)) }
 // returns *IllegalFrame for a Done frame that begins there. Other frames may come from threads that an earlier run left
 // behind. Call MarkRun before a Run frame is written, while the guest is frozen or waits for its first run.
 func (c *Conn) MarkRun() {
-	c.early = int64(c.reader.Buffered())
+	c.early = int64(c.buffered().Buffered())
 	raw, err := c.sock.SyscallConn()
 	if err != nil {
 		return // the connection is closed, as the next Read says
@@ -188,7 +211,7 @@ func (c *Conn) transmit(bytes []byte, fds []int) error {
 // whether it has. It blocks the calling thread, because a guest wakes a blocked thread
 // faster than a goroutine in Go's poller. Only the reading goroutine may call it.
 func (c *Conn) WaitReadable(limit time.Duration) (isReadable bool) {
-	if c.reader.Buffered() > 0 {
+	if c.buffered().Buffered() > 0 {
 		return true
 	}
 	raw, err := c.sock.SyscallConn()
@@ -215,7 +238,7 @@ func (c *Conn) WaitReadable(limit time.Duration) (isReadable bool) {
 // then end the guest.
 func (c *Conn) Read() (Kind, []byte, error) {
 	var header [headerBytes]byte
-	if _, err := io.ReadFull(c.reader, header[:]); err != nil {
+	if _, err := io.ReadFull(c.buffered(), header[:]); err != nil {
 		return 0, nil, err
 	}
 	isEarly := c.early > 0
@@ -267,7 +290,7 @@ func (c *Conn) readBytes(size int64) ([]byte, error) {
 		if len(body) == cap(body) {
 			body = append(make([]byte, 0, min(2*int64(len(body)), size)), body...)
 		}
-		n, err := io.ReadFull(c.reader, body[len(body):cap(body)])
+		n, err := io.ReadFull(c.buffered(), body[len(body):cap(body)])
 		body = body[:len(body)+n]
 		if err != nil {
 			if err == io.ErrUnexpectedEOF {
@@ -316,8 +339,9 @@ func (c *Conn) ReadReady(limit time.Duration) (ready Ready, fds []int, err error
 		if size < end {
 			continue
 		}
-		// The guest may have sent the beginning of its next frame already.
-		c.reader.Reset(io.MultiReader(bytes.NewReader(buf[end:size]), c.sock))
+		if size > end { // the guest has sent the beginning of its next frame already
+			c.source = io.MultiReader(bytes.NewReader(bytes.Clone(buf[end:size])), c.sock)
+		}
 		if err := c.sock.SetReadDeadline(time.Time{}); err != nil {
 			return ready, fds, err
 		}

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"encoding/binary"
 	"io"
 	"net"
 	"os"
@@ -164,4 +165,43 @@ func TestWaitReadable(t *testing.T) {
 	if _, _, err := c.Read(); err == nil {
 		t.Error("the guest is gone: Read returned no error")
 	}
+}
+
+// A Conn that has given back its buffer reads every byte that the guest has sent, and no byte of another guest.
+func TestReleaseBufferKeepsUnreadFrames(t *testing.T) {
+	t.Parallel()
+	c, guest := newPair(t)
+	other, otherGuest := newPair(t)
+	send := func(to *net.UnixConn, frames string) {
+		t.Helper()
+		if _, err := io.WriteString(to, frames); err != nil {
+			t.Fatal(err)
+		}
+	}
+	frame := func(kind Kind, body string) string {
+		return string(append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), byte(kind))) + body
+	}
+	wantFrame := func(from *Conn, want string) {
+		t.Helper()
+		kind, body, err := from.Read()
+		from.ReleaseBuffer()
+		if kind != KindValue || string(body) != want || err != nil {
+			t.Fatalf("Read: got %c %q and %v, want the value %s", kind, body, err, want)
+		}
+	}
+	first, second, third := frame(KindValue, "1"), frame(KindValue, "2"), frame(KindValue, "3")
+	send(guest, frame(KindReady, `{"error":""}`)+first[:3])
+	if _, _, err := c.ReadReady(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	c.ReleaseBuffer()
+	send(guest, first[3:]+second+third[:2])
+	wantFrame(c, "1") // the buffer has the rest, so it is not released
+	wantFrame(c, "2")
+	send(guest, third[2:])
+	wantFrame(c, "3")
+	send(otherGuest, second)
+	wantFrame(other, "2")
+	send(guest, first)
+	wantFrame(c, "1")
 }
