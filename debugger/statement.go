@@ -201,13 +201,13 @@ func (p *program) assignments(name, function string, except int) (lines []int64)
 	return lines
 }
 
-// writers returns the lines of the statements that set or mutate a variable, other than a given statement. The variable
-// is a local of function, or with function "" a global.
-func (p *program) writers(name, function string, except int) []int64 {
+// writers returns the lines of the statements that set or mutate a variable. The variable is a local of function, or
+// with function "" a global.
+func (p *program) writers(name, function string) []int64 {
 	var out []int64
 	for i := range p.statements {
 		st := &p.statements[i]
-		if i+1 == except || function != "" && st.Function != function {
+		if function != "" && st.Function != function {
 			continue
 		}
 		if slices.Contains(st.Sets, name) || slices.Contains(st.Mutates, name) {

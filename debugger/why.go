@@ -16,12 +16,16 @@ const (
 	maxWhyReads      = 6  // variables that a step lists
 	maxWhyVisits     = 60 // statements that are looked at
 	whyValueBytes    = 120
-	whyReturnWindow  = 20_000 // steps in which the calls of a statement are searched
-	maxEffectChunks  = 3      // chunks that are searched for the effect of a line
-	maxNameChunks    = 8      // chunks that are searched for the last call with a local variable
-	maxRaisingChunks = 6      // chunks that are searched for handled exceptions
-	defaultWhyBudget = 600    // tokens
+	whyReturnWindow  = 20_000   // steps in which the calls of a statement are searched
+	maxEffectChunks  = 3        // chunks that are searched for the effect of a line
+	maxNameChunks    = 8        // chunks that are searched for the last call with a local variable
+	maxRaisingChunks = 6        // chunks that are searched for handled exceptions
+	defaultWhyBudget = 600      // tokens
+	maxWhyStateBytes = 32 << 20 // of the states that an answer holds; beyond that no further step is looked for
 )
+
+// moreSteps is the limit of an answer that has not followed all steps.
+const moreSteps = "the value depends on more steps than are listed"
 
 // slicer computes one backward slice.
 type slicer struct {
@@ -33,6 +37,7 @@ type slicer struct {
 	question WhyQuestion
 	out      *Why
 	states   map[int]*recording.State
+	held     int // bytes of states
 	nodes    []*WhyStep
 	byKey    map[sliceKey]*WhyStep
 	read     map[readKey]bool
@@ -114,12 +119,16 @@ func (w *slicer) run() {
 		if len(w.queue) == 0 {
 			return
 		}
+		if w.held > maxWhyStateBytes {
+			w.limit("the run has too much data in variables to follow the value further")
+			return
+		}
 		next := w.queue[0]
 		w.queue = w.queue[1:]
 		next()
 	}
 	if len(w.queue)+len(w.later) > 0 {
-		w.limit("the value depends on more steps than are listed")
+		w.limit(moreSteps)
 	}
 }
 
@@ -195,7 +204,7 @@ func (w *slicer) followChange(v Variable, c change, after *recording.State) {
 	key := sliceKey{number, c.line, v.Name}
 	if known := w.byKey[key]; known != nil {
 		if c.madeBy != known.Step { // an earlier turn of a loop
-			w.beforeLoop(v, number, c, known)
+			w.beforeLoop(v, c, known)
 		}
 		return
 	}
@@ -266,6 +275,9 @@ func (w *slicer) visit(step, until int, node WhyStep) bool {
 	st := w.program.get(number)
 	node.Step, node.Line, node.statement, node.state = step, f.Line, number, s
 	node.frame, node.code, node.until, node.Reads = f.Number, f.Code, until, []WhyRead{}
+	if node.after != nil {
+		w.held += node.after.Bytes()
+	}
 	if node.Code = w.program.text(st); number == 0 {
 		node.Code = strings.TrimSpace(SourceLine(w.r.Source, f.Line))
 	}
@@ -350,9 +362,13 @@ func (w *slicer) origin(v Variable, value recording.Value, s *recording.State, s
 	w.out.Earlier = append(w.out.Earlier, *found)
 }
 
-// beforeLoop goes on before the loop in which a statement changed a variable again and again. known is the node of the
-// last change.
-func (w *slicer) beforeLoop(v Variable, number int, c change, known *WhyStep) {
+// beforeLoop goes on before the loop in which statements changed a variable again and again. known is the node of the
+// last change. Statements of the variable that have a node are passed over: each turn of the loop would lead to them.
+func (w *slicer) beforeLoop(v Variable, c change, known *WhyStep) {
+	if w.visits++; w.visits >= w.maxVisits {
+		w.limit(moreSteps)
+		return
+	}
 	if first, s, found := w.firstChange(v, c); found && first.seenAt < c.seenAt && known.First == "" &&
 		first.line == c.line {
 		known.First = s.Preview(w.table, first.value, whyValueBytes)
@@ -361,8 +377,10 @@ func (w *slicer) beforeLoop(v Variable, number int, c change, known *WhyStep) {
 	if v.Frame != 0 {
 		function = w.table.FunctionName(c.code)
 	}
-	step := w.lastStepAt(w.program.writers(v.Name, function, number), v.Frame, c.madeBy)
-	if made, s, ok := w.changeThroughOther(v, c, step); ok {
+	passed := w.linesOf(v.Name)
+	others := slices.DeleteFunc(w.program.writers(v.Name, function), func(l int64) bool { return passed[l] })
+	step := w.lastStepAt(others, v.Frame, c.madeBy)
+	if made, s, ok := w.changeThroughOther(v, c, step, passed); ok {
 		w.followChange(v, made, s)
 		return
 	}
@@ -379,6 +397,21 @@ func (w *slicer) beforeLoop(v Variable, number int, c change, known *WhyStep) {
 		return
 	}
 	w.queue = append(w.queue, func() { w.follow(v, step+1) })
+}
+
+// linesOf returns the lines of the statements that have a node for a variable.
+func (w *slicer) linesOf(name string) map[int64]bool {
+	lines := map[int64]bool{}
+	for key := range w.byKey {
+		if key.name != name {
+			continue
+		}
+		lines[key.line] = true
+		for st, line := w.program.get(key.statement), int64(0); line <= st.End-st.Line; line++ {
+			lines[st.Line+line] = true
+		}
+	}
+	return lines
 }
 
 // followCondition adds the statement that decided whether a statement ran.

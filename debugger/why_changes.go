@@ -24,6 +24,7 @@ func (w *slicer) stateAt(step int) (*recording.State, error) {
 	}
 	if err == nil {
 		w.states[step] = s
+		w.held += s.Bytes()
 	}
 	return s, err
 }
@@ -85,9 +86,10 @@ func (w *slicer) changeMadeAt(v Variable, step, until int) (made change, after *
 	return made, after, found
 }
 
-// changeThroughOther returns the last change in place of a variable between a step and the change c, by another line
-// than that of c. Such a line changes the object through another name, or in a function.
-func (w *slicer) changeThroughOther(v Variable, c change, after int) (found change, s *recording.State, ok bool) {
+// changeThroughOther returns the last change in place of a variable between a step and the change c, by a line that is
+// not passed over. Such a line changes the object through another name, or in a function.
+func (w *slicer) changeThroughOther(v Variable, c change, after int, passed map[int64]bool) (found change,
+	s *recording.State, ok bool) {
 	searched := 0
 	if c.object == 0 {
 		return found, nil, false
@@ -98,7 +100,7 @@ func (w *slicer) changeThroughOther(v Variable, c change, after int) (found chan
 		}
 		searched++
 		err := eachChange(w.reader, chunk, v, after+1, c.madeBy, func(_ *recording.State, seen change) bool {
-			if seen.object != 0 && seen.edit == 0 && seen.madeBy > after && seen.line != c.line {
+			if seen.object != 0 && seen.edit == 0 && seen.madeBy > after && !passed[seen.line] {
 				found = seen
 			}
 			return true

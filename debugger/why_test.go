@@ -2,6 +2,8 @@ package debugger
 
 import (
 	"errors"
+	"fmt"
+	"runtime/metrics"
 	"slices"
 	"strings"
 	"testing"
@@ -82,6 +84,113 @@ func TestWhySaysWhatTheRecordingLacks(t *testing.T) {
 	}
 	if _, err := r.Why(t.Context(), WhyQuestion{Name: "x", Step: 9}); !errors.Is(err, recording.ErrNoStep) {
 		t.Errorf("in the gap: got %v, want ErrNoStep", err)
+	}
+}
+
+// A loop with several assignments to a variable, or changes of it through two names, takes no deep stack: Go ends the
+// process at a stack of 1 GB.
+func TestWhyOfALoopTakesLittleStack(t *testing.T) {
+	const turns, x, y = 20_000, 3, 4
+	loop := func(set func(b *recordingtest.Builder, turn, line int)) *Recording {
+		b := recordingtest.New("x", "y", "list")
+		for i, text := range []string{`"kind":"assign","sets":["x","y"]`, `"end":4,"kind":"for","sets":["i"]`,
+			`"kind":"augassign","sets":["x"],"reads":["x"],"in":2`,
+			`"kind":"augassign","sets":["x"],"reads":["x"],"in":2`} {
+			b.Add(recording.Record{Kind: recording.KindStatement,
+				Text: fmt.Sprintf(`{"line":%d,"end":%d,%s}`, i+1, i+1, text)})
+		}
+		b.Line(0)
+		set(b, 0, 1)
+		for turn := range turns {
+			b.Line([]int64{1, -2}[min(turn, 1)])
+			b.Line(1)
+			set(b, turn, 3)
+			b.Line(1)
+			set(b, turn, 4)
+		}
+		b.Line(-2)
+		r := recordingOf(t, b.Stream, "x = y = start()", "for i in numbers:", "    x += 1", "    y += 2")
+		r.End()
+		return r
+	}
+	for name, r := range map[string]*Recording{
+		"assignments": loop(func(b *recordingtest.Builder, turn, line int) {
+			b.Global(x, recordingtest.Int(10*turn+line))
+		}),
+		"changes in place": loop(func(b *recordingtest.Builder, turn, line int) {
+			list := recordingtest.List(1, 5, recordingtest.Int(10*turn+line))
+			if list.Version = uint64(10*turn + line); line > 1 {
+				b.Add(recording.Record{Kind: recording.KindMutate, Object: list})
+			} else {
+				b.Object(list)
+				b.Global(x, recordingtest.Ref(1))
+				b.Global(y, recordingtest.Ref(1))
+			}
+		}),
+	} {
+		answer, err := r.Why(t.Context(), WhyQuestion{Name: "x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := []int64{}
+		for _, step := range answer.Steps {
+			lines = append(lines, step.Line)
+		}
+		slices.Sort(lines)
+		if lines = slices.Compact(lines); !slices.Equal(lines, []int64{1, 2, 3, 4}) {
+			t.Errorf("%s: got steps in lines %v, want 1 to 4", name, lines)
+		}
+		stacks := []metrics.Sample{{Name: "/memory/classes/heap/stacks:bytes"}}
+		if metrics.Read(stacks); stacks[0].Value.Uint64() > 16<<20 {
+			t.Errorf("%s: got %d bytes of stacks after an answer, want at most 16 MB", name, stacks[0].Value.Uint64())
+		}
+	}
+}
+
+// An answer holds the states of the steps that it looks at, so it looks at few steps of a run with much data.
+func TestWhyHoldsFewLargeStates(t *testing.T) {
+	t.Parallel()
+	const large, chain = 700, 20
+	names, source := []string{}, []string{}
+	for i := range large {
+		names = append(names, fmt.Sprintf("large%d", i))
+	}
+	for i := range chain {
+		names = append(names, fmt.Sprintf("x%d", i))
+		source = append(source, fmt.Sprintf("x%d = x%d", i, max(i-1, 0)))
+	}
+	why := func(size int) *Why {
+		b := recordingtest.New(names...)
+		for i := range chain {
+			b.Add(recording.Record{Kind: recording.KindStatement, Text: fmt.Sprintf(
+				`{"line":%d,"end":%[1]d,"kind":"assign","sets":["x%d"],"reads":["x%d"]}`, i+1, i, max(i-1, 0))})
+		}
+		for i := range large {
+			b.Global(uint64(3+i), recordingtest.Text(strings.Repeat("x", size)))
+		}
+		for i := range chain {
+			b.Line(int64(min(i, 1)))
+			b.Global(uint64(3+large+i), recordingtest.Int(i))
+		}
+		b.Line(0)
+		r := recordingOf(t, b.Stream, source...)
+		r.End()
+		y, err := r.Why(t.Context(), WhyQuestion{Name: fmt.Sprintf("x%d", chain-1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return y
+	}
+	const cut = "the run has too much data in variables to follow the value further"
+	if y := why(10); len(y.Steps) < chain-2 || slices.Contains(y.Limits, cut) {
+		t.Errorf("little data: got %d steps and limits %q, want all steps", len(y.Steps), y.Limits)
+	}
+	if y := why(4000); len(y.Steps) == 0 || len(y.Steps) > chain-2 || !slices.Contains(y.Limits, cut) {
+		t.Errorf("3 MB at each step: got %d steps and limits %q, want a few, and the limit", len(y.Steps), y.Limits)
+	}
+	if y := why(60_000); len(y.Steps) == 0 || len(y.Steps) > 2 || !slices.Contains(y.Limits, cut) {
+		t.Errorf("42 MB at each step: got %d steps and limits %q, want one or two, and the limit", len(y.Steps),
+			y.Limits)
 	}
 }
 

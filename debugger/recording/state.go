@@ -52,6 +52,9 @@ func newState() *State {
 	return &State{Frames: map[uint64]*Frame{}, Globals: map[uint64]Value{}, Objects: map[uint64]*Object{}}
 }
 
+// Bytes is about the memory of the variables and objects.
+func (s *State) Bytes() int { return s.bytes }
+
 // CurrentFrame returns the frame of the step, or nil.
 func (s *State) CurrentFrame() *Frame { return s.Frames[s.Current] }
 
