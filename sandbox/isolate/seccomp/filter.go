@@ -73,6 +73,17 @@ func rulesFor(o Options) rules {
 	if o.Network {
 		allowTCPClient(calls)
 	}
+	calls.add(allowOwnClocks, readsClock...)
+	// A descriptor of the service's process is of no use to a guest.
+	calls.add([]bpf.Instruction{
+		bpf.LoadAbsolute{Off: dataArg2, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SO_PEERPIDFD, SkipTrue: 1},
+		allow,
+		bpf.LoadAbsolute{Off: dataArg1, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOL_SOCKET, SkipTrue: 1},
+		allow,
+		eperm,
+	}, unix.SYS_GETSOCKOPT)
 	calls.add([]bpf.Instruction{allow}, allowed...)
 	calls.add([]bpf.Instruction{eperm}, refused...)
 	allowThreads(calls)
@@ -110,9 +121,22 @@ func rulesFor(o Options) rules {
 }
 
 const (
+	clockOfThread  = 4 // in the kind of a clock
 	allBits        = 0xffffffff
 	socketTypeMask = 0xf // the other bits of a socket's type are flags
 )
+
+// allowOwnClocks is the rule of the calls that read a clock. A negative clock is a CPU time. Its low three bits are the
+// kind, and above them is the inverted id of a process or thread; 0 is the caller. The kernel refuses threads of other
+// processes, but tells everyone the CPU time of a process.
+var allowOwnClocks = []bpf.Instruction{
+	bpf.LoadAbsolute{Off: dataArg0, Size: 4},
+	bpf.JumpIf{Cond: bpf.JumpLessThan, Val: 1 << 31, SkipTrue: 3},
+	bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: clockOfThread, SkipTrue: 2},
+	bpf.JumpIf{Cond: bpf.JumpGreaterOrEqual, Val: 0xfffffff8, SkipTrue: 1},
+	eperm,
+	allow,
+}
 
 // mapMemory returns the rule of mmap. It refuses MAP_HUGETLB, because no limit counts the huge pages that the machine
 // has

@@ -53,6 +53,9 @@ func evaluate(t *testing.T, program []byte, arch, nr uint32, args ...uint64) (an
 	}
 }
 
+// cpuClock returns the clock of the CPU time of a process or thread (linux/posix-timers_types.h).
+func cpuClock(pid int32, kind uint32) uint64 { return uint64(uint32(^pid)<<3 | kind) }
+
 func TestFilterAnswersEveryCall(t *testing.T) {
 	const (
 		allow, kill          = unix.SECCOMP_RET_ALLOW, unix.SECCOMP_RET_KILL_PROCESS
@@ -76,6 +79,7 @@ func TestFilterAnswersEveryCall(t *testing.T) {
 		unix.SYS_FCNTL,
 		unix.SYS_PRLIMIT64,
 		unix.SYS_MMAP,
+		unix.SYS_GETSOCKOPT,
 	}
 	thread := uint64(unix.CLONE_THREAD | unix.CLONE_VM | unix.CLONE_SIGHAND | unix.CLONE_FILES | unix.CLONE_FS)
 	for name, options := range map[string]Options{
@@ -103,7 +107,7 @@ func TestFilterAnswersEveryCall(t *testing.T) {
 				switch {
 				case slices.Contains(byArguments, nr):
 					continue
-				case options.SharedUID && opensFile[nr] != 0:
+				case options.SharedUID && opensFile[nr] != 0, slices.Contains(readsClock, nr):
 					continue
 				case options.SharedUID && nr == unix.SYS_TRUNCATE:
 					want = eperm
@@ -170,6 +174,17 @@ func TestFilterAnswersEveryCall(t *testing.T) {
 				is(allow, nr, self)
 				is(eperm, nr, self+1)
 				is(eperm, nr, 0)
+			}
+			is(allow, unix.SYS_GETSOCKOPT, 3, unix.SOL_SOCKET, unix.SO_TYPE)
+			is(allow, unix.SYS_GETSOCKOPT, 3, unix.IPPROTO_TCP, unix.SO_PEERPIDFD)
+			is(eperm, unix.SYS_GETSOCKOPT, 3, unix.SOL_SOCKET, unix.SO_PEERPIDFD)
+			for _, nr := range readsClock {
+				is(allow, nr, unix.CLOCK_PROCESS_CPUTIME_ID)
+				is(allow, nr, cpuClock(0, 2))   // of this process
+				is(allow, nr, cpuClock(0, 2|4)) // of this thread
+				is(allow, nr, cpuClock(4_000_000, 2|4))
+				is(eperm, nr, cpuClock(1, 2))
+				is(eperm, nr, cpuClock(4_000_000, 0))
 			}
 			is(limited, unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NOFILE, 1<<40+8) // a new limit for itself
 			is(eperm, unix.SYS_PRLIMIT64, 7, unix.RLIMIT_NOFILE, 1<<40+8)

@@ -42,5 +42,8 @@ var refused = append([]int{
 	unix.SYS_SEMGET, unix.SYS_SCHED_SETAFFINITY, unix.SYS_SETPRIORITY,
 }, refusedLegacy...)
 
+// readsClock are the calls whose first argument is a clock, which can be the CPU time of any process.
+var readsClock = []int{unix.SYS_CLOCK_GETTIME, unix.SYS_CLOCK_GETRES, unix.SYS_CLOCK_NANOSLEEP}
+
 // setsAttributes are the calls that change a file's mode or times.
 var setsAttributes = append([]int{unix.SYS_FCHMODAT, unix.SYS_FCHMOD, unix.SYS_UTIMENSAT}, setsAttributesLegacy...)
