@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"regexp"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -127,7 +128,8 @@ func (w *archiveWriter) end() error {
 type archiveReader struct {
 	unzip  *zstd.Decoder
 	lines  *bufio.Reader
-	number int // of the last line
+	number int    // of the last line
+	begun  string // the execution whose lines are read
 }
 
 func newArchiveReader(r io.Reader) (*archiveReader, error) {
@@ -160,11 +162,46 @@ func (r *archiveReader) next() (line archiveLine, text []byte, err error) {
 		if err == nil {
 			err = json.Unmarshal(text, &line)
 		}
+		if err == nil {
+			err = r.checkIDs(line)
+		}
 		if err != nil {
 			err = fmt.Errorf("line %d: %w", r.number, err)
 		}
 		return line, text, err
 	}
+}
+
+var isArchivedID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`).MatchString
+
+// checkIDs returns an error for a line with an id that could not be part of a path or of an address, and for a record
+// of another execution than the one that has begun.
+func (r *archiveReader) checkIDs(line archiveLine) error {
+	var ids []string
+	switch {
+	case line.Begin != "":
+		ids, r.begun = []string{line.Begin}, line.Begin
+	case line.Sandbox != nil:
+		ids = []string{line.Sandbox.ID}
+	case line.Artifact != nil:
+		ids = []string{line.Artifact.ID, line.Artifact.ExecutionID, line.Artifact.SandboxID}
+	case line.Execution != nil:
+		var record struct {
+			ID string `json:"execution_id"`
+		}
+		if err := json.Unmarshal(line.Execution, &record); err != nil {
+			return err
+		}
+		if record.ID != r.begun {
+			return fmt.Errorf("the record is of execution %s, want %s", record.ID, r.begun)
+		}
+	}
+	for _, id := range ids {
+		if !isArchivedID(id) {
+			return fmt.Errorf("%q cannot be an id", id)
+		}
+	}
+	return nil
 }
 
 // checkArchive returns an error unless r is a whole archive in a format that this version reads.

@@ -3,6 +3,7 @@ package history
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -302,7 +303,17 @@ func TestBadArchivesAreRefused(t *testing.T) {
 	}
 	text := string(plain)
 	lastLine := strings.LastIndex(strings.TrimSuffix(text, "\n"), "\n") + 1
+	// forged returns the archive with a text replaced and the right checksum.
+	forged := func(old, replacement string) string {
+		lines := strings.ReplaceAll(text[:lastLine], old, replacement)
+		sum := sha256.Sum256([]byte(lines))
+		return zipped(fmt.Sprintf(`%s{"end":{"executions":3,"sha256":"%x"}}`+"\n", lines, sum))
+	}
 	for name, c := range map[string]struct{ archive, want string }{
+		"execution id":   {forged(`"e01"`, `"../../e01"`), `"../../e01" cannot be an id`},
+		"sandbox id":     {forged(`"s-ada"`, `"a/b"`), `"a/b" cannot be an id`},
+		"artifact id":    {forged(`"large-e01"`, `""`), `"" cannot be an id`},
+		"two ids":        {forged(`{"begin":"e01"}`, `{"begin":"e09"}`), "the record is of execution e01"},
 		"empty":          {"", "not an export of history"},
 		"other":          {"hello, world", "not an export of history"},
 		"other JSON":     {zipped("{\"a\": 1}\n"), "not an export of history"},
