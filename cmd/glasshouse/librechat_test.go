@@ -234,6 +234,14 @@ func TestLibreChatFiles(t *testing.T) {
 			t.Errorf("GET %s: got HTTP %d %s, want 404", path, status, text)
 		}
 	}
+	for _, name := range []string{"../../x", "d/../x", ".", ".."} {
+		form := "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"" + name + "\"\r\n\r\nx\r\n--b--\r\n"
+		status, body, err := c.send(t.Context(), "POST", "/upload", "multipart/form-data; boundary=b",
+			strings.NewReader(form))
+		if status != 422 || err != nil {
+			t.Errorf("upload of %q: got HTTP %d %s, %v, want 422", name, status, body, err)
+		}
+	}
 	eve := libreChat{c.url, admin.newUser(t, "eve").key}
 	if status, text := eve.get(t, "/files/"+a.Session); status != 404 {
 		t.Errorf("another user's session: got HTTP %d %s, want 404", status, text)
