@@ -40,6 +40,7 @@ type StatementStatistics struct {
 	Refused     int64          `json:"refused"`
 	Reasons     map[string]int `json:"reasons" doc:"Refusals by rule"`
 	Users       int            `json:"users" doc:"Number of users who sent it"`
+	MainUsers   []string       `json:"main_users" doc:"Those who sent it most often, five at most"`
 	LastAt      time.Time      `json:"last_at"`
 }
 

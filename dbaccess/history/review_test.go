@@ -204,9 +204,10 @@ func TestTopStatements(t *testing.T) {
 	list[0].LastAt, list[1].LastAt = time.Time{}, time.Time{}
 	want := []sandbox.StatementStatistics{
 		{Fingerprint: "f1", SQL: "SELECT 2", Calls: 9, TotalMS: 18, MeanMS: 2, P95MS: 3, MaxMS: 3, Rows: 90,
-			Reasons: map[string]int{}, Users: 2, Database: sandbox.DefaultDatabase},
-		{SQL: "DELETE FROM users\uFFFD", Calls: 3, Refused: 3, Reasons: map[string]int{"read-only": 3}, Users: 2,
+			Reasons: map[string]int{}, Users: 2, MainUsers: []string{"ada", "grace"},
 			Database: sandbox.DefaultDatabase},
+		{SQL: "DELETE FROM users\uFFFD", Calls: 3, Refused: 3, Reasons: map[string]int{"read-only": 3}, Users: 2,
+			MainUsers: []string{"ada", "grace"}, Database: sandbox.DefaultDatabase},
 	}
 	if !reflect.DeepEqual(list, want) {
 		t.Errorf("got  %+v\nwant %+v", list, want)

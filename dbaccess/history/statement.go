@@ -70,6 +70,9 @@ func (s *Store) TopStatements(
 		), reasons AS (
 			SELECT name, jsonb_object_agg(reason, n) AS reasons FROM (
 				SELECT name, reason, count(*) AS n FROM considered WHERE status = 'refused' GROUP BY 1, 2) r GROUP BY 1
+		), owners AS (
+			SELECT name, (array_agg(owner ORDER BY n DESC, owner))[1:5] AS main_users FROM (
+				SELECT name, owner, count(*) AS n FROM considered GROUP BY 1, 2) o GROUP BY 1
 		), summed AS (
 			SELECT name, max(fingerprint) AS fingerprint, max(database) AS database, count(*) AS calls,
 				sum(milliseconds) AS total_ms, avg(milliseconds) AS mean_ms,
@@ -80,14 +83,14 @@ func (s *Store) TopStatements(
 				count(*) FILTER (WHERE status = 'refused') AS refused, count(DISTINCT owner) AS users,
 				max(started_at) AS last_at, sum(count(*)) OVER () AS considered
 			FROM considered GROUP BY name ORDER BY %s DESC, name LIMIT %d
-		) SELECT fingerprint, database, calls, total_ms, mean_ms, p95_ms, max_ms, rows, failed, refused, users, last_at,
-			coalesce(reasons, '{}'), considered::bigint,
+		) SELECT fingerprint, database, calls, total_ms, mean_ms, p95_ms, max_ms, rows, failed, refused, users,
+			main_users, last_at, coalesce(reasons, '{}'), considered::bigint,
 			(SELECT left(q.sql, %d) FROM considered q WHERE q.name = summed.name ORDER BY started_at DESC LIMIT 1)
-		FROM summed LEFT JOIN reasons USING (name) ORDER BY %s DESC, name`,
+		FROM summed JOIN owners USING (name) LEFT JOIN reasons USING (name) ORDER BY %s DESC, name`,
 		&c, maxConsidered, column, pageLimit(f.Limit), sandbox.StatementChars, column)
 	scan := func(row pgx.CollectableRow) (q sandbox.StatementStatistics, err error) {
 		err = row.Scan(&q.Fingerprint, &q.Database, &q.Calls, &q.TotalMS, &q.MeanMS, &q.P95MS, &q.MaxMS, &q.Rows,
-			&q.Failed, &q.Refused, &q.Users, &q.LastAt, &q.Reasons, &considered, &q.SQL)
+			&q.Failed, &q.Refused, &q.Users, &q.MainUsers, &q.LastAt, &q.Reasons, &considered, &q.SQL)
 		q.LastAt = q.LastAt.UTC()
 		return q, err
 	}

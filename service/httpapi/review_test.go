@@ -185,6 +185,13 @@ attempt("UPDATE products SET name = :name WHERE id > 0 RETURNING id AS top_captu
 	check("another user", sums(other, ""), of(1, 4, 1+2+3+4))
 	check("an admin", sums(admin, ""), of(2, 7, 16))
 	name, _ := c.ok(t, "GET", "/me", nil).get("user_id").(string)
+	second, _ := other.ok(t, "GET", "/me", nil).get("user_id").(string)
+	if got, want := sums(admin, "")["read"].MainUsers, []string{second, name}; !slices.Equal(got, want) {
+		t.Errorf("an admin: got the users %q, want %q, who sent it more often first", got, want)
+	}
+	if got, want := sums(c, "")["read"].MainUsers, []string{name}; !slices.Equal(got, want) {
+		t.Errorf("a user: got the users %q, want %q", got, want)
+	}
 	check("an admin of one user", sums(admin, "&user_id="+url.QueryEscape(name)), of(1, 3, 6))
 	for order, first := range map[string]func(sandbox.StatementStatistics) float64{
 		"total": func(s sandbox.StatementStatistics) float64 { return s.TotalMS },
