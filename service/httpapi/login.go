@@ -15,6 +15,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"glasshouse/sandbox"
+	"glasshouse/service/webui"
 )
 
 // keyCookie is the cookie with the key of a person who uses the pages. Scripts cannot read it, and browsers send it
@@ -121,7 +122,8 @@ func (a *api) routeLogin(r *routes) {
 		"Sign in for the pages with the link that the service printed when it started; it works once, on its machine",
 		http.StatusForbidden)
 	link.Parameters = []*huma.Param{stringParam("query", "token", "From the link")}
-	link.Responses["303"] = &huma.Response{Description: "Signed in: see the pages"}
+	link.Responses["303"] = &huma.Response{
+		Description: "See the pages, which ask a browser for a key if the link is not valid"}
 	link.Security = []map[string][]string{} // none
 	r.handle(r.login, link, a.openSignInLink)
 
@@ -185,6 +187,10 @@ func (a *api) login(g *gin.Context) {
 
 func (a *api) openSignInLink(g *gin.Context) {
 	secret, ok := a.link.use(g.Request, g.Query("token"))
+	if !ok && strings.Contains(g.GetHeader("Accept"), "text/html") { // a person, whom the page tells what to do
+		g.Redirect(http.StatusSeeOther, webui.Prefix+"?sign_in=used")
+		return
+	}
 	if !ok {
 		a.fail(g, sandbox.Errorf(sandbox.FaultForbidden, "this link was used, has expired, or was opened on another "+
 			"machine: sign in with a key, or restart the service to get another link"))

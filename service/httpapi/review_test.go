@@ -369,10 +369,19 @@ func TestSignInLink(t *testing.T) {
 	if w := open(url, here); w.Code != http.StatusForbidden {
 		t.Errorf("second: got HTTP %d, want 403", w.Code)
 	}
+	r := httptest.NewRequest("GET", url, nil)
+	r.RemoteAddr = here
+	r.Header.Set("Accept", "text/html,application/xhtml+xml")
+	w = httptest.NewRecorder()
+	handler.ServeHTTP(w, r)
+	if to := w.Header().Get("Location"); w.Code != http.StatusSeeOther || to != "/ui/?sign_in=used" ||
+		w.Header().Get("Set-Cookie") != "" {
+		t.Errorf("second, in a browser: got HTTP %d to %q, want the sign-in page without a cookie", w.Code, to)
+	}
 	link = httpapi.NewSignInLink(`chosen by; an "operator", ü`)
 	handler = httpapi.New(httpapi.Config{Service: testService, Log: logrus.New(), SignInLink: link})
 	w = open(link.URL("http://127.0.0.1:8080"), here)
-	r := httptest.NewRequest("GET", "/me", nil)
+	r = httptest.NewRequest("GET", "/me", nil)
 	r.Header.Set("Cookie", strings.Split(w.Header().Get("Set-Cookie"), ";")[0])
 	w = httptest.NewRecorder()
 	handler.ServeHTTP(w, r)
