@@ -71,7 +71,7 @@ type TableView struct {
 	Columns []ColumnView `json:"columns"`
 	Rows    []RowView    `json:"rows"`
 	Kept    int          `json:"kept" doc:"Number of rows in the recording; length is the object's own"`
-	Total   int          `json:"total_columns" doc:"Number of columns of the object; columns are the recorded ones, its first"`
+	Total   int          `json:"total_columns" doc:"Number of columns of the object; its first were recorded"`
 }
 
 // ColumnView is the description of a column.

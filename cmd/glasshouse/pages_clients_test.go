@@ -164,7 +164,8 @@ _ = (folder / "squares.csv").write_text("n,square\n1,1\n")`)}},
 	"parallel": {
 		{Calls: []chattest.Call{chattest.Python(`print("one")`), chattest.Python(`print("two")`),
 			{Tool: "query_database", Arguments: `{"sql":"SELECT 7 AS seven"}`}}},
-		{Chunks: []string{"> Two lines\n> of a quote.\n\n| city | revenue |\n|:---|---:|\n| Paris | 980 |\n\nAll are done."}},
+		{Chunks: []string{"> Two lines\n> of a quote.\n\n| city | revenue |\n|:---|---:|\n| Paris | 980 |\n\n",
+			"All are done."}},
 	},
 	"loop": {{Calls: []chattest.Call{chattest.Python(`print("the loop has begun", flush=True)
 while True:

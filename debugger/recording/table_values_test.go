@@ -42,8 +42,8 @@ func TestDataFrameHasTheNumberOfAllColumns(t *testing.T) {
 		"<DataFrame 2x-5>": 1, "<DataFrame 2x99999999999999999999>": 1, "<Series a int64 5: 1>": 1, "": 1,
 	} {
 		o := recording.Object{Form: recording.Framed, Values: []recording.Value{{Tag: recording.TagRaw, Text: text},
-			{Tag: recording.TagInt, Int: 1}, {Tag: recording.TagText, Text: "a"}, {Tag: recording.TagText, Text: "int64"},
-			{Tag: recording.TagInt, Int: 0}}}
+			{Tag: recording.TagInt, Int: 1}, {Tag: recording.TagText, Text: "a"},
+			{Tag: recording.TagText, Text: "int64"}, {Tag: recording.TagInt, Int: 0}}}
 		if f, ok := o.DataFrame(); !ok || f.TotalColumns != want {
 			t.Errorf("%q: got %d columns, %v; want %d", text, f.TotalColumns, ok, want)
 		}

@@ -198,7 +198,8 @@ func TestRecordedTable(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"df": `{"columns":[{"name":"amt","dtype":"float64","missing":50},{"name":"city","dtype":"str","missing":0}],` +
-			`"rows":[{"label":"1","cells":["nan","'b'"]},{"label":"2","cells":["1.5","'a'"]}],"kept":100,"total_columns":2}`,
+			`"rows":[{"label":"1","cells":["nan","'b'"]},{"label":"2","cells":["1.5","'a'"]}],"kept":100,` +
+			`"total_columns":2}`,
 		"s": `{"columns":[{"name":"amt","dtype":"float64","missing":50}],` +
 			`"rows":[{"label":"1","cells":["nan"]},{"label":"2","cells":["1.5"]}],"kept":100,"total_columns":1}`,
 	} {
