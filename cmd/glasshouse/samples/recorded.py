@@ -1,4 +1,4 @@
-# This average is wrong, and no error says so. The run is recorded: ask why `average` has its value.
+# A recorded run: its average is wrong, and no error says so. Ask why `average` has its value.
 rows = db_query("SELECT action, duration_ms FROM user_activities ORDER BY id LIMIT 400")
 
 

@@ -190,6 +190,7 @@ export interface TopStatement {
   refused: number;
   reasons: Record<string, number> | null;
   users: number;
+  main_users: string[]; // who sent it most often
   last_at: string;
 }
 

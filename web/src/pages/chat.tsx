@@ -122,7 +122,7 @@ export function Chat({ id }: { id: string }) {
               <Setup />
               <pre class="text setup" tabIndex={0} role="group" aria-label="Command">{command}</pre>
               <p class="setup-actions"><Copy label="Copy the command" text={() => command} /></p>
-              <p class="setup-actions muted">An endpoint that needs a key gets it from the file in <code>--model-key-file</code>.</p>
+              <p class="setup-key muted">An endpoint that needs a key gets it from the file in <code>--model-key-file</code>.</p>
             </>
           )}
           {settings?.configured && !id && (

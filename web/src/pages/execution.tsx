@@ -219,7 +219,7 @@ function Actions({ of: e }: { of: Record }) {
         </button>
       )}
       {steps > 0 && (
-        <a class="button" href={`/ui/executions/${encodeURIComponent(e.execution_id)}/steps`}>Time travel: {plural(steps, "step")}</a>
+        <a class="button" href={`/ui/executions/${encodeURIComponent(e.execution_id)}/steps${e.status === "failed" ? `?step=${steps}` : ""}`}>Time travel: {plural(steps, "step")}</a>
       )}
       {canRunAgain && <a class="button" href={`/ui/play?execution=${encodeURIComponent(e.execution_id)}`}>Open in the playground</a>}
       {canRunAgain && mayDebug.value && (

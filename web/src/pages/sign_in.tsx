@@ -7,8 +7,9 @@ import { here, parameter, setParameters } from "../router";
 import { reason, signIn } from "../session";
 import { Logo } from "../shell";
 
-// failures has a text for each reason with which the service returns from a sign-in with the identity provider.
+// failures has a text for each reason with which the service returns from a sign-in with a link or the identity provider.
 const failures: Record<string, string> = {
+  used: "This link was used, has expired, or was opened on another machine. Enter a key, or restart the service to get another link.",
   expired: "The sign-in took longer than ten minutes, or began in another browser. Try again.",
   refused: "You are signed in at the identity provider, but have no role here, or the sign-in was refused. Ask the operator for a role.",
   unreachable: "The identity provider cannot be reached. Try again later, or use a key.",

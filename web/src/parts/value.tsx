@@ -51,7 +51,7 @@ export function RowTable(props: {
           <tbody>
             {rows.slice(first, last).map((row, index) => (
               <tr key={first + index}>{names.map((name, column) => (
-                <td key={column} class={classes.get(name) || (isShort(row[name]) ? "nowrap" : "")}>{cell(row[name])}</td>
+                <td key={column} class={classes.get(name) || widthOf(row[name])}>{cell(row[name])}</td>
               ))}</tr>
             ))}
           </tbody>
@@ -72,8 +72,11 @@ export function RowTable(props: {
   );
 }
 
-// isShort reports whether a value stays on one line, such as a time.
-const isShort = (value: unknown) => typeof value !== "string" || value.length <= 30;
+// widthOf returns the class of a cell: short values, such as a time, stay on one line, and long texts get room.
+function widthOf(value: unknown): string {
+  if (typeof value !== "string" || value.length <= 40) return "nowrap";
+  return value.length > 80 ? "wide" : "";
+}
 
 function cell(value: unknown) {
   if (value === null || value === undefined) return <span class="muted">null</span>;

@@ -138,6 +138,8 @@ async function shoot(page, name) {
 const checks = {
   async 'sign in'(ids) {
     const page = await open();
+    await page.goto(`${address}/login?token=used`);
+    await page.getByText('This link was used').waitFor();
     await page.goto(`${address}/ui/executions/${ids.plain}`);
     await page.getByLabel('API key').fill('gh_wrong');
     await page.keyboard.press('Enter');
