@@ -191,7 +191,7 @@ function TopTable({ top, hasDatabases }: { top: Top; hasDatabases: boolean }) {
               {Object.entries(s.reasons ?? {}).map(([reason, n]) => <div key={reason} class="muted">{reason}: {count(n)}</div>)}
             </>
           ) },
-          { name: "Users", cell: (s) => (
+          { name: "Users", class: "users-cell", cell: (s) => (
             <>{s.main_users.join(", ")}{s.users > s.main_users.length && ` and ${count(s.users - s.main_users.length)} more`}</>
           ) },
           { name: timeHeading("Last"), class: "nowrap", cell: (s) => <Time at={s.last_at} /> },
