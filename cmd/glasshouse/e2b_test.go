@@ -259,6 +259,29 @@ func TestE2BSandboxThatEnded(t *testing.T) {
 	wantEnded("after a restart", lost, "the service was restarted")
 }
 
+// TestE2BContextRestarts covers that a context that is restarted loses its variables, and that no other does.
+func TestE2BContextRestarts(t *testing.T) {
+	t.Parallel()
+	c, _ := startE2B(t)
+	id := c.create(t, 300)
+	const code = "print('x' in globals())\nx = 1\nopen('kept.txt', 'w').close()"
+	for n, want := range []string{"False\n", "True\n", "False\n"} {
+		if n == 2 {
+			if status, text := c.send(t, "POST", id, "49999", "/contexts/"+id+"/restart", nil); status != 200 {
+				t.Fatalf("restart: got HTTP %d %s, want 200", status, text)
+			}
+		}
+		lines, err := c.run(t.Context(), id, code, nil)
+		count := map[int]int{0: 1, 1: 2, 2: 1}[n]
+		if got := find(lines, "number_of_executions").Count; err != nil || find(lines, "stdout").Text != want || got != count {
+			t.Errorf("run %d: got %+v, %v, want %q and the count %d", n, lines, err, want, count)
+		}
+	}
+	if status, text := c.send(t, "GET", id, "49983", "/files?path=kept.txt", nil); status != 200 {
+		t.Errorf("the file of before: got HTTP %d %s, want 200", status, text)
+	}
+}
+
 // TestE2BOutputs covers output that is large, binary, or not valid in JSON.
 func TestE2BOutputs(t *testing.T) {
 	t.Parallel()

@@ -274,7 +274,7 @@ func TestJupyterKernelsOverREST(t *testing.T) {
 	c, admin := startJupyter(t)
 	stranger := jupyterClient{c.address, admin.newUser(t, "stranger").key}
 	ada := jupyterClient{c.address, admin.newUser(t, "ada").key}
-	for _, path := range []string{"/api/kernels", "/api/status", "/api/kernelspecs", "/api/me", "/api/contents"} {
+	for _, path := range []string{"/api/kernels", "/api/status", "/api/kernelspecs", "/api/contents"} {
 		nobody := jupyterClient{c.address, ""}
 		nobody.must(t, http.StatusUnauthorized, "GET", path, "", nil)
 		wrong := jupyterClient{c.address, "gh_wrong"}
@@ -313,6 +313,9 @@ func TestJupyterKernelsOverREST(t *testing.T) {
 	}
 	if stranger.must(t, http.StatusOK, "GET", "/api/kernels", "", &list); len(list) != 0 {
 		t.Errorf("got %d kernels of a stranger, want none", len(list))
+	}
+	for _, key := range []string{"", "gh_wrong"} { // of a WebSocket
+		jupyterClient{c.address, key}.must(t, http.StatusUnauthorized, "GET", "/api/kernels/"+k.ID+"/channels", "", nil)
 	}
 	ada.must(t, http.StatusNoContent, "DELETE", "/api/kernels/"+k.ID, "", nil)
 	ada.must(t, http.StatusNotFound, "GET", "/api/kernels/"+k.ID, "", nil)
@@ -741,6 +744,11 @@ func TestJupyterFloodOfOutput(t *testing.T) {
 	got := textOf(s.run(fmt.Sprintf("print('x' * %d)", size)))
 	if len(got) < 1<<20 || len(got) > 2<<20 || !strings.Contains(got, "more bytes exceed max_output_size") {
 		t.Errorf("got %d bytes that end in %q, want 1 MiB and a note", len(got), got[max(0, len(got)-200):])
+	}
+	bytes := textOf(s.run("import os, sys\nos.write(1, bytes([0, 255, 254]))\n" +
+		"sys.stdout.buffer.write(bytes(range(128, 256)))\nprint('\\ud800', 'end')"))
+	if !strings.HasSuffix(bytes, " end\n") {
+		t.Errorf("binary output: got %q, want text", bytes)
 	}
 	many := textOf(s.run("for n in range(60): display(n)\n'last'"))
 	if !strings.Contains(many, "more outputs were left out") {

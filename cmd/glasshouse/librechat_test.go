@@ -172,6 +172,10 @@ func TestLibreChatRunsCode(t *testing.T) {
 	if len(large.Stdout) < 1<<20 || len(large.Stdout) > 2<<20 || !strings.Contains(large.Stdout, "[... cut ...]") {
 		t.Errorf("100 MB of output: got %d bytes, want 1 MiB and a mark", len(large.Stdout))
 	}
+	bytes := c.python(t, "", "import os\nos.write(1, bytes([0, 255, 254]))\nprint('\\ud800', 'end')")
+	if !strings.HasSuffix(bytes.Stdout, " end\n") || bytes.Stderr != "" {
+		t.Errorf("binary output: got %+v, want text", bytes)
+	}
 	list := (&client{admin.address, c.key}).executions(t, "librechat")
 	if len(list) < 5 {
 		t.Errorf("history: got %d runs of the kind librechat, want all", len(list))

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -81,4 +84,54 @@ func TestNemoAnswersPiston(t *testing.T) {
 			t.Errorf("%s: got HTTP %d %+v, %v, want %+v", c.body, resp.StatusCode, got, err, c)
 		}
 	}
+}
+
+// TestNemoOutput covers output that is binary, and output that has no end.
+func TestNemoOutput(t *testing.T) {
+	t.Parallel()
+	url := startCompat(t)
+	const binary = "import os, sys\nos.write(1, bytes([0, 255, 254]))\nsys.stdout.buffer.write(bytes(range(128, 256)))\n" +
+		"print('\\ud800', 'end')"
+	if a := postCompat(t, url, compatRequest(binary, 20)); a.Status != "completed" || !strings.HasSuffix(a.Stdout, " end\n") {
+		t.Errorf("binary output: got %+v, want text", a)
+	}
+	size := 100
+	if testing.Short() {
+		size = 10
+	}
+	flood := fmt.Sprintf("for _ in range(%d): print('x' * (1 << 20))\nprint('end')", size)
+	a := postCompat(t, url, compatRequest(flood, 60))
+	if a.Status != "completed" || len(a.Stdout) > 2000 || !strings.Contains(a.Stdout, "more characters were cut") {
+		t.Errorf("%d MiB of output: got %s, %d characters, want 1000 and a note", size, a.Status, len(a.Stdout))
+	}
+}
+
+// TestNemoClientThatLeaves covers that nothing runs on for a client that has left.
+func TestNemoClientThatLeaves(t *testing.T) {
+	t.Parallel()
+	url, setting := reserveCompat(t)
+	_, admin := start(t, binary(t), dataDir(t), setting)
+	ctx, leave := context.WithCancel(t.Context())
+	left := make(chan error)
+	go func() {
+		body := strings.NewReader(compatRequest("while True: pass", 100))
+		req, _ := http.NewRequestWithContext(ctx, "POST", url+"/execute", body)
+		req.Header.Set("Content-Type", "application/json")
+		resp, err := http.DefaultClient.Do(req)
+		if err == nil {
+			resp.Body.Close()
+		}
+		left <- err
+	}()
+	id := admin.running(t)
+	leave()
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want a cancelled request", err)
+	}
+	eventually(t, func() error {
+		if e := admin.must(t, "GET", "/executions/"+id, nil); e["status"] != "cancelled" {
+			return fmt.Errorf("got the status %v, want cancelled", e["status"])
+		}
+		return nil
+	})
 }
