@@ -226,6 +226,9 @@ class Outputs:
             bundle["text/plain"], cut = values.shown_repr(v, MAX_TEXT)
         self.cut_text += max(cut, 0)
         self.cut_rows += values.summarized(v)
+        if values.type_name(v).startswith("pandas.") and values.name_of(type(v)) == "Series":
+            most, least = values.row_bounds()
+            self.cut_text += values.cut_cells([v], 1, most if len(v) <= most else least)
         return bundle
 
     def _rich(self, v) -> dict:
@@ -297,6 +300,7 @@ class Outputs:
             "max_cols": most_columns,
             "show_dimensions": rows > most or columns > most_columns,
         }
+        self.cut_text += values.cut_cells([column for _, column in v.items()], most_columns, bounds["max_rows"])
         width = values.pandas_option("max_colwidth", 50)
         bundle = {
             "text/html": v.to_html(notebook=True, **bounds),

@@ -373,6 +373,29 @@ def summarized(v) -> int:
     return 0
 
 
+def cut_cells(columns: list, most_columns: int, most_rows: int) -> int:
+    """Returns how many characters pandas leaves out of the texts in the cells of columns, which are Series, because the
+    user's settings say so. Of more columns and rows than these, pandas shows the first and the last ones."""
+    width, count = pandas_option("max_colwidth", 50), 0
+    try:
+        for column in _ends(columns, most_columns) if width < sys.maxsize else ():
+            if column.dtype.kind == "O":
+                # A blank and three points are a part of the width.
+                texts = (cell for cell in _ends(column, most_rows) if type(cell) is str and len(cell) >= width)
+                count += sum(len(text) - max(width - 4, 0) for text in texts)
+    except Exception:
+        pass  # user code has replaced a part of the package
+    return count
+
+
+def _ends(items, most: int) -> list:
+    """Returns the items that pandas shows of a list or Series."""
+    half, count = most // 2, len(items)
+    if count <= most:
+        return list(items)
+    return [*items[: max(half, 1)], *(items[count - half :] if half else ())]
+
+
 def preview(v, limit: int = 200) -> str:
     """Returns the value as text without running its code. An object of the user's is shown with its attributes, and
     one of an unknown class as <Type>. The recorder and the reader of recordings write the same text."""

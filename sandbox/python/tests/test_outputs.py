@@ -266,6 +266,16 @@ def test_too_many_outputs_are_counted(run):
     assert (len(out.outputs), out.truncated["outputs"]) == (50, 10)
 
 
+def test_texts_that_pandas_cuts_in_cells_are_counted(run):
+    show = "display(pd.DataFrame({'n': [1, 2], 't': ['x' * 80, 'y' * 49]}), pd.Series(['z' * 50]))"
+    out = run("import pandas as pd\n" + show)
+    assert "x" * 47 not in out.outputs[0]["data"]["text/plain"] + out.outputs[0]["data"]["text/html"]
+    assert out.truncated == {"text": 34 + 4}
+    assert not run(f"with pd.option_context('display.max_colwidth', None): {show}").truncated
+    many = "with pd.option_context('display.max_rows', 4): display(pd.DataFrame([['x' * 60] * 30] * 9))"
+    assert run(many).truncated["text"] == 4 * 20 * 14  # of what is shown only
+
+
 def test_too_large_outputs_are_counted(run):
     out = run("class Big:\n    def _repr_html_(self): return '\\u00e9' * 3_000_000\ndisplay(Big(), Big(), 'small')")
     assert out.truncated["outputs"] == 2
