@@ -44,13 +44,13 @@ func (c Config) Follow(
 	ctx context.Context, caller sandbox.Key, log *service.EventLog, out Output,
 ) (*sandbox.Execution, error) {
 	begun, _ := log.Execution()
-	ctx, unlimited := context.WithoutCancel(ctx), ctx
-	stop := context.AfterFunc(unlimited, func() { // an error says that the execution has ended
-		_ = c.Service.Cancel(ctx, caller, begun.ID)
+	toTheEnd := context.WithoutCancel(ctx)
+	stop := context.AfterFunc(ctx, func() {
+		_ = c.Service.Cancel(toTheEnd, caller, begun.ID) // an error says that the execution has ended
 	})
 	defer stop()
 	for last := int64(0); ; {
-		waiting, cancel := context.WithTimeout(ctx, keepAliveInterval)
+		waiting, cancel := context.WithTimeout(toTheEnd, keepAliveInterval)
 		event, err := log.Next(waiting, last)
 		cancel()
 		if errors.Is(err, context.DeadlineExceeded) {
@@ -69,7 +69,7 @@ func (c Config) Follow(
 				out.Print(event.Name, data.Text)
 			}
 		case sandbox.Output:
-			whole, err := c.Service.WholeOutput(ctx, caller, data)
+			whole, err := c.Service.WholeOutput(toTheEnd, caller, data)
 			if err != nil {
 				c.Log.WithError(err).Warn("a part of an output cannot be read")
 				out.Print("stderr", "[a part of this output could not be read; the log of the service says why]\n")
