@@ -7,10 +7,11 @@ import (
 	"glasshouse/policy/limit"
 )
 
-// priorities divides the CPU time of the database server equally among users: the long statements of a user together
-// have the weight of one. The supervisor bounds the short ones of running code.
+// priorities divides the CPU time of the database server among users by their weights: the long statements of a user
+// together have the priority of one, or less beside a user with a larger weight. limit.Share bounds the short ones.
 type priorities struct {
-	set func(pid uint32, nice int) // nil: priorities does nothing
+	set   func(pid uint32, nice int) // nil: priorities does nothing
+	users *limit.Users
 
 	mu      sync.Mutex
 	running map[string]map[*longStatement]bool // by user
@@ -54,7 +55,7 @@ func (p *priorities) add(user string, s *longStatement) {
 		p.running[user] = map[*longStatement]bool{}
 	}
 	p.running[user][s] = true
-	p.divide(user)
+	p.divide()
 }
 
 func (p *priorities) remove(user string, s *longStatement) {
@@ -68,13 +69,19 @@ func (p *priorities) remove(user string, s *longStatement) {
 	if delete(p.running[user], s); len(p.running[user]) == 0 {
 		delete(p.running, user)
 	}
-	p.divide(user)
+	p.divide()
 }
 
-// divide gives each long statement of a user an equal part of the user's weight. The caller holds mu.
-func (p *priorities) divide(user string) {
-	for s := range p.running[user] {
-		p.change(s, limit.Nice(len(p.running[user])))
+// divide gives each long statement its part of the user's priority. The caller holds mu.
+func (p *priorities) divide() {
+	counts := make(map[string]int, len(p.running))
+	for user, statements := range p.running {
+		counts[user] = len(statements)
+	}
+	for user, divisor := range p.users.Divisors(counts) {
+		for s := range p.running[user] {
+			p.change(s, limit.Nice(divisor))
+		}
 	}
 }
 

@@ -91,6 +91,10 @@ func (r *Reader) runOnConnection(ctx context.Context, t *transaction, bound *bou
 	defer conn.Release() // the pool discards a closed connection
 	t.pg = conn.Conn().PgConn()
 	defer r.priorities.begin(t.limits.User, t.pg.PID())()
+	began := time.Now()
+	defer func() { // its priority bounds the rest of a long statement
+		r.config.Share.Charge(t.limits.User, min(time.Since(began), longAfter))
+	}()
 	if err := t.run(ctx, bound); err != nil {
 		return r.translateError(ctx, err, t.statement, t.limits)
 	}

@@ -60,8 +60,11 @@ type Config struct {
 	Audited    func(error)
 
 	// SetNice sets the nice value of the server's process with a pid. The reader then divides the server's CPU time
-	// equally among users. Nil: the server's processes are not in reach.
+	// among users. Nil: the server's processes are not in reach.
 	SetNice func(pid uint32, nice int)
+
+	Users *limit.Users // who share the connections and the server's CPU time; nil: all have the same weight
+	Share *limit.Share // is charged for statements; nil: nothing is
 }
 
 // Parsers are the processes that parse statements. They are started when they are first needed. Several readers can
@@ -74,8 +77,10 @@ type Parsers struct {
 // maxChecks bounds concurrent checks. Few parsers run, so one user's checks must not queue before them.
 const maxChecks = 5
 
-// NewParsers returns Parsers. Close them.
-func NewParsers() *Parsers { return &Parsers{parse.Open(), limit.NewShared(maxChecks)} }
+// NewParsers returns Parsers that users share. Close them.
+func NewParsers(users *limit.Users) *Parsers {
+	return &Parsers{parse.Open(), limit.NewShared(maxChecks, users)}
+}
 
 // Close ends the processes after their current statements.
 func (p *Parsers) Close() { p.pool.Close() }
@@ -128,11 +133,11 @@ func Open(ctx context.Context, c Config) (*Reader, error) {
 	}
 	r := &Reader{
 		config: c, pool: pool, perUser: limit.NewKeyed(c.PerUser), perSandbox: limit.NewKeyed(c.PerSandbox),
-		statements: limit.NewShared(int(c.MaxConns)), audit: newLoginAudit(),
-		priorities: priorities{set: c.SetNice},
+		statements: limit.NewShared(int(c.MaxConns), c.Users), audit: newLoginAudit(),
+		priorities: priorities{set: c.SetNice, users: c.Users},
 	}
 	if c.Parsers == nil {
-		r.ownParsers = NewParsers()
+		r.ownParsers = NewParsers(c.Users)
 		r.config.Parsers = r.ownParsers
 	}
 	r.checker = check.New(check.Config{

@@ -34,11 +34,13 @@ type Key struct {
 	Account     string `json:"-"` // the key whose usage counts: this key's ID, or the ID of the key that made it
 }
 
-// KeyLimits is how much a key may use; 0 means the operator's limit for all keys.
+// KeyLimits is how much a key may use; 0 means the operator's limit for all keys, and the weight 1.
 type KeyLimits struct {
 	Requests   int `json:"requests_per_minute,omitempty" minimum:"0" maximum:"2147483647"`
 	Concurrent int `json:"concurrent_executions,omitempty" minimum:"0" maximum:"2147483647"`
 	CPUSeconds int `json:"cpu_seconds_per_day,omitempty" minimum:"0" maximum:"2147483647"`
 	// HistoryDays is for how long history keeps the key's executions; 0: as long as those of all keys.
 	HistoryDays int `json:"history_days,omitempty" minimum:"0" maximum:"36500" doc:"Days of its executions in history"`
+	// Weight says how much of the machine the user gets beside other users; 0: 1.
+	Weight int `json:"weight,omitempty" minimum:"1" maximum:"100" doc:"Beside other users; none: 1"`
 }

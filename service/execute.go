@@ -308,10 +308,6 @@ func (r *run) register(ctx context.Context) (_ context.Context, unregister func(
 // slotTimeout is the maximum time that an execution waits for one of Config.Parallel slots.
 const slotTimeout = 10 * time.Second
 
-// userShare is the part of the machine that a user's new executions and sandboxes may take while other users send
-// requests, beside the time of the code itself.
-const userShare = 0.25
-
 // The CPU time that the service, PostgreSQL and the kernel take for a short execution, and for a sandbox from its
 // creation to its end.
 const (

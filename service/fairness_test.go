@@ -49,9 +49,10 @@ func TestShortRunsOfAUserTakeAShare(t *testing.T) {
 	config := f.Config
 	config.Parallel = 10_000 // no run waits for a slot
 	config.Supervisor = supervisor.NewStub(f.runs.run, func() {})
-	config.Supervisor.CPU = limit.NewCPU(2)
+	config.Supervisor.CPU = limit.NewCPU(2, new(limit.Users))
+	config.Supervisor.Share = limit.NewShare(config.Supervisor.CPU.Users(), runtime.NumCPU())
 	s := service.New(config)
-	config.Supervisor.CPU.Seen(grace.User)
+	config.Supervisor.CPU.Users().Seen(grace.User, 1)
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	longest := 0.0

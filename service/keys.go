@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"glasshouse/policy"
+	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/service/signin"
 )
@@ -129,6 +130,7 @@ func (s *Service) keyOf(ctx context.Context, hash [32]byte, now time.Time) (sand
 		ctx, cancel = context.WithTimeout(ctx, keyTimeout)
 		defer cancel()
 	}
+	ctx = limit.WithUser(ctx, "") // a revoked key ends, however much its user reads
 	key, err := s.History.KeyByHash(ctx, hash[:])
 	switch fault := sandbox.FaultOf(err); {
 	case err == nil:

@@ -17,6 +17,9 @@ type Statement struct {
 	MaxRows    int // lowers the policy's limit; 0: does not
 }
 
+// resultByteWork is the CPU time to write a byte of a statement's result for a client, in nanoseconds.
+const resultByteWork = 20
+
 // Query runs one statement, and records it as an execution of its own. After an error, the rows that sink received are
 // invalid.
 func (s *Service) Query(
@@ -45,6 +48,7 @@ func (s *Service) Query(
 	defer end()
 	began := time.Now()
 	summary, err := r.handler.Query(ctx, q.Database, q.SQL, q.Parameters, sink)
+	s.share.Charge(caller.User, time.Duration(resultByteWork*summary.Bytes))
 	outcome := sandbox.Outcome{Status: sandbox.StatusCompleted, Began: began, Duration: time.Since(began)}
 	outcome.Usage.WallMS = outcome.Duration.Seconds() * 1000
 	if err != nil {

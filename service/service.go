@@ -27,7 +27,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -119,6 +118,14 @@ type Service struct {
 	stopOnce sync.Once
 }
 
+// Users returns the users who share the service; nil: all have the same weight.
+func (s *Service) Users() *limit.Users {
+	if s.Supervisor == nil {
+		return nil
+	}
+	return s.Supervisor.CPU.Users()
+}
+
 // New starts a Service with its janitor, its sweeper and its retention.
 func New(config Config) *Service {
 	if config.Clock == nil {
@@ -130,12 +137,12 @@ func New(config Config) *Service {
 	s := &Service{
 		Config: config, live: map[string]*liveSandbox{}, opening: map[string]int{}, liveOf: map[string]int{},
 		running: map[string]*run{}, eventLogs: map[string]*EventLog{}, keys: map[[32]byte]cachedKey{},
-		slots:       limit.NewShared(config.Parallel),
-		inspections: limit.NewShared(max(config.Parallel/4, minInspections)),
-		sweepNow:    make(chan struct{}, 1), stop: make(chan struct{}), feed: newExecutionFeed(),
+		sweepNow: make(chan struct{}, 1), stop: make(chan struct{}), feed: newExecutionFeed(),
 	}
+	s.slots = limit.NewShared(config.Parallel, s.Users())
+	s.inspections = limit.NewShared(max(config.Parallel/4, minInspections), s.Users())
 	if s.Supervisor != nil {
-		s.share = limit.NewShare(s.Supervisor.CPU, userShare*float64(runtime.NumCPU()))
+		s.share = s.Supervisor.Share
 	}
 	s.startedAt = s.Clock()
 	if s.Elapsed == nil {

@@ -44,7 +44,9 @@ type app struct {
 	log        *logrus.Logger
 	adminKey   string // secret of the first admin key
 	plan       plan
-	cpu        *limit.CPU // for the service's own computations
+	users      *limit.Users
+	cpu        *limit.CPU   // for the service's own computations
+	share      *limit.Share // of users' small operations
 	metrics    *metrics.Metrics
 	tracer     *tracing.Tracer // nil: there are no traces
 }
@@ -63,7 +65,9 @@ func buildForCode(ctx context.Context, s settings, code string) (*app, error) {
 // build starts every part; the isolation and the databases start concurrently. It calls progress at the
 // beginning of each step. If a part fails, it stops those that have started.
 func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress func(string)) (a *app, err error) {
-	a = &app{log: newLog(s), cpu: limit.NewCPU(runtime.GOMAXPROCS(0)), metrics: metrics.New(version)}
+	users := new(limit.Users)
+	a = &app{log: newLog(s), metrics: metrics.New(version), users: users,
+		cpu: limit.NewCPU(runtime.GOMAXPROCS(0), users), share: limit.NewShare(users, runtime.NumCPU())}
 	defer func() {
 		if err != nil {
 			a.close(context.WithoutCancel(ctx), s)
@@ -104,6 +108,7 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 		var err error
 		config := s.isolateConfig(sets, a.log.Warnf)
 		config.MaxOpenIdle, config.Descriptors = a.plan.openIdle, limit.NewDescriptors(a.plan.reserve)
+		config.Users = a.users
 		config.Forked, config.PoolMissed = a.metrics.GuestForked, a.metrics.PoolMissed
 		a.isolator, err = isolate.Open(config)
 		isolated <- err
@@ -128,7 +133,8 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 		return a, err
 	}
 	a.supervisor = supervisor.New(a.isolator, s.limits.queueTimeout)
-	a.supervisor.CPU, a.supervisor.ConnectionEnded = a.cpu, a.metrics.ConnectionEnded
+	a.supervisor.CPU, a.supervisor.Share = a.cpu, a.share
+	a.supervisor.ConnectionEnded = a.metrics.ConnectionEnded
 	a.supervisor.Network.Descriptors = limit.NewDescriptors(a.plan.reserve)
 	a.supervisor.Uploads.All, a.supervisor.Uploads.User = s.limits.uploadsMB<<20, s.limits.uploadsPerUserMB<<20
 	a.service = service.New(service.Config{
@@ -199,7 +205,7 @@ func (a *app) openDatabases(ctx context.Context, s settings, progress func(strin
 	}
 	if a.history, err = history.Open(ctx, history.Config{
 		URL: historyURL, Dir: filepath.Join(s.server.dataDir, "history"), AsynchronousCommit: !s.databases.synchronousCommit,
-		CPU: a.cpu,
+		CPU: a.cpu, Share: a.share,
 	}, a.log); err != nil {
 		if errors.Is(err, history.ErrOwned) {
 			const hint = "%w with --database-url; a command with the --data-dir of a running service asks that service"

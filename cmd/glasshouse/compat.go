@@ -202,7 +202,7 @@ type compatHandlers struct {
 func (a *app) newCompatHandlers(s compatSettings) compatHandlers {
 	handlers := compatHandlers{map[string]http.Handler{}, func() {}}
 	config := compat.Config{
-		Service: a.service, Log: a.log, Version: version, CPU: a.cpu, Bodies: limit.NewBodies(),
+		Service: a.service, Log: a.log, Version: version, Users: a.users, Bodies: limit.NewBodies(),
 	}
 	for name := range s.apis {
 		var handler http.Handler

@@ -242,10 +242,11 @@ func (s *settings) chosenDatabase(ctx context.Context, dsn string) (name, url st
 
 // openReaders opens the readers of all databases, and audits their logins. knowledge has the URL of the default one.
 func (a *app) openReaders(ctx context.Context, s settings, knowledgeURL string) error {
-	a.parsers = dbaccess.NewParsers()
+	a.parsers = dbaccess.NewParsers(a.users)
 	for _, n := range append([]namedURL{{sandbox.DefaultDatabase, knowledgeURL}}, s.databases.named.list...) {
 		config := s.readerConfig(n.name, n.url)
-		config.Parsers, config.Checked = a.parsers, a.metrics.QueryChecked
+		config.Parsers, config.Checked, config.Users = a.parsers, a.metrics.QueryChecked, a.users
+		config.Share = a.share
 		config.WriterURL = s.databases.writers[n.name]
 		config.MaxConns = int32(s.limits.queries.of(n.name))
 		config.PerUser, config.PerSandbox = s.limits.queriesPerUser.of(n.name), s.limits.queriesPerSandbox.of(n.name)

@@ -14,7 +14,7 @@ import (
 // Large records are decoded and encoded in the turn of their user. Small ones do not wait.
 func TestLargeRecordsTakeTurns(t *testing.T) {
 	t.Parallel()
-	cpu := limit.NewCPU(2)
+	cpu := limit.NewCPU(2, new(limit.Users))
 	h := openStore(t, Config{URL: databaseURL(t), Dir: t.TempDir(), CPU: cpu})
 	of := func(user, stdout string) *sandbox.Execution {
 		e := runningExecution("e-" + user)
@@ -124,5 +124,51 @@ func TestLargeRecordsAreCompressedWithLZ4(t *testing.T) {
 		"WHERE name = 'default_toast_compression'", e.ID).Scan(&got, &want)
 	if err != nil || got != want {
 		t.Errorf("got %q, %v; want %q", got, err, want)
+	}
+}
+
+// While another user sends requests, a user's reads wait for what the user's earlier reads have cost. Reads without a
+// user, such as that of a key, never wait.
+func TestReadsLeaveOthersTheMachine(t *testing.T) {
+	t.Parallel()
+	users := new(limit.Users)
+	share := limit.NewShare(users, 1)
+	h := openStore(t, Config{URL: databaseURL(t), Dir: t.TempDir(), Share: share})
+	e := runningExecution("e")
+	h.begin(t, e)
+	e.Stdout = strings.Repeat("x", 500_000) // 10 ms
+	if err := h.Finish(t.Context(), end(e, sandbox.StatusCompleted)); err != nil {
+		t.Fatal(err)
+	}
+	read := func(user string) time.Duration {
+		t.Helper()
+		began := time.Now()
+		for range 40 {
+			if _, err := h.Execution(limit.WithUser(t.Context(), user), "e"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return time.Since(began)
+	}
+	read("many") // warms up
+	alone := read("many")
+	stop := make(chan struct{})
+	defer close(stop)
+	users.Seen("few", 1)
+	go func() {
+		for tick := time.Tick(100 * time.Millisecond); ; users.Seen("few", 1) {
+			select {
+			case <-tick:
+			case <-stop:
+				return
+			}
+		}
+	}()
+	// 400 ms at a quarter of a CPU, after a burst of 250 ms
+	if took := read("many"); took < time.Second {
+		t.Errorf("beside another user, 40 reads took %s, want more than 1 s; alone %s", took, alone)
+	}
+	if took := read(""); took > time.Second {
+		t.Errorf("40 reads of the service took %s, want less than 1 s", took)
 	}
 }

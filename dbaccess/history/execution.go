@@ -172,6 +172,7 @@ var recordColumns = `e.record, CASE WHEN e.completed_at IS NULL THEN
 
 // decodeExecution returns a stored execution. It decodes a large record in the turn of the context's user.
 func (s *Store) decodeExecution(ctx context.Context, stored storedExecution) (e sandbox.Execution, err error) {
+	s.share.Charge(limit.UserOf(ctx), recordWork+time.Duration(recordByteWork*stored.size()))
 	s.cpu.Compute(limit.UserOf(ctx), stored.size(), func() {
 		if e, err = decode(stored.record); err != nil {
 			return

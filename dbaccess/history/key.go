@@ -12,7 +12,7 @@ import (
 )
 
 const keyColumns = `id, name, owner, role, created_at, expires_at, revoked_at, created_by, created_with, account,
-	requests_per_minute, concurrent_executions, cpu_seconds_per_day, history_days, databases,
+	requests_per_minute, concurrent_executions, cpu_seconds_per_day, history_days, weight, databases,
 	allowed_modules, blocked_modules`
 
 // changeKeys runs f in a transaction that changes keys. Such transactions run one after the other, so that a key cannot
@@ -34,13 +34,13 @@ func (s *Store) CreateKey(ctx context.Context, k sandbox.Key, hash []byte) error
 	return s.changeKeys(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `INSERT INTO keys (id, name, owner, role, hash, created_at, expires_at, account,
 				requests_per_minute, concurrent_executions, cpu_seconds_per_day, created_by, created_with,
-				databases, allowed_modules, blocked_modules, history_days)
+				databases, allowed_modules, blocked_modules, history_days, weight)
 			SELECT $1, $2, $3, $4, $5, $6, $7, coalesce(nullif($8, ''), $1), $9, $10, $11, $12, $13, $14,
-				coalesce($15::text[], '{}'), coalesce($16::text[], '{}'), $17
+				coalesce($15::text[], '{}'), coalesce($16::text[], '{}'), $17, $18
 			WHERE NOT EXISTS (SELECT FROM keys WHERE id = $13 AND revoked_at IS NOT NULL)`,
 			k.ID, clean(k.Name), clean(k.User), string(k.Role), hash, k.CreatedAt, k.ExpiresAt, k.Account,
 			k.Limits.Requests, k.Limits.Concurrent, k.Limits.CPUSeconds, clean(k.CreatedBy), k.CreatedWith,
-			k.Databases, k.AllowedModules, k.BlockedModules, k.Limits.HistoryDays)
+			k.Databases, k.AllowedModules, k.BlockedModules, k.Limits.HistoryDays, k.Limits.Weight)
 		var pg *pgconn.PgError
 		if errors.As(err, &pg) && pg.Code == "23505" { // unique_violation
 			return sandbox.Errorf(sandbox.FaultInvalid, "there is already a key with this secret or id: create another")
@@ -56,7 +56,7 @@ func scanKey(row pgx.CollectableRow) (sandbox.Key, error) {
 	var k sandbox.Key
 	err := row.Scan(&k.ID, &k.Name, &k.User, &k.Role, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.CreatedBy,
 		&k.CreatedWith, &k.Account, &k.Limits.Requests, &k.Limits.Concurrent, &k.Limits.CPUSeconds,
-		&k.Limits.HistoryDays, &k.Databases, &k.AllowedModules, &k.BlockedModules)
+		&k.Limits.HistoryDays, &k.Limits.Weight, &k.Databases, &k.AllowedModules, &k.BlockedModules)
 	return k, err
 }
 

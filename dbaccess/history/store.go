@@ -41,6 +41,7 @@ type Store struct {
 	reads      *limit.Shared // connections of pool
 	writes     *limit.Shared // connections of writePool
 	cpu        *limit.CPU    // for the JSON of large records; may be nil
+	share      *limit.Share  // of reads; may be nil
 	timeouts   timeouts
 	logger     logrus.FieldLogger
 }
@@ -62,7 +63,8 @@ type Config struct {
 	// machine may lose the executions that ended in those 10 ms.
 	AsynchronousCommit bool
 
-	CPU *limit.CPU // shares the encoding and decoding of large records; nil: unlimited
+	CPU   *limit.CPU   // shares the encoding and decoding of large records; nil: unlimited
+	Share *limit.Share // bounds a user's reads; nil: unlimited
 }
 
 // Open connects to the database, keeps other services off it, runs missing migrations, and inserts the records that are
@@ -86,7 +88,8 @@ func open(
 	writeConfig.MaxConns, writeConfig.MinConns = maxWriteConns, 0
 	s := &Store{
 		closed: make(chan struct{}), refusedDir: filepath.Join(c.Dir, "refused"),
-		reads: limit.NewShared(int(config.MaxConns)), writes: limit.NewShared(maxWriteConns), cpu: c.CPU,
+		reads:  limit.NewShared(int(config.MaxConns), c.CPU.Users()),
+		writes: limit.NewShared(maxWriteConns, c.CPU.Users()), cpu: c.CPU, share: c.Share,
 		timeouts: timeouts, logger: logger,
 	}
 	node, err := openNode(c.Dir)
@@ -183,9 +186,20 @@ func (s *Store) Status(ctx context.Context) (sandbox.HistoryStatus, error) {
 	return st, err
 }
 
+// The CPU time that PostgreSQL and the service take for a read, and for a record that it returns: to read it, to decode
+// it, and to encode it for the client.
+const (
+	readWork       = 300 * time.Microsecond
+	recordWork     = 10 * time.Microsecond
+	recordByteWork = 20 // for a byte, in nanoseconds
+	// maxReadWork is the most that the time of a read counts for: on a busy machine most of it is waiting.
+	maxReadWork = 50 * time.Millisecond
+)
+
 // readExecutions runs a read of executions after all records of its scope that were appended before this call are
-// inserted.
+// inserted. Its timeout begins when the user's share allows the read.
 func (s *Store) readExecutions(ctx context.Context, of scope, f func(context.Context) error) error {
+	s.share.Wait(ctx, limit.UserOf(ctx), readWork)
 	ctx, cancel := context.WithTimeout(ctx, s.timeouts.search)
 	defer cancel()
 	if err := s.writer.waitInserted(ctx, of); err != nil {
@@ -194,8 +208,9 @@ func (s *Store) readExecutions(ctx context.Context, of scope, f func(context.Con
 	return s.readWithin(ctx, f)
 }
 
-// read runs a read within its timeout.
+// read runs a read within its timeout, which begins when the user's share allows the read.
 func (s *Store) read(ctx context.Context, f func(context.Context) error) error {
+	s.share.Wait(ctx, limit.UserOf(ctx), readWork)
 	ctx, cancel := context.WithTimeout(ctx, s.timeouts.read)
 	defer cancel()
 	return s.readWithin(ctx, f)
@@ -235,6 +250,8 @@ func query[T any](
 	scan pgx.RowToFunc[T], sql string, args ...any,
 ) (list []T, err error) {
 	err = read(ctx, func(ctx context.Context) error {
+		began := time.Now()
+		defer func() { s.share.Charge(limit.UserOf(ctx), min(time.Since(began), maxReadWork)) }()
 		rows, _ := s.pool.Query(ctx, sql, args...) // CollectRows returns its error
 		list, err = pgx.CollectRows(rows, scan)
 		return err

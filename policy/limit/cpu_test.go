@@ -16,7 +16,7 @@ const large = 1 << 20 // bytes of a computation that takes turns
 // While one user has fifty computations waiting, another user's next one runs before the first user's third.
 func TestComputationsRunInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cpu, end := limit.NewCPU(2), make(chan struct{})
+		cpu, end := limit.NewCPU(2, new(limit.Users)), make(chan struct{})
 		var all sync.WaitGroup
 		var order []string // one computation runs at a time
 		compute := func(user string, bytes int) {
@@ -51,7 +51,7 @@ func TestComputationsLeaveACPU(t *testing.T) {
 	for _, c := range []struct{ cpus, want int }{{1, 1}, {2, 1}, {3, 2}, {8, 6}} {
 		t.Run(fmt.Sprint(c.cpus), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				cpu, end, running := limit.NewCPU(c.cpus), make(chan struct{}), 0
+				cpu, end, running := limit.NewCPU(c.cpus, new(limit.Users)), make(chan struct{}), 0
 				var mu sync.Mutex
 				var all sync.WaitGroup
 				for range 10 {
@@ -94,16 +94,24 @@ func TestComputationsPauseForOtherUsers(t *testing.T) {
 		want time.Duration // of two computations of 10 ms
 	}{
 		{"nobody", func(*limit.CPU) {}, 20 * time.Millisecond},
-		{"the user alone", func(cpu *limit.CPU) { cpu.Seen("many") }, 20 * time.Millisecond},
-		{"another user", func(cpu *limit.CPU) { cpu.Seen("few") }, 50 * time.Millisecond},
-		{"another user, then the user", func(cpu *limit.CPU) { cpu.Seen("few"); cpu.Seen("many"); cpu.Seen("many") },
+		{"the user alone", func(cpu *limit.CPU) { cpu.Users().Seen("many", 1) }, 20 * time.Millisecond},
+		{"another user", func(cpu *limit.CPU) { cpu.Users().Seen("few", 1) }, 50 * time.Millisecond},
+		{"another user, then the user", func(cpu *limit.CPU) {
+			cpu.Users().Seen("few", 1)
+			cpu.Users().Seen("many", 1)
+			cpu.Users().Seen("many", 1)
+		},
 			50 * time.Millisecond},
-		{"another user, a second ago", func(cpu *limit.CPU) { cpu.Seen("few"); time.Sleep(time.Second) },
+		{"another user with a third of the weight", func(cpu *limit.CPU) {
+			cpu.Users().Seen("many", 3)
+			cpu.Users().Seen("few", 1)
+		}, 30 * time.Millisecond},
+		{"another user, a second ago", func(cpu *limit.CPU) { cpu.Users().Seen("few", 1); time.Sleep(time.Second) },
 			20 * time.Millisecond},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				cpu := limit.NewCPU(2)
+				cpu := limit.NewCPU(2, new(limit.Users))
 				c.seen(cpu)
 				began := time.Now()
 				for range 2 {
@@ -122,7 +130,7 @@ func TestComputationsPauseForOtherUsers(t *testing.T) {
 func TestSerial(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		cpu := limit.NewCPU(8)
+		cpu := limit.NewCPU(8, new(limit.Users))
 		serial, end, running := cpu.Serial(0), make(chan struct{}), 0
 		var all sync.WaitGroup
 		for range 3 {
@@ -135,7 +143,7 @@ func TestSerial(t *testing.T) {
 		}
 		close(end)
 		all.Wait()
-		cpu.Seen("few")
+		cpu.Users().Seen("few", 1)
 		began := time.Now()
 		for range 2 {
 			serial.Compute("many", large, func() { time.Sleep(10 * time.Millisecond) })
@@ -144,7 +152,7 @@ func TestSerial(t *testing.T) {
 			t.Errorf("two computations with a pause took %s, want 50ms", took)
 		}
 		time.Sleep(time.Second) // until the last pause ends
-		cpu.Seen("few")
+		cpu.Users().Seen("few", 1)
 		serial, began = cpu.Serial(10e6/float64(large)), time.Now() // 10 ms of other work
 		for range 2 {
 			serial.Compute("many", large, func() { time.Sleep(10 * time.Millisecond) })

@@ -4,13 +4,15 @@
 //   - Keyed does the same for each key: a user, a sandbox, an account.
 //   - Shared gives the slots of the whole process to users in turn, and keeps some for users
 //     who hold none. WithUser passes the user to layers that do not know users.
-//   - CPU does the same for the process's own computations, so that other work finds a free CPU.
+//   - Users knows who sends requests, and the weight of each user in Shared, CPU and Share.
+//   - CPU shares the time of the process's own computations, so that other work finds a free CPU.
+//   - Share bounds the part of the machine that a user's small operations take beside other users.
 //   - Work slows down work that costs the service more CPU time than its user's processes use.
 //   - Rates gives each key a token bucket of requests per minute.
 //   - Responses counts the bytes of responses that each key has not yet read.
 //   - Descriptors keeps a reserve of file descriptors.
 //   - StallTimeout ends HTTP requests whose client neither sends nor reads.
 //
-// The types are safe for concurrent use and start no goroutine. They know nothing about users,
-// sandboxes or the API's errors: the caller chooses the keys and turns ErrFull into an answer.
+// The types are safe for concurrent use and start no goroutine. They know nothing about API keys,
+// sandboxes or the API's errors: the caller names the users and turns ErrFull into an answer.
 package limit

@@ -18,7 +18,11 @@ const reserveFactor = 4
 //     gets one at once. A Shared of fewer than 5 slots has no such reserve.
 //   - A slot that becomes free goes to the waiting user who holds the fewest slots. Users who
 //     hold the same number take turns. The operations of one user are served in their order.
+//   - Slots of a user with the weight w count 1/w each, and the user has w turns. Beside a user with
+//     the weight w, one with the weight 1 gets another slot only while more than n*w/4 are free.
 type Shared struct {
+	of *Users // their weights
+
 	mu    sync.Mutex
 	free  int
 	users map[string]*sharer // users that hold a slot or wait for one
@@ -27,27 +31,30 @@ type Shared struct {
 
 // sharer is one user of a Shared.
 type sharer struct {
+	weight   int
 	held     int
 	lastTurn int64 // when the user last got a slot, counted in turns
 	waiting  []chan struct{}
 }
 
-// NewShared returns size slots, or one if size is less.
-func NewShared(size int) *Shared {
-	return &Shared{free: max(size, 1), users: map[string]*sharer{}}
+// NewShared returns size slots, or one if size is less. users knows the weights; nil: all are the same.
+func NewShared(size int, users *Users) *Shared {
+	return &Shared{of: users, free: max(size, 1), users: map[string]*sharer{}}
 }
 
 // Acquire takes a slot for a user and returns the function that releases it, which must be
 // called once. It waits at most wait for a slot, then returns ErrFull; a wait of 0 does not
 // block. It returns the context's error if the context ends first.
 func (s *Shared) Acquire(ctx context.Context, user string, wait time.Duration) (release func(), err error) {
+	weight := s.of.Weight(user)
 	s.mu.Lock()
 	u := s.users[user]
 	if u == nil {
 		u = &sharer{lastTurn: s.turns - 1} // before the user who got the last slot
 		s.users[user] = u
 	}
-	if len(u.waiting) == 0 && s.mayTake(u) {
+	u.weight = weight
+	if len(u.waiting) == 0 && s.mayTake(u, s.largestWeight()) {
 		s.give(u)
 		s.mu.Unlock()
 		return func() { s.release(user, u) }, nil
@@ -107,8 +114,19 @@ func (s *Shared) Waiting(user string) int {
 	return 0
 }
 
-// mayTake reports whether a user may take a free slot now. The caller holds mu.
-func (s *Shared) mayTake(u *sharer) bool { return s.free > 0 && u.held < reserveFactor*s.free }
+// mayTake reports whether a user may take a free slot now, if largest is the largest weight of all users. The caller
+// holds mu.
+func (s *Shared) mayTake(u *sharer, largest int) bool {
+	return s.free > 0 && u.held*largest < reserveFactor*s.free*u.weight
+}
+
+// largestWeight returns the largest weight of the users that hold a slot or wait for one. The caller holds mu.
+func (s *Shared) largestWeight() (largest int) {
+	for _, u := range s.users {
+		largest = max(largest, u.weight)
+	}
+	return largest
+}
 
 // give gives a slot to a user. The caller holds mu.
 func (s *Shared) give(u *sharer) {
@@ -144,13 +162,24 @@ func (s *Shared) release(user string, u *sharer) {
 // next returns the waiting user who gets the next slot, or nil if none may take one. The
 // caller holds mu.
 func (s *Shared) next() (next *sharer) {
+	largest := s.largestWeight()
 	for _, u := range s.users {
-		if len(u.waiting) == 0 || !s.mayTake(u) {
-			continue
-		}
-		if next == nil || u.held < next.held || u.held == next.held && u.lastTurn < next.lastTurn {
+		if len(u.waiting) > 0 && s.mayTake(u, largest) && (next == nil || s.isBefore(u, next)) {
 			next = u
 		}
 	}
 	return next
+}
+
+// isBefore reports whether the next slot is for a rather than for b. The caller holds mu.
+func (s *Shared) isBefore(a, b *sharer) bool {
+	if heldA, heldB := a.held*b.weight, b.held*a.weight; heldA != heldB {
+		return heldA < heldB
+	}
+	// A user who waits since n turns has the rank of n+1 users.
+	rankA, rankB := (s.turns-a.lastTurn+1)*int64(a.weight), (s.turns-b.lastTurn+1)*int64(b.weight)
+	if rankA != rankB {
+		return rankA > rankB
+	}
+	return a.weight > b.weight
 }

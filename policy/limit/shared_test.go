@@ -34,7 +34,7 @@ func TestSharedKeepsAReserveForOtherUsers(t *testing.T) {
 	for _, c := range []struct{ size, first, second, third int }{
 		{1, 1, 0, 0}, {4, 4, 0, 0}, {5, 4, 1, 0}, {10, 8, 2, 0}, {40, 32, 7, 1}, {80, 64, 13, 3},
 	} {
-		s := limit.NewShared(c.size)
+		s := limit.NewShared(c.size, nil)
 		var got []int
 		var releases []func()
 		for _, user := range []string{"first", "second", "third"} {
@@ -56,7 +56,7 @@ func TestSharedKeepsAReserveForOtherUsers(t *testing.T) {
 // However many operations one user queues, another user's operation waits for one turn.
 func TestSharedServesUsersInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := limit.NewShared(1)
+		s := limit.NewShared(1, nil)
 		release, err := s.Acquire(t.Context(), "many", 0)
 		if err != nil {
 			t.Fatal(err)
@@ -100,7 +100,7 @@ func TestSharedServesUsersInTurn(t *testing.T) {
 // The user with the fewest slots is served first, so users who all want more come to hold equal numbers.
 func TestSharedEvensOutSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := limit.NewShared(40)
+		s := limit.NewShared(40, nil)
 		held := map[string]int{}
 		var mu sync.Mutex
 		ctx, end := context.WithCancel(t.Context())
@@ -141,7 +141,7 @@ func TestSharedEvensOutSlots(t *testing.T) {
 
 func TestSharedWaitsThenReportsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := limit.NewShared(1)
+		s := limit.NewShared(1, nil)
 		release, err := s.Acquire(t.Context(), "a", 0)
 		if err != nil {
 			t.Fatal(err)
@@ -168,7 +168,7 @@ func TestSharedWaitsThenReportsFull(t *testing.T) {
 }
 
 func BenchmarkSharedAcquire(b *testing.B) {
-	s := limit.NewShared(40)
+	s := limit.NewShared(40, nil)
 	for b.Loop() {
 		release, err := s.Acquire(b.Context(), "a", time.Second)
 		if err != nil {
@@ -176,4 +176,93 @@ func BenchmarkSharedAcquire(b *testing.B) {
 		}
 		release()
 	}
+}
+
+// Users who all want more come to hold slots in proportion to their weights, and a user who holds none still gets one
+// at once.
+func TestSharedGivesSlotsByWeight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		users := new(limit.Users)
+		users.Seen("heavy", 4)
+		s := limit.NewShared(40, users)
+		held := map[string]int{}
+		var mu sync.Mutex
+		ctx, end := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for _, user := range []string{"light", "heavy"} {
+			for n := range 100 {
+				all.Go(func() {
+					for ctx.Err() == nil {
+						release, err := s.Acquire(ctx, user, limit.Forever)
+						if err != nil {
+							return
+						}
+						mu.Lock()
+						held[user]++
+						mu.Unlock()
+						time.Sleep(time.Second + time.Duration(n)*time.Millisecond)
+						mu.Lock()
+						held[user]--
+						mu.Unlock()
+						release()
+					}
+				})
+			}
+			time.Sleep(time.Second / 2) // the light user takes all it can
+		}
+		time.Sleep(20*time.Second + time.Millisecond/2)
+		mu.Lock()
+		heavy, light := held["heavy"], held["light"]
+		mu.Unlock()
+		if heavy+light < 30 || heavy < 3*light || heavy > 5*light {
+			t.Errorf("got %d and %d slots for the weights 4 and 1, want four times as many of at least 30", heavy, light)
+		}
+		release, err := s.Acquire(ctx, "third", 0)
+		if err != nil {
+			t.Fatalf("a third user: %v", err)
+		}
+		release()
+		end()
+		all.Wait()
+	})
+}
+
+// Beside a user who waits as well, a user with the weight 3 has three turns of four.
+func TestSharedGivesTurnsByWeight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		users := new(limit.Users)
+		users.Seen("heavy", 3)
+		s := limit.NewShared(1, users)
+		release, err := s.Acquire(t.Context(), "heavy", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var served []string // one slot
+		var all sync.WaitGroup
+		for range 40 {
+			for _, user := range []string{"heavy", "light"} {
+				all.Go(func() {
+					release, err := s.Acquire(t.Context(), user, limit.Forever)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					served = append(served, user)
+					release()
+				})
+				synctest.Wait()
+			}
+		}
+		release()
+		all.Wait()
+		count := 0
+		for _, user := range served[:40] {
+			if user == "heavy" {
+				count++
+			}
+		}
+		if count != 30 {
+			t.Errorf("got %d of 40 turns for the weight 3 beside 1, want 30: %v", count, served[:40])
+		}
+	})
 }

@@ -9,21 +9,23 @@ import (
 	"glasshouse/policy/limit"
 )
 
-// cpuSharing divides CPU time equally among users: a user's running processes together have
-// the weight of one process. It counts the processes every sharingInterval, and gives each
-// the weight 1/n, where n is how many the user had at the last count. A process that begins to
-// run gets the weight at once. The zero value is ready to use.
+// cpuSharing divides CPU time among users by their weights: the running processes of each user with
+// the largest weight together have the priority of one process. It counts the processes every
+// sharingInterval, and gives each 1/n of that priority, where n is limit.Users.Divisors of the last
+// count. A process that begins to run gets its part at once. The zero value is ready to use.
 //
-// With control groups the weight is the group's. Without, it is the nice value, which only a
+// With control groups the priority is the group's weight. Without, it is the nice value, which only a
 // service with CAP_SYS_NICE can lower again: without that capability a process keeps its
 // largest n.
 type cpuSharing struct {
-	mu      sync.Mutex
-	running map[*Process]bool
-	counts  map[string]int // running processes at the last count, by user
-	isTimed bool           // count will be called
-	begun   int64          // number of times that a process began to run
-	memory  memoryGuard
+	users *limit.Users
+
+	mu       sync.Mutex
+	running  map[*Process]bool
+	divisors map[string]int // at the last count, by user
+	isTimed  bool           // count will be called
+	begun    int64          // number of times that a process began to run
+	memory   memoryGuard
 }
 
 // sharingInterval is the time between two counts.
@@ -37,14 +39,14 @@ func (s *cpuSharing) begin(p *Process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.running == nil {
-		s.running, s.counts = map[*Process]bool{}, map[string]int{}
+		s.running = map[*Process]bool{}
 	}
 	if !s.running[p] {
 		s.running[p] = true
 		s.begun++
 		p.begun = s.begun
 	}
-	p.setCPUPart(max(s.counts[p.user], 1))
+	p.setCPUPart(max(s.divisors[p.user], 1))
 	if !s.isTimed {
 		s.isTimed = true
 		time.AfterFunc(sharingInterval, s.count)
@@ -61,16 +63,17 @@ func (s *cpuSharing) end(p *Process) {
 	delete(s.running, p)
 }
 
-// count counts the running processes of each user, and sets their weights.
+// count counts the running processes of each user, and sets their priorities.
 func (s *cpuSharing) count() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	clear(s.counts)
+	counts := map[string]int{}
 	for p := range s.running {
-		s.counts[p.user]++
+		counts[p.user]++
 	}
+	s.divisors = s.users.Divisors(counts)
 	for p := range s.running {
-		p.setCPUPart(s.counts[p.user])
+		p.setCPUPart(s.divisors[p.user])
 	}
 	s.memory.relieve(s.running)
 	if s.isTimed = len(s.running) > 0; s.isTimed {
@@ -78,8 +81,8 @@ func (s *cpuSharing) count() {
 	}
 }
 
-// setCPUPart gives the process 1/n of the weight of a process that runs alone. If the kernel
-// refuses, the process keeps its weight.
+// setCPUPart gives the process 1/n of the priority of a process that runs alone. If the kernel
+// refuses, the process keeps its priority.
 func (p *Process) setCPUPart(n int) {
 	if p.group != nil {
 		_ = p.group.Divide(n)

@@ -43,6 +43,7 @@ type Config struct {
 	Recycle         RecyclePolicy                    // when a zygote is replaced
 	MaxOpenIdle     int                              // idle processes that keep all descriptors open; 0 means 64
 	Descriptors     *limit.Descriptors               // keeps a reserve from processes; nil: none
+	Users           *limit.Users                     // among whom CPU time is divided; nil: all have the same weight
 	Log             func(format string, args ...any) // required
 	Without         layer.Set                        // layers to leave out; only tests of the layers set it
 
@@ -58,7 +59,7 @@ type ProcessSpec struct {
 	SessionDir *SessionDir // from an earlier process of the sandbox, or nil for a new one
 	Code       string      // the code that will run, if known; the warm set depends on it
 	First      bool        // the user starts no other process now, and may take one that is reserved for such users
-	User       string      // all processes of a user together get the user's share of CPU time
+	User       string      // all processes of a user together get the user's part of CPU time
 	Unpinned   bool        // the next process with the new SessionDir gets the current version of the environment
 }
 
@@ -98,7 +99,8 @@ func Open(config Config) (*Isolator, error) {
 	config.Recycle = config.Recycle.withDefaults()
 	i := &Isolator{config: config, uids: zygote.FindUIDRange(),
 		store:   environment.Store{Dir: config.EnvironmentsDir, Base: config.Python},
-		current: map[string]*warmEnvironment{}, running: map[*warmEnvironment]bool{}}
+		current: map[string]*warmEnvironment{}, running: map[*warmEnvironment]bool{},
+		sharing: cpuSharing{users: config.Users}}
 	if config.Forked == nil {
 		i.config.Forked = func(time.Duration) {}
 	}

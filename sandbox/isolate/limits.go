@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"glasshouse/policy"
+	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/isolate/cgroup"
 	"glasshouse/sandbox/isolate/filetree"
@@ -95,6 +96,9 @@ func (i *Isolator) setLimits(p *Process, pol policy.Policy) (bySelf map[int]int6
 // Isolation returns the level and the mechanism that enforces each limit, as executions report
 // them. Callers share the map, and must not change it.
 func (i *Isolator) Isolation() sandbox.Isolation { return i.isolation }
+
+// Users returns the users among whom CPU time is divided; it may be nil.
+func (i *Isolator) Users() *limit.Users { return i.config.Users }
 
 func (i *Isolator) describeLimits() sandbox.Isolation {
 	const service = "the service"

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -20,7 +21,7 @@ import (
 // Much output, large frames and large uploads are handled in the turn of their user. Others do not wait.
 func TestMuchDataTakesTurns(t *testing.T) {
 	t.Parallel()
-	cpu := limit.NewCPU(2)
+	cpu := limit.NewCPU(2, new(limit.Users))
 	output := func(total int64) func() (int, error) {
 		pipe, writer := newPipe(t)
 		if _, err := writer.WriteString("text"); err != nil {
@@ -107,26 +108,28 @@ func TestMuchDataTakesTurns(t *testing.T) {
 func TestStatementsLeaveOthersTheMachine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		cpu := limit.NewCPU(2)
-		meter := &workMeter{cpu: cpu, user: "many", statements: &limit.Work{Floor: 0.5}, over: make(chan struct{})}
-		statements := func(n int) time.Duration {
+		users := new(limit.Users)
+		meter := &workMeter{share: limit.NewShare(users, 2), user: "many"}
+		statements := func(ctx context.Context, n int) time.Duration {
 			began := time.Now()
 			for range n {
-				meter.waitForStatement(t.Context())
+				meter.waitForStatement(ctx)
 			}
 			return time.Since(began)
 		}
-		if took := statements(100_000); took != 0 {
+		if took := statements(t.Context(), 100_000); took != 0 {
 			t.Errorf("alone, 100 000 statements waited for %s, want no wait", took)
 		}
-		cpu.Seen("few")
+		time.Sleep(time.Second)
+		users.Seen("few", 1)
 		// 250 us each of half a CPU, after a burst of 250 ms
-		if took := statements(1800); took < 390*time.Millisecond || took > 450*time.Millisecond {
-			t.Errorf("beside another user, 1800 statements waited for %s, want about 400 ms", took)
+		if took := statements(t.Context(), 1800).Round(time.Millisecond); took != 650*time.Millisecond {
+			t.Errorf("beside another user, 1800 statements waited for %s, want 650ms", took)
 		}
-		cpu.Seen("few")
-		close(meter.over)
-		if took := statements(1800); took != 0 {
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		users.Seen("few", 1)
+		if took := statements(ended, 1800); took != 0 {
 			t.Errorf("at the end of the run, statements waited for %s, want no wait", took)
 		}
 	})

@@ -77,6 +77,8 @@ type Supervisor struct {
 	Uploads UploadSpace
 	// CPU shares the work for printed output and for uploads; nil: unlimited. Set it before the first session.
 	CPU *limit.CPU
+	// Share bounds the statements of guests; nil: unlimited. Set it before the first session.
+	Share *limit.Share
 
 	isolator     *isolate.Isolator
 	queueTimeout time.Duration // how long a start may wait for a free guest
@@ -84,7 +86,6 @@ type Supervisor struct {
 	largeFrames  *limit.Shared // frames of more than 1 MiB that are being received
 	runs         atomic.Int64  // number of active runs
 	work         limit.Work    // for the frames and the output of guests
-	statements   limit.Work    // for the statements of guests, while other users send requests
 	stub         RunFunc       // nil except in tests; see NewStub
 	onStubClose  func()        // nil except in tests; see NewStub
 }
@@ -103,10 +104,10 @@ const maxLargeFrames = 10
 
 // New returns a Supervisor. A start waits at most queueTimeout for a free guest.
 func New(isolator *isolate.Isolator, queueTimeout time.Duration) *Supervisor {
-	starts := limit.NewShared(max(startsPerCPU*runtime.NumCPU(), minStarts))
 	return &Supervisor{
-		isolator: isolator, queueTimeout: queueTimeout, starts: starts, largeFrames: limit.NewShared(maxLargeFrames),
-		statements: limit.Work{Floor: statementShare * float64(runtime.NumCPU())},
+		isolator: isolator, queueTimeout: queueTimeout,
+		starts:      limit.NewShared(max(startsPerCPU*runtime.NumCPU(), minStarts), isolator.Users()),
+		largeFrames: limit.NewShared(maxLargeFrames, isolator.Users()),
 	}
 }
 

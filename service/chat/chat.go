@@ -88,7 +88,7 @@ type answer struct {
 func New(c Config) *Chat {
 	return &Chat{
 		Config: c, tools: modelTools(c.Tools.Tools()), busy: map[string]bool{}, answers: map[string]*answer{},
-		perUser: limit.NewKeyed(answersPerUser), inAll: limit.NewShared(answersInAll),
+		perUser: limit.NewKeyed(answersPerUser), inAll: limit.NewShared(answersInAll, c.Service.Users()),
 	}
 }
 

@@ -34,8 +34,8 @@ import (
 type Config struct {
 	Service *service.Service
 	Log     logrus.FieldLogger
-	Version string     // of the program
-	CPU     *limit.CPU // is told whose requests arrive; nil: nobody asks
+	Version string       // of the program
+	Users   *limit.Users // are told who sends requests; nil: nobody asks
 	Bodies  limit.Bodies
 }
 
@@ -84,7 +84,7 @@ func (c Config) WithKey(secretOf func(*http.Request) string, fail FailFunc, next
 		if err != nil {
 			return err
 		}
-		c.CPU.Seen(caller.User)
+		c.Users.Seen(caller.User, caller.Limits.Weight)
 		ctx, stop := c.Service.WhileValid(limit.WithUser(r.Context(), caller.User), secret)
 		defer stop()
 		if err := next(w, r.WithContext(ctx), caller); err != nil {

@@ -13,12 +13,52 @@ import (
 	"glasshouse/service/httpapi"
 )
 
+// A request shows the weight of its key. Only an admin sets it, and keys that a key creates have it too.
+func TestKeysHaveWeights(t *testing.T) {
+	t.Parallel()
+	log := logrus.New()
+	log.SetLevel(logrus.PanicLevel)
+	users := new(limit.Users)
+	handler := httpapi.New(httpapi.Config{Service: testService, Log: log, Version: "test", CPU: limit.NewCPU(2, users)})
+	weight := func(c client) int {
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "/executions", nil)
+		r.Header.Set("Authorization", "Bearer "+c.secret)
+		handler.ServeHTTP(httptest.NewRecorder(), r)
+		return users.Weight(t.Name())
+	}
+	heavy := newLimitedUser(t, sandbox.RoleDeveloper, map[string]any{"weight": 7})
+	a := heavy.ok(t, "POST", "/keys", map[string]any{"name": "more"})
+	if limits, _ := a.get("limits").(map[string]any); limits["weight"] != 7.0 {
+		t.Errorf("a key that a key made: got the limits %v, want the weight 7", limits)
+	}
+	made := client{}
+	made.secret, _ = a.get("key").(string)
+	ordinary := newLimitedUser(t, sandbox.RoleAgent, map[string]any{})
+	for n, c := range []client{ordinary, made, ordinary, heavy} {
+		if got, want := weight(c), []int{1, 7, 7, 7}[n]; got != want {
+			t.Errorf("request %d: got the user's weight %d, want %d", n, got, want)
+		}
+	}
+	keys, _ := heavy.ok(t, "GET", "/keys", nil).get("keys").([]any)
+	for n, want := range []any{7.0, 7.0, nil} {
+		key, _ := keys[n].(map[string]any)
+		if limits, _ := key["limits"].(map[string]any); limits["weight"] != want {
+			t.Errorf("key %d in the list: got the limits %v, want the weight %v", n, limits, want)
+		}
+	}
+	wantProblem(t, heavy.do(t, "POST", "/keys", `{"name":"x","limits":{"weight":8}}`), 403, "forbidden", "limits")
+	for _, wrong := range []string{"0", "101", "1.5", `"7"`} {
+		wantProblem(t, admin.do(t, "POST", "/keys", `{"name":"x","limits":{"weight":`+wrong+`}}`), 422, "invalid-input",
+			"weight")
+	}
+}
+
 // Large records are encoded in the turn of their user. Responses without one do not wait.
 func TestLargeResponsesTakeTurns(t *testing.T) {
 	t.Parallel()
 	log := logrus.New()
 	log.SetLevel(logrus.PanicLevel)
-	cpu := limit.NewCPU(2)
+	cpu := limit.NewCPU(2, new(limit.Users))
 	handler := httpapi.New(httpapi.Config{Service: testService, Log: log, Version: "test", CPU: cpu})
 	get := func(c client, path string) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(t.Context(), "GET", path, nil)

@@ -188,7 +188,7 @@ func (a *api) authenticate(g *gin.Context) {
 		return
 	}
 	infoFrom(g.Request.Context()).caller, infoFrom(g.Request.Context()).secret = caller, secret
-	a.cpu.Seen(caller.User)
+	a.cpu.Users().Seen(caller.User, caller.Limits.Weight)
 	ctx, stop := a.service.WhileValid(limit.WithUser(g.Request.Context(), caller.User), secret)
 	defer stop()
 	g.Request = g.Request.WithContext(ctx)
