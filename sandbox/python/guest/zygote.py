@@ -166,7 +166,8 @@ def warm_up(modules: list[str]) -> None:
         importlib.import_module("numpy.random")  # numpy imports it later
     if "pandas" in sys.modules:
         pandas = sys.modules["pandas"]
-        frame = pandas.DataFrame({"k": ["a", "b"], "v": [1, 2], "x": [0.5, 1], "t": pandas.to_datetime(["2024-01-01"] * 2)})
+        frame = pandas.DataFrame({"k": ["a", "b"], "v": [1, 2], "x": [0.5, 1]})
+        frame["t"] = pandas.to_datetime(["2024-01-01", "2024-01-02"])
         frame.groupby("k")["v"].sum()
         repr(frame)
         warm_recorder([frame, frame["x"], frame["v"].values, *frame.iloc[0]])
