@@ -273,7 +273,8 @@ func TestE2BContextRestarts(t *testing.T) {
 		}
 		lines, err := c.run(t.Context(), id, code, nil)
 		count := map[int]int{0: 1, 1: 2, 2: 1}[n]
-		if got := find(lines, "number_of_executions").Count; err != nil || find(lines, "stdout").Text != want || got != count {
+		if got := find(lines, "number_of_executions").Count; err != nil || got != count ||
+			find(lines, "stdout").Text != want {
 			t.Errorf("run %d: got %+v, %v, want %q and the count %d", n, lines, err, want, count)
 		}
 	}

@@ -90,9 +90,10 @@ func TestNemoAnswersPiston(t *testing.T) {
 func TestNemoOutput(t *testing.T) {
 	t.Parallel()
 	url := startCompat(t)
-	const binary = "import os, sys\nos.write(1, bytes([0, 255, 254]))\nsys.stdout.buffer.write(bytes(range(128, 256)))\n" +
-		"print('\\ud800', 'end')"
-	if a := postCompat(t, url, compatRequest(binary, 20)); a.Status != "completed" || !strings.HasSuffix(a.Stdout, " end\n") {
+	const binary = "import os, sys\nos.write(1, bytes([0, 255, 254]))\n" +
+		"sys.stdout.buffer.write(bytes(range(128, 256)))\nprint('\\ud800', 'end')"
+	a := postCompat(t, url, compatRequest(binary, 20))
+	if a.Status != "completed" || !strings.HasSuffix(a.Stdout, " end\n") {
 		t.Errorf("binary output: got %+v, want text", a)
 	}
 	size := 100
@@ -100,7 +101,7 @@ func TestNemoOutput(t *testing.T) {
 		size = 10
 	}
 	flood := fmt.Sprintf("for _ in range(%d): print('x' * (1 << 20))\nprint('end')", size)
-	a := postCompat(t, url, compatRequest(flood, 60))
+	a = postCompat(t, url, compatRequest(flood, 60))
 	if a.Status != "completed" || len(a.Stdout) > 2000 || !strings.Contains(a.Stdout, "more characters were cut") {
 		t.Errorf("%d MiB of output: got %s, %d characters, want 1000 and a note", size, a.Status, len(a.Stdout))
 	}

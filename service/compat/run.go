@@ -98,7 +98,8 @@ func printMissing(e *sandbox.Execution, out Output) {
 // Failure describes why an execution did not complete, in the words of an exception.
 type Failure struct{ Name, Message, Traceback string }
 
-// FailureOf returns why an execution did not complete. names has the API's names for ends that the code did not choose.
+// FailureOf returns why an execution did not complete. names has the API's names for the ends that its code did not
+// choose.
 func FailureOf(e *sandbox.Execution, names map[sandbox.Status]string) Failure {
 	if x := e.Exception; x != nil && e.Status == sandbox.StatusFailed {
 		return Failure{x.Type, x.Message, Traceback(x)}
@@ -124,8 +125,8 @@ func Stderr(e *sandbox.Execution) string {
 	return Traceback(e.Exception)
 }
 
-// Traceback returns an exception as Python prints it, with its hint. It begins with "Traceback" also for a syntax error: clients
-// recognise a failure by this word.
+// Traceback returns an exception as Python prints it, with its hint. It begins with "Traceback" also for a syntax error:
+// clients recognise a failure by this word.
 func Traceback(x *sandbox.Exception) string {
 	var b strings.Builder
 	if len(x.Traceback) > 0 || x.Line > 0 {

@@ -58,7 +58,7 @@ func connect(t *testing.T, limits Limits) (*websocket.Conn, *Client, fakeKernel)
 	return conn, <-k.added, k
 }
 
-// A client that answers pings keeps its kernel alive. One that has vanished, without closing its connection, is removed.
+// A client that answers pings keeps its kernel alive. One that has vanished without closing its connection is removed.
 func TestClientThatVanishesIsRemoved(t *testing.T) {
 	t.Parallel()
 	limits := NewLimits(limit.NewBodies())
