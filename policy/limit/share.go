@@ -17,8 +17,8 @@ type Share struct {
 }
 
 const (
-	// userPart is the part of the machine that a user's small operations take beside a user with the same weight. Beside
-	// a user with another weight, this part and the rest are divided in proportion to the weights.
+	// userPart is the part of the machine that a user's small operations take beside a user with the same
+	// weight. Beside a user with another weight, this part and the rest are divided in proportion to the weights.
 	userPart = 0.25
 	// shareBurst is the time for which a user who did nothing before may exceed the share.
 	shareBurst = 250 * time.Millisecond

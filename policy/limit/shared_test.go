@@ -215,7 +215,8 @@ func TestSharedGivesSlotsByWeight(t *testing.T) {
 		heavy, light := held["heavy"], held["light"]
 		mu.Unlock()
 		if heavy+light < 30 || heavy < 3*light || heavy > 5*light {
-			t.Errorf("got %d and %d slots for the weights 4 and 1, want four times as many of at least 30", heavy, light)
+			t.Errorf("got %d and %d slots for the weights 4 and 1, want four times as many of at least 30",
+				heavy, light)
 		}
 		release, err := s.Acquire(ctx, "third", 0)
 		if err != nil {

@@ -125,8 +125,8 @@ func Stderr(e *sandbox.Execution) string {
 	return Traceback(e.Exception)
 }
 
-// Traceback returns an exception as Python prints it, with its hint. It begins with "Traceback" also for a syntax error:
-// clients recognise a failure by this word.
+// Traceback returns an exception as Python prints it, with its hint. It begins with "Traceback" also for a syntax
+// error: clients recognise a failure by this word.
 func Traceback(x *sandbox.Exception) string {
 	var b strings.Builder
 	if len(x.Traceback) > 0 || x.Line > 0 {

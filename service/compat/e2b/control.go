@@ -39,8 +39,8 @@ func (a *api) control() http.Handler {
 			return compat.WriteJSON(w, http.StatusOK, []any{})
 		},
 		"/": func(_ http.ResponseWriter, r *http.Request, _ sandbox.Key) error {
-			return sandbox.Errorf(sandbox.FaultNotFound, "Glasshouse has no %s %s; it serves E2B's sandboxes, code and "+
-				"files, and no templates, volumes, secrets or signed URLs", r.Method, r.URL.Path)
+			return sandbox.Errorf(sandbox.FaultNotFound, "Glasshouse has no %s %s; it serves E2B's sandboxes, code "+
+				"and files, and no templates, volumes, secrets or signed URLs", r.Method, r.URL.Path)
 		},
 	}
 	for _, version := range []string{"", "/v2"} {
@@ -50,8 +50,8 @@ func (a *api) control() http.Handler {
 	}
 	for _, what := range []string{"pause", "resume", "fork", "snapshots", "network"} {
 		routes["/sandboxes/{id}/"+what] = func(w http.ResponseWriter, _ *http.Request, _ sandbox.Key) error {
-			writeError(w, "Glasshouse has no "+what+" of sandboxes: a sandbox keeps its state until its timeout, which "+
-				"set_timeout extends", http.StatusNotImplemented)
+			writeError(w, "Glasshouse has no "+what+" of sandboxes: a sandbox keeps its state until its timeout, "+
+				"which set_timeout extends", http.StatusNotImplemented)
 			return nil
 		}
 	}

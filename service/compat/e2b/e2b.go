@@ -55,8 +55,8 @@ func New(c compat.Config) http.Handler {
 			handler.ServeHTTP(w, r)
 			return
 		}
-		writeError(w, fmt.Sprintf("the sandbox's port is not open: Glasshouse serves the ports %s (code) and %s (files) "+
-			"of a sandbox, got %q", codePort, filesPort, port), http.StatusBadGateway)
+		writeError(w, fmt.Sprintf("the sandbox's port is not open: Glasshouse serves the ports %s (code) and %s "+
+			"(files) of a sandbox, got %q", codePort, filesPort, port), http.StatusBadGateway)
 	})
 }
 

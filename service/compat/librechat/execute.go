@@ -65,8 +65,8 @@ func (a *api) execute(w http.ResponseWriter, r *http.Request, caller sandbox.Key
 func refuseLanguage(in executeRequest) executeAnswer {
 	out := executeAnswer{Session: in.Session, Files: []fileRef{}, Language: in.Language}
 	out.Run.Code = 1
-	out.note(fmt.Sprintf("This server runs Python only, not %.50q. Send the same work as Python code with lang \"py\".\n",
-		in.Language))
+	out.note(fmt.Sprintf("This server runs Python only, not %.50q. Send the same work as Python code "+
+		"with lang \"py\".\n", in.Language))
 	return out
 }
 
@@ -173,7 +173,8 @@ var endStatuses = map[sandbox.Status]string{sandbox.StatusTimeout: "TO", sandbox
 // newAnswer translates an execution.
 func newAnswer(e *sandbox.Execution, id string) executeAnswer {
 	out := executeAnswer{
-		Session: session.ID(id), Stdout: e.Stdout, Stderr: e.Stderr + compat.Stderr(e), Files: []fileRef{}, Language: "py",
+		Session: session.ID(id), Stdout: e.Stdout, Stderr: e.Stderr + compat.Stderr(e), Files: []fileRef{},
+		Language: "py",
 	}
 	out.Run = compat.PistonRun{
 		Stdout: out.Stdout, Stderr: out.Stderr, Output: out.Stdout + out.Stderr,

@@ -153,7 +153,7 @@ func (a *api) upload(w http.ResponseWriter, r *http.Request, caller sandbox.Key)
 		name = strings.TrimPrefix(name, "/mnt/data/")
 		file := fileID(rand.Text())
 		list = append(list, map[string]string{"fileId": file, "id": file, "filename": name})
-		_, err := workspace.Write(uploads+"/"+file+"/"+name, body) // refuses .. in a name, which path.Join would resolve
+		_, err := workspace.Write(uploads+"/"+file+"/"+name, body) // path.Join would resolve .. first
 		return err
 	})
 	if err != nil {

@@ -33,7 +33,8 @@ func TestUsersShareCPUTimeByWeight(t *testing.T) {
 	used := loopTimes(t, isolatetest.Open(t, isolate.Config{Users: users}), loops)
 	share := used["heavy"] / (used["heavy"] + used["light"])
 	if share < 0.57 || share > 0.9 { // one third without sharing, one half without weights
-		t.Errorf("loops of a user with three times the weight of another: got %.2f of the CPU time, want about 0.75", share)
+		t.Errorf("loops of a user with three times the weight of another: got %.2f of the CPU time, want about 0.75",
+			share)
 	}
 }
 

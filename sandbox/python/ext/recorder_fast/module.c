@@ -376,9 +376,10 @@ static PyMemberDef members[] = {
     {NULL},
 };
 
-#define EACH_OBJECT(do)                                                                                                      \
-    do(filename) do(filename_alias) do(channel) do(recorded) do(names) do(helpers) do(watched) do(set_prefixes)              \
-    do(global_prefixes) do(out) do(wait) do(control) do(stop_lines) do(task_step) do(objects) do(format) do(raw) do(disable)
+#define EACH_OBJECT(do)                                                                                         \
+    do(filename) do(filename_alias) do(channel) do(recorded) do(names) do(helpers) do(watched) do(set_prefixes) \
+    do(global_prefixes) do(out) do(wait) do(control) do(stop_lines) do(task_step) do(objects) do(format)        \
+    do(raw) do(disable)
 
 static PyObject *new_recorder(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {

@@ -172,8 +172,8 @@ func (c *Client) readFrame(ctx context.Context, r io.Reader) ([]byte, error) {
 	return frame, err
 }
 
-// Send sends a message without waiting. If much waits for the clients of the user, a client that does not read loses its
-// connection.
+// Send sends a message without waiting. If much waits for the clients of the user, a client that does not read loses
+// its connection.
 func (c *Client) Send(m *wire.Reply) {
 	frame := m.Frame(c.isV1)
 	c.mu.Lock()

@@ -143,7 +143,8 @@ type Reply struct {
 	text, v1                []byte // the forms in which it is sent, once one client needs them
 }
 
-// NewReply returns a message of a session with this content. parent is the header of the request that it answers; nil: none.
+// NewReply returns a message of a session with this content. parent is the header of the request that it answers;
+// nil: none.
 func NewReply(session, channel, kind string, parent json.RawMessage, content any) *Reply {
 	if parent == nil {
 		parent = json.RawMessage("{}")

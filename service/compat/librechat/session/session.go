@@ -1,8 +1,8 @@
 // Package session knows which sandboxes the sessions of LibreChat are.
 //
 // Uploads are kept in a sandbox of their own, a store, which runs nothing, because they come before the session that
-// uses them. LibreChat uploads a file again if its session has ended; so the session that was used longest ago ends if a
-// caller has no sandbox left.
+// uses them. LibreChat uploads a file again if its session has ended; so the session that was used longest ago ends if
+// a caller has no sandbox left.
 package session
 
 import (
