@@ -59,7 +59,8 @@ func TestStalledBodyIsAnsweredAndClosed(t *testing.T) {
 	t.Parallel()
 	url, c := shortStallServer(t), newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
-	local := httptest.NewServer(limit.StallTimeout(&nemo.Server{Config: compat.Config{Log: logrus.New()}}, testStallTimeout))
+	server := &nemo.Server{Config: compat.Config{Log: logrus.New()}}
+	local := httptest.NewServer(limit.StallTimeout(server, testStallTimeout))
 	t.Cleanup(local.Close)
 	key := "Authorization: Bearer " + c.secret + "\n"
 	for name, each := range map[string]struct {
