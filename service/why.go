@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"glasshouse/debugger"
 	"glasshouse/sandbox"
@@ -16,7 +17,7 @@ const maxEarlierExecutions = 30
 
 // Why explains a value of a recorded run: the steps that made it, and what about them may explain a wrong value. It
 // answers for a run of any time and reads nothing but history. It returns FaultNotFound if the execution has no
-// recording, or no such step or variable.
+// recording, or no such step or variable, and the errors of an inspection.
 func (s *Service) Why(
 	ctx context.Context, caller sandbox.Key, executionID string, q debugger.WhyQuestion,
 ) (*debugger.Why, error) {
@@ -28,6 +29,11 @@ func (s *Service) Why(
 	if err != nil {
 		return nil, err
 	}
+	end, err := s.beginExplaining(ctx, caller)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
 	q.Queries, q.Context = e.Queries, contextNames(e.Context)
 	q.Earlier = func(ctx context.Context, name string) *debugger.WhyEarlier {
 		return s.earlierSetter(ctx, caller, &e, name)
@@ -41,6 +47,29 @@ func (s *Service) Why(
 		return nil, sandbox.Errorf(sandbox.FaultNotFound, "%v; ask for one that the run sets", err)
 	}
 	return answer, err
+}
+
+// Explain explains a recorded run in at most about budget tokens. It returns the errors of an inspection.
+func (s *Service) Explain(
+	ctx context.Context, caller sandbox.Key, opened *OpenRecording, budget int,
+) (string, error) {
+	end, err := s.beginExplaining(ctx, caller)
+	if err != nil {
+		return "", err
+	}
+	defer end()
+	return opened.Explain(budget)
+}
+
+// beginExplaining begins an inspection that reads a whole recording, which takes up to 5 s for a million steps. Its time
+// counts as CPU time.
+func (s *Service) beginExplaining(ctx context.Context, caller sandbox.Key) (end func(), err error) {
+	endInspection, err := s.beginInspection(ctx, caller)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	return func() { endInspection(time.Since(began)) }, nil
 }
 
 // contextNames returns the keys of an execution's context, which are variables of the code.

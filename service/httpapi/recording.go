@@ -135,9 +135,7 @@ func (a *api) routeRecordings(r *routes) {
 		"List consecutive steps, each with the call stack and the variables before its line ran", listStepViews)
 	a.routeLineMap(r)
 	a.routeWhy(r)
-	routeExplainable(a, r, "/explain", "explainExecution",
-		"Explain a debugged execution briefly: its outcome, the steps to a failure, returned and assigned values",
-		explainExecution)
+	a.routeExplain(r)
 	routeRecording(a, r, "/variables/{name}/changes", "listVariableChanges", "List the changes of a variable",
 		listVariableChanges)
 	routeRecording(a, r, "/find", "findStep", "Find the first step at which a condition holds", findStep)
@@ -146,23 +144,26 @@ func (a *api) routeRecordings(r *routes) {
 // openRecording opens the recording of an execution for a caller.
 type openRecording func(context.Context, sandbox.Key, string) (*service.OpenRecording, error)
 
+// routeExplain registers the explanation of a run, which agents may read of their own executions.
+func (a *api) routeExplain(r *routes) {
+	routeOpened(a, r, "/explain", "explainExecution",
+		"Explain a debugged execution briefly: its outcome, the steps to a failure, returned and assigned values",
+		a.service.Explainable, a.explainExecution)
+}
+
 // routeRecording registers an operation on the recording of an execution, at a path below the execution's.
 func routeRecording[I interface{ executionID() string }, O any](
 	a *api, r *routes, path, id, summary string, handle func(context.Context, *service.OpenRecording, *I) (*O, error),
 ) {
-	routeOpened(a, r, path, id, summary, a.service.Recorded, handle)
-}
-
-// routeExplainable registers an operation that agents may use on recordings of their own executions.
-func routeExplainable[I interface{ executionID() string }, O any](
-	a *api, r *routes, path, id, summary string, handle func(context.Context, *service.OpenRecording, *I) (*O, error),
-) {
-	routeOpened(a, r, path, id, summary, a.service.Explainable, handle)
+	routeOpened(a, r, path, id, summary, a.service.Recorded,
+		func(ctx context.Context, _ sandbox.Key, opened *service.OpenRecording, in *I) (*O, error) {
+			return handle(ctx, opened, in)
+		})
 }
 
 func routeOpened[I interface{ executionID() string }, O any](
 	a *api, r *routes, path, id, summary string, open openRecording,
-	handle func(context.Context, *service.OpenRecording, *I) (*O, error),
+	handle func(context.Context, sandbox.Key, *service.OpenRecording, *I) (*O, error),
 ) {
 	op := r.describe("GET", "/executions/{id}"+path, id, tagRecordings, summary, http.StatusForbidden,
 		http.StatusGone) // gone: the recording was pruned
@@ -174,7 +175,7 @@ func routeOpened[I interface{ executionID() string }, O any](
 		if err != nil {
 			return nil, err
 		}
-		out, err := handle(ctx, opened, in)
+		out, err := handle(ctx, caller, opened, in)
 		return out, recordingError(err)
 	})
 }
@@ -247,12 +248,14 @@ func getStepObject(_ context.Context, opened *service.OpenRecording, in *stepObj
 	return &view, err
 }
 
-func explainExecution(_ context.Context, opened *service.OpenRecording, in *explainInput) (*explanation, error) {
+func (a *api) explainExecution(
+	ctx context.Context, caller sandbox.Key, opened *service.OpenRecording, in *explainInput,
+) (*explanation, error) {
 	budget, err := strconv.Atoi(in.Budget)
 	if err != nil { // not given: huma has checked the pattern
 		budget = defaultExplainBudget
 	}
-	text, err := opened.Explain(budget)
+	text, err := a.service.Explain(ctx, caller, opened, budget)
 	return &explanation{in.ID, opened.Steps(), text}, err
 }
 

@@ -201,7 +201,7 @@ func (s *Server) explainExecution(
 	case "find":
 		text, err = explainFind(ctx, opened, argument)
 	default:
-		text, err = opened.Explain(explainTokens)
+		text, err = s.service.Explain(ctx, caller, opened, explainTokens)
 	}
 	if err != nil {
 		return nil, sandbox.Errorf(sandbox.FaultInvalid, "question: %v", err)
