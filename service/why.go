@@ -61,8 +61,8 @@ func (s *Service) Explain(
 	return opened.Explain(budget)
 }
 
-// beginExplaining begins an inspection that reads a whole recording, which takes up to 5 s for a million steps. Its time
-// counts as CPU time.
+// beginExplaining begins an inspection that reads a whole recording, which takes up to 5 s for a million steps. Its
+// time counts as CPU time.
 func (s *Service) beginExplaining(ctx context.Context, caller sandbox.Key) (end func(), err error) {
 	endInspection, err := s.beginInspection(ctx, caller)
 	if err != nil {

@@ -87,11 +87,26 @@ ValueError: no
 		execution sandbox.Execution
 		want      answer
 	}{
-		"completed": {sandbox.Execution{Status: sandbox.StatusCompleted, Stdout: "1\n"}, answer{"completed", "1\n", ""}},
-		"failed":    {sandbox.Execution{Status: sandbox.StatusFailed, Exception: raised, Stderr: "warning\n"}, answer{"error", "", "warning\n" + traceback}},
-		"exit":      {sandbox.Execution{Status: sandbox.StatusFailed, Exception: &sandbox.Exception{Type: "SystemExit"}}, answer{"error", "", ""}},
-		"killed":    {sandbox.Execution{Status: sandbox.StatusKilled, Error: new("out of memory")}, answer{"error", "", "out of memory\n"}},
-		"timeout":   {sandbox.Execution{Status: sandbox.StatusTimeout, Stderr: "x", Error: new("x")}, answer{"timeout", "", "Timed out\n"}},
+		"completed": {
+			sandbox.Execution{Status: sandbox.StatusCompleted, Stdout: "1\n"},
+			answer{"completed", "1\n", ""},
+		},
+		"failed": {
+			sandbox.Execution{Status: sandbox.StatusFailed, Exception: raised, Stderr: "warning\n"},
+			answer{"error", "", "warning\n" + traceback},
+		},
+		"exit": {
+			sandbox.Execution{Status: sandbox.StatusFailed, Exception: &sandbox.Exception{Type: "SystemExit"}},
+			answer{"error", "", ""},
+		},
+		"killed": {
+			sandbox.Execution{Status: sandbox.StatusKilled, Error: new("out of memory")},
+			answer{"error", "", "out of memory\n"},
+		},
+		"timeout": {
+			sandbox.Execution{Status: sandbox.StatusTimeout, Stderr: "x", Error: new("x")},
+			answer{"timeout", "", "Timed out\n"},
+		},
 	} {
 		if got := answerOf(&c.execution); got != c.want {
 			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
