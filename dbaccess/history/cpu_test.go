@@ -168,7 +168,6 @@ func TestReadsLeaveOthersTheMachine(t *testing.T) {
 	if took := read("many"); took < time.Second {
 		t.Errorf("beside another user, 40 reads took %s, want more than 1 s; alone %s", took, alone)
 	}
-	if took := read(""); took > time.Second {
-		t.Errorf("40 reads of the service took %s, want less than 1 s", took)
-	}
+	share.Charge("", time.Hour) // a read that waited for it would not end within the time of the tests
+	read("")
 }
