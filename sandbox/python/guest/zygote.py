@@ -164,22 +164,28 @@ def warm_up(modules: list[str]) -> None:
             trim(ctypes.c_size_t(0))  # a guest that draws then gets empty pages, which cost less than copies
     if "numpy" in sys.modules:
         importlib.import_module("numpy.random")  # numpy imports it later
+    samples: list = []
     if "pandas" in sys.modules:
         pandas = sys.modules["pandas"]
         frame = pandas.DataFrame({"k": ["a", "b"], "v": [1, 2], "x": [0.5, 1]})
         frame["t"] = pandas.to_datetime(["2024-01-01", "2024-01-02"])
         frame.groupby("k")["v"].sum()
         repr(frame)
-        warm_recorder([frame, frame["x"], frame["v"].values, *frame.iloc[0]])
+        samples = [frame, frame["x"], frame["v"].values, *frame.iloc[0]]
+    warm_recorder(samples)
 
 
 def warm_recorder(samples: list) -> None:
-    """Reads values as the recorder does, which fills what the guests know of the classes of libraries.
+    """Reads values and code as the recorder does, which fills what the guests know of the classes of libraries.
 
     Otherwise the first table of a recording costs 2 ms: a search in all modules copies the pages of their names.
     """
+    import ast
+
+    import recorder_code
     import recorder_format
     import recorder_objects
+    import recorder_source
 
     for _ in range(10):
         objects = recorder_objects.Objects(recorder_format.Writer(), "__main__")
@@ -187,6 +193,8 @@ def warm_recorder(samples: list) -> None:
         for value in samples:
             objects.value(value)
             objects.describe_reader(type(value))
+        recorder_source.describe(ast.parse(RECORDED_PROGRAM))
+        recorder_code.Code(compile(RECORDED_PROGRAM, "<execution 0>", "exec"), b"", {})
 
 
 # Programs with operations of nearly every run. They run before the fork, often enough that the interpreter specialises
@@ -202,6 +210,25 @@ WARM_UP_PROGRAMS = (
     "1 +",
     "class A:\n    def f(self): return 1\nA().f()",
 )
+
+
+# It is described as for a recording, and does not run.
+RECORDED_PROGRAM = """
+import pandas as pd
+frame = pd.DataFrame({'k': ['a', 'b'], 'v': [1, 2]})
+class Stats:
+    def __init__(self): self.count = 0
+    def add(self, n):
+        if n > 0 and n is not None: self.count += n
+stats, rows = Stats(), [row for row in frame.to_dict('records') if row['v'] > 1]
+for i, row in enumerate(rows):
+    try: stats.add(row['v'] * 2 - i)
+    except ValueError as error: print(f'{error}: {row}')
+    else: continue
+totals = {name: float(part['v'].sum()) for name, part in frame.groupby('k')}
+best = max(totals, key=lambda name: totals[name], default=None)
+with open('x') as file: text = file.read()[1:].strip()
+"""
 
 
 # Its result is shown as text, HTML and data.
