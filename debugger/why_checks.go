@@ -204,7 +204,7 @@ func (w *slicer) checkRange(node *WhyStep, st *statement, c check) {
 			score, text = scoreHint, fmt.Sprintf("%s ends at %s", c.Text, n.Sub(n, big.NewInt(1)))
 		}
 		if st.Kind == "for" && node.Name != "" && node.Value != "" {
-			text += fmt.Sprintf("; the last %s is %s", node.Name, node.Value)
+			text += fmt.Sprintf("; in this turn %s is %s", node.Name, node.Value)
 		}
 		w.find(score, "off_by_one", node, "%s", text)
 	}

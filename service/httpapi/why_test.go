@@ -249,6 +249,17 @@ func TestWhyFollowsAChangeThroughAnotherNameBeforeALoop(t *testing.T) {
 	}
 }
 
+// In the middle of a loop, the answer does not call its turn the last one.
+func TestWhyInTheMiddleOfALoop(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	execution := c.recorded(t, c.create(t, nil), "x = 0\nfor n in range(9):\n    x += n\ny = x")
+	y := c.why(t, execution, "name=x&step=7") // x += n has added 0 and 1
+	if y.Value != "1" || !strings.Contains(y.Text, "range(9) ends at 8; in this turn n is ") {
+		t.Errorf("got\n%s", y.Text)
+	}
+}
+
 // Two steps read a variable that this run set. The value that it had before the run is not behind the result.
 func TestWhyNamesNoEarlierValueThatTheRunReplaced(t *testing.T) {
 	t.Parallel()
