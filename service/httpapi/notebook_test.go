@@ -265,3 +265,21 @@ func TestNotebooks(t *testing.T) {
 		t.Errorf("got %d notebooks, want at least 40", count)
 	}
 }
+
+// A fresh sandbox shows what a library displays that is imported there. The interpreter that it is forked from has
+// run a session of its own.
+func TestFreshSandboxShowsWhatItDisplays(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	for mime, code := range map[string]string{
+		"text/html": "from IPython.display import HTML, display\ndisplay(HTML('<b>x</b>'))",
+		"application/vnd.plotly.v1+json": "import plotly.graph_objects as go\n" +
+			"go.Figure(go.Bar(x=[1], y=[2])).show()",
+	} {
+		a := c.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": code})
+		outputs, _ := a.get("outputs").([]any)
+		if len(outputs) != 1 || outputs[0].(map[string]any)["data"].(map[string]any)[mime] == nil {
+			t.Errorf("%q: got the outputs %v, want one with %s", code, outputs, mime)
+		}
+	}
+}

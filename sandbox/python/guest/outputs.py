@@ -66,6 +66,7 @@ class Outputs:
         self.captured: list | None = None
         self.left_out = self.cut_rows = self.cut_columns = self.cut_text = 0
         self._sent = self._bytes = 0
+        self._has_hooks = False  # the hooks that wait for an import are its own; the zygote's session left others
         self._updates: dict = {}  # by display_id: the newest representation
 
     def provide_ipython(self) -> None:
@@ -83,8 +84,9 @@ class Outputs:
         self.step = _no_step
         self.captured = None
         self._updates.clear()
-        if import_hooks.all_pending(_HOOKED_MODULES):
+        if self._has_hooks and import_hooks.all_pending(_HOOKED_MODULES):
             return
+        self._has_hooks = True
         hooks = (
             self._hook_pyplot,
             self._hook_ipython,
