@@ -31,7 +31,7 @@ type Process struct {
 	pid    int        // in the service's namespace
 	zygote *zygote.Zygote
 	env    *warmEnvironment // nil until the process is assigned to a sandbox
-	pool   *zygotePool      // of env, from which it was taken; nil likewise
+	pool   *zygotePool      // of env: it was taken from there; nil as long as env is
 	group  *cgroup.Group    // nil on levels without
 
 	givenDir    *SessionDir // the SessionDir that it was started with; its owner closes it

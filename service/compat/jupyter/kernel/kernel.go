@@ -227,7 +227,8 @@ func (k *Kernel) KeepAlive(ctx context.Context, c *socket.Client) error {
 	return k.config.Service.Touch(ctx, c.Caller, k.SandboxID)
 }
 
-// Remove implements socket.Kernel. What the client has sent goes on, unless its key was lost.
+// Remove implements socket.Kernel. Requests of the client that run or wait continue. If the cause is a revoked key,
+// the request that runs is interrupted.
 func (k *Kernel) Remove(c *socket.Client, cause error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
