@@ -97,43 +97,53 @@ func TestSharedServesUsersInTurn(t *testing.T) {
 	})
 }
 
+// holders count how many slots of a Shared each user holds.
+type holders struct {
+	shared *limit.Shared
+	mu     sync.Mutex
+	held   map[string]int
+}
+
+// repeat takes a slot for a user, holds it for a time, and begins again until ctx ends.
+func (h *holders) repeat(ctx context.Context, user string, hold time.Duration) {
+	for ctx.Err() == nil {
+		release, err := h.shared.Acquire(ctx, user, limit.Forever)
+		if err != nil {
+			return
+		}
+		h.add(user, 1)
+		time.Sleep(hold)
+		h.add(user, -1)
+		release()
+	}
+}
+
+func (h *holders) add(user string, n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.held[user] += n
+}
+
 // The user with the fewest slots is served first, so users who all want more come to hold equal numbers.
 func TestSharedEvensOutSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := limit.NewShared(40, nil)
-		held := map[string]int{}
-		var mu sync.Mutex
+		h := &holders{shared: s, held: map[string]int{}}
 		ctx, end := context.WithCancel(t.Context())
 		var all sync.WaitGroup
-		worker := func(user string) {
-			for ctx.Err() == nil {
-				release, err := s.Acquire(ctx, user, limit.Forever)
-				if err != nil {
-					return
-				}
-				mu.Lock()
-				held[user]++
-				mu.Unlock()
-				time.Sleep(time.Second)
-				mu.Lock()
-				held[user]--
-				mu.Unlock()
-				release()
-			}
-		}
 		for range 60 {
-			all.Go(func() { worker("a") })
+			all.Go(func() { h.repeat(ctx, "a", time.Second) })
 		}
 		time.Sleep(10500 * time.Millisecond)
 		for range 60 {
-			all.Go(func() { worker("b") })
+			all.Go(func() { h.repeat(ctx, "b", time.Second) })
 		}
 		time.Sleep(10250 * time.Millisecond) // no slot changes hands at this moment
-		mu.Lock()
-		if a, b := held["a"], held["b"]; a != b || a+b < 34 {
+		h.mu.Lock()
+		if a, b := h.held["a"], h.held["b"]; a != b || a+b < 34 {
 			t.Errorf("got %d and %d slots of 40, want equal numbers, together at least 34", a, b)
 		}
-		mu.Unlock()
+		h.mu.Unlock()
 		end()
 		all.Wait()
 	})
@@ -185,35 +195,21 @@ func TestSharedGivesSlotsByWeight(t *testing.T) {
 		users := new(limit.Users)
 		users.Seen("heavy", 4)
 		s := limit.NewShared(40, users)
-		held := map[string]int{}
-		var mu sync.Mutex
+		h := &holders{shared: s, held: map[string]int{}}
 		ctx, end := context.WithCancel(t.Context())
 		var all sync.WaitGroup
 		for _, user := range []string{"light", "heavy"} {
 			for n := range 100 {
 				all.Go(func() {
-					for ctx.Err() == nil {
-						release, err := s.Acquire(ctx, user, limit.Forever)
-						if err != nil {
-							return
-						}
-						mu.Lock()
-						held[user]++
-						mu.Unlock()
-						time.Sleep(time.Second + time.Duration(n)*time.Millisecond)
-						mu.Lock()
-						held[user]--
-						mu.Unlock()
-						release()
-					}
+					h.repeat(ctx, user, time.Second+time.Duration(n)*time.Millisecond)
 				})
 			}
 			time.Sleep(time.Second / 2) // the light user takes all it can
 		}
 		time.Sleep(20*time.Second + time.Millisecond/2)
-		mu.Lock()
-		heavy, light := held["heavy"], held["light"]
-		mu.Unlock()
+		h.mu.Lock()
+		heavy, light := h.held["heavy"], h.held["light"]
+		h.mu.Unlock()
 		if heavy+light < 30 || heavy < 3*light || heavy > 5*light {
 			t.Errorf("got %d and %d slots for the weights 4 and 1, want four times as many of at least 30",
 				heavy, light)
