@@ -1,7 +1,9 @@
 package embedded_test
 
 import (
+	"fmt"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -26,6 +28,31 @@ func TestSetNiceChangesTheServersProcessesOnly(t *testing.T) {
 		}
 		want(int(pid), nice)
 	}
+	own, err := syscall.Getpriority(syscall.PRIO_PROCESS, os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
 	s.SetNice(uint32(os.Getpid()), 1)
-	want(os.Getpid(), 0)
+	want(os.Getpid(), 20-own)
+}
+
+// In an autogroup, the kernel compares the nice values of autogroups instead of those of processes.
+func TestSetNiceChangesTheAutogroup(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, newFolder(t))
+	pid := connect(t, s.URL(embedded.RoleAdmin, "postgres")).PgConn().PID()
+	file := fmt.Sprintf("/proc/%d/autogroup", pid)
+	if _, err := os.Stat(file); err != nil {
+		t.Skip("the kernel has no autogroups: ", err)
+	}
+	for _, nice := range []int{7, 0} {
+		s.SetNice(pid, nice)
+		if os.Geteuid() != 0 {
+			nice = 0
+		}
+		group, err := os.ReadFile(file)
+		if want := fmt.Sprintf(" nice %d\n", nice); err != nil || !strings.HasSuffix(string(group), want) {
+			t.Errorf("got the autogroup %q, %v; want it to end with %q", group, err, want)
+		}
+	}
 }
