@@ -118,23 +118,7 @@ func (s *Service) Artifacts(ctx context.Context, caller sandbox.Key, sandboxID s
 		return nil, "", err
 	}
 	s.touchByID(sandboxID)
-	var last sandbox.Artifact
-	if after != "" {
-		last, err = s.History.Artifact(ctx, after)
-		if err == nil && last.SandboxID != sandboxID || sandbox.FaultOf(err) == sandbox.FaultNotFound {
-			err = &sandbox.Error{
-				Fault: sandbox.FaultInvalid, Field: "after",
-				Detail: "this sandbox has no such artifact, or the artifact was deleted; begin with the first page",
-			}
-		}
-		if err != nil {
-			return nil, "", err
-		}
-	}
-	if list, err = s.History.Artifacts(ctx, sandboxID, last, limit+1); len(list) > limit {
-		list = list[:limit]
-		next = list[limit-1].ID
-	}
+	list, next, err = s.History.Artifacts(ctx, sandboxID, after, limit)
 	for n := range list {
 		list[n].URL = "/artifacts/" + list[n].ID
 	}

@@ -157,7 +157,7 @@ type KeyRetention interface {
 type ArtifactIndex interface {
 	KeepArtifacts(context.Context, []sandbox.Artifact) error
 	Artifact(ctx context.Context, id string) (sandbox.Artifact, error)
-	Artifacts(ctx context.Context, sandboxID string, after sandbox.Artifact, limit int) ([]sandbox.Artifact, error)
+	Artifacts(ctx context.Context, sandboxID, after string, limit int) ([]sandbox.Artifact, string, error)
 }
 
 // ArtifactRetention removes old artifacts, and returns which blobs and folders still belong to an artifact.

@@ -49,14 +49,27 @@ func (s *Store) Artifact(ctx context.Context, id string) (sandbox.Artifact, erro
 }
 
 // Artifacts returns a page of at most limit artifacts of a sandbox, ordered by folder and path, with the newest
-// version of each file. The page begins behind the artifact after, or with the first one if after is zero.
+// version of each file, and the cursor of the next page, which is "" for the last page. Each sandbox has a list of its
+// own.
 func (s *Store) Artifacts(
-	ctx context.Context, sandboxID string, after sandbox.Artifact, limit int,
-) ([]sandbox.Artifact, error) {
-	return query(ctx, s, s.read, scanArtifact, `SELECT DISTINCT ON (place, path) `+artifactColumns+` FROM artifacts
-		WHERE sandbox_id = $1 AND ($2 = '' OR place > $3 OR place = $3 AND path > $4)
-		ORDER BY place, path, created_at DESC, id LIMIT $5`,
-		clean(sandboxID), after.ID, after.Folder, after.Path, limit)
+	ctx context.Context, sandboxID, after string, limit int,
+) (list []sandbox.Artifact, next string, err error) {
+	o := order{"artifacts of sandbox " + sandboxID, []string{"place", "path"}, []string{"text", "text"}}
+	place := []any{"", ""} // before the first
+	if after != "" {
+		if place, err = o.place(after); err != nil {
+			return nil, "", err
+		}
+	}
+	limit = pageLimit(limit)
+	list, err = query(ctx, s, s.read, scanArtifact, `SELECT DISTINCT ON (place, path) `+artifactColumns+` FROM artifacts
+		WHERE sandbox_id = $1 AND (place, path) > ($2, $3) ORDER BY place, path, created_at DESC, id LIMIT $4`,
+		clean(sandboxID), place[0], place[1], limit+1)
+	if len(list) > limit {
+		list = list[:limit]
+		next, err = o.cursor(list[limit-1].Folder, list[limit-1].Path)
+	}
+	return list, next, err
 }
 
 // ExpireArtifacts deletes the artifacts that are older than a time, and each user's oldest artifacts until at most

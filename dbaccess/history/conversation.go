@@ -14,7 +14,7 @@ import (
 
 var conversations = timeline[sandbox.Conversation]{
 	from: "conversations", columns: `id, owner, title, model, sandbox_id, created_at, updated_at`,
-	order: []string{"updated_at", "id"}, types: []string{"timestamptz", "text"},
+	order: order{"conversations", []string{"updated_at", "id"}, []string{"timestamptz", "text"}},
 	scan: func(row pgx.CollectableRow) (c sandbox.Conversation, err error) {
 		err = row.Scan(&c.ID, &c.User, &c.Title, &c.Model, &c.SandboxID, &c.CreatedAt, &c.UpdatedAt)
 		c.CreatedAt, c.UpdatedAt = c.CreatedAt.UTC(), c.UpdatedAt.UTC()

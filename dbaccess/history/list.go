@@ -101,14 +101,9 @@ func (s *Store) Executions(ctx context.Context, f sandbox.ExecutionFilter) ([]sa
 	}
 	if last := slices.Index(ids, clean(list[len(list)-1].ID)); last >= 0 && last < len(ids)-1 { // the page ended early
 		// The summary has the time of the column, which is less exact than that of the record.
-		next, err = encodeCursor(executionSummaries.key(summaries[last]))
+		next, err = executionSummaries.order.cursor(executionSummaries.key(summaries[last])...)
 	}
 	return list, next, err
-}
-
-func errInvalidCursor() error {
-	return &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "after",
-		Detail: "is not a cursor: use the one that the previous page returned"}
 }
 
 // pageLimit returns the number of records in a page for which limit was asked.

@@ -111,6 +111,8 @@ func scanWrite(row pgx.CollectableRow) (w sandbox.PendingWrite, err error) {
 	return w, nil
 }
 
+var orderOfWrites = order{"pending writes", []string{"created_at", "id"}, []string{"timestamptz", "text"}}
+
 // Writes returns a page of the pending writes that match the filter, newest first, and the cursor of the next page,
 // which is "" for the last page. A page has fewer writes than the filter's limit if they are very large. Writes returns
 // FaultInvalid if the filter's cursor is not that of a page.
@@ -123,12 +125,9 @@ func (s *Store) Writes(ctx context.Context, f sandbox.WriteFilter) ([]sandbox.Pe
 		c.add("owner = ?", clean(f.User))
 	}
 	if f.After != "" {
-		if _, err := s.Write(ctx, f.After); sandbox.FaultOf(err) == sandbox.FaultNotFound {
-			return nil, "", errInvalidCursor()
-		} else if err != nil {
+		if err := orderOfWrites.addCursor(&c, f.After); err != nil {
 			return nil, "", err
 		}
-		c.add("(created_at, id) < (SELECT a.created_at, a.id FROM pending_writes a WHERE a.id = ?)", clean(f.After))
 	}
 	limit := pageLimit(f.Limit)
 	// As for executions, the records beyond the page's size are not read.
@@ -150,7 +149,9 @@ func (s *Store) Writes(ctx context.Context, f sandbox.WriteFilter) ([]sandbox.Pe
 	list, bytes := []sandbox.PendingWrite{}, 0
 	for _, w := range rows {
 		if bytes += w.bytes; len(list) == limit || len(list) > 0 && bytes > maxPageBytes {
-			return list, list[len(list)-1].ID, nil
+			last := list[len(list)-1]
+			next, err := orderOfWrites.cursor(last.CreatedAt, last.ID)
+			return list, next, err
 		}
 		list = append(list, w.PendingWrite)
 	}

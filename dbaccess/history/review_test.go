@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -155,10 +156,13 @@ func TestListsHaveEachRecordOnce(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", c.name, c.got, c.want)
 		}
 	}
-	for _, cursor := range []string{"nonsense", "W10", "WyJ4IiwieSIsInoiXQ",
-		"WyIyMDI0LTAxLTAxVDAwOjAwOjAwWiIsImUiLCJ4Il0"} {
+	for _, place := range []string{"nonsense", `{}`, `[]`, `["statements"]`, `["statements","x","y","z"]`,
+		`["statements","2024-01-01T00:00:00Z","e","x"]`, `["statements","2024-01-01T00:00:00Z","e","3000000000"]`,
+		`["statements","2024-01-01T00:00:00Z","e"]`, `["statements","0000-01-01T00:00:00Z","e","1"]`,
+		`["connections","2024-01-01T00:00:00Z","e","1"]`, `["2024-01-01T00:00:00Z","e","1"]`} {
+		cursor := base64.RawURLEncoding.EncodeToString([]byte(place))
 		if _, _, err := h.Statements(ctx, sandbox.RecordFilter{After: cursor}); !hasFault(err, sandbox.FaultInvalid) {
-			t.Errorf("cursor %s: got %v, want %s", cursor, err, sandbox.FaultInvalid)
+			t.Errorf("cursor of %s: got %v, want %s", place, err, sandbox.FaultInvalid)
 		}
 	}
 }

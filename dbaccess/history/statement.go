@@ -16,7 +16,9 @@ var statements = timeline[sandbox.Statement]{
 	from: "queries",
 	columns: fmt.Sprintf(`execution_id, number, sandbox_id, owner, left(sql, %d), octet_length(sql), status, reason,
 		error, rows, bytes, truncated, fingerprint, milliseconds, started_at, database`, sandbox.StatementChars),
-	order: []string{"started_at", "execution_id", "number"}, types: []string{"timestamptz", "text", "int"},
+	order: order{
+		"statements", []string{"started_at", "execution_id", "number"}, []string{"timestamptz", "text", "int"},
+	},
 	scan: func(row pgx.CollectableRow) (q sandbox.Statement, err error) {
 		err = row.Scan(&q.ExecutionID, &q.Number, &q.SandboxID, &q.User, &q.SQL, &q.SQLBytes, &q.Status, &q.Reason,
 			&q.Error, &q.Rows, &q.Bytes, &q.Truncated, &q.Fingerprint, &q.DurationMS, &q.StartedAt,
@@ -105,7 +107,9 @@ var connections = timeline[sandbox.ConnectionRecord]{
 	from: "connections",
 	columns: `execution_id, number, sandbox_id, owner, host, port, address, status, reason, bytes_sent, bytes_received,
 		milliseconds, started_at`,
-	order: []string{"started_at", "execution_id", "number"}, types: []string{"timestamptz", "text", "int"},
+	order: order{
+		"connections", []string{"started_at", "execution_id", "number"}, []string{"timestamptz", "text", "int"},
+	},
 	scan: func(row pgx.CollectableRow) (c sandbox.ConnectionRecord, err error) {
 		err = row.Scan(&c.ExecutionID, &c.Number, &c.SandboxID, &c.User, &c.Host, &c.Port, &c.Address, &c.Status,
 			&c.Reason, &c.BytesSent, &c.BytesReceived, &c.DurationMS, &c.StartedAt)
@@ -130,9 +134,9 @@ func (s *Store) Connections(
 
 var artifactRecords = timeline[sandbox.Artifact]{
 	from: "artifacts", columns: artifactColumns,
-	order: []string{"created_at", "id"}, types: []string{"timestamptz", "text"},
-	scan: scanArtifact,
-	key:  func(a sandbox.Artifact) []any { return []any{a.CreatedAt, a.ID} },
+	order: order{"artifacts", []string{"created_at", "id"}, []string{"timestamptz", "text"}},
+	scan:  scanArtifact,
+	key:   func(a sandbox.Artifact) []any { return []any{a.CreatedAt, a.ID} },
 }
 
 // ArtifactRecords returns a page of the artifacts that match the filter, all versions, newest first, and the cursor of
@@ -148,7 +152,7 @@ func (s *Store) ArtifactRecords(
 
 var auditEntries = timeline[sandbox.AuditEntry]{
 	from: "audit", columns: `id, at, actor, key_id, action, object, owner, detail`,
-	order: []string{"id"}, types: []string{"bigint"},
+	order: order{"audit entries", []string{"id"}, []string{"bigint"}},
 	scan: func(row pgx.CollectableRow) (e sandbox.AuditEntry, err error) {
 		err = row.Scan(&e.ID, &e.At, &e.User, &e.KeyID, &e.Action, &e.Object, &e.Owner, &e.Detail)
 		e.At = e.At.UTC()

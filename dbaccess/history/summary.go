@@ -25,7 +25,7 @@ var executionSummaries = timeline[sandbox.ExecutionSummary]{
 	columns: fmt.Sprintf(`id, sandbox_id, owner, kind, status, left(code, %d), octet_length(code), left(error, %d),
 		seconds, cpu_ms, memory_mb, query_count, rows_read, connection_count, artifact_count, created_at, completed_at,
 		%s`, sandbox.SummaryCodeChars, sandbox.SummaryErrorChars, recordedSteps("id")),
-	order: []string{"created_at", "id"}, types: []string{"timestamptz", "text"},
+	order: order{"executions", []string{"created_at", "id"}, []string{"timestamptz", "text"}},
 	scan: func(row pgx.CollectableRow) (e sandbox.ExecutionSummary, err error) {
 		err = row.Scan(&e.ID, &e.SandboxID, &e.User, &e.Kind, &e.Status, &e.Code, &e.CodeBytes, &e.Error,
 			&e.ExecutionTime, &e.CPUMS, &e.MemoryUsage, &e.Queries, &e.RowsRead, &e.Connections, &e.Artifacts,
@@ -53,7 +53,7 @@ func (s *Store) ExecutionSummaries(
 		return t.page(ctx, s, scopeOf(f), c, f.After, f.Limit)
 	}
 	if f.After != "" {
-		if err := t.addCursor(&c, f.After); err != nil {
+		if err := t.order.addCursor(&c, f.After); err != nil {
 			return nil, "", err
 		}
 	}
@@ -82,7 +82,7 @@ var sandboxSummaries = timeline[sandbox.SandboxSummary]{
 	from: "sandboxes b",
 	columns: `b.id, b.owner, b.policy, b.state, b.ephemeral, b.created_at, b.ended_at, greatest(b.created_at,
 		(SELECT max(e.created_at) FROM executions e WHERE e.sandbox_id = b.id))`,
-	order: []string{"b.created_at", "b.id"}, types: []string{"timestamptz", "text"},
+	order: order{"sandboxes", []string{"b.created_at", "b.id"}, []string{"timestamptz", "text"}},
 	scan: func(row pgx.CollectableRow) (sandbox.SandboxSummary, error) {
 		var b sandbox.Sandbox
 		var text []byte
