@@ -67,7 +67,7 @@ func (p Policy) WithModules(allowed, blocked []string) Policy {
 	if len(allowed) > 0 {
 		p.AllowedModules = allowed
 	}
-	p.BlockedModules = slices.Concat(p.BlockedModules, blocked)
+	p.BlockedModules = append(slices.Clip(p.BlockedModules), blocked...) // not nil, which would be null in JSON
 	return p
 }
 

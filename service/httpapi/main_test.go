@@ -269,14 +269,16 @@ func (c client) do(t testing.TB, method, path string, body any, headers ...strin
 		t.Fatal(err)
 	}
 	_ = json.Unmarshal(a.text, &a.body) // other responses have no fields
-	if !isDescribed(method, resp.Request.URL.Path, strconv.Itoa(a.status)) {
-		t.Errorf("%s %s answered %d, which OpenAPI does not describe: %.300s", method, path, a.status, a.text)
+	contentType, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
+	err = checkAnswer(method, resp.Request.URL.Path, strconv.Itoa(a.status), contentType, a.text)
+	if err != nil {
+		t.Errorf("%s %s answered %d, which OpenAPI does not describe: %v: %.300s", method, path, a.status, err, a.text)
 	}
 	return a
 }
 
-// isDescribed reports whether OpenAPI describes a status of a route.
-var isDescribed = httpapi.DescribedStatuses()
+// checkAnswer returns an error unless OpenAPI describes an answer.
+var checkAnswer = httpapi.DescribedAnswers()
 
 // get returns a field by its path, such as data.config.max_rows, or nil.
 func (a answer) get(path string) any {

@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"reflect"
 	"regexp"
@@ -49,6 +51,27 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 				t.Errorf("%s %s is in OpenAPI, but gin has no route for it", method, path)
 			}
 		}
+	}
+}
+
+// The document says which names of users a request may have in its path, as it does of those in a body.
+func TestUsersInPathsAreNames(t *testing.T) {
+	t.Parallel()
+	_, openapi := newRouter(Config{Log: logrus.New(), Version: "test"})
+	want, checked := keyName("").Schema(nil).Pattern, 0
+	for path, item := range openapi.Paths {
+		for _, op := range operationsOf(item) {
+			for _, parameter := range op.Parameters {
+				if parameter.In == "path" && parameter.Name == "user_id" {
+					if checked++; parameter.Schema.Pattern != want {
+						t.Errorf("%s: got the pattern %q of user_id, want %q", path, parameter.Schema.Pattern, want)
+					}
+				}
+			}
+		}
+	}
+	if checked == 0 {
+		t.Error("no path has a user_id")
 	}
 }
 
@@ -135,15 +158,15 @@ func TestOpenAPIEncodes(t *testing.T) {
 	}
 }
 
-// DescribedStatuses returns a function that reports whether OpenAPI describes a status of a route.
-// A request without a route is described.
-func DescribedStatuses() func(method, path string, status string) bool {
+// DescribedAnswers returns a function that returns an error unless OpenAPI describes an answer: its status and, if it
+// is JSON, its body. A request without a route is described.
+func DescribedAnswers() func(method, path, status, contentType string, text []byte) error {
 	_, openapi := newRouter(Config{Log: logrus.New(), Version: "test"})
 	type route struct {
-		method   string
-		path     *regexp.Regexp
-		literal  bool // no parameters: it wins over a route with parameters
-		statuses map[string]bool
+		method    string
+		path      *regexp.Regexp
+		literal   bool // no parameters: it wins over a route with parameters
+		responses map[string]*huma.Response
 	}
 	var routes []route
 	parameter := regexp.MustCompile(`\\{(\w+)\\}`)
@@ -155,28 +178,67 @@ func DescribedStatuses() func(method, path string, status string) bool {
 			return "[^/]+"
 		})
 		for method, op := range operationsOf(item) {
-			statuses := map[string]bool{}
-			for status := range op.Responses {
-				statuses[status] = true
-			}
 			routes = append(routes, route{method, regexp.MustCompile("^" + pattern + "$"), !strings.Contains(path, "{"),
-				statuses})
+				op.Responses})
 		}
 	}
-	return func(method, path, status string) bool {
+	return func(method, path, status, contentType string, text []byte) error {
 		if status == "404" || status == "405" {
-			return true // also the answer to a path or a method without a route
+			return nil // also the answer to a path or a method without a route
 		}
 		path, _, _ = strings.Cut(strings.TrimPrefix(path, versionPrefix), "?")
-		described := true
-		for _, route := range routes {
-			if route.method == method && route.path.MatchString(path) {
-				described = route.statuses[status]
-				if route.literal {
-					return described
-				}
+		var found *route
+		for _, r := range routes {
+			if r.method == method && r.path.MatchString(path) && (found == nil || r.literal) {
+				found = &r
 			}
 		}
-		return described
+		if found == nil {
+			return nil
+		}
+		response := found.responses[status]
+		if response == nil {
+			return fmt.Errorf("OpenAPI does not describe the status")
+		}
+		content := response.Content[contentType]
+		var body any
+		if content == nil || content.Schema == nil || contentType != "application/json" ||
+			json.Unmarshal(text, &body) != nil {
+			return nil
+		}
+		var result huma.ValidateResult
+		huma.Validate(openapi.Components.Schemas, content.Schema, huma.NewPathBuffer([]byte{}, 0),
+			huma.ModeReadFromServer, body, &result)
+		nulls := checkNulls(openapi.Components.Schemas, content.Schema, "body", body)
+		return errors.Join(append(result.Errors, nulls)...)
 	}
+}
+
+// checkNulls returns an error if a field is null that may not be: huma accepts null for every optional field.
+func checkNulls(all huma.Registry, s *huma.Schema, path string, v any) (err error) {
+	for s != nil && s.Ref != "" {
+		s = all.SchemaFromRef(s.Ref)
+	}
+	if s == nil {
+		return nil
+	}
+	switch v := v.(type) {
+	case nil:
+		if s.Type != "" && !s.Nullable {
+			return fmt.Errorf("%s is null, want %s", path, s.Type)
+		}
+	case []any:
+		for i, item := range v {
+			err = errors.Join(err, checkNulls(all, s.Items, fmt.Sprintf("%s[%d]", path, i), item))
+		}
+	case map[string]any:
+		for name, field := range v {
+			of := s.Properties[name]
+			if of == nil {
+				of, _ = s.AdditionalProperties.(*huma.Schema)
+			}
+			err = errors.Join(err, checkNulls(all, of, path+"."+name, field))
+		}
+	}
+	return err
 }
