@@ -3,8 +3,10 @@ package service
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"glasshouse/debugger"
@@ -151,6 +153,29 @@ func (s *Service) Explainable(ctx context.Context, caller sandbox.Key, execution
 		s.recordings.cache(executionID, r)
 	}
 	return r, nil
+}
+
+// SearchRecording calls search, which may read all steps of a recording: that takes up to 5 s of CPU time for a million
+// steps. It is an inspection, and the CPU time of the calling thread in it counts for the key. SearchRecording returns
+// the errors of search and of an inspection.
+func (s *Service) SearchRecording(ctx context.Context, caller sandbox.Key, search func() error) error {
+	end, err := s.beginInspection(ctx, caller)
+	if err != nil {
+		return err
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	began := threadCPUTime()
+	defer func() { end(threadCPUTime() - began) }()
+	return search()
+}
+
+// threadCPUTime returns the CPU time that the calling thread has used.
+func threadCPUTime() time.Duration {
+	const rusageThread = 1 // RUSAGE_THREAD of Linux, which syscall does not name
+	var used syscall.Rusage
+	_ = syscall.Getrusage(rusageThread, &used) // fails only for invalid arguments
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 // Steps returns a page of a recording's steps, in the form of the step stream. If folded is set, the page is without

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"time"
 
 	"glasshouse/debugger"
 	"glasshouse/sandbox"
@@ -29,16 +28,15 @@ func (s *Service) Why(
 	if err != nil {
 		return nil, err
 	}
-	end, err := s.beginExplaining(ctx, caller)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
 	q.Queries, q.Context = e.Queries, contextNames(e.Context)
 	q.Earlier = func(ctx context.Context, name string) *debugger.WhyEarlier {
 		return s.earlierSetter(ctx, caller, &e, name)
 	}
-	answer, err := opened.Why(ctx, q)
+	var answer *debugger.Why
+	err = s.SearchRecording(ctx, caller, func() (err error) {
+		answer, err = opened.Why(ctx, q)
+		return err
+	})
 	if errors.Is(err, debugger.ErrNoVariable) {
 		if e.Exception != nil {
 			return nil, sandbox.Errorf(sandbox.FaultNotFound, "%v: the run failed in line %d; ask explain why", err,
@@ -52,24 +50,12 @@ func (s *Service) Why(
 // Explain explains a recorded run in at most about budget tokens. It returns the errors of an inspection.
 func (s *Service) Explain(
 	ctx context.Context, caller sandbox.Key, opened *OpenRecording, budget int,
-) (string, error) {
-	end, err := s.beginExplaining(ctx, caller)
-	if err != nil {
-		return "", err
-	}
-	defer end()
-	return opened.Explain(budget)
-}
-
-// beginExplaining begins an inspection that reads a whole recording, which takes up to 5 s for a million steps. Its
-// time counts as CPU time.
-func (s *Service) beginExplaining(ctx context.Context, caller sandbox.Key) (end func(), err error) {
-	endInspection, err := s.beginInspection(ctx, caller)
-	if err != nil {
-		return nil, err
-	}
-	began := time.Now()
-	return func() { endInspection(time.Since(began)) }, nil
+) (text string, err error) {
+	err = s.SearchRecording(ctx, caller, func() error {
+		text, err = opened.Explain(budget)
+		return err
+	})
+	return text, err
 }
 
 // contextNames returns the keys of an execution's context, which are variables of the code.

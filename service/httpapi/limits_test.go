@@ -129,9 +129,11 @@ func TestDirectQueriesAndInspectionsAreLimited(t *testing.T) {
 // A key that has used its CPU time gets no process and no statement either.
 func TestCPUTimeLimitsInspections(t *testing.T) {
 	t.Parallel()
-	c := newLimitedUser(t, sandbox.RoleAgent, map[string]any{"cpu_seconds_per_day": 1})
+	c := newLimitedUser(t, sandbox.RoleDeveloper, map[string]any{"cpu_seconds_per_day": 1})
 	id := c.create(t, nil)
 	code := map[string]any{"code": "x = 1"}
+	recorded := c.ok(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": "x = 1\ny = x", "record": true})
+	execution := "/executions/" + recorded.get("execution_id").(string)
 	requests := []struct {
 		method, path string
 		body         any
@@ -142,6 +144,11 @@ func TestCPUTimeLimitsInspections(t *testing.T) {
 		{"GET", "/sandbox/" + id + "/variables", nil},
 		{"GET", "/sandbox/" + id + "/database/schema", nil},
 		{"POST", "/sandbox/" + id + "/database/query", map[string]any{"query": "SELECT 1"}},
+		{"GET", execution + "/explain", nil},
+		{"GET", execution + "/why?name=y", nil},
+		{"GET", execution + "/find?condition=x==1", nil},
+		{"GET", execution + "/variables/x/changes", nil},
+		{"GET", execution + "/line-map", nil},
 	}
 	for _, r := range requests {
 		c.ok(t, r.method, r.path, r.body)
@@ -154,6 +161,33 @@ func TestCPUTimeLimitsInspections(t *testing.T) {
 		wantProblem(t, c.do(t, r.method, r.path, r.body), http.StatusTooManyRequests, "limit-reached", "seconds of CPU")
 	}
 	c.ok(t, "GET", "/sandbox/"+id+"/status", nil)
+	c.ok(t, "GET", execution+"/steps", nil)
+	c.server = serveMCP(t)
+	for _, question := range []string{"failure", "value: y", "line:2", "find: x == 1"} {
+		a := c.do(t, "POST", "/mcp", map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+			"params": map[string]any{"name": "explain_execution", "arguments": map[string]any{
+				"execution_id": recorded.get("execution_id"), "question": question}}},
+			"Accept", "application/json, text/event-stream")
+		if !strings.Contains(string(a.text), "seconds of CPU") {
+			t.Errorf("explain_execution with the question %q: got %s, want the limit", question, a.text)
+		}
+	}
+}
+
+// The CPU time of a search in a recording counts for the key.
+func TestSearchesOfRecordingsUseCPUTime(t *testing.T) {
+	t.Parallel()
+	c := newLimitedUser(t, sandbox.RoleDeveloper, map[string]any{"cpu_seconds_per_day": 2})
+	a := c.ok(t, "POST", "/sandbox/"+c.create(t, nil)+"/execute", map[string]any{
+		"code": "t = 0\nfor i in range(20_000):\n    t += i", "record": true})
+	path := "/executions/" + a.get("execution_id").(string) + "/find?condition=t%3C0"
+	for range 400 {
+		if a := c.do(t, "GET", path, nil); a.status == http.StatusTooManyRequests {
+			wantProblem(t, a, http.StatusTooManyRequests, "limit-reached", "seconds of CPU")
+			return
+		}
+	}
+	t.Error("got no refusal of 400 searches of 40 000 steps, which take more than two seconds")
 }
 
 // The CPU time of highlighting counts for the key.

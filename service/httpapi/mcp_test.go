@@ -13,18 +13,23 @@ import (
 	"glasshouse/service/mcpapi"
 )
 
-// The library that serves the Model Context Protocol answers some mistakes with plain text, which becomes a problem. Its
-// own errors in JSON stay as they are.
-func TestMistakesInMCPMessagesAreProblems(t *testing.T) {
-	t.Parallel()
+// serveMCP serves the API with the Model Context Protocol until the end of the test, and returns its URL.
+func serveMCP(t *testing.T) string {
 	log := logrus.New()
 	server := httptest.NewServer(httpapi.New(httpapi.Config{
 		Service: testService, Log: log, Version: "test",
 		MCP: mcpapi.New(mcpapi.Config{Service: testService, Log: log, Version: "test"}),
 	}))
-	defer server.Close()
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// The library that serves the Model Context Protocol answers some mistakes with plain text, which becomes a problem. Its
+// own errors in JSON stay as they are.
+func TestMistakesInMCPMessagesAreProblems(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
-	c.server = server.URL
+	c.server = serveMCP(t)
 	const both = "application/json, text/event-stream"
 	const list = `{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}`
 	for _, body := range []string{`{}`, `{"jsonrpc": "2.0", "id": 1, "result": {}}`} {

@@ -136,9 +136,9 @@ func (a *api) routeRecordings(r *routes) {
 	a.routeLineMap(r)
 	a.routeWhy(r)
 	a.routeExplain(r)
-	routeRecording(a, r, "/variables/{name}/changes", "listVariableChanges", "List the changes of a variable",
+	routeSearch(a, r, "/variables/{name}/changes", "listVariableChanges", "List the changes of a variable",
 		listVariableChanges)
-	routeRecording(a, r, "/find", "findStep", "Find the first step at which a condition holds", findStep)
+	routeSearch(a, r, "/find", "findStep", "Find the first step at which a condition holds", findStep)
 }
 
 // openRecording opens the recording of an execution for a caller.
@@ -158,6 +158,20 @@ func routeRecording[I interface{ executionID() string }, O any](
 	routeOpened(a, r, path, id, summary, a.service.Recorded,
 		func(ctx context.Context, _ sandbox.Key, opened *service.OpenRecording, in *I) (*O, error) {
 			return handle(ctx, opened, in)
+		})
+}
+
+// routeSearch is routeRecording for an operation that may read all steps of a recording.
+func routeSearch[I interface{ executionID() string }, O any](
+	a *api, r *routes, path, id, summary string, search func(context.Context, *service.OpenRecording, *I) (*O, error),
+) {
+	routeOpened(a, r, path, id, summary, a.service.Recorded,
+		func(ctx context.Context, caller sandbox.Key, opened *service.OpenRecording, in *I) (out *O, err error) {
+			err = a.service.SearchRecording(ctx, caller, func() error {
+				out, err = search(ctx, opened, in)
+				return err
+			})
+			return out, err
 		})
 }
 
@@ -226,7 +240,10 @@ func (a *api) routeLineMap(r *routes) {
 		}
 		var zip []byte
 		if err == nil {
-			zip, err = opened.LineMap()
+			err = a.service.SearchRecording(ctx, caller, func() (err error) {
+				zip, err = opened.LineMap()
+				return err
+			})
 		}
 		if err := a.humaError(ctx, recordingError(err)); err != nil {
 			return nil, err

@@ -195,11 +195,17 @@ func (s *Server) explainExecution(
 			text = why.Text
 		}
 	case "line":
-		text, err = explainLine(ctx, opened, argument)
+		err = s.service.SearchRecording(ctx, caller, func() (err error) {
+			text, err = explainLine(ctx, opened, argument)
+			return err
+		})
 	case "step":
 		text, err = explainStep(opened, argument)
 	case "find":
-		text, err = explainFind(ctx, opened, argument)
+		err = s.service.SearchRecording(ctx, caller, func() (err error) {
+			text, err = explainFind(ctx, opened, argument)
+			return err
+		})
 	default:
 		text, err = s.service.Explain(ctx, caller, opened, explainTokens)
 	}
