@@ -249,29 +249,33 @@ func (r *routes) finishOperation(op *huma.Operation) {
 		return
 	}
 	delete(op.RequestBody.Content, "application/octet-stream") // huma adds it for an input with RawBody
-	body := op.RequestBody.Content["application/json"].Schema
-	if body.Ref != r.schema(reflect.TypeFor[policy.Policy]()).Ref { // which accepts no null
-		r.acceptNull(body)
-	}
+	r.acceptNull(op.RequestBody.Content["application/json"].Schema)
 }
 
-// acceptNull describes that huma takes null for an optional property that is absent.
+// acceptNull describes that huma takes null for an optional property that is absent, at any depth. The service reads
+// the fields of a policy itself, and accepts no null.
 func (r *routes) acceptNull(s *huma.Schema) {
+	schemas := r.api.OpenAPI().Components.Schemas
+	ofPolicy := schemas.SchemaFromRef(r.schema(reflect.TypeFor[policy.Policy]()).Ref).Properties
 	if s.Ref != "" {
-		s = r.api.OpenAPI().Components.Schemas.SchemaFromRef(s.Ref)
+		s = schemas.SchemaFromRef(s.Ref)
 	}
+	hasPolicy := s.Properties["max_rows"] != nil
 	for name, property := range s.Properties {
 		if property.Items != nil {
 			r.acceptNull(property.Items)
 		}
-		if slices.Contains(s.Required, name) {
+		isOfPolicy := hasPolicy && ofPolicy[name] != nil
+		if isOfPolicy || slices.Contains(s.Required, name) || property.Nullable { // or described for another body
 			continue
 		}
 		nullable := *property
 		if property.Ref != "" { // other schemas may refer to it, too
-			nullable = *r.api.OpenAPI().Components.Schemas.SchemaFromRef(property.Ref)
+			nullable = *schemas.SchemaFromRef(property.Ref)
+			nullable.Properties = maps.Clone(nullable.Properties)
 		}
-		if nullable.Type != "" && !nullable.Nullable {
+		r.acceptNull(&nullable)
+		if nullable.Type != "" {
 			nullable.Nullable = true
 			if nullable.Enum != nil {
 				nullable.Enum = append(slices.Clip(nullable.Enum), nil)

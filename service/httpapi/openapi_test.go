@@ -7,6 +7,7 @@ import (
 	"io"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -73,6 +74,48 @@ func TestUsersInPathsAreNames(t *testing.T) {
 	if checked == 0 {
 		t.Error("no path has a user_id")
 	}
+}
+
+// huma takes null for an optional field at any depth of a body, and the document says so.
+func TestOptionalFieldsOfBodiesMayBeNull(t *testing.T) {
+	t.Parallel()
+	_, openapi := newRouter(Config{Log: logrus.New(), Version: "test"})
+	all := openapi.Components.Schemas
+	var check func(path string, s *huma.Schema)
+	check = func(path string, s *huma.Schema) {
+		if s = dereference(all, s); s == nil {
+			return
+		}
+		if rows := s.Properties["max_rows"]; rows != nil {
+			if rows.Nullable {
+				t.Errorf("%s.max_rows is described to be null, which a policy refuses", path)
+			}
+			return
+		}
+		for name, property := range s.Properties {
+			p := dereference(all, property)
+			if p.Type != "" && !p.Nullable && !slices.Contains(s.Required, name) {
+				t.Errorf("%s.%s may be absent, and is not described to be null", path, name)
+			}
+			check(path+"."+name, p)
+			check(path+"."+name+"[]", p.Items)
+		}
+	}
+	for path, item := range openapi.Paths {
+		for method, op := range operationsOf(item) {
+			if op.RequestBody != nil && op.RequestBody.Content["application/json"] != nil {
+				check(method+" "+path+" body", op.RequestBody.Content["application/json"].Schema)
+			}
+		}
+	}
+}
+
+// dereference returns the schema that s refers to, or s.
+func dereference(all huma.Registry, s *huma.Schema) *huma.Schema {
+	for s != nil && s.Ref != "" {
+		s = all.SchemaFromRef(s.Ref)
+	}
+	return s
 }
 
 func checkOperation(t *testing.T, op *huma.Operation) {
@@ -216,10 +259,7 @@ func DescribedAnswers() func(method, path, status, contentType string, text []by
 
 // checkNulls returns an error if a field is null that may not be: huma accepts null for every optional field.
 func checkNulls(all huma.Registry, s *huma.Schema, path string, v any) (err error) {
-	for s != nil && s.Ref != "" {
-		s = all.SchemaFromRef(s.Ref)
-	}
-	if s == nil {
+	if s = dereference(all, s); s == nil {
 		return nil
 	}
 	switch v := v.(type) {
