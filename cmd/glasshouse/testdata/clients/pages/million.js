@@ -1,136 +1,135 @@
 // Checks of the list over the million executions that TestPagesWithAMillionExecutions puts into history. Execution n, from
 // 0, is n seconds older than the newest and has the code "number = n".
 const assert = require('node:assert');
+const { address, adminKey, open, signIn, wantNothingWrong } = require('./browser.js');
 
-module.exports = ({ address, adminKey, open, signIn, wantNothingWrong }) => {
-  const limit = 30_000; // milliseconds; a bound for a busy machine, no goal
+const limit = 30_000; // milliseconds; a bound for a busy machine, no goal
 
-  // timed returns the milliseconds that an action takes, and fails after the limit.
-  async function timed(action) {
-    const begun = performance.now();
-    await action();
-    const took = Math.round(performance.now() - begun);
-    assert(took < limit, `it took ${took} ms, want less than ${limit}`);
-    return took;
-  }
-  // drawn returns the milliseconds from an event of an action until the page shows a row with a code, or another text. It
-  // looks at every frame: waiting from outside looks in intervals that grow to half a second.
-  async function drawn(page, event, text, action) {
-    await page.evaluate((name) => {
-      window.began = 0;
-      document.addEventListener(name, ({ timeStamp }) => { window.began = timeStamp; }, { once: true, capture: true });
-    }, event);
-    const took = page.waitForFunction((wanted) => window.began > 0 &&
-      [...document.querySelectorAll('.sizer .row .code code, .empty strong')].some((each) => each.textContent === wanted) &&
-      performance.now() - window.began, text, { polling: 'raf' });
-    await action();
-    const time = Math.round(await (await took).jsonValue());
-    assert(time < limit, `it took ${time} ms, want less than ${limit}`);
-    return time;
-  }
-  const row = (page, n) => page.locator('.sizer .row', { has: page.getByText(`number = ${n}`, { exact: true }) });
-  // shown returns a column of the rows that are drawn, in the order of the screen. It reads all in one call: evaluateAll
-  // has two, and rows that are taken away between them have no place on the screen.
-  const shown = (page, column) => page.evaluate((name) => [...document.querySelectorAll('.sizer .row')]
-    .sort((a, b) => a.getBoundingClientRect().top - b.getBoundingClientRect().top)
-    .map((each) => each.querySelector(`.${name}`).textContent.trim()), column);
-  // stuck throws an error that says what the page shows instead.
-  async function stuck(page, thrown) {
-    const box = await page.locator('.executions').evaluate((list) => {
-      const { scrollTop, scrollHeight } = list.querySelector('.scroll');
-      return `at ${scrollTop} of ${scrollHeight} pixels: ${list.innerText.slice(0, 600)}`;
-    });
-    throw new Error(`${thrown.message}\n${box}`);
-  }
-  const codes = async (page) => (await shown(page, 'code')).map((code) => code.replace(/KeyError$/, '')); // the error follows
-  async function filtered(query) {
-    const page = await open();
-    await page.goto(`${address}/ui/${query}`);
-    await signIn(page, adminKey);
-    await page.locator('.sizer .row .code').first().waitFor();
-    return page;
-  }
+// timed returns the milliseconds that an action takes, and fails after the limit.
+async function timed(action) {
+  const begun = performance.now();
+  await action();
+  const took = Math.round(performance.now() - begun);
+  assert(took < limit, `it took ${took} ms, want less than ${limit}`);
+  return took;
+}
+// drawn returns the milliseconds from an event of an action until the page shows a row with a code, or another text. It
+// looks at every frame: waiting from outside looks in intervals that grow to half a second.
+async function drawn(page, event, text, action) {
+  await page.evaluate((name) => {
+    window.began = 0;
+    document.addEventListener(name, ({ timeStamp }) => { window.began = timeStamp; }, { once: true, capture: true });
+  }, event);
+  const took = page.waitForFunction((wanted) => window.began > 0 &&
+    [...document.querySelectorAll('.sizer .row .code code, .empty strong')].some((each) => each.textContent === wanted) &&
+    performance.now() - window.began, text, { polling: 'raf' });
+  await action();
+  const time = Math.round(await (await took).jsonValue());
+  assert(time < limit, `it took ${time} ms, want less than ${limit}`);
+  return time;
+}
+const row = (page, n) => page.locator('.sizer .row', { has: page.getByText(`number = ${n}`, { exact: true }) });
+// shown returns a column of the rows that are drawn, in the order of the screen. It reads all in one call: evaluateAll
+// has two, and rows that are taken away between them have no place on the screen.
+const shown = (page, column) => page.evaluate((name) => [...document.querySelectorAll('.sizer .row')]
+  .sort((a, b) => a.getBoundingClientRect().top - b.getBoundingClientRect().top)
+  .map((each) => each.querySelector(`.${name}`).textContent.trim()), column);
+// stuck throws an error that says what the page shows instead.
+async function stuck(page, thrown) {
+  const box = await page.locator('.executions').evaluate((list) => {
+    const { scrollTop, scrollHeight } = list.querySelector('.scroll');
+    return `at ${scrollTop} of ${scrollHeight} pixels: ${list.innerText.slice(0, 600)}`;
+  });
+  throw new Error(`${thrown.message}\n${box}`);
+}
+const codes = async (page) => (await shown(page, 'code')).map((code) => code.replace(/KeyError$/, '')); // the error follows
+async function filtered(query) {
+  const page = await open();
+  await page.goto(`${address}/ui/${query}`);
+  await signIn(page, adminKey);
+  await page.locator('.sizer .row .code').first().waitFor();
+  return page;
+}
 
-  return {
-    async 'the newest of a million'() {
-      const page = await filtered('');
-      await page.reload({ waitUntil: 'commit' });
-      const shownAt = await page.waitForFunction(() => [...document.querySelectorAll('.sizer .row .code code')]
-        .some((each) => each.textContent === 'number = 0') && performance.now(), undefined, { polling: 'raf' });
-      const first = Math.round(await shownAt.jsonValue()); // since the beginning of the navigation
-      assert.deepStrictEqual((await codes(page)).slice(0, 20), Array.from({ length: 20 }, (_, n) =>
-        `number = ${n}${n === 9 ? ' # zebra' : ''}`));
-      await wantNothingWrong(page);
-      return { 'first rows, ms': first };
-    },
+module.exports = {
+  async 'the newest of a million'() {
+    const page = await filtered('');
+    await page.reload({ waitUntil: 'commit' });
+    const shownAt = await page.waitForFunction(() => [...document.querySelectorAll('.sizer .row .code code')]
+      .some((each) => each.textContent === 'number = 0') && performance.now(), undefined, { polling: 'raf' });
+    const first = Math.round(await shownAt.jsonValue()); // since the beginning of the navigation
+    assert.deepStrictEqual((await codes(page)).slice(0, 20), Array.from({ length: 20 }, (_, n) =>
+      `number = ${n}${n === 9 ? ' # zebra' : ''}`));
+    await wantNothingWrong(page);
+    return { 'first rows, ms': first };
+  },
 
-    async 'far places of a million'() {
-      const page = await filtered('');
-      await row(page, 0).waitFor();
-      const goTo = (n) => page.evaluate(async (wanted) => {
-        const box = document.querySelector('.executions .scroll');
-        const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
-        while (box.scrollHeight < (wanted + 100) * 34) {
-          box.scrollTop = box.scrollHeight;
-          await frame();
-        }
-        box.scrollTop = wanted * 34;
-      }, n);
-      const times = {};
-      for (const n of [20_000, 30_000, 3_000, 15_000, 0]) { // back to pages that were forgotten
-        times[`row ${n}, ms`] = await timed(async () => {
-          await goTo(n);
-          await row(page, n + 1).waitFor().catch((thrown) => stuck(page, thrown));
-        });
-        let numbers; // not a number: the row is on a page of the list that is not there yet
-        await timed(async () => {
-          const end = performance.now() + limit;
-          do {
-            numbers = (await codes(page)).map((code) => Number(/^number = (\d+)/.exec(code)?.[1]));
-          } while (numbers.some(Number.isNaN) && performance.now() < end);
-        }).catch((thrown) => stuck(page, thrown));
-        assert.deepStrictEqual(numbers, numbers.map((_, index) => numbers[0] + index), 'rows follow each other without gaps');
-        assert(numbers.length < 100, `got ${numbers.length} rows in the document`);
+  async 'far places of a million'() {
+    const page = await filtered('');
+    await row(page, 0).waitFor();
+    const goTo = (n) => page.evaluate(async (wanted) => {
+      const box = document.querySelector('.executions .scroll');
+      const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+      while (box.scrollHeight < (wanted + 100) * 34) {
+        box.scrollTop = box.scrollHeight;
+        await frame();
       }
-      await wantNothingWrong(page);
-      return times;
-    },
+      box.scrollTop = wanted * 34;
+    }, n);
+    const times = {};
+    for (const n of [20_000, 30_000, 3_000, 15_000, 0]) { // back to pages that were forgotten
+      times[`row ${n}, ms`] = await timed(async () => {
+        await goTo(n);
+        await row(page, n + 1).waitFor().catch((thrown) => stuck(page, thrown));
+      });
+      let numbers; // not a number: the row is on a page of the list that is not there yet
+      await timed(async () => {
+        const end = performance.now() + limit;
+        do {
+          numbers = (await codes(page)).map((code) => Number(/^number = (\d+)/.exec(code)?.[1]));
+        } while (numbers.some(Number.isNaN) && performance.now() < end);
+      }).catch((thrown) => stuck(page, thrown));
+      assert.deepStrictEqual(numbers, numbers.map((_, index) => numbers[0] + index), 'rows follow each other without gaps');
+      assert(numbers.length < 100, `got ${numbers.length} rows in the document`);
+    }
+    await wantNothingWrong(page);
+    return times;
+  },
 
-    async 'filters over a million'() {
-      const page = await filtered('');
-      const times = {};
-      const none = 'No execution matches these filters.';
-      const byStatus = (status) => () => page.getByLabel('Status').selectOption(status);
-      times['rare status, ms'] = await drawn(page, 'change', 'number = 50007', byStatus('killed'));
-      assert.deepStrictEqual(await codes(page), Array.from({ length: 20 }, (_, n) => `number = ${7 + 50_000 * n}`));
-      assert.deepStrictEqual([...new Set(await shown(page, 'state'))], ['killed']);
-      await page.getByRole('button', { name: 'Clear all' }).click();
-      await row(page, 0).waitFor();
-      // A text is taken after a pause in the typing, which is a part of the time, or at once with Enter.
-      const user = page.getByLabel('User', { exact: true });
-      times['user, ms'] = await drawn(page, 'input', 'number = 63', () => user.fill('user-13'));
-      assert.deepStrictEqual((await codes(page)).slice(0, 10), Array.from({ length: 10 }, (_, n) => `number = ${13 + 50 * n}`));
-      assert.deepStrictEqual([...new Set(await shown(page, 'user'))], ['user-13']);
-      times['user and status, ms'] = await drawn(page, 'change', none, byStatus('completed')); // all of this user failed
-      await page.getByRole('button', { name: 'Clear all filters' }).click();
-      await row(page, 0).waitFor();
-      const text = page.getByLabel('Text in code or error');
-      times['rare text, ms'] = await drawn(page, 'input', 'number = 750009 # zebra', () => text.fill('zebra'));
-      assert.deepStrictEqual(await codes(page), [9, 250_009, 500_009, 750_009].map((n) => `number = ${n} # zebra`));
-      times['frequent text, ms'] = await drawn(page, 'input', 'number = 13', () => text.fill('KeyError'));
-      assert.deepStrictEqual((await codes(page)).slice(0, 5), [3, 13, 23, 33, 43].map((n) => `number = ${n}`));
-      await text.fill('zebra');
-      times['rare text with Enter, ms'] = await drawn(page, 'keydown', 'number = 750009 # zebra', () => text.press('Enter'));
-      await text.fill('');
-      await row(page, 0).waitFor();
-      await user.fill('user-13');
-      times['user with Enter, ms'] = await drawn(page, 'keydown', 'number = 63', () => user.press('Enter'));
-      // The texts that one types without a pause are one step back.
-      await page.goBack();
-      await row(page, 0).waitFor();
-      assert.strictEqual(new URL(page.url()).search, '');
-      await wantNothingWrong(page);
-      return times;
-    },
-  };
+  async 'filters over a million'() {
+    const page = await filtered('');
+    const times = {};
+    const none = 'No execution matches these filters.';
+    const byStatus = (status) => () => page.getByLabel('Status').selectOption(status);
+    times['rare status, ms'] = await drawn(page, 'change', 'number = 50007', byStatus('killed'));
+    assert.deepStrictEqual(await codes(page), Array.from({ length: 20 }, (_, n) => `number = ${7 + 50_000 * n}`));
+    assert.deepStrictEqual([...new Set(await shown(page, 'state'))], ['killed']);
+    await page.getByRole('button', { name: 'Clear all' }).click();
+    await row(page, 0).waitFor();
+    // A text is taken after a pause in the typing, which is a part of the time, or at once with Enter.
+    const user = page.getByLabel('User', { exact: true });
+    times['user, ms'] = await drawn(page, 'input', 'number = 63', () => user.fill('user-13'));
+    assert.deepStrictEqual((await codes(page)).slice(0, 10), Array.from({ length: 10 }, (_, n) => `number = ${13 + 50 * n}`));
+    assert.deepStrictEqual([...new Set(await shown(page, 'user'))], ['user-13']);
+    times['user and status, ms'] = await drawn(page, 'change', none, byStatus('completed')); // all of this user failed
+    await page.getByRole('button', { name: 'Clear all filters' }).click();
+    await row(page, 0).waitFor();
+    const text = page.getByLabel('Text in code or error');
+    times['rare text, ms'] = await drawn(page, 'input', 'number = 750009 # zebra', () => text.fill('zebra'));
+    assert.deepStrictEqual(await codes(page), [9, 250_009, 500_009, 750_009].map((n) => `number = ${n} # zebra`));
+    times['frequent text, ms'] = await drawn(page, 'input', 'number = 13', () => text.fill('KeyError'));
+    assert.deepStrictEqual((await codes(page)).slice(0, 5), [3, 13, 23, 33, 43].map((n) => `number = ${n}`));
+    await text.fill('zebra');
+    times['rare text with Enter, ms'] = await drawn(page, 'keydown', 'number = 750009 # zebra', () => text.press('Enter'));
+    await text.fill('');
+    await row(page, 0).waitFor();
+    await user.fill('user-13');
+    times['user with Enter, ms'] = await drawn(page, 'keydown', 'number = 63', () => user.press('Enter'));
+    // The texts that one types without a pause are one step back.
+    await page.goBack();
+    await row(page, 0).waitFor();
+    assert.strictEqual(new URL(page.url()).search, '');
+    await wantNothingWrong(page);
+    return times;
+  },
 };

@@ -1,5 +1,6 @@
 // The checks of time travel: /ui/executions/ID/steps.
 const assert = require('node:assert');
+const { address, adminKey, call, open, settled, shoot, wantAccessible, wantNothingWrong } = require('./browser.js');
 
 // A loop of a million recorded steps takes about a second.
 const long = (turns) => `total = 0
@@ -37,222 +38,255 @@ _ = plt.plot([3, 2, 1])
 done = True
 `;
 
-module.exports = ({ address, adminKey, call, open, settled, wantAccessible, wantNothingWrong, shoot }) => {
-  const record = async (code, config = {}) => {
-    const { sandbox_id: sandbox } = await call('POST', '/sandbox/create', config);
-    const execution = await call('POST', `/sandbox/${sandbox}/execute`, { code, record: true });
-    assert.strictEqual(execution.status, 'completed', JSON.stringify(execution.error));
-    return execution.execution_id;
-  };
-  const value = (page, name) => page.locator('.variables li', { has: page.locator('.name', { hasText: new RegExp(`^${name}$`) }) });
-  // scrub moves the slider as a pointer does, and returns when the line and the values of the step are painted.
-  const scrub = (page, positions) => page.evaluate(async (wanted) => {
-    const slider = document.querySelector('input[type=range]');
-    const output = document.querySelector('.scrubber output');
-    const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
-    const times = [];
-    for (const to of wanted) {
-      const begun = performance.now();
-      slider.value = to;
-      slider.dispatchEvent(new Event('input', { bubbles: true }));
-      let line = 0;
-      for (;;) {
-        await frame();
-        if (!line && output.textContent.startsWith(`step ${Number(to).toLocaleString('en')} of`)) line = performance.now() - begun;
-        if (line && document.querySelector('.state').ariaBusy === 'false') break;
-      }
-      times.push({ line, values: performance.now() - begun });
+const record = async (code, config = {}) => {
+  const { sandbox_id: sandbox } = await call('POST', '/sandbox/create', config);
+  const execution = await call('POST', `/sandbox/${sandbox}/execute`, { code, record: true });
+  assert.strictEqual(execution.status, 'completed', JSON.stringify(execution.error));
+  return execution.execution_id;
+};
+const value = (page, name) => page.locator('.variables li', { has: page.locator('.name', { hasText: new RegExp(`^${name}$`) }) });
+// scrub moves the slider as a pointer does, and returns when the line and the values of the step are painted.
+const scrub = (page, positions) => page.evaluate(async (wanted) => {
+  const slider = document.querySelector('input[type=range]');
+  const output = document.querySelector('.scrubber output');
+  const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+  const times = [];
+  for (const to of wanted) {
+    const begun = performance.now();
+    slider.value = to;
+    slider.dispatchEvent(new Event('input', { bubbles: true }));
+    let line = 0;
+    for (;;) {
+      await frame();
+      if (!line && output.textContent.startsWith(`step ${Number(to).toLocaleString('en')} of`)) line = performance.now() - begun;
+      if (line && document.querySelector('.state').ariaBusy === 'false') break;
     }
-    return times;
-  }, positions);
-  const median = (list) => [...list].sort((a, b) => a - b)[list.length >> 1];
+    times.push({ line, values: performance.now() - begun });
+  }
+  return times;
+}, positions);
+const median = (list) => [...list].sort((a, b) => a - b)[list.length >> 1];
 
-  return {
-    // Each step has a megabyte, so that a response has two or three of them.
-    async 'the large steps of a deep recursion'() {
-      const locals = Array.from({ length: 60 }, (_, n) => `    v${n} = "A" * 1000\n`).join('');
-      const id = await record(`def f(n):\n${locals}    if n:\n        f(n - 1)\n    for k in range(0 if n else 4000):\n        pass\nf(60)\n`);
-      const { total_steps: total } = await call('GET', `/executions/${id}/steps?limit=1`);
-      const page = await open(adminKey);
-      await page.goto(`${address}/ui/executions/${id}/steps?step=${Math.round(total / 2)}`);
-      await value(page, 'k').waitFor();
-      const k = Number(await value(page, 'k').locator('.value').textContent());
-      await page.locator('h1').focus();
-      for (let n = 1; n <= 6; n++) await page.keyboard.press('ArrowRight'); // a turn of the loop has two steps
-      await value(page, 'k').locator('.value', { hasText: new RegExp(`^${k + 3}$`) }).waitFor();
-      await wantNothingWrong(page);
-    },
-
-    async 'a million steps are scrubbed'() {
-      const turns = 222_222;
-      const total = stepsOf(turns);
-      const id = await record(long(turns), { max_execution_time: 120 });
-      const page = await open(adminKey);
-      await page.goto(`${address}/ui/executions/${id}/steps`);
-      await page.locator('.scrubber output', { hasText: `of ${total.toLocaleString('en')}` }).waitFor();
-      await page.getByLabel('Runs of line').waitFor(); // the lines of all steps are loaded
-
-      // The values at a turn of the loop are known: 4 steps of an even turn, 5 of an odd one, behind 3 lines.
-      const turn = 100_000;
-      const step = stepsOf(turn) - 1;
-      await scrub(page, [step]);
-      await page.locator('.cm-current', { hasText: 'for n in range' }).waitFor();
-      assert.strictEqual(await value(page, 'odd').locator('.value').textContent(), String(turn / 2));
-      assert.strictEqual(await value(page, 'total').locator('.value').textContent(), String(turn * (turn - 1) / 2));
-      await page.waitForURL(new RegExp(`step=${step}$`));
-
-      const jumps = await scrub(page, Array.from({ length: 50 }, (_, i) => 1 + (i * 7_919_777) % total));
-      const drag = await scrub(page, Array.from({ length: 100 }, (_, i) => 300_000 + 500 * i));
-      for (const [name, times] of Object.entries({ jumps, drag })) {
-        const line = median(times.map((t) => t.line));
-        const values = median(times.map((t) => t.values));
-        // A frame is 16.7 ms; the bounds allow for a busy machine.
-        assert(line < 50 && values < 150, `${name}: the line after ${line} ms and values after ${values} ms, want 50 and 150`);
-      }
-
-      await page.locator('.cm-lineNumbers .cm-gutterElement', { hasText: /^7$/ }).click();
-      await page.waitForURL(/line=7/);
-      await page.locator('.ticks .runs').waitFor({ state: 'attached' });
-      await page.getByText('111,111 runs').waitFor();
-      await page.getByRole('button', { name: 'First step' }).click();
-      await page.getByRole('button', { name: 'Next run of the line' }).click();
-      await page.getByText('run 1 of 111,111').waitFor();
-      await page.locator('.cm-current', { hasText: 'odd = odd + 1' }).waitFor();
-      await page.keyboard.press('n');
-      await page.getByText('run 2 of 111,111').waitFor();
-      await page.keyboard.press('p');
-      await page.getByText('run 1 of 111,111').waitFor();
-      await value(page, 'n').locator('.value', { hasText: /^1$/ }).waitFor();
-      const shown = await page.locator('.scrubber output').textContent();
-      await page.waitForURL(/step=10(&|$)/);
-      await page.reload();
-      await page.getByText('run 1 of 111,111').waitFor();
-      assert.strictEqual(await page.locator('.scrubber output').textContent(), shown);
-      await page.keyboard.press('h'); // the same line again takes the marks away
-      await page.locator('.ticks').waitFor({ state: 'detached' });
-      await shoot(page, 'steps-million');
-      await wantNothingWrong(page);
-    },
-
-    async 'a recording that was cut says so'() {
-      const id = await record(long(300_000), { max_execution_time: 120 });
-      const page = await open(adminKey);
-      await page.goto(`${address}/ui/executions/${id}/steps?line=9`);
-      const notice = page.locator('.notice', { hasText: 'were not recorded: the budget of steps is used' });
-      await notice.waitFor();
-      await page.locator('.ticks .cut').waitFor({ state: 'attached' });
-      // The steps on both sides of the gap are neighbours.
-      await page.goto(`${address}/ui/executions/${id}/steps?step=1000000`);
-      await notice.waitFor();
-      await page.locator('.state[aria-busy=false]').waitFor();
+module.exports = {
+  async 'the steps of a recorded execution'(ids) {
+    const page = await open(adminKey);
+    await page.goto(`${address}/ui/executions/${ids.recorded}`);
+    await page.getByRole('link', { name: '9 steps' }).click();
+    await page.locator('.cm-current', { hasText: 'total = 0' }).waitFor();
+    const value = (name) => page.locator('.variables li', { has: page.locator('.name', { hasText: new RegExp(`^${name}$`) }) });
+    for (const line of ['for n in range(3):', 'total += n', 'for n in range(3):', 'total += n', 'for n in range(3):']) {
       await page.keyboard.press('ArrowRight');
-      await page.waitForURL((url) => Number(url.searchParams.get('step')) > 1_300_000);
-      await page.locator('.state[aria-busy=false]').waitFor();
-      await page.goto(`${address}/ui/executions/${id}/steps?step=1200000`);
-      await notice.getByRole('button', { name: 'step 1,000,000' }).click();
-      await page.locator('.state[aria-busy=false]').waitFor();
+      await page.locator('.cm-current', { hasText: line }).waitFor();
+    }
+    await page.waitForURL(/step=6/);
+    await value('total').getByText('changed').waitFor();
+    assert.strictEqual(await value('total').locator('.value').textContent(), '1');
+    await page.keyboard.press('ArrowLeft');
+    await page.locator('.variables li .value', { hasText: /^0$/ }).waitFor();
+    await page.waitForURL(/step=5/);
+    await page.reload(); // the link is deep
+    await page.locator('.cm-current', { hasText: 'total += n' }).waitFor();
+    await page.getByLabel('Next step at which this holds').fill('total == 3');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/step=8/);
+    await value('total').getByRole('button').click();
+    await page.getByText('History of total').waitFor();
+    await page.getByText('Why total is 3').waitFor();
+    await page.locator('.story li', { hasText: 'visible from step 8' }).getByRole('button', { name: 'step 7', exact: true }).waitFor();
+    assert.doesNotMatch((await page.locator('.story').allTextContents()).join(' '), /condition|=\s*$/);
+    await page.getByRole('button', { name: 'step 2', exact: true }).first().click();
+    await page.waitForURL(/step=2/);
+    await page.getByRole('slider').fill('9');
+    await page.getByText('step 9 of 9').waitFor();
+    // The reason of a value names what its line has read.
+    await page.goto(`${address}/ui/executions/${ids.recorded}/steps?step=9&name=total`);
+    const cause = page.locator('.story li', { hasText: 'total += n' }).first();
+    await cause.getByText('total = 3', { exact: true }).waitFor();
+    await cause.getByText('total = 1', { exact: true }).waitFor();
+    await cause.getByText('n = 2', { exact: true }).waitFor();
+    await wantNothingWrong(page);
+  },
+
+  // Each step has a megabyte, so that a response has two or three of them.
+  async 'the large steps of a deep recursion'() {
+    const locals = Array.from({ length: 60 }, (_, n) => `    v${n} = "A" * 1000\n`).join('');
+    const id = await record(`def f(n):\n${locals}    if n:\n        f(n - 1)\n    for k in range(0 if n else 4000):\n        pass\nf(60)\n`);
+    const { total_steps: total } = await call('GET', `/executions/${id}/steps?limit=1`);
+    const page = await open(adminKey);
+    await page.goto(`${address}/ui/executions/${id}/steps?step=${Math.round(total / 2)}`);
+    await value(page, 'k').waitFor();
+    const k = Number(await value(page, 'k').locator('.value').textContent());
+    await page.locator('h1').focus();
+    for (let n = 1; n <= 6; n++) await page.keyboard.press('ArrowRight'); // a turn of the loop has two steps
+    await value(page, 'k').locator('.value', { hasText: new RegExp(`^${k + 3}$`) }).waitFor();
+    await wantNothingWrong(page);
+  },
+
+  async 'a million steps are scrubbed'() {
+    const turns = 222_222;
+    const total = stepsOf(turns);
+    const id = await record(long(turns), { max_execution_time: 120 });
+    const page = await open(adminKey);
+    await page.goto(`${address}/ui/executions/${id}/steps`);
+    await page.locator('.scrubber output', { hasText: `of ${total.toLocaleString('en')}` }).waitFor();
+    await page.getByLabel('Runs of line').waitFor(); // the lines of all steps are loaded
+
+    // The values at a turn of the loop are known: 4 steps of an even turn, 5 of an odd one, behind 3 lines.
+    const turn = 100_000;
+    const step = stepsOf(turn) - 1;
+    await scrub(page, [step]);
+    await page.locator('.cm-current', { hasText: 'for n in range' }).waitFor();
+    assert.strictEqual(await value(page, 'odd').locator('.value').textContent(), String(turn / 2));
+    assert.strictEqual(await value(page, 'total').locator('.value').textContent(), String(turn * (turn - 1) / 2));
+    await page.waitForURL(new RegExp(`step=${step}$`));
+
+    const jumps = await scrub(page, Array.from({ length: 50 }, (_, i) => 1 + (i * 7_919_777) % total));
+    const drag = await scrub(page, Array.from({ length: 100 }, (_, i) => 300_000 + 500 * i));
+    for (const [name, times] of Object.entries({ jumps, drag })) {
+      const line = median(times.map((t) => t.line));
+      const values = median(times.map((t) => t.values));
+      // A frame is 16.7 ms; the bounds allow for a busy machine.
+      assert(line < 50 && values < 150, `${name}: the line after ${line} ms and values after ${values} ms, want 50 and 150`);
+    }
+
+    await page.locator('.cm-lineNumbers .cm-gutterElement', { hasText: /^7$/ }).click();
+    await page.waitForURL(/line=7/);
+    await page.locator('.ticks .runs').waitFor({ state: 'attached' });
+    await page.getByText('111,111 runs').waitFor();
+    await page.getByRole('button', { name: 'First step' }).click();
+    await page.getByRole('button', { name: 'Next run of the line' }).click();
+    await page.getByText('run 1 of 111,111').waitFor();
+    await page.locator('.cm-current', { hasText: 'odd = odd + 1' }).waitFor();
+    await page.keyboard.press('n');
+    await page.getByText('run 2 of 111,111').waitFor();
+    await page.keyboard.press('p');
+    await page.getByText('run 1 of 111,111').waitFor();
+    await value(page, 'n').locator('.value', { hasText: /^1$/ }).waitFor();
+    const shown = await page.locator('.scrubber output').textContent();
+    await page.waitForURL(/step=10(&|$)/);
+    await page.reload();
+    await page.getByText('run 1 of 111,111').waitFor();
+    assert.strictEqual(await page.locator('.scrubber output').textContent(), shown);
+    await page.keyboard.press('h'); // the same line again takes the marks away
+    await page.locator('.ticks').waitFor({ state: 'detached' });
+    await shoot(page, 'steps-million');
+    await wantNothingWrong(page);
+  },
+
+  async 'a recording that was cut says so'() {
+    const id = await record(long(300_000), { max_execution_time: 120 });
+    const page = await open(adminKey);
+    await page.goto(`${address}/ui/executions/${id}/steps?line=9`);
+    const notice = page.locator('.notice', { hasText: 'were not recorded: the budget of steps is used' });
+    await notice.waitFor();
+    await page.locator('.ticks .cut').waitFor({ state: 'attached' });
+    // The steps on both sides of the gap are neighbours.
+    await page.goto(`${address}/ui/executions/${id}/steps?step=1000000`);
+    await notice.waitFor();
+    await page.locator('.state[aria-busy=false]').waitFor();
+    await page.keyboard.press('ArrowRight');
+    await page.waitForURL((url) => Number(url.searchParams.get('step')) > 1_300_000);
+    await page.locator('.state[aria-busy=false]').waitFor();
+    await page.goto(`${address}/ui/executions/${id}/steps?step=1200000`);
+    await notice.getByRole('button', { name: 'step 1,000,000' }).click();
+    await page.locator('.state[aria-busy=false]').waitFor();
+    await wantAccessible(page);
+    await shoot(page, 'steps-cut');
+    await wantNothingWrong(page);
+  },
+
+  // The step that shows an output has a mark on the axis, and the output is on the page from that step on.
+  async 'figures of a recording at their step'() {
+    const id = await record(figures);
+    for (const colorScheme of ['light', 'dark']) {
+      const page = await open(adminKey, { colorScheme });
+      const shown = page.locator('details.outputs .panel');
+      const number = (wanted) => page.waitForFunction((n) => document.querySelectorAll('details.outputs .panel').length === n, wanted);
+      await page.goto(`${address}/ui/executions/${id}/steps?step=2`);
+      await page.getByText('Outputs up to this step').waitFor();
+      await number(0);
+      await page.locator('.ticks .shown').nth(3).waitFor({ state: 'attached' });
+      assert.strictEqual(await page.locator('.ticks .shown').count(), 4);
+      const next = page.locator('details.outputs > p').getByRole('button');
+      await next.filter({ hasText: /^step 4$/ }).click();
+      await number(1); // the figure of the step of plt.show()
+      await shown.locator('.picture img').evaluate((image) => image.decode());
+      await next.filter({ hasText: /^step 5$/ }).click();
+      await number(2);
+      assert.deepStrictEqual(await shown.locator('header button').allTextContents(), ['step 5', 'step 4'], 'the newest is first');
+      await shown.first().locator('.type', { hasText: 'float64' }).waitFor();
+      await next.click();
+      await number(3);
+      await shown.first().locator('iframe.html').waitFor(); // HTML stays in its frame
+      await settled(page);
       await wantAccessible(page);
-      await shoot(page, 'steps-cut');
+      await shoot(page, `${colorScheme}-steps-figures`);
+      await page.keyboard.press('End');
+      await number(4); // the figure that was open at the end
+      await page.keyboard.press('Home');
+      await number(0);
       await wantNothingWrong(page);
-    },
+    }
+  },
 
-    // The step that shows an output has a mark on the axis, and the output is on the page from that step on.
-    async 'figures of a recording at their step'() {
-      const id = await record(figures);
-      for (const colorScheme of ['light', 'dark']) {
-        const page = await open(adminKey, { colorScheme });
-        const shown = page.locator('details.outputs .panel');
-        const number = (wanted) => page.waitForFunction((n) => document.querySelectorAll('details.outputs .panel').length === n, wanted);
-        await page.goto(`${address}/ui/executions/${id}/steps?step=2`);
-        await page.getByText('Outputs up to this step').waitFor();
-        await number(0);
-        await page.locator('.ticks .shown').nth(3).waitFor({ state: 'attached' });
-        assert.strictEqual(await page.locator('.ticks .shown').count(), 4);
-        const next = page.locator('details.outputs > p').getByRole('button');
-        await next.filter({ hasText: /^step 4$/ }).click();
-        await number(1); // the figure of the step of plt.show()
-        await shown.locator('.picture img').evaluate((image) => image.decode());
-        await next.filter({ hasText: /^step 5$/ }).click();
-        await number(2);
-        assert.deepStrictEqual(await shown.locator('header button').allTextContents(), ['step 5', 'step 4'], 'the newest is first');
-        await shown.first().locator('.type', { hasText: 'float64' }).waitFor();
-        await next.click();
-        await number(3);
-        await shown.first().locator('iframe.html').waitFor(); // HTML stays in its frame
-        await settled(page);
-        await wantAccessible(page);
-        await shoot(page, `${colorScheme}-steps-figures`);
-        await page.keyboard.press('End');
-        await number(4); // the figure that was open at the end
-        await page.keyboard.press('Home');
-        await number(0);
-        await wantNothingWrong(page);
-      }
-    },
+  // The wanted step is loaded, and the step before it is not, when the loading of another step ends.
+  async 'values at the edge of what is loaded'() {
+    const id = await record(long(200));
+    const page = await open(adminKey);
+    let release = Promise.resolve();
+    await page.route('**/views?*', async (route) => {
+      await release;
+      await route.continue().catch(() => {}); // the page may have left
+    });
+    await page.goto(`${address}/ui/executions/${id}/steps?step=500`); // loads 492 to 515
+    await page.getByLabel('Runs of line').waitFor();
+    await page.locator('.state[aria-busy=false]').waitFor();
+    let answer;
+    release = new Promise((resolve) => { answer = resolve; });
+    const slide = (to) => page.getByRole('slider', { name: 'Step' }).fill(String(to));
+    await Promise.all([page.waitForRequest('**/views?from=504*'), slide(512)]);
+    await slide(492);
+    answer();
+    await page.getByText(/^step 492 of/).waitFor();
+    await page.locator('.state[aria-busy=false]').waitFor();
+    await wantNothingWrong(page);
+  },
 
-    // The wanted step is loaded, and the step before it is not, when the loading of another step ends.
-    async 'values at the edge of what is loaded'() {
-      const id = await record(long(200));
-      const page = await open(adminKey);
-      let release = Promise.resolve();
-      await page.route('**/views?*', async (route) => {
-        await release;
-        await route.continue().catch(() => {}); // the page may have left
-      });
-      await page.goto(`${address}/ui/executions/${id}/steps?step=500`); // loads 492 to 515
-      await page.getByLabel('Runs of line').waitFor();
-      await page.locator('.state[aria-busy=false]').waitFor();
-      let answer;
-      release = new Promise((resolve) => { answer = resolve; });
-      const slide = (to) => page.getByRole('slider', { name: 'Step' }).fill(String(to));
-      await Promise.all([page.waitForRequest('**/views?from=504*'), slide(512)]);
-      await slide(492);
-      answer();
-      await page.getByText(/^step 492 of/).waitFor();
-      await page.locator('.state[aria-busy=false]').waitFor();
+  async 'tables and figures of a recording'() {
+    const id = await record(tables);
+    for (const colorScheme of ['light', 'dark']) {
+      const page = await open(adminKey, { colorScheme });
+      await page.goto(`${address}/ui/executions/${id}/steps?step=9`);
+      await value(page, 'df').getByRole('button').click();
+      const table = page.getByRole('group', { name: 'Rows of df' });
+      await table.getByText('float64').waitFor();
+      await page.getByText('rows 1 to 50 of 500').waitFor();
+      await table.getByText('<img src=x onerror=alert(1)>').waitFor(); // as text
+      assert.match(await table.locator('tbody tr').nth(2).textContent(), /23\.0'<b>a<\/b>'/);
+      await page.getByRole('button', { name: 'Next rows' }).click();
+      await page.getByText('rows 51 to 100 of 500').waitFor();
+      assert.match(await table.locator('tbody tr').first().textContent(), /^5075\.0'<b>a<\/b>'/);
+      await page.getByRole('button', { name: 'Next rows' }).click();
+      await page.getByText('rows 101 to 133 of 500; later ones were not recorded').waitFor();
+      assert.strictEqual(await page.getByRole('button', { name: 'Next rows' }).isDisabled(), true);
+      await page.locator('.outputs .picture img').first().evaluate((image) => image.decode());
+      await page.reload();
+      await table.getByText('250 null').waitFor();
+      await settled(page);
+      await wantAccessible(page);
+      await shoot(page, `${colorScheme}-steps-table`);
+      await value(page, 'array').getByRole('button').click();
+      await page.getByRole('group', { name: 'Contents of array' }).getByText('[2, 3]').waitFor();
+      await value(page, 'wide').getByRole('button').click();
+      await page.getByText('The recording has the first 16 of 40 columns.').waitFor();
       await wantNothingWrong(page);
-    },
-
-    async 'tables and figures of a recording'() {
-      const id = await record(tables);
-      for (const colorScheme of ['light', 'dark']) {
-        const page = await open(adminKey, { colorScheme });
-        await page.goto(`${address}/ui/executions/${id}/steps?step=9`);
-        await value(page, 'df').getByRole('button').click();
-        const table = page.getByRole('group', { name: 'Rows of df' });
-        await table.getByText('float64').waitFor();
-        await page.getByText('rows 1 to 50 of 500').waitFor();
-        await table.getByText('<img src=x onerror=alert(1)>').waitFor(); // as text
-        assert.match(await table.locator('tbody tr').nth(2).textContent(), /23\.0'<b>a<\/b>'/);
-        await page.getByRole('button', { name: 'Next rows' }).click();
-        await page.getByText('rows 51 to 100 of 500').waitFor();
-        assert.match(await table.locator('tbody tr').first().textContent(), /^5075\.0'<b>a<\/b>'/);
-        await page.getByRole('button', { name: 'Next rows' }).click();
-        await page.getByText('rows 101 to 133 of 500; later ones were not recorded').waitFor();
-        assert.strictEqual(await page.getByRole('button', { name: 'Next rows' }).isDisabled(), true);
-        await page.locator('.outputs .picture img').first().evaluate((image) => image.decode());
-        await page.reload();
-        await table.getByText('250 null').waitFor();
-        await settled(page);
-        await wantAccessible(page);
-        await shoot(page, `${colorScheme}-steps-table`);
-        await value(page, 'array').getByRole('button').click();
-        await page.getByRole('group', { name: 'Contents of array' }).getByText('[2, 3]').waitFor();
-        await value(page, 'wide').getByRole('button').click();
-        await page.getByText('The recording has the first 16 of 40 columns.').waitFor();
-        await wantNothingWrong(page);
-      }
-      const phone = await open(undefined, { viewport: { width: 375, height: 740 } });
-      await phone.goto(`${address}/ui/`);
-      await phone.getByLabel('API key').fill(adminKey);
-      await phone.keyboard.press('Enter');
-      await phone.locator('.shell').waitFor();
-      await phone.goto(`${address}/ui/executions/${id}/steps?step=9&name=df&line=6`);
-      await phone.getByText('rows 1 to 50 of 500').waitFor();
-      const width = await phone.evaluate(() => document.documentElement.scrollWidth);
-      assert(width <= 375, `got a page of ${width} pixels, want at most 375`);
-      await shoot(phone, 'phone-steps-table');
-      await wantNothingWrong(phone);
-    },
-  };
+    }
+    const phone = await open(adminKey, { viewport: { width: 375, height: 740 } });
+    await phone.goto(`${address}/ui/executions/${id}/steps?step=9&name=df&line=6`);
+    await phone.getByText('rows 1 to 50 of 500').waitFor();
+    const width = await phone.evaluate(() => document.documentElement.scrollWidth);
+    assert(width <= 375, `got a page of ${width} pixels, want at most 375`);
+    await shoot(phone, 'phone-steps-table');
+    await wantNothingWrong(phone);
+  },
 };

@@ -1,0 +1,182 @@
+// Checks of the page of one execution: /ui/executions/ID.
+const assert = require('node:assert');
+const { address, adminKey, call, heading, open, run, settled, shoot, wantAccessible, wantNothingWrong } = require('./browser.js');
+
+module.exports = {
+  async 'a failed line has its variables'(ids) {
+    const page = await open(adminKey);
+    await page.goto(`${address}/ui/executions/${ids.failed}`);
+    const failure = page.locator('.cm-failure');
+    await failure.getByText('ZeroDivisionError: division by zero').waitFor();
+    assert.match(await page.locator('.cm-failed').textContent(), /return rows\[name\] \/ total/);
+    assert.match(await failure.textContent(), /total0/);
+    await page.reload(); // the link is deep
+    await failure.waitFor();
+    await wantNothingWrong(page);
+  },
+
+  async 'an execution without a recording asks for none'(ids) {
+    const page = await open(adminKey);
+    const asked = [];
+    page.on('request', (request) => asked.push(new URL(request.url()).pathname));
+    const failed = [];
+    page.on('response', (response) => response.status() >= 400 && failed.push(response.url()));
+    await page.goto(`${address}/ui/executions/${ids.plain}`);
+    await page.getByText('hello').first().waitFor();
+    await settled(page);
+    assert.strictEqual(await page.getByRole('link', { name: /steps?$/ }).count(), 0);
+    await page.goto(`${address}/ui/executions/${ids.recorded}`);
+    await page.getByRole('link', { name: '9 steps' }).waitFor();
+    await settled(page);
+    assert(asked.includes(`/executions/${ids.plain}`), asked.join(' '));
+    assert.deepStrictEqual(asked.filter((path) => path.endsWith('/steps')), [], 'the record says how many steps there are');
+    assert.deepStrictEqual(failed, []);
+    await wantNothingWrong(page);
+  },
+
+  async 'the time axis has the parts before the run'(ids) {
+    const page = await open(adminKey);
+    await page.route((url) => url.pathname === `/executions/${ids.plain}`, async (route) => {
+      const record = await (await route.fetch()).json();
+      assert(record.usage.start_ms > 0, JSON.stringify(record.usage));
+      const end = Date.parse(record.created_at) + 100; // in whole milliseconds
+      await route.fulfill({ json: {
+        ...record, created_at: new Date(end - 100).toISOString(), completed_at: new Date(end).toISOString(),
+        usage: { ...record.usage, queue_ms: 20, start_ms: 30, wall_ms: 40 },
+      } });
+    });
+    await page.goto(`${address}/ui/executions/${ids.plain}`);
+    const axis = page.getByRole('region', { name: 'Time axis' });
+    await axis.getByText('Run').waitFor();
+    const parts = await axis.locator('li').evaluateAll((items) => items.map((item) => {
+      const track = item.querySelector('.track').getBoundingClientRect();
+      const bar = item.querySelector('.bar').getBoundingClientRect();
+      const percent = (x) => Math.round(((x - track.left) / track.width) * 100);
+      return [item.querySelector('.label').textContent, percent(bar.left), percent(bar.right)];
+    }));
+    assert.deepStrictEqual(parts, [['Queue', 0, 20], ['Start', 20, 50], ['Run', 50, 90], ['End', 90, 100]]);
+    await wantAccessible(page);
+    await shoot(page, 'time-axis');
+    await wantNothingWrong(page);
+  },
+
+  async 'tables have types, and pages if they are long'(ids) {
+    const page = await open(adminKey);
+    const show = async (code) => {
+      const { execution_id: id } = await run(ids.sandbox, code);
+      await page.goto(`${address}/ui/executions/${id}`);
+      await page.locator('.data table').first().waitFor();
+    };
+    const panel = page.locator('.panel', { hasText: 'Last value' });
+    await show(`import pandas as pd
+pd.DataFrame({"city": ["a"] * 12_345, "n": 1.5, "t": pd.Timestamp("2026-01-01"), **{f"c{i}": i for i in range(25)}}, index=pd.RangeIndex(12_345, name="id"))`);
+    const headings = await panel.locator('th').evaluateAll((cells) => cells.map((cell) => [cell.firstChild.textContent, cell.querySelector('.type').textContent]));
+    assert.strictEqual(headings.length, 21);
+    assert.deepStrictEqual([headings[0], headings[2], headings[4]], [['id', 'integer'], ['n', 'float64'], ['c0', 'int64']]);
+    assert.match(headings[3][1], /^datetime64/);
+    assert.strictEqual(await panel.locator('.pager').textContent(), 'Rows 1–50 of 12,345; the first 60 are here; 8 more columnsPreviousNext');
+    await wantAccessible(page);
+    await shoot(page, 'table');
+    await show('class T:\n    def _repr_mimebundle_(self, include=None, exclude=None):\n        fields = [{"name": "n", "type": "integer"}]\n' +
+      '        return {"application/vnd.dataresource+json": {"schema": {"fields": fields}, "data": [{"n": n} for n in range(120)]}, "text/plain": "t"}\nT()');
+    const numbers = async () => (await panel.locator('td').allTextContents()).map(Number);
+    const next = panel.getByRole('button', { name: 'Next' });
+    const status = panel.locator('.pager').getByRole('status');
+    assert.deepStrictEqual(await numbers(), Array.from({ length: 50 }, (_, n) => n));
+    assert.strictEqual(await panel.getByRole('button', { name: 'Previous' }).isDisabled(), true);
+    await next.click();
+    await next.click();
+    await status.getByText('Rows 101–120 of 120').waitFor();
+    assert.deepStrictEqual(await numbers(), Array.from({ length: 20 }, (_, n) => 100 + n));
+    assert.strictEqual(await next.isDisabled(), true);
+    await panel.getByRole('button', { name: 'Previous' }).click();
+    await status.getByText('Rows 51–100 of 120').waitFor();
+    await wantAccessible(page);
+    await shoot(page, 'table-pages');
+    await wantNothingWrong(page);
+  },
+
+  async 'an execution leads to the pages that run it again'(ids) {
+    const page = await open(adminKey);
+    await page.goto(`${address}/ui/executions/${ids.failed}`);
+    const target = async (name) => page.getByRole('link', { name, exact: true }).getAttribute('href');
+    assert.strictEqual(await target('Open in the playground'), `/ui/play?execution=${ids.failed}`);
+    assert.strictEqual(await target('Debug'), `/ui/debug?execution=${ids.failed}`);
+    const { key } = await call('POST', '/keys', { name: `agent, ${Date.now()}`, user_id: 'visitor', role: 'agent' });
+    const agent = await open(key);
+    const { execution_id: own } = await call('POST', '/sandbox/agent/quick-execute', { code: '1 + 1' }, key);
+    await agent.goto(`${address}/ui/executions/${own}`);
+    await agent.getByRole('link', { name: 'Open in the playground' }).waitFor();
+    assert.strictEqual(await agent.getByRole('link', { name: 'Debug' }).count(), 0, 'a key of an agent may not debug');
+    await call('POST', '/database/query', { query: 'SELECT 1 AS one' });
+    const { executions: [query] } = await call('GET', '/executions?kind=database-query&limit=1');
+    await page.goto(`${address}/ui/executions/${query.execution_id}`);
+    await page.getByText('SELECT 1 AS one').first().waitFor();
+    await settled(page);
+    assert.strictEqual(await page.getByRole('link', { name: 'Open in the playground' }).count(), 0, 'SQL is no Python');
+    await wantNothingWrong(page);
+    await wantNothingWrong(agent);
+  },
+
+  async 'a run that took too long says so'(ids) {
+    const page = await open(adminKey);
+    const { execution_id: id } = await call('POST', `/sandbox/${ids.sandbox}/execute`, { code: 'while True:\n    pass', timeout: 1 });
+    await page.goto(`${address}/ui/executions/${id}`);
+    await page.getByRole('heading', { name: 'Timeout line' }).waitFor();
+    await page.locator('.panel.danger .message', { hasText: 'took longer than its timeout of 1s' }).waitFor();
+    await page.getByRole('list', { name: 'Calls, outermost first' }).getByText('<module>').waitFor();
+    assert.strictEqual(await page.getByText('KeyboardInterrupt').count(), 0);
+    await wantNothingWrong(page);
+  },
+
+  async 'a running execution'(ids) {
+    const page = await open(adminKey);
+    const code = 'import time\nfor n in range(600):\n    print("tick", n, flush=True)\n    time.sleep(0.1)';
+    const running = fetch(`${address}/sandbox/${ids.sandbox}/execute`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${adminKey}`, 'Content-Type': 'application/json', Prefer: 'respond-async' },
+      body: JSON.stringify({ code }),
+    });
+    const { execution_id: id } = await (await running).json();
+    await page.goto(`${address}/ui/executions/${id}`);
+    await page.getByText(/tick 3/).first().waitFor();
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.locator('.summary').getByText('cancelled').waitFor();
+    await wantNothingWrong(page);
+  },
+
+  async 'hostile outputs run nothing'(ids) {
+    const page = await open(adminKey);
+    await page.goto(`${address}/ui/artifacts`);
+    const file = page.locator('tr', { hasText: '<img src=x onerror=alert(1)>.txt' }).first();
+    await file.getByRole('cell', { name: 'admin', exact: true }).waitFor(); // its user
+    await page.goto(`${address}/ui/executions/${ids.hostile}`);
+    await page.frameLocator('iframe.html').getByText('shown').waitFor();
+    await page.locator('.picture img').waitFor();
+    await page.locator('.picture img').evaluate((image) => image.decode());
+    await page.frameLocator('iframe.html').locator('#leave').click();
+    for (const name of [`/executions/${ids.hostile}`, '/', '/artifacts', '/statements?view=all']) {
+      if (name !== `/executions/${ids.hostile}`) await page.goto(`${address}/ui${name}`);
+      await settled(page);
+      const { owned, title, html } = await page.evaluate(() => ({
+        owned: window.owned, title: document.title, html: document.querySelectorAll('main script, main img[src=x], main svg[onload]').length,
+      }));
+      assert.deepStrictEqual({ owned, html }, { owned: undefined, html: 0 }, name);
+      assert.notStrictEqual(title, 'owned', name);
+    }
+    await wantNothingWrong(page);
+  },
+
+  async 'an execution is erased in two steps'(ids) {
+    const page = await open(adminKey);
+    await page.goto(`${address}/ui/executions/${ids.erased}`);
+    await page.getByRole('button', { name: 'Erase' }).click();
+    await page.getByRole('button', { name: 'Erase this record for ever' }).click();
+    await heading(page, 'Executions');
+    await page.goto(`${address}/ui/executions/${ids.erased}`);
+    await page.getByRole('alert').waitFor();
+    await page.goto(`${address}/ui/audit?action=erased`);
+    await page.getByTitle(`execution/${ids.erased}`).first().waitFor();
+    await wantNothingWrong(page);
+  },
+};

@@ -1,0 +1,65 @@
+// Checks of the pages of statements and of pending writes.
+const assert = require('node:assert');
+const { address, adminKey, call, open, run, shoot, wantAccessible, wantNothingWrong } = require('./browser.js');
+
+module.exports = {
+  async 'a pending write is rejected in two steps'() {
+    const page = await open(adminKey);
+    await page.goto(`${address}/ui/writes?status=pending`);
+    const write = page.locator('.write').first();
+    await write.getByText('DELETE FROM raw_data WHERE id = :id').waitFor();
+    await write.getByText('Sample of the rows', { exact: true }).click();
+    await write.getByText('Rows as they are now').waitFor();
+    const cells = await write.locator('td').allTextContents();
+    assert(cells.length === 2 && cells[0] === '9' && cells[1].startsWith('9;'), `got the cells ${cells}`);
+    await shoot(page, 'write-sample');
+    await write.getByRole('button', { name: 'Reject' }).click();
+    const focus = (text) => page.waitForFunction((wanted) => document.activeElement.matches('button') &&
+      document.activeElement.textContent === wanted, text);
+    const asked = () => page.waitForFunction(() => document.activeElement.getAttribute('aria-label') === 'Reason (optional)');
+    await asked();
+    assert.strictEqual(await write.getByRole('button', { name: 'Apply', exact: true }).isDisabled(), true);
+    await wantAccessible(page);
+    await page.keyboard.press('Escape');
+    await focus('Reject');
+    await page.keyboard.press('Enter');
+    await asked();
+    const reason = 'the row <b>9</b> is still needed';
+    await page.keyboard.type(reason);
+    await shoot(page, 'write-reason');
+    await page.keyboard.press('Tab');
+    await focus('Reject: it never runs');
+    await page.keyboard.press('Enter');
+    await write.getByText('rejected').waitFor();
+    await write.getByText(reason).waitFor();
+    await page.goto(`${address}/ui/writes?status=rejected`);
+    await page.locator('.write').first().getByText(reason).waitFor();
+    await page.goto(`${address}/ui/audit?action=rejected`);
+    await page.getByText(reason).first().waitFor();
+    await wantNothingWrong(page);
+  },
+
+  async 'statements are counted by shape, and captured ones change no rows'() {
+    const { sandbox_id: sandbox } = await call('POST', '/sandbox/create', { write_policy: 'capture' });
+    const mark = `x${Date.now()}`;
+    const { execution_id: id } = await run(sandbox, `await db_query("""
+UPDATE raw_data SET id = id WHERE id = 9 AND '${mark}' = '${mark}'""")`);
+    const page = await open(adminKey);
+    await page.goto(`${address}/ui/executions/${id}`);
+    const row = page.getByRole('group', { name: 'Statements' }).locator('tbody tr');
+    await row.getByText('captured').waitFor();
+    assert.strictEqual(await row.locator('.number').first().textContent(), '–');
+    assert.match(await row.locator('pre').first().textContent(), /^UPDATE/, 'without the empty line');
+    await page.goto(`${address}/ui/statements`);
+    await page.getByText(/^\d+ shapes?, [\d,]+ calls? since/).waitFor();
+    assert.strictEqual(await page.locator('.filters select').nth(1).locator('option:checked').textContent(), 'Last 24 hours');
+    const shapes = await page.locator('tbody tr').count();
+    const [, shown] = /^(\d+) shapes?,/.exec(await page.locator('.below-filters').textContent());
+    assert.strictEqual(Number(shown), shapes);
+    const top = page.locator('tbody tr', { hasText: 'UPDATE raw_data SET id' });
+    assert.strictEqual(await top.locator('.number').nth(5).textContent(), '0');
+    await top.getByRole('link').click();
+    await page.locator('.chip', { hasText: 'UPDATE raw_data SET id' }).waitFor();
+    await wantNothingWrong(page);
+  },
+};
