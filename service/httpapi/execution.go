@@ -137,7 +137,7 @@ func (a *api) listExecutions(ctx context.Context, caller sandbox.Key, in *execut
 		if err != nil {
 			return nil, err
 		}
-		return jsonResponse(http.StatusOK, executionSummaryList{list, next}), nil
+		return summariesResponse(executionSummaryList{list, next}), nil
 	}
 	if err := a.limits.holdRecords(ctx, caller.Account); err != nil {
 		return nil, err

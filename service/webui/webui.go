@@ -174,7 +174,7 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	header, body, etag := w.Header(), f.plain, `"`+f.etag+`"`
 	header.Set("Content-Type", f.contentType)
 	header.Set("Vary", "Accept-Encoding")
-	if acceptsGzip(r) {
+	if AcceptsGzip(strings.Join(r.Header.Values("Accept-Encoding"), ",")) {
 		body, etag = f.compressed(), `"`+f.etag+`-gzip"`
 		header.Set("Content-Encoding", "gzip")
 	}
@@ -190,10 +190,10 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body) // fails if the client has left
 }
 
-// acceptsGzip reports whether the client names gzip, or any encoding, and does not rule it out.
-func acceptsGzip(r *http.Request) bool {
+// AcceptsGzip reports whether a header Accept-Encoding names gzip, or any encoding, and does not rule it out.
+func AcceptsGzip(header string) bool {
 	accepts := false
-	for coding := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
+	for coding := range strings.SplitSeq(header, ",") {
 		name, parameters, err := mime.ParseMediaType("x/" + strings.TrimSpace(coding)) // the same syntax below a type
 		quality, qualityErr := strconv.ParseFloat(parameters["q"], 64)
 		if err != nil || name != "x/gzip" && name != "x/*" {
