@@ -86,10 +86,16 @@ async function wantNothingWrong(page) {
   assert.deepStrictEqual(page.wrong, [], page.url());
 }
 
+// median and p95 return two of the sorted numbers: the middle one, and the one that 95 % do not exceed.
+const sorted = (numbers) => [...numbers].sort((a, b) => a - b);
+const median = (numbers) => sorted(numbers)[numbers.length >> 1];
+const p95 = (numbers) => sorted(numbers)[Math.ceil(numbers.length * 0.95) - 1];
+
 async function shoot(page, name) {
   if (screenshots) await page.screenshot({ path: path.join(screenshots, `${name}.png`) });
 }
 
 module.exports = {
-  address, adminKey, call, close, closePages, heading, launch, open, run, schemes, settled, shoot, signIn, wantAccessible, wantNothingWrong,
+  address, adminKey, call, close, closePages, heading, launch, median, open, p95, run, schemes, settled, shoot, signIn,
+  wantAccessible, wantNothingWrong,
 };
