@@ -231,6 +231,15 @@ export interface PendingWrite {
   error?: string;
 }
 
+// KeyLimits has the limits of a key that are its own: for others those of all keys hold, and the weight 1.
+export interface KeyLimits {
+  requests_per_minute?: number;
+  concurrent_executions?: number;
+  cpu_seconds_per_day?: number;
+  history_days?: number;
+  weight?: number; // beside other users
+}
+
 export interface Key {
   id: string;
   name: string;
@@ -239,7 +248,7 @@ export interface Key {
   created_at: string;
   expires_at: string | null;
   revoked_at: string | null;
-  limits: { requests_per_minute?: number; concurrent_executions?: number; cpu_seconds_per_day?: number; history_days?: number }; // missing: that of all keys
+  limits: KeyLimits;
   databases?: string[]; // missing: all
   allowed_modules?: string[]; // missing: those of the profile
   blocked_modules?: string[];

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { post, remove } from "../api/client";
 import { Problem } from "../api/problem";
-import type { Key, Role } from "../api/records";
+import type { Key, KeyLimits, Role } from "../api/records";
 import { duration, plural } from "../format";
 import { Copy, Empty, Failure, TwoSteps } from "../parts/feedback";
 import { Status, Time, timeHeading } from "../parts/label";
@@ -79,12 +79,13 @@ const maxInline = 4; // names that a limit shows without a click
 
 // Limits shows what restricts a key beyond its role and the limits of all keys.
 function Limits({ of: { limits, databases, allowed_modules: allowed, blocked_modules: blocked } }: { of: Key }) {
-  const { requests_per_minute: requests, concurrent_executions: concurrent, cpu_seconds_per_day: cpu, history_days: days } = limits;
+  const { requests_per_minute: requests, concurrent_executions: concurrent, cpu_seconds_per_day: cpu, history_days: days, weight } = limits;
   const amounts = [
     requests && `${plural(requests, "request")} a minute`,
     concurrent && `${plural(concurrent, "execution")} at once`,
     cpu && `${duration(cpu * 1000)} of CPU a day`,
     days && `${plural(days, "day")} in history`,
+    weight && `weight ${weight}`,
   ].filter(Boolean);
   if (amounts.length === 0 && !databases && !allowed && !blocked) return <span class="muted">none of its own</span>;
   return (
@@ -102,6 +103,31 @@ function Named({ title, count, names }: { title: string; count: string; names: s
   const list = names.join(", ");
   if (names.length <= maxInline) return <li>{title} {list}</li>;
   return <li><details><summary>{count}</summary>{list}</details></li>;
+}
+
+const limitFields: { name: keyof KeyLimits; label: string; most: number }[] = [
+  { name: "requests_per_minute", label: "Requests a minute", most: 2_147_483_647 },
+  { name: "concurrent_executions", label: "Executions at once", most: 2_147_483_647 },
+  { name: "cpu_seconds_per_day", label: "CPU seconds a day", most: 2_147_483_647 },
+  { name: "history_days", label: "Days in history", most: 36_500 },
+  { name: "weight", label: "Weight beside other users", most: 100 },
+];
+
+function LimitFields({ of: limits, set }: { of: KeyLimits; set: (limits: KeyLimits) => void }) {
+  return (
+    <details class="note">
+      <summary>Limits of this key</summary>
+      <div class="limit-fields">
+        {limitFields.map(({ name, label, most }) => (
+          <label key={name}>{label}
+            <input type="number" min={1} max={most} placeholder={name === "weight" ? "1" : "as all keys"} value={limits[name] ?? ""}
+              onInput={({ currentTarget: { value } }) => set({ ...limits, [name]: value ? Number(value) : undefined })} />
+          </label>
+        ))}
+      </div>
+      <p class="muted">While users compete, one with the weight 3 gets three times as much of the machine as one with the weight 1.</p>
+    </details>
+  );
 }
 
 // Secret shows the secret of a new key, which the service does not show again.
@@ -125,6 +151,7 @@ function NewKey({ done }: { done: (key: Created) => void }) {
   const [user, setUser] = useState("");
   const [role, setRole] = useState<Role>("agent");
   const [days, setDays] = useState("30");
+  const [limits, setLimits] = useState<KeyLimits>({});
   const [problem, setProblem] = useState<Problem>();
   const [running, setRunning] = useState(false);
   const submit = async (event: Event) => {
@@ -138,8 +165,10 @@ function NewKey({ done }: { done: (key: Created) => void }) {
         role,
         ...(user.trim() ? { user_id: user.trim() } : {}),
         ...(lifetime ? { expires_at: new Date(Date.now() + lifetime * 86_400_000).toISOString() } : {}),
+        ...(isAdmin.value ? { limits } : {}),
       }));
       setName("");
+      setLimits({});
     } catch (thrown) {
       setProblem(Problem.from(thrown));
     }
@@ -164,6 +193,7 @@ function NewKey({ done }: { done: (key: Created) => void }) {
       </label>
       <button class="primary" disabled={running}>{running ? "Creating…" : "Create key"}</button>
       <p class="muted note">{powers[role]}</p>
+      {isAdmin.value && <LimitFields of={limits} set={setLimits} />}
       {problem && <p class="field-error" role="alert">{problem.message}</p>}
     </form>
   );
