@@ -414,4 +414,6 @@ export interface DebugVariable {
   value: string;
   type?: string;
   variablesReference: number;
+  namedVariables?: number; // its first parts
+  indexedVariables?: number; // its items, which follow
 }

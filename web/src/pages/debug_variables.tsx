@@ -3,11 +3,12 @@ import { useEffect, useState } from "preact/hooks";
 import { isAborted, Problem } from "../api/problem";
 import type { DebugVariable } from "../api/records";
 import { count } from "../format";
+import { Pager } from "../parts/pager";
 import { Panel } from "../parts/panel";
 import type { DebugSession } from "./debug_session";
 import { isTableType, shownTable } from "./debug_table";
 
-const pageSize = 100;
+const pageSize = 50;
 
 // opened has the paths of opened variables. They stay open when the program moves.
 const opened = signal<ReadonlySet<string>>(new Set());
@@ -33,50 +34,58 @@ export function Scopes({ session }: { session: DebugSession }) {
     <>
       {scopes.map((scope) => (
         <Panel key={scope.name} title={scope.name} note={scope.namedVariables ? count(scope.namedVariables) : undefined}>
-          <VariableTree session={session} reference={scope.variablesReference} version={session.stop.value} path={scope.name} changed={scope === scopes[0] ? session.position.value?.changed : undefined} />
+          <VariableTree session={session} reference={scope.variablesReference} named={scope.namedVariables ?? 0} items={0}
+            version={session.stop.value} path={scope.name} changed={scope === scopes[0] ? session.position.value?.changed : undefined} />
         </Panel>
       ))}
     </>
   );
 }
 
-// VariableTree shows what a reference leads to. References are of one position of the program, and their numbers begin again
-// at the next: version is the position. Trees inside of others get a new version with their new reference.
-function VariableTree({ session, reference, version, path, changed }: {
+// VariableTree shows what a reference leads to: named parts first, then the items, a page of them at a time. References are of
+// one position of the program, and their numbers begin again at the next: version is the position. Trees inside of others
+// get a new version with their new reference.
+function VariableTree({ session, reference, named, items, version, path, changed }: {
   session: DebugSession;
   reference: number;
+  named: number;
+  items: number;
   version: number;
   path: string;
   changed?: string[] | undefined;
 }) {
-  const [loaded, setLoaded] = useState<{ parts: DebugVariable[]; version: number }>();
-  const [isWhole, setWhole] = useState(true);
+  const [first, setFirst] = useState(0); // index of an item
+  const [loaded, setLoaded] = useState<{ parts: DebugVariable[]; first: number; version: number }>();
   const [failure, setFailure] = useState("");
-  const load = async (start: number, isCurrent: () => boolean) => {
-    try {
-      const page = await session.variables(reference, start, pageSize);
-      if (!isCurrent()) return;
-      setLoaded((before) => ({ parts: start > 0 ? [...(before?.parts ?? []), ...page] : page, version }));
-      setWhole(page.length < pageSize);
-      setFailure("");
-    } catch (thrown) {
-      // A reference of an older position is refused; the new position brings its own.
-      if (isCurrent() && !isAborted(thrown)) setFailure(Problem.from(thrown).message);
-    }
-  };
+  const [total, before] = items ? [items, named] : [named, 0];
   useEffect(() => {
     let isCurrent = true;
-    void load(0, () => isCurrent);
+    const [start, number] = first > 0 ? [before + first, pageSize] : [0, before + pageSize];
+    session.variables(reference, start, number).then((parts) => {
+      if (!isCurrent) return;
+      setLoaded({ parts, first, version });
+      setFailure("");
+    }, (thrown) => {
+      // A reference of an older position is refused; the new position brings its own.
+      if (isCurrent && !isAborted(thrown)) setFailure(Problem.from(thrown).message);
+    });
     return () => {
       isCurrent = false;
     };
-  }, [session, reference, version]);
+  }, [session, reference, version, first]);
   if (failure) return <p class="body muted">{failure}</p>;
   if (!loaded) return <p class="body muted">Loading…</p>;
   const { parts } = loaded;
-  if (parts.length === 0) return <p class="body muted">There are none.</p>;
   return (
     <ul class="tree">
+      {total > pageSize && (
+        <li>
+          <Pager what={items ? "item" : "variable"} start={loaded.first} size={pageSize} total={total} first={0} go={setFirst}>
+            {parts.length > 0 && `${count(loaded.first)} to ${count(Math.min(total, loaded.first + pageSize) - 1)} of ${count(total)}`}
+          </Pager>
+        </li>
+      )}
+      {parts.length === 0 && <li class="body muted">{loaded.first > 0 ? "They were not recorded." : "There are none."}</li>}
       {parts.map((part, index) => {
         const own = `${path}/${part.name}`;
         const isOpen = opened.value.has(own);
@@ -85,11 +94,13 @@ function VariableTree({ session, reference, version, path, changed }: {
             {part.variablesReference > 0 ? (
               <button class="row-button" aria-expanded={isOpen} onClick={() => toggle(own, path, part)}><Names part={part} mark={isOpen ? "▾" : "▸"} /></button>
             ) : <div class="row-button"><Names part={part} mark="" /></div>}
-            {isOpen && part.variablesReference > 0 && <VariableTree session={session} reference={part.variablesReference} version={loaded.version} path={own} />}
+            {isOpen && part.variablesReference > 0 && (
+              <VariableTree session={session} reference={part.variablesReference} named={part.namedVariables ?? 0}
+                items={part.indexedVariables ?? 0} version={loaded.version} path={own} />
+            )}
           </li>
         );
       })}
-      {!isWhole && <li><button class="row-button" onClick={() => void load(parts.length, () => session.stop.value === version)}>Show more</button></li>}
     </ul>
   );
 }

@@ -4,6 +4,7 @@ import { isAborted, Problem } from "../api/problem";
 import type { RecordedObject, RecordedTable } from "../api/records";
 import { count, plural } from "../format";
 import { Failure } from "../parts/feedback";
+import { Pager } from "../parts/pager";
 import { Panel } from "../parts/panel";
 
 const pageSize = 50;
@@ -31,15 +32,10 @@ export function Contents(props: { path: string; step: number; name: string; refe
   const all = Math.max(kept, length ?? 0);
   const last = Math.min(first + pageSize, kept);
   const note = (kept === 0 || last - first === all ? plural(all, what) : `${what}s ${count(first + 1)} to ${count(last)} of ${count(all)}`) +
-    (kept < all && last === kept ? `; ${kept > 0 ? "later ones" : "they"} were not recorded` : "") +
+    (kept === 0 && all > 0 ? "; they were not recorded" : kept < all ? `; the first ${count(kept)} were recorded` : "") +
     (object.exactness === "sampled" ? "; changes are found by samples" : "");
   return (
-    <Panel title={`Contents of ${name}`} note={note} actions={kept > pageSize && (
-      <span class="pages">
-        <button disabled={start === 0} onClick={() => setStart(Math.max(0, start - pageSize))}>Previous {what}s</button>
-        <button disabled={start + pageSize >= kept} onClick={() => setStart(start + pageSize)}>Next {what}s</button>
-      </span>
-    )}>
+    <Panel title={`Contents of ${name}`} note={note}>
       {object.table ? <Table table={object.table} label={name} /> : (
         <div class="scroll-x data" tabIndex={0} role="group" aria-label={`Contents of ${name}`}>
           <table>
@@ -54,6 +50,7 @@ export function Contents(props: { path: string; step: number; name: string; refe
       {object.table && object.table.total_columns > object.table.columns.length && (
         <p class="cut">The recording has the first {object.table.columns.length} of {plural(object.table.total_columns, "column")}.</p>
       )}
+      <Pager what={what} start={start} size={pageSize} total={kept} go={setStart} />
     </Panel>
   );
 }

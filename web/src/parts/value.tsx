@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { asText, count, plural } from "../format";
+import { Pager } from "./pager";
 
 type Row = Record<string, unknown>;
 
@@ -7,14 +8,16 @@ const pageRows = 50;
 const maxNamed = 200; // rows whose keys are looked at for columns
 const maxColumns = 40;
 
-function isFlat(value: unknown): value is Row {
-  return typeof value === "object" && value !== null && !Array.isArray(value) &&
-    Object.values(value).every((v) => typeof v !== "object" || v === null);
-}
+const isRow = (value: unknown): value is Row => typeof value === "object" && value !== null && !Array.isArray(value);
 
-// isTable reports whether a value is a list of flat objects, which is easier to read as a table.
+const isFlat = (row: Row) => Object.values(row).every((v) => typeof v !== "object" || v === null);
+
+// isTable reports whether a value is a list of objects that is easier to read as a table: they are flat, or have the same
+// keys, as the rows of a database with a JSON column do.
 export function isTable(value: unknown): value is Row[] {
-  return Array.isArray(value) && value.length > 0 && value.every(isFlat) && Object.keys(value[0] as Row).length > 0;
+  if (!Array.isArray(value) || !value.every(isRow)) return false;
+  const names = value.length > 0 ? Object.keys(value[0]!) : [];
+  return names.length > 0 && (value.every(isFlat) || value.every((row) => Object.keys(row).join() === names.join()));
 }
 
 // RowTable shows rows with their columns, a page at a time. Names, types and values are text. total is the number of
@@ -58,15 +61,11 @@ export function RowTable(props: {
         </table>
       </div>
       {(isPaged || total > rows.length || missingColumns > 0) && (
-        <div class="pager">
-          <span class="muted" role="status">
-            {rows.length > 0 ? `Rows ${count(first + 1)}–${count(last)} of ${count(total)}` : `None of ${plural(total, "row")}`}
-            {total > rows.length && isPaged && `; the first ${count(rows.length)} are here`}
-            {missingColumns > 0 && `; ${plural(missingColumns, "more column")}`}
-          </span>
-          {isPaged && <button disabled={first === 0} onClick={() => setFirst(first - pageRows)}>Previous</button>}
-          {isPaged && <button disabled={last >= rows.length} onClick={() => setFirst(first + pageRows)}>Next</button>}
-        </div>
+        <Pager what="row" start={first} size={pageRows} total={rows.length} go={setFirst}>
+          {rows.length > 0 ? `Rows ${count(first + 1)}–${count(last)} of ${count(total)}` : `None of ${plural(total, "row")}`}
+          {total > rows.length && isPaged && `; the first ${count(rows.length)} are here`}
+          {missingColumns > 0 && `; ${plural(missingColumns, "more column")}`}
+        </Pager>
       )}
     </>
   );
@@ -74,8 +73,9 @@ export function RowTable(props: {
 
 // widthOf returns the class of a cell: short values, such as a time, stay on one line, and long texts get room.
 function widthOf(value: unknown): string {
-  if (typeof value !== "string" || value.length <= 40) return "nowrap";
-  return value.length > 80 ? "wide" : "";
+  const length = typeof value === "string" ? value.length : typeof value === "object" && value ? JSON.stringify(value).length : 0;
+  if (length <= 40) return "nowrap";
+  return length > 80 ? "wide" : "";
 }
 
 function cell(value: unknown) {

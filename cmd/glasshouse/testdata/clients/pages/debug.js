@@ -157,6 +157,41 @@ module.exports = {
     await wantRefused(page);
   },
 
+  // The variables of a live program have all rows of a table.
+  async 'far rows of a table in the debugger'() {
+    const page = watchRefusals(await open(adminKey));
+    await prepare(page, `import numpy as np
+import pandas as pd
+df = pd.DataFrame({"amt": np.arange(1_000_000) * 1.5, "name": ["row"] * 1_000_000})
+done = True
+`);
+    await page.getByLabel('Stop at the first line').uncheck();
+    await gutter(page, 4).click();
+    await page.locator('.cm-breakpoint').last().waitFor();
+    await page.keyboard.press('F5');
+    await variable(page, 'df').getByRole('button').first().click();
+    await value(page, '0', '0.0');
+    const note = {};
+    const goTo = async (what, row, action) => {
+      const begun = performance.now();
+      await action();
+      await value(page, row, String(1.5 * row));
+      note[`${what}, ms`] = Math.round(performance.now() - begun);
+    };
+    await page.getByLabel('Go to item').fill('20000');
+    await goTo('row 20,000', 20_000, () => page.keyboard.press('Enter'));
+    await page.getByText('20,000 to 20,049 of 1,000,000').waitFor();
+    await goTo('last rows', 999_999, () => page.getByRole('button', { name: 'Last items' }).click());
+    assert.strictEqual(await page.getByRole('button', { name: 'Next items' }).isDisabled(), true);
+    await goTo('rows before', 999_900, () => page.getByRole('button', { name: 'Previous items' }).click());
+    await page.getByText(/^rows 1 to 50 of 1,000,000; the first \d+ were recorded/).waitFor(); // the table beside them
+    await wantAccessible(page);
+    await page.keyboard.press('F5');
+    await page.getByText('The program has ended: completed.').waitFor();
+    await wantRefused(page);
+    return note;
+  },
+
   async 'pause and stop a program'() {
     const page = watchRefusals(await open(adminKey));
     await page.goto(`${address}/ui/debug`);
