@@ -23,7 +23,9 @@ export class Problem extends Error {
   static from(thrown: unknown): Problem {
     if (thrown instanceof Problem) return thrown;
     const reason = thrown instanceof Error ? thrown.message : String(thrown);
-    return new Problem(0, "The service cannot be reached", reason);
+    // The words of browsers for it differ, and say less.
+    const isNetwork = thrown instanceof TypeError && /fetch|network|load/i.test(reason);
+    return new Problem(0, "The service cannot be reached", isNetwork ? "Check your network, and whether the service runs." : reason);
   }
 }
 

@@ -144,7 +144,8 @@ export function Debugger() {
   const isGone = session && !position && failure?.status === 404;
   const code = session ? session.code.value : draft.code;
   return (
-    <Page title="Debugger" actions={<Where position={position} />}>
+    <Page title="Debugger" actions={<Where position={position} />}
+      intro="Stop code at a line, look at its variables, and step forward or back. Steps that are past come from the recording.">
       <div class="debug-toolbar panel" role="toolbar" aria-label="Debugger">
         {session
           ? <Tool name="Continue" keys="F5" icon={toStart} disabled={state !== "stopped"} action={proceed} isMain />

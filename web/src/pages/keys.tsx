@@ -56,7 +56,7 @@ export function Keys() {
       <ListTable list={list} what="keys" id={(k) => k.id}
         empty={<Empty title="There are no keys.">An agent or a program signs in with one.</Empty>}
         columns={[
-          { name: "Name", cell: (k) => <>{k.name}{k.id === me.value?.key_id && <span class="muted"> (yours)</span>}</> },
+          { name: "Name", class: "name-cell", cell: (k) => <>{k.name}{k.id === me.value?.key_id && <span class="muted"> (yours)</span>}</> },
           { name: "User", cell: (k) => k.user_id },
           { name: "Role", cell: (k) => k.role },
           { name: "State", cell: (k) => <Status of={stateOf(k)} /> },

@@ -131,11 +131,17 @@ function Sample({ of: write }: { of: PendingWrite }) {
         : (
           <>
             <p class="muted">Rows as they are now; at most ten are read.</p>
-            <RowTable rows={rows} label="Sample of the rows" />
+            <RowTable rows={rows} columns={changesFirst(Object.keys(rows[0]!))} label="Sample of the rows" />
           </>
         )}
     </details>
   );
+}
+
+// changesFirst puts the columns that an UPDATE sets beside their new values, behind the first column, which is mostly the key.
+function changesFirst(columns: string[]): string[] {
+  const changed = columns.filter((name) => columns.includes(`new ${name}`)).flatMap((name) => [name, `new ${name}`]);
+  return [...new Set([...columns.slice(0, 1), ...changed, ...columns])];
 }
 
 interface Node {

@@ -44,7 +44,7 @@ export const theme = EditorView.theme({
     whiteSpace: "normal",
     overflowWrap: "anywhere",
   },
-  ".cm-failure strong": { color: "var(--bad)" },
+  ".cm-failure strong": { display: "block", color: "var(--bad)", maxHeight: "7.5em", overflow: "auto" },
   ".cm-failure dl": { display: "grid", gridTemplateColumns: "max-content minmax(0, 1fr)", gap: "1px 12px", margin: "4px 0 0", fontFamily: "var(--mono)" },
   ".cm-failure dt": { color: "var(--muted)" },
   ".cm-failure dd": { margin: "0", maxHeight: "4.8em", overflow: "auto" },

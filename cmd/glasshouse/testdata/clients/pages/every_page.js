@@ -70,7 +70,7 @@ module.exports = {
     const commented = (await run(ids.sandbox, '#!/usr/bin/env python\nimport math\n\n# The area of a circle.\nmath.pi')).execution_id;
     await page.goto(`${address}/ui/`);
     await page.locator('.sizer .row').first().getByText('# The area of a circle.').waitFor(); // says more than the import
-    for (const name of ['/', '/statements', '/writes', '/sandboxes', '/connections', '/artifacts', '/keys', '/system', '/audit',
+    for (const name of ['/', '/debug', '/statements', '/writes', '/sandboxes', '/connections', '/artifacts', '/keys', '/system', '/audit',
       `/executions/${ids.recorded}/steps`]) {
       await page.goto(`${address}/ui${name}`);
       const text = await page.locator('h1 ~ .intro, .head ~ .intro').first().textContent();

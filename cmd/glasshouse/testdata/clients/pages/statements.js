@@ -39,6 +39,18 @@ module.exports = {
     await wantNothingWrong(page);
   },
 
+  async 'the sample of an UPDATE begins with what changes'() {
+    const { sandbox_id: sandbox } = await call('POST', '/sandbox/create', { write_policy: 'capture' });
+    await run(sandbox, 'await db_query("UPDATE products SET price = 1 WHERE id = 7")');
+    const page = await open(adminKey);
+    await page.goto(`${address}/ui/writes?status=pending`);
+    const write = page.locator('.write', { hasText: 'UPDATE products SET price = 1' }).first();
+    await write.getByText('Sample of the rows', { exact: true }).click();
+    await write.getByRole('columnheader').first().waitFor();
+    assert.deepStrictEqual((await write.getByRole('columnheader').allTextContents()).slice(0, 3), ['id', 'price', 'new price']);
+    await wantNothingWrong(page);
+  },
+
   async 'statements are counted by shape, and captured ones change no rows'() {
     const { sandbox_id: sandbox } = await call('POST', '/sandbox/create', { write_policy: 'capture' });
     const mark = `x${Date.now()}`;
