@@ -54,10 +54,11 @@ function VariableTree({ session, reference, named, items, version, path, changed
   path: string;
   changed?: string[] | undefined;
 }) {
-  const [first, setFirst] = useState(0); // index of an item
+  const [wanted, setWanted] = useState(0); // index of an item
   const [loaded, setLoaded] = useState<{ parts: DebugVariable[]; first: number; version: number }>();
   const [failure, setFailure] = useState("");
   const [total, before] = items ? [items, named] : [named, 0];
+  const first = wanted < total ? wanted : 0; // the program may have taken items away
   useEffect(() => {
     let isCurrent = true;
     const [start, number] = first > 0 ? [before + first, pageSize] : [0, before + pageSize];
@@ -80,7 +81,7 @@ function VariableTree({ session, reference, named, items, version, path, changed
     <ul class="tree">
       {total > pageSize && (
         <li>
-          <Pager what={items ? "item" : "variable"} start={loaded.first} size={pageSize} total={total} first={0} go={setFirst}>
+          <Pager what={items ? "item" : "variable"} start={loaded.first} size={pageSize} total={total} first={0} go={setWanted}>
             {parts.length > 0 && `${count(loaded.first)} to ${count(Math.min(total, loaded.first + pageSize) - 1)} of ${count(total)}`}
           </Pager>
         </li>
