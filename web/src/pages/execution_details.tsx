@@ -177,7 +177,7 @@ export function Artifacts({ of: e }: { of: Execution }) {
 export function Logs({ logs, variables }: { logs: Note[]; variables: Record<string, Note[]> }) {
   const all = [...logs, ...Object.values(variables).flat()].sort((a, b) => a.timestamp.localeCompare(b.timestamp));
   return (
-    <Panel title="Debug log" note={count(all.length)}>
+    <Panel title="Debug log" note={`${count(all.length)}, times in ${zone()}`}>
       <ul class="logs">
         {all.map((note, index) => (
           <li key={index}>

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import { asText, bytes, clock, count, duration, firstLine, fullTime, plural } from "../format";
+import { asText, bytes, clock, count, duration, firstLine, fullTime, plural, zone } from "../format";
 import { Code } from "../parts/code";
 import { Copy, Failure, Loading } from "../parts/feedback";
 import { Status } from "../parts/label";
@@ -41,7 +41,7 @@ function RunView({ run, number, session, copy }: { run: Run; number: number; ses
         <h2>
           <span>Run {number}</span> <Status of={status} />
           <span class="muted" title={fullTime(run.createdAt)}>
-            {time && <>{time}, </>}<time dateTime={run.createdAt}>{clock(new Date(run.createdAt)).slice(0, 8)}</time>
+            {time && <>{time}, </>}<time dateTime={run.createdAt}>{clock(new Date(run.createdAt)).slice(0, 8)} {zone(new Date(run.createdAt))}</time>
           </span>
         </h2>
         <span class="run-actions">

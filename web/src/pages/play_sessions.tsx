@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { address, remove } from "../api/client";
 import { Problem } from "../api/problem";
 import type { Sandbox } from "../api/records";
-import { shortID } from "../format";
+import { shortID, zone } from "../format";
 import { Failure, Loading, TwoSteps } from "../parts/feedback";
 import { Time } from "../parts/label";
 import { useLoaded } from "../parts/loaded";
@@ -47,7 +47,7 @@ export function Sessions({ session }: { session: Session }) {
                   <a class="mono" href={address("/ui/play", { sandbox: id, panel: "sessions" })} title={`Open session ${id}`}>{shortID(id)}</a>
                 )}
                 {isCurrent && " is open here"}
-                <div class="muted">begun <Time at={created} />{used && <>, used <Time at={used} /></>}</div>
+                <div class="muted">begun <Time at={created} />{used && <>, used <Time at={used} /></>}, {zone()}</div>
               </div>
               <TwoSteps label="End" confirm="End it, with its variables" danger action={() => end(id)} />
             </li>

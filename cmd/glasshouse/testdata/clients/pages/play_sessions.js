@@ -35,6 +35,8 @@ module.exports = {
     await page.getByRole('link', { name: 'Sessions', exact: true }).click();
     const entry = (id) => page.getByRole('list', { name: 'Your live sessions' }).getByRole('listitem').filter({ hasText: id.slice(0, 8) });
     await entry(second).getByText('is open here').waitFor();
+    await entry(second).getByText(/^begun [-\d]+ [:\d]+, used [-\d]+ [:\d]+, UTC/).waitFor(); // a time has its zone
+    assert.match(await newest(page).locator('> header time').textContent(), /^[:\d]{8} UTC/);
     await shoot(page, 'play-sessions');
     await wantAccessible(page);
     await entry(first).getByRole('link').click();
