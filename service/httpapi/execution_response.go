@@ -196,8 +196,8 @@ func (a *api) listResponse(user string, page executionList) *executionResponse {
 	}}
 }
 
-// minCompressedBytes is the size from which on a list of summaries is compressed: it shrinks to a sixth, in less time than
-// most networks take for the difference.
+// minCompressedBytes is the size from which on a list of summaries is compressed: it shrinks to a sixth, in less time
+// than most networks take for the difference.
 const minCompressedBytes = 4 << 10
 
 // summariesResponse answers with a page of summaries, compressed if it is large and the client can read that.
