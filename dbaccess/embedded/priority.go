@@ -22,8 +22,8 @@ func (s *Server) SetNice(pid uint32, nice int) {
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", pid), []byte(strconv.Itoa(nice)), 0)
 }
 
-// mayRenice reports whether this process has CAP_SYS_NICE, and CAP_SYS_ADMIN: without it the kernel takes ten changes of
-// autogroups a second.
+// mayRenice reports whether this process has CAP_SYS_NICE, and CAP_SYS_ADMIN: without it the kernel takes ten changes
+// of autogroups a second.
 func mayRenice() bool {
 	const needed = 1<<unix.CAP_SYS_NICE | 1<<unix.CAP_SYS_ADMIN
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
