@@ -266,6 +266,7 @@ type Output struct {
 	Data     map[string]json.RawMessage `json:"data"`
 	Metadata json.RawMessage            `json:"metadata,omitempty"`
 	Step     int                        `json:"step,omitempty" doc:"Step whose line showed it, if recorded"`
+	ShownAt  time.Time                  `json:"shown_at,omitzero" doc:"Absent in records of earlier versions"`
 }
 
 // ArtifactMIME is the MIME type of the part of an Output that lists the parts which are too large for an answer and are

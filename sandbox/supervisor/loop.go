@@ -339,6 +339,7 @@ func (l *runLoop) showOutput(ctx context.Context, output sandbox.Output) {
 	if runes := []rune(output.Summary); len(runes) > maxSummaryRunes {
 		output.Summary = string(runes[:maxSummaryRunes])
 	}
+	output.ShownAt = time.Now().UTC()
 	if l.callbacks.Recorder != nil {
 		output = l.callbacks.Recorder.Show(ctx, output)
 	}

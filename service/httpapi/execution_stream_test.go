@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"glasshouse/sandbox"
 )
@@ -360,7 +361,7 @@ func TestSlowStreamReaderDoesNotDelayTheExecution(t *testing.T) {
 // Rich outputs are streamed when they are shown, and a cancelled execution keeps them.
 func TestRichOutputsAreStreamedAndKept(t *testing.T) {
 	t.Parallel()
-	c := newUser(t, sandbox.RoleAgent)
+	c, began := newUser(t, sandbox.RoleAgent), time.Now()
 	s := c.stream(
 		t,
 		"POST",
@@ -378,6 +379,12 @@ func TestRichOutputsAreStreamedAndKept(t *testing.T) {
 	if figure["summary"] != "figure: 'Both': 1 line" ||
 		!strings.Contains(string(mustJSON(t, figure["data"])), `"image/png":"iVBOR`) {
 		t.Errorf("the figure: got %v", figure["summary"])
+	}
+	for _, output := range []map[string]any{table, figure} {
+		at, err := time.Parse(time.RFC3339Nano, fmt.Sprint(output["shown_at"]))
+		if err != nil || at.Before(began) || at.After(time.Now()) {
+			t.Errorf("got shown_at %v, %v, want a time since %v", output["shown_at"], err, began)
+		}
 	}
 	c.ok(t, "POST", "/executions/"+fmt.Sprint(list[0].data["execution_id"])+"/cancel", nil)
 	rest := s.all()

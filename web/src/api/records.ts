@@ -113,6 +113,7 @@ export interface Output {
   summary: string;
   data: Record<string, unknown>;
   step?: number; // whose line showed it, if the execution was recorded
+  shown_at?: string; // absent in records of earlier versions
 }
 
 export interface Note {

@@ -3,7 +3,7 @@ import { duration, milliseconds, plural } from "../format";
 
 interface Bar {
   label: string;
-  kind: "queue" | "start" | "run" | "statement" | "connection" | "log";
+  kind: "queue" | "start" | "run" | "statement" | "connection" | "log" | "output";
   begin: number; // milliseconds since the request was accepted
   length: number;
   note: string;
@@ -51,6 +51,9 @@ function bars(e: Execution, now: number): Bar[] {
   for (const log of e.debug_info.logs) {
     inner.push({ label: log.message ?? "debug", kind: "log", begin: since(log.timestamp), length: 0, note: `line ${log.line}`, isBad: false });
   }
+  for (const o of e.outputs) {
+    if (o.shown_at) inner.push({ label: o.summary, kind: "output", begin: since(o.shown_at), length: 0, note: "output", isBad: false });
+  }
   inner.sort((a, b) => a.begin - b.begin);
   const end = all.at(-1)?.label === "End" ? all.splice(-1) : [];
   return [...all, ...inner, ...end];
@@ -74,7 +77,7 @@ export function TimeAxis({ execution, now }: { execution: Execution; now: number
               <span class="bar" style={{ left: percent(bar.begin), width: percent(bar.length) }} />
             </span>
             <span class="note">
-              {bar.kind === "log" ? `at ${duration(bar.begin)}` : duration(bar.length)}{bar.note && `, ${bar.note}`}
+              {bar.kind === "log" || bar.kind === "output" ? `at ${duration(bar.begin)}` : duration(bar.length)}{bar.note && `, ${bar.note}`}
             </span>
           </li>
         ))}

@@ -60,6 +60,22 @@ module.exports = {
     await wantNothingWrong(page);
   },
 
+  async 'the time axis has outputs where they were shown'(ids) {
+    const page = await open(adminKey);
+    const { execution_id: id } = await run(ids.sandbox, 'import time\ntime.sleep(0.2)\ndisplay("in the middle")\ntime.sleep(0.2)');
+    await page.goto(`${address}/ui/executions/${id}`);
+    const part = page.getByRole('region', { name: 'Time axis' }).locator('li.output');
+    await part.getByText('in the middle').waitFor();
+    const [shown, whole] = await page.evaluate(() => ['output', 'run'].map((kind) => {
+      const { left, right } = document.querySelector(`.axis li.${kind} .bar`).getBoundingClientRect();
+      return { left, right };
+    }));
+    const where = (shown.left - whole.left) / (whole.right - whole.left);
+    assert(where > 0.2 && where < 0.8, `the output is at ${where} of the run`);
+    assert.match(await part.locator('.note').textContent(), /^at .*ms, output$/);
+    await wantNothingWrong(page);
+  },
+
   async 'tables have types, and pages if they are long'(ids) {
     const page = await open(adminKey);
     const show = async (code) => {
