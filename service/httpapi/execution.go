@@ -156,7 +156,7 @@ type erasure struct {
 }
 
 type eraseUserInput struct {
-	User keyName `path:"user_id"`
+	User string `path:"user_id"`
 }
 
 func (a *api) eraseExecution(ctx context.Context, caller sandbox.Key, in *InExecution) (*erasure, error) {
@@ -165,6 +165,6 @@ func (a *api) eraseExecution(ctx context.Context, caller sandbox.Key, in *InExec
 }
 
 func (a *api) eraseUser(ctx context.Context, caller sandbox.Key, in *eraseUserInput) (*erasure, error) {
-	numbers, err := a.service.EraseUser(ctx, caller, string(in.User))
+	numbers, err := a.service.EraseUser(ctx, caller, in.User)
 	return &erasure{"the user's history is erased; keys and the audit log stay", numbers}, err
 }

@@ -24,8 +24,8 @@ func serveMCP(t *testing.T) string {
 	return server.URL
 }
 
-// The library that serves the Model Context Protocol answers some mistakes with plain text, which becomes a problem. Its
-// own errors in JSON stay as they are.
+// The library that serves the Model Context Protocol answers some mistakes with plain text, which becomes a problem.
+// Its own errors in JSON stay as they are.
 func TestMistakesInMCPMessagesAreProblems(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)

@@ -55,27 +55,6 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 	}
 }
 
-// The document says which names of users a request may have in its path, as it does of those in a body.
-func TestUsersInPathsAreNames(t *testing.T) {
-	t.Parallel()
-	_, openapi := newRouter(Config{Log: logrus.New(), Version: "test"})
-	want, checked := keyName("").Schema(nil).Pattern, 0
-	for path, item := range openapi.Paths {
-		for _, op := range operationsOf(item) {
-			for _, parameter := range op.Parameters {
-				if parameter.In == "path" && parameter.Name == "user_id" {
-					if checked++; parameter.Schema.Pattern != want {
-						t.Errorf("%s: got the pattern %q of user_id, want %q", path, parameter.Schema.Pattern, want)
-					}
-				}
-			}
-		}
-	}
-	if checked == 0 {
-		t.Error("no path has a user_id")
-	}
-}
-
 // huma takes null for an optional field at any depth of a body, and the document says so.
 func TestOptionalFieldsOfBodiesMayBeNull(t *testing.T) {
 	t.Parallel()

@@ -45,6 +45,7 @@ DEPENDENT = {
     "connectDAP": ["426"],  # the request is a WebSocket handshake
     "createKey": ["422"],  # expires_at is in the future
     "createSandbox": ["422"],  # enable_network_access needs allowed_hosts
+    "eraseUser": ["422"],  # the name is one line of visible characters
     "executeCode": ["422"],  # a file has content or content_base64
     "followConversation": ["422"],  # the id is that of an event
     "followExecutions": ["422"],
