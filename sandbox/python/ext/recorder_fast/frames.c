@@ -23,6 +23,12 @@ static Code *code_of(Recorder *r, PyCodeObject *co)
     code->is_task = task == Py_True;
     code->is_optimized = co->co_flags & CO_OPTIMIZED;
     code->first_line = co->co_firstlineno;
+    if (code->is_module) {
+        code->cached_names = PyMem_Calloc(1, sizeof *code->cached_names);
+        code->cached_turns = PyMem_Calloc(1, sizeof *code->cached_turns);
+        if (code->cached_names == NULL || code->cached_turns == NULL)
+            PyErr_NoMemory();
+    }
     code->has_hidden_slots = code->is_module && HIDDEN_SLOT && co->co_nlocalsplus > 0;
     code->code = (PyCodeObject *)Py_NewRef(co);
     Py_XDECREF(module);
@@ -216,6 +222,19 @@ PyObject *get_by_number(PyObject *dict, long long number)
     return value;
 }
 
+PyObject *get_cached(NumberCache *cache, PyObject *dict, long long number)
+{
+    size_t place = (size_t)number % CACHED_NUMBERS;
+    if (cache->number[place] == number + 1)
+        return cache->value[place];
+    PyObject *value = get_by_number(dict, number);
+    if (value != NULL || !PyErr_Occurred()) {
+        cache->number[place] = number + 1;
+        cache->value[place] = value;
+    }
+    return value;
+}
+
 int read_variables(Recorder *r, PyFrameObject *frame, Frame *known)
 {
     Code *code = known->code;
@@ -223,7 +242,9 @@ int read_variables(Recorder *r, PyFrameObject *frame, Frame *known)
     if (code->is_module && !r->watch_all) {
         if (code->has_hidden_slots && read_hidden_slots(r, frame, known) < 0)
             return -1;
-        PyObject *names = known->turn ? known->turn : get_by_number(code->names_by_line, known->line);
+        PyObject *names = known->turn;
+        if (names == NULL)
+            names = get_cached(code->cached_names, code->names_by_line, known->line);
         if (names == NULL ? PyErr_Occurred() != NULL : read_namespace(r, names) < 0)
             return -1;
         if (r->steps % r->full_read_interval == 0)

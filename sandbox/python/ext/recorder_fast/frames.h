@@ -22,6 +22,9 @@ int switch_to_frame(Recorder *r, Frame *known);
 /* Returns the value of an int in a dict; borrowed, NULL without an exception if there is none. */
 PyObject *get_by_number(PyObject *dict, long long number);
 
+/* get_by_number for a dict that does not change. */
+PyObject *get_cached(NumberCache *cache, PyObject *dict, long long number);
+
 /* Records the changes of the variables that the frame can reach. */
 int read_variables(Recorder *r, PyFrameObject *frame, Frame *known);
 

@@ -83,7 +83,8 @@ static int record_step(Recorder *r, PyFrameObject *frame, Frame *known, long lin
     }
     known->line = line;
     if (known->code->is_module && PyDict_GET_SIZE(known->code->names_of_turn) > 0 &&
-        (known->turn = get_by_number(known->code->names_of_turn, PyFrame_GetLasti(frame))) == NULL && PyErr_Occurred())
+        (known->turn = get_cached(known->code->cached_turns, known->code->names_of_turn,
+                                  PyFrame_GetLasti(frame))) == NULL && PyErr_Occurred())
         return -1;
     r->steps++;
     if (r->steps >= r->budget_step && discard(call_python(r, (PyObject *)r, "_apply_budget", "()")) < 0)

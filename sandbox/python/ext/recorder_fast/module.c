@@ -418,6 +418,8 @@ static void free_code(Code *code)
     Py_XDECREF(code->comprehensions);
     Py_XDECREF(code->code);
     PyMem_Free(code->prefixes);
+    PyMem_Free(code->cached_names);
+    PyMem_Free(code->cached_turns);
     PyMem_Free(code);
 }
 

@@ -148,8 +148,8 @@ int append_scalar(Recorder *r, Buffer *b, PyObject *prefix, PyObject *value)
         size = PyUnicode_GET_LENGTH(text);
     }
     Py_XDECREF(text);
-    PyErr_Clear();
     if (tag == 0) {
+        PyErr_Clear();
         encoded = PyObject_CallMethod(r->format, "scalar", "O", value);
         if (encoded == NULL || encoded == Py_None) {
             Py_XDECREF(encoded);

@@ -47,10 +47,25 @@ typedef struct Entry {
     Py_ssize_t changing_children; /* those whose contents can change */
 } Entry;
 
+/* NumberCache keeps what was found in a dict by numbers: lines, or offsets in code. A number has one place. */
+enum { CACHED_NUMBERS = 64 };
+typedef struct {
+    long long number[CACHED_NUMBERS]; /* plus 1, so that 0 is an empty place */
+    PyObject *value[CACHED_NUMBERS];  /* borrowed from the dict, NULL if it has none */
+} NumberCache;
+
+/* NamePlaces are the indexes at which a name was last found in two dicts: the namespace, and the recorded variables. */
+enum { PLACES_BITS = 8 };
+typedef struct {
+    PyObject *name; /* without a reference: only compared */
+    Py_ssize_t in_names, in_recorded;
+} NamePlaces;
+
 /* Code describes a code object: recorder_code.Code. */
 typedef struct {
     PyObject *known, *number, *reads, *names_by_line;
     PyObject *names_of_turn; /* by the offset at which a further turn of a loop begins */
+    NumberCache *cached_names, *cached_turns; /* of a module: what was found in names_by_line and names_of_turn */
     PyObject *comprehensions; /* None, or the line of a step by the offset of its event, 0 for none */
     PyObject **prefixes; /* of the set records of its slots, borrowed from Recorder.set_prefixes */
     PyCodeObject *code;
@@ -93,6 +108,7 @@ typedef struct {
     Py_ssize_t unheld_count, unheld_capacity;
     long long *free_numbers, last_number; /* numbers of forgotten objects, which are used again */
     Py_ssize_t free_count, free_capacity;
+    NamePlaces places[1 << PLACES_BITS]; /* by the address of the name */
     PyFrameObject *last_frame;
     Frame *last_known;
     PyThread_type_lock wake; /* released for a moment when a hook ends and other threads wait */

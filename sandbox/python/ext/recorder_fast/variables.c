@@ -64,9 +64,11 @@ int record_value(Recorder *r, int record, PyObject *prefix, PyObject *old, PyObj
     return old != NULL && IS_ENTRY(old) && drop_holder(r, (Entry *)old) < 0 ? -1 : 1;
 }
 
-int record_in_dict(Recorder *r, int record, PyObject *recorded, PyObject *name, PyObject *value, PyObject *helpers)
+/* Records the value of a variable of a dict; old is what the dict has, borrowed, or NULL. */
+static int record_new_value(Recorder *r, int record, PyObject *recorded, PyObject *name, PyObject *old, PyObject *value,
+                            PyObject *helpers)
 {
-    PyObject *old = PyDict_GetItemWithError(recorded, name), *fresh, *prefix;
+    PyObject *fresh, *prefix;
     if (old == value)
         return 0;
     if (old != NULL && is_entry_of(old, value)) {
@@ -91,6 +93,11 @@ int record_in_dict(Recorder *r, int record, PyObject *recorded, PyObject *name, 
     return got;
 }
 
+int record_in_dict(Recorder *r, int record, PyObject *recorded, PyObject *name, PyObject *value, PyObject *helpers)
+{
+    return record_new_value(r, record, recorded, name, PyDict_GetItemWithError(recorded, name), value, helpers);
+}
+
 int append_name_record(Recorder *r, int record, PyObject *name)
 {
     PyObject *prefix = prefix_of(r, SET, name); /* SET in one byte, and then the name */
@@ -113,25 +120,59 @@ int delete_from_dict(Recorder *r, int record, PyObject *recorded, PyObject *name
     return failed ? -1 : 0;
 }
 
+/* PyDict_GetItemWithError for a dict whose keys are all str. It first tries *place, where the name was found before: a
+ * key keeps its index until the dict is resized, and that costs a fifth of a search. */
+static PyObject *get_at_place(PyObject *dict, PyObject *name, Py_ssize_t *place)
+{
+    PyDictKeysObject *keys = ((PyDictObject *)dict)->ma_keys;
+    int has_places = keys->dk_kind == DICT_KEYS_UNICODE && ((PyDictObject *)dict)->ma_values == NULL;
+    PyDictUnicodeEntry *entries = has_places ? DK_UNICODE_ENTRIES(keys) : NULL;
+    if (has_places && *place < keys->dk_nentries && entries[*place].me_key == name)
+        return entries[*place].me_value;
+    PyObject *value = PyDict_GetItemWithError(dict, name);
+    for (Py_ssize_t i = 0; value != NULL && has_places && i < keys->dk_nentries; i++)
+        if (entries[i].me_key == name) {
+            *place = i;
+            break;
+        }
+    return value;
+}
+
+/* Returns where a name was last found. Names whose addresses collide take the place of each other. */
+static NamePlaces *places_of(Recorder *r, PyObject *name)
+{
+    NamePlaces *places = &r->places[((uintptr_t)name >> 4) * 0x9E3779B97F4A7C15ull >> (64 - PLACES_BITS)];
+    if (places->name != name)
+        *places = (NamePlaces){.name = name};
+    return places;
+}
+
 /* A key that is not exactly a str may have the hash of the name, and comparing the two would run user code. */
-PyObject *find_name(Recorder *r, PyObject *name)
+static PyObject *find_at_place(Recorder *r, PyObject *name, Py_ssize_t *place)
 {
     PyObject *key, *value;
     Py_ssize_t at = 0;
     if (((PyDictObject *)r->names)->ma_keys->dk_kind != DICT_KEYS_GENERAL)
-        return PyDict_GetItemWithError(r->names, name);
+        return get_at_place(r->names, name, place);
     while (PyDict_Next(r->names, &at, &key, &value))
         if (key == name || (PyUnicode_CheckExact(key) && is_equal(&PyUnicode_Type, key, name)))
             return value;
     return NULL;
 }
 
+PyObject *find_name(Recorder *r, PyObject *name) { return find_at_place(r, name, &places_of(r, name)->in_names); }
+
 int read_namespace(Recorder *r, PyObject *names)
 {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) {
-        PyObject *name = PyTuple_GET_ITEM(names, i), *value = find_name(r, name);
-        if ((value == NULL ? delete_from_dict(r, FORGET, r->recorded, name)
-                           : record_in_dict(r, GLOBAL, r->recorded, name, value, r->helpers)) < 0)
+        PyObject *name = PyTuple_GET_ITEM(names, i);
+        NamePlaces *places = places_of(r, name);
+        PyObject *value = find_at_place(r, name, &places->in_names);
+        PyObject *old = get_at_place(r->recorded, name, &places->in_recorded);
+        if (old == NULL && PyErr_Occurred())
+            return -1;
+        if (value == NULL ? old != NULL && delete_from_dict(r, FORGET, r->recorded, name) < 0
+                          : record_new_value(r, GLOBAL, r->recorded, name, old, value, r->helpers) < 0)
             return -1;
     }
     return PyErr_Occurred() ? -1 : 0;
