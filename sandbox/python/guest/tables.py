@@ -65,7 +65,7 @@ def kind_of(kind: type) -> str:
     if known is not None and known[0] is kind:
         return known[1]
     found = _find_kind(kind)
-    if found or library_values.is_static(kind):
+    if found or library_values.is_static(kind) or is_from(kind, "pandas"):
         _kinds[id(kind)] = kind, found
     return found
 
