@@ -242,16 +242,18 @@ class Session:
         source = compat.extract_code(job["code"]) if self._is_compat else job["code"]
         began = _clock()
         try:
-            code, last = self._compile(source, filename)
+            code, last, tree = self._compile(source, filename)
         finally:
             self._compile_ms = round((_clock() - began) * 1000, 3)
         sys.breakpointhook = _no_debugger
         if not job.get("watch"):
+            tree = None  # its memory is free while the code runs
             return self._execute(code, last)
         recorder = recorder_factory.new_recorder(
             self._channel, filename, self._names, {*self._initial_names, "context"}
         )
-        recorder.statements = recorder_source.describe(self._parse(source, filename)[0])
+        recorder.statements = recorder_source.describe(tree or self._parse(source, filename)[0])
+        tree = None
         if job.get("stops") is not None:
             recorder.control = debug_control.DebugControl(recorder, self._channel, self._names, job["stops"])
             sys.breakpointhook = recorder.control.breakpoint_called
@@ -284,29 +286,34 @@ class Session:
             raise SyntaxError(_TOO_DEEP, (filename, 1, 1, "")) from None
 
     def _compile(self, source: str, filename: str):
+        """Returns the code without the last expression, that expression, and the tree; each may be None."""
         text = source.replace("\r\n", "\n").replace("\r", "\n") + "\n"
         lines = text.replace("\n", "\n\0").split("\0")[:-1]  # with their line ends; code has no null byte
         linecache.cache[filename] = (len(source), None, lines, filename)
         # Most code is one expression and needs no tree. With a backslash, a warning about an escape would appear twice.
         if "\n" not in source and "\\" not in source and self._rules.passes(source):
             try:
-                return None, _compile(source, filename, "eval", _FLAGS, True)
+                return None, _compile(source, filename, "eval", _FLAGS, True), None
             except Exception:
                 pass  # it is a statement, or wrong: the code below says why
         tree, parsed = self._parse(source, filename)
         self._rules.check(parsed, tree, self._names)
         try:
-            last = None
-            if tree.body and isinstance(tree.body[-1], ast.Expr) and not notebook_code.hides_value(parsed, tree):
-                last = _compile(ast.Expression(tree.body.pop().value), filename, "eval", _FLAGS, True)
-            return _compile(tree, filename, "exec", _FLAGS, True) if tree.body else None, last
+            code, last, body = None, None, tree.body
+            if body and isinstance(body[-1], ast.Expr) and not notebook_code.hides_value(parsed, tree):
+                last = _compile(ast.Expression(body[-1].value), filename, "eval", _FLAGS, True)
+                tree.body = body[:-1]
+            if tree.body:
+                code = _compile(tree, filename, "exec", _FLAGS, True)
+            tree.body = body
+            return code, last, tree
         except (RecursionError, MemoryError):
             raise SyntaxError(_TOO_DEEP, (filename, 1, 1, "")) from None
 
     def _run_nested(self, source: str):
         """Runs code in a run, for get_ipython().run_cell_magic and others, and returns the value of its last
         expression."""
-        code, last = self._compile(source, "<cell>")
+        code, last, _ = self._compile(source, "<cell>")
         if code:
             _exec(code, self._names)
         return _eval(last, self._names) if last else None
