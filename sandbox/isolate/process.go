@@ -207,7 +207,7 @@ func (p *Process) Memory() int64 {
 	if p.group != nil {
 		return p.group.Memory()
 	}
-	return max(0, procfs.HeldKB(p.pid)-p.zygote.HeldKB) << 10
+	return procfs.HeldBy(p.pid).Beyond(p.zygote.Held) << 10
 }
 
 // Peak returns the largest value that Memory had. Without a control group it is the largest

@@ -41,17 +41,31 @@ func StatusKB(pid int, name string) int64 {
 	return kb
 }
 
-// HeldKB returns the memory in KiB that the kernel holds for a process: its resident pages
-// except those of files, its swapped pages and its page tables; 0 if the process is gone.
-func HeldKB(pid int) (total int64) {
+// Held is the memory in KiB that the kernel holds for a process, without that of files on a disk.
+type Held struct {
+	OwnKB    int64 // resident anonymous pages, swapped pages and page tables
+	SharedKB int64 // resident pages of files in memory
+}
+
+// HeldBy returns the memory of a process; zero if the process is gone.
+func HeldBy(pid int) (h Held) {
 	for line := range strings.SplitSeq(ReadFile("/proc/"+strconv.Itoa(pid)+"/status"), "\n") {
-		switch name, value, _ := strings.Cut(line, ":"); name {
-		case "RssAnon", "RssShmem", "VmSwap", "VmPTE":
-			kb, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
-			total += kb
+		name, value, _ := strings.Cut(line, ":")
+		kb, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
+		switch name {
+		case "RssAnon", "VmSwap", "VmPTE":
+			h.OwnKB += kb
+		case "RssShmem":
+			h.SharedKB += kb
 		}
 	}
-	return total
+	return h
+}
+
+// Beyond returns the KiB that a process has more than its parent. A child maps some of the pages of files in memory that
+// its parent has, so these count only as far as they are more.
+func (h Held) Beyond(parent Held) int64 {
+	return max(0, h.OwnKB-parent.OwnKB+max(0, h.SharedKB-parent.SharedKB))
 }
 
 // PIDOf returns the pid, in this process's pid namespace, of the process that a pidfd

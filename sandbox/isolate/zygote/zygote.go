@@ -47,8 +47,8 @@ const startTimeout = 60
 // Zygote is one warm interpreter and the control socket to it.
 type Zygote struct {
 	StartedAt time.Time
-	DataKB    int64 // private writable memory after the warm-up
-	HeldKB    int64 // procfs.HeldKB after the warm-up
+	DataKB    int64       // private writable memory after the warm-up
+	Held      procfs.Held // after the warm-up
 
 	cmd     *exec.Cmd
 	control *os.File
@@ -135,7 +135,7 @@ func Start(spec Spec, uids UIDRange, maxForks int, log func(line string)) (*Zygo
 		}
 		return nil, fmt.Errorf("the launcher ended: %s", output.last)
 	}
-	z.DataKB, z.HeldKB = procfs.StatusKB(cmd.Process.Pid, "VmData"), procfs.HeldKB(cmd.Process.Pid)
+	z.DataKB, z.Held = procfs.StatusKB(cmd.Process.Pid, "VmData"), procfs.HeldBy(cmd.Process.Pid)
 	go z.readAnswers(pair[0])
 	return z, nil
 }

@@ -8,9 +8,10 @@ Messages go over the control socket (SOCK_SEQPACKET). Each begins with a kind; n
     e number text         answer: why there is no child
     x pid status time     report: a child has ended, with its wait status and its CPU time in microseconds
 
-After each fork the zygote, like the child, copies each page that it writes to. This also splits huge pages into small
-pages for all later forks. So the extension syscall_batch runs this loop without Python. If the extension is not built,
-this module does the same.
+After each fork the zygote, like the child, copies each page that it writes to, and then each fork copies the page-table
+entries around that page. So the extension syscall_batch runs this loop without Python. If it was preloaded, it also moves
+the memory of the zygote into a file in memory first, so that forks copy nearly no page-table entries (share.c). If the
+extension is not built, this module does the same without the move.
 """
 
 import array
@@ -37,9 +38,14 @@ Batches = list["array.array"]
 
 
 def serve(
-    control: int, signal_fd: int, own_pidfd: int, batches: Batches, fork: "Callable[[], int] | None" = None
+    control: int,
+    signal_fd: int,
+    own_pidfd: int,
+    batches: Batches,
+    fork: "Callable[[], int] | None" = None,
+    ready: bytes = b"ready",
 ) -> int:
-    """Serves until it returns in a child, with the index of the child's batch. If the socket closes, the process exits.
+    """Sends the message ready and serves until it returns in a child, with the index of the child's batch. If the socket closes, the process exits.
 
     A child first runs one of batches, with the three descriptors and the uid as arguments. signal_fd is a signalfd of
     SIGCHLD. own_pidfd is a pidfd of this process if each child gets its own pid namespace, else -1. Such a namespace
@@ -47,14 +53,17 @@ def serve(
     fork.
     """
     if syscalls.syscall_batch and not fork:
-        return syscalls.syscall_batch.serve(control, signal_fd, own_pidfd, batches)
-    return serve_in_python(control, signal_fd, own_pidfd, batches, fork or _plain_fork)
+        return syscalls.syscall_batch.serve(control, signal_fd, own_pidfd, batches, ready)
+    return serve_in_python(control, signal_fd, own_pidfd, batches, fork or _plain_fork, ready)
 
 
-def serve_in_python(control: int, signal_fd: int, own_pidfd: int, batches: Batches, fork: "Callable[[], int]") -> int:
-    """Does the same as syscall_batch.serve."""
+def serve_in_python(
+    control: int, signal_fd: int, own_pidfd: int, batches: Batches, fork: "Callable[[], int]", ready: bytes
+) -> int:
+    """Does the same as syscall_batch.serve, but for the memory."""
     sock = socket.socket(fileno=control)
     try:
+        sock.send(ready)
         poll = select.poll()
         poll.register(control, select.POLLIN)
         poll.register(signal_fd, select.POLLIN)

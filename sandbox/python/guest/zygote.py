@@ -13,7 +13,6 @@ import io
 import json
 import os
 import signal
-import socket
 import struct
 import sys
 import threading
@@ -53,7 +52,6 @@ def main() -> None:
     one = guest.Guest(filters, config["readable"], config["policy"], config["rules"], config["private"])
     for enter in config["births"]:
         one.prepare(enter)
-    control = socket.socket(fileno=CONTROL)
     if threading.active_count() != 1:
         raise SystemExit(
             "zygote: a warm package started a thread, and a fork would lose it; take it out of the warm packages"
@@ -61,12 +59,11 @@ def main() -> None:
     signal_fd = child_signals()
     gc.collect()
     fill_pools()
-    use_huge_pages(gc.get_objects())
     gc.freeze()  # a collection in a guest would copy every page
     own_pidfd = os.pidfd_open(os.getpid()) if config["private"] and "pid" not in lockdown.without else -1
-    control.send(json.dumps({"op": "ready", "python": list(sys.version_info[:3])}).encode())
+    ready = json.dumps({"op": "ready", "python": list(sys.version_info[:3])}).encode()
     fork = os.fork if fork_hooks else None
-    live(one, fork_server.serve(CONTROL, signal_fd, own_pidfd, one.batches, fork))
+    live(one, fork_server.serve(CONTROL, signal_fd, own_pidfd, one.batches, fork, ready))
 
 
 def collect_fork_hooks() -> "list[tuple[str, dict]]":
@@ -106,18 +103,6 @@ def fill_pools() -> None:
                     got[n] = malloc(size)
                 if got[4] - got[0] == 4 * size:
                     break
-
-
-def use_huge_pages(objects: list) -> None:
-    """Moves the memory of these objects to huge pages, if the kernel supports it.
-
-    A fork and the exit of a guest then process one page-table entry for 2 MiB instead of 512. A guest that writes still
-    copies only a small page.
-    """
-    collapse, shift = 25, 21  # MADV_COLLAPSE, since Linux 6.1; 2 MiB
-    madvise = ctypes.CDLL(None).madvise
-    for page in {id(each) >> shift for each in objects}:
-        madvise(ctypes.c_void_p(page << shift), ctypes.c_size_t(1 << shift), collapse)
 
 
 def child_signals() -> int:

@@ -42,6 +42,7 @@ def serving(request, monkeypatch):
         theirs.close()
         ours.settimeout(20)
         with ours:
+            assert ours.recv(100) == b"ready"
             yield ours
             ours.close()
             assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == status, (
@@ -202,9 +203,9 @@ def test_a_pid_namespace_of_its_own(serving):
 
 def test_serve_rejects_memory_that_is_not_a_batch(extension):
     with pytest.raises(TypeError):
-        extension.serve(-1, -1, -1, [""])
+        extension.serve(-1, -1, -1, [""], b"")
     with pytest.raises(ValueError, match="not a batch"):
-        extension.serve(-1, -1, -1, [bytearray(80)])
+        extension.serve(-1, -1, -1, [bytearray(80)], b"")
 
 
 def test_unknown_batch_ends_the_zygote(serving):

@@ -45,3 +45,33 @@ print(sum(len(bytes(300)) for _ in range(100_000)))  # freed memory can be used 
         LD_PRELOAD=extension.__file__,
     )
     assert out == "True True\n30000000"
+
+
+def test_children_share_the_memory_of_the_zygote(extension):
+    out = printed(
+        f"""
+import os, socket, struct, sys
+sys.path[:0] = [{str(GUEST)!r}, {str(pathlib.Path(extension.__file__).parent)!r}]
+import fork_server, zygote
+kept = [str(n) for n in range(100_000)]
+ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+if os.fork() == 0:
+    ours.close()
+    fork_server.serve(theirs.fileno(), zygote.child_signals(), -1, [__import__("syscalls").Batch().words])
+    maps = [line.split(maxsplit=5) for line in open("/proc/self/maps")]
+    shared = [[int(end, 16) for end in each[0].split("-")] for each in maps if "/memfd:zygote" in each[-1]]
+    found = sum(any(low <= id(text) < high for low, high in shared) for text in kept)
+    intact = kept == [str(n) for n in range(100_000)]
+    kept[0] = "of this child"
+    os.write(1, f"{{found > 99_000}} {{intact}}\\n".encode())
+    os._exit(0)
+theirs.close()
+assert ours.recv(10) == b"ready"
+for number in range(2):
+    socket.send_fds(ours, [struct.pack(">cIII", b"F", number, 0, 0)], [0, 1, 2])
+    while ours.recv(100)[:1] != b"x":
+        pass
+""",
+        LD_PRELOAD=extension.__file__,
+    )
+    assert out == "True True\nTrue True"

@@ -14,6 +14,12 @@ int get_batch(PyObject *object, Py_buffer *view);
 /* Makes the calls of a batch, up to the first that fails. */
 void run_batch(const Py_buffer *view, const int64_t given[MAX_GIVEN]);
 
+/* The memory of the zygote that its children share: share.c. */
+void note_heap_start(void);
+void note_arena(void *at, size_t size);
+void forget_arena(void *at);
+void share_memory(void);
+
 /* Serves fork requests until it returns in a child: fork_server.c. */
 PyObject *serve_forks(PyObject *module, PyObject *args);
 

@@ -166,13 +166,18 @@ PyObject *serve_forks(PyObject *module, PyObject *args)
     PyObject *batches, *result = NULL;
     Py_buffer views[MAX_BATCHES];
     int control, signal_fd, own_pidfd;
-    if (!PyArg_ParseTuple(args, "iiiO!", &control, &signal_fd, &own_pidfd, &PyList_Type, &batches))
+    const char *ready;
+    Py_ssize_t ready_bytes;
+    if (!PyArg_ParseTuple(args, "iiiO!y#", &control, &signal_fd, &own_pidfd, &PyList_Type, &batches, &ready, &ready_bytes))
         return NULL;
     Py_ssize_t count = PyList_GET_SIZE(batches), taken = 0;
     while (taken < count && taken < MAX_BATCHES && get_batch(PyList_GET_ITEM(batches, taken), &views[taken]) == 0)
         taken++;
-    if (!PyErr_Occurred())
+    if (!PyErr_Occurred()) {
+        share_memory();
+        send_message(control, ready, ready_bytes, -1);
         result = serve(control, signal_fd, own_pidfd, views, taken);
+    }
     if (result) /* in a child: releasing the buffers would write to, and so copy, their pages */
         return result;
     while (taken)

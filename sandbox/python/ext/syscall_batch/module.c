@@ -4,7 +4,7 @@
  * not built, syscalls.py and fork_server.py do the same work. */
 #include "batch.h"
 
-enum { ABI_VERSION = 6 /* of the interface to syscalls.py, which has the same number */ };
+enum { ABI_VERSION = 7 /* of the interface to syscalls.py, which has the same number */ };
 
 static PyObject *run(PyObject *module, PyObject *args)
 {
@@ -21,7 +21,7 @@ static PyObject *run(PyObject *module, PyObject *args)
 
 static PyMethodDef methods[] = {
     {"run", run, METH_VARARGS, "run(batch, *given): makes the calls of a batch."},
-    {"serve", serve_forks, METH_VARARGS, "serve(control, signal_fd, own_pidfd, batches): fork_server.serve_in_python in C."},
+    {"serve", serve_forks, METH_VARARGS, "serve(control, signal_fd, own_pidfd, batches, ready): fork_server.serve_in_python in C."},
     {NULL},
 };
 
