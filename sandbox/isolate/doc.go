@@ -64,15 +64,16 @@
 // A forked Python process copies each page with an object that it uses. Those copies, the
 // fork and the exit are most of the cost of a short run. Therefore a zygote prepares a
 // child's lockdown as one batch of system calls (syscalls.py, lockdown.py). The C extension
-// syscall_batch makes these calls without Python. It also moves the zygote's memory into a
-// sealed file in memory, of which the children have private mappings: the kernel then copies
-// no page-table entries for a child. Therefore the extension also runs the zygote's loop, so that
-// the zygote writes to no page, and it is preloaded (LD_PRELOAD) to know where the memory is. A zygote executes a child's code once itself, so that the
+// syscall_batch makes these calls without Python. It also moves the zygote's memory to huge
+// pages of a sealed file, of which the children have private mappings, and runs the zygote's
+// loop, so that the zygote writes to few pages. It is preloaded (LD_PRELOAD) so that it
+// allocates the memory of all objects. A zygote executes a child's code once itself, so that the
 // interpreter has specialised that code before the fork, and a waiting child rehearses a run.
 //
 // # Goroutines
 //
 // Each zygotePool has one goroutine that keeps a zygote alive, at most two that fill the
 // pool, and one that keeps a spare child. Each zygote has one for its control socket and
-// one for its output. A limitEnforcer has one while its child runs.
+// one for its output. A limitEnforcer has one while its child runs. One goroutine makes children
+// that become idle for long give back memory, while there are any.
 package isolate

@@ -24,8 +24,10 @@ const defaultMaxOpenIdle = 64
 type idleProcesses struct {
 	max int
 
-	mu   sync.Mutex // also guards idle and isGone of each Process
-	open list.List  // of *Process; the one that has been idle longest is first
+	mu        sync.Mutex // also guards idle and isGone of each Process
+	open      list.List  // of *Process; the one that has been idle longest is first
+	copies    []*Process // whose unchanged copies are given back next
+	isSharing bool       // shareCopies runs
 }
 
 // add notes that a process is idle.
@@ -46,6 +48,7 @@ func (q *idleProcesses) add(p *Process) {
 			q.open.Remove(e)
 			oldest.idle = nil
 			oldest.closeSpareFiles()
+			q.shareLater(oldest)
 		}
 		e = next
 	}
@@ -68,8 +71,20 @@ func (q *idleProcesses) remove(p *Process, isGone bool) {
 // Wake prepares an idle process for a run or an inspection. It returns FaultFull if there are no descriptors for its
 // output. The caller calls Rest afterwards.
 func (p *Process) Wake() error {
+	p.use.Lock() // until its copies are given back
+	p.isAwake = true
+	p.use.Unlock()
 	p.idlers.remove(p, false)
 	p.hasRun = true
+	err := p.openFiles()
+	if err != nil {
+		p.Rest()
+	}
+	return err
+}
+
+// openFiles opens what closeSpareFiles has closed. It returns FaultFull if there are no descriptors.
+func (p *Process) openFiles() error {
 	if p.group != nil {
 		p.group.KeepFiles()
 	}
@@ -81,14 +96,18 @@ func (p *Process) Wake() error {
 		p.Stderr, err = p.openOutput(2, p.outputs[1])
 	}
 	if err != nil {
-		p.Rest()
 		return AsShortage(fmt.Errorf("open the output of a sandbox: %w", err))
 	}
 	return nil
 }
 
 // Rest notes that the process is idle: it is frozen, or waits for its first run, and its output was read.
-func (p *Process) Rest() { p.idlers.add(p) }
+func (p *Process) Rest() {
+	p.use.Lock()
+	p.isAwake = false
+	p.use.Unlock()
+	p.idlers.add(p)
+}
 
 // fileID identifies an open file of the kernel, such as a pipe.
 type fileID struct{ device, inode uint64 }

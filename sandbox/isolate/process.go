@@ -42,6 +42,10 @@ type Process struct {
 	cpuLifted   bool        // the CPU limit of the control group is off, so that an interrupted run can end
 	neverFrozen bool        // a test leaves out the layer Freeze
 
+	use      sync.Mutex   // held while isAwake changes, and while copies are given back
+	isAwake  bool         // between Wake and Rest
+	shareCPU atomic.Int64 // CPU time for giving back copies, in nanoseconds
+
 	idlers  *idleProcesses
 	idle    *list.Element // in idlers; nil: it is not idle, or its spare files are closed
 	isGone  bool          // it is closed
@@ -193,12 +197,13 @@ func (p *Process) EndedBy() string {
 	return "exit"
 }
 
-// CPU returns the CPU time that the process has used since its fork.
+// CPU returns the CPU time that the process has used since its fork, without that for shareCopies.
 func (p *Process) CPU() time.Duration {
-	if p.hasExited() {
-		return p.cpuTime
+	used := p.cpuTime
+	if !p.hasExited() {
+		used = procfs.CPUTime(p.pid)
 	}
-	return procfs.CPUTime(p.pid)
+	return max(0, used-time.Duration(p.shareCPU.Load()))
 }
 
 // Memory returns the bytes of memory that the process does not share with its zygote. Without a

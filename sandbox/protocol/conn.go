@@ -173,6 +173,35 @@ func (c *Conn) WriteAsync(k Kind, v any, fds ...int) (finish func() error) {
 // WriteGo sends an Enter frame without a body, to a guest that got its Enter from its zygote.
 func (c *Conn) WriteGo() error { return c.send([]byte{0, 0, 0, 0, byte(KindEnter)}, nil) }
 
+// SetReadDeadline makes Read fail after a time; the zero time means never.
+func (c *Conn) SetReadDeadline(t time.Time) error { return c.sock.SetReadDeadline(t) }
+
+// WriteCopies sends a Copies frame with this body. It does not wait: it fails if the guest has not read earlier frames.
+func (c *Conn) WriteCopies(body []byte) error {
+	frame := binary.BigEndian.AppendUint32(nil, uint32(len(body)))
+	frame = append(append(frame, byte(KindCopies)), body...)
+	raw, err := c.sock.SyscallConn()
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sent := 0
+	controlErr := raw.Control(func(fd uintptr) {
+		sent, err = unix.SendmsgN(int(fd), frame, nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+	})
+	if err == nil && sent < len(frame) {
+		err = io.ErrShortWrite
+	}
+	return errors.Join(err, controlErr)
+}
+
+// HasUnread reports whether the guest has sent bytes that were not read. Only the reading goroutine may call it.
+func (c *Conn) HasUnread() bool {
+	c.MarkRun()
+	return c.early > 0
+}
+
 // flush sends the frames in f and empties it.
 func (c *Conn) flush(f *frames) error {
 	buffers := append(f.before, f.tail)

@@ -28,6 +28,7 @@
 //	command ->               <- value                     (any number; the last is a resume, which has no value)
 //	                         <- done
 //	inspect ->               <- value                     (between runs only)
+//	copies ->                <- value                     (between runs only)
 //
 // The package has these responsibilities:
 //
@@ -67,6 +68,7 @@ const (
 	KindCommand Kind = 'C' // to a stopped guest: JSON of package debugger; all but resume are answered by a Value
 	KindLog     Kind = 'G' // to the supervisor: the message of a log point
 	KindInspect Kind = 'L' // to the guest: Inspect
+	KindCopies  Kind = 'U' // to the guest: pages that it has copied from its zygote; see procfs.CopiesOf
 	KindValue   Kind = 'V' // to the supervisor: sandbox.Variables, sandbox.CheckResult or sandbox.Completion
 )
 

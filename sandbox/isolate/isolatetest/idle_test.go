@@ -5,9 +5,11 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"glasshouse/policy"
 	"glasshouse/sandbox/isolate"
+	"glasshouse/sandbox/isolate/procfs"
 	"glasshouse/sandbox/supervisor"
 )
 
@@ -132,5 +134,61 @@ func TestIdleSessionWithANetworkIsUsedAgain(t *testing.T) {
 	Run(t, NewSession(t, i, nil), "1")
 	if o := Run(t, s, "print('again')"); o.Stdout != "again\n" {
 		t.Errorf("got %q, %s", o.Stdout, Why(o))
+	}
+}
+
+// A session that is idle for long gives back the pages that it has copied from its zygote and that are unchanged.
+func TestIdleSessionsGiveBackUnchangedCopies(t *testing.T) {
+	i := Open(t, isolate.Config{MaxOpenIdle: 1})
+	idle := func() { Run(t, NewSession(t, i, nil), "1") }
+	s := NewSession(t, i, nil)
+	Run(t, s, "kept = [str(n) for n in range(1000)]\nclass A: pass\nimport json, datetime\n[type(x) for x in kept]")
+	pid := processOf(t, s)
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	Must(t, err)
+	if !strings.Contains(string(maps), "r--s") {
+		return // the extension is not built, or the kernel is too old
+	}
+	ownKB := func() int64 { return procfs.HeldBy(pid).OwnKB }
+	before := ownKB()
+	idle()
+	Eventually(t, fmt.Sprintf("the session has at least 500 KB less than %d KB", before), func() bool {
+		return ownKB() < before-500
+	})
+	cpu := Run(t, s, "1").Usage.CPUMS
+	for round := range 30 { // each begins while copies are given back, or shortly before or after
+		idle()
+		time.Sleep(time.Duration(round) * 200 * time.Microsecond)
+		o := Run(t, s, "kept.append(str(len(kept)))\nkept == [str(n) for n in range(len(kept))] and len(kept)")
+		if want := fmt.Sprint(1001 + round); string(o.Result) != want {
+			t.Fatalf("round %d: got %s, %s; want %s", round, o.Result, Why(o), want)
+		}
+	}
+	if cpu > 100 {
+		t.Errorf("CPU time of a run after copies were given back: got %v ms, want only that of the run", cpu)
+	}
+}
+
+// Threads could write to a page while it is given back, so sessions with threads keep their copies.
+func TestIdleSessionsWithThreadsKeepTheirCopies(t *testing.T) {
+	i := Open(t, isolate.Config{MaxOpenIdle: 1})
+	s := NewSession(t, i, nil)
+	Run(t, s, "import threading, time\nthreading.Thread(target=time.sleep, args=(1000,), daemon=True).start()")
+	pid := processOf(t, s)
+	other := NewSession(t, i, nil)
+	Run(t, other, "1")
+	otherPID := processOf(t, other)
+	before, otherBefore := procfs.HeldBy(pid).OwnKB, procfs.HeldBy(otherPID).OwnKB
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	Must(t, err)
+	if !strings.Contains(string(maps), "r--s") {
+		return
+	}
+	Run(t, NewSession(t, i, nil), "1")
+	Eventually(t, "the session without a thread, which comes second, gives back copies", func() bool {
+		return procfs.HeldBy(otherPID).OwnKB < otherBefore-300
+	})
+	if got := procfs.HeldBy(pid).OwnKB; got != before {
+		t.Errorf("the memory of a session with a thread: got %d KB, want %d as before", got, before)
 	}
 }

@@ -62,8 +62,8 @@ func HeldBy(pid int) (h Held) {
 	return h
 }
 
-// Beyond returns the KiB that a process has more than its parent. A child maps some of the pages of files in memory that
-// its parent has, so these count only as far as they are more.
+// Beyond returns the KiB that a process has more than its parent. A child maps some of the pages of files in memory
+// that its parent has, so these count only as far as they are more.
 func (h Held) Beyond(parent Held) int64 {
 	return max(0, h.OwnKB-parent.OwnKB+max(0, h.SharedKB-parent.SharedKB))
 }

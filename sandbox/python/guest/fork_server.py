@@ -8,10 +8,9 @@ Messages go over the control socket (SOCK_SEQPACKET). Each begins with a kind; n
     e number text         answer: why there is no child
     x pid status time     report: a child has ended, with its wait status and its CPU time in microseconds
 
-After each fork the zygote, like the child, copies each page that it writes to, and then each fork copies the page-table
-entries around that page. So the extension syscall_batch runs this loop without Python. If it was preloaded, it also moves
-the memory of the zygote into a file in memory first, so that forks copy nearly no page-table entries (share.c). If the
-extension is not built, this module does the same without the move.
+After each fork the zygote, like the child, copies each page that it writes to. So the extension syscall_batch runs this
+loop without Python. If it was preloaded, it first moves the memory of the zygote into a file, of which the children have
+private mappings (share.c). If the extension is not built, this module does the same without the move.
 """
 
 import array

@@ -18,6 +18,7 @@ import lockdown
 import network
 import protocol
 import session
+import syscalls
 from syscalls import Batch, Step, given
 
 TMP_BYTES, INODES = 64 << 20, 16384
@@ -143,6 +144,10 @@ class Guest:
                 live.enter(assigned["policy"], assigned["rules"])
         elif kind == protocol.INSPECT:
             channel.send(protocol.VALUE, live.answer(protocol.decode(body)))
+        elif kind == protocol.COPIES:
+            if syscalls.syscall_batch:
+                syscalls.syscall_batch.give_back(body)
+            channel.send(protocol.VALUE, {})
         else:
             return False
         return True

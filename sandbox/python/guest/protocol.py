@@ -20,6 +20,7 @@ import recorder_ring
 
 ENTER, READY, ASSIGN, RUN, DONE, REQUEST, ANSWER, COLUMNS, ROWS = (ord(kind) for kind in "ERPXDAJHM")
 NOTE, OUTPUT, SYNC, RECORDS, INSPECT, VALUE, STOP, COMMAND, LOG = (ord(kind) for kind in "NOYTLVSCG")
+COPIES = ord("U")
 
 # Bound at import: user code may replace the functions of the modules later.
 _unmarshal, _pack_head, _unpack_head = marshal.loads, struct.Struct(">IB").pack, struct.Struct(">IB").unpack_from

@@ -75,3 +75,42 @@ for number in range(2):
         LD_PRELOAD=extension.__file__,
     )
     assert out == "True True\nTrue True"
+
+
+def test_a_child_gives_back_unchanged_copies(extension):
+    out = printed(
+        f"""
+import os, socket, struct, sys
+sys.path[:0] = [{str(GUEST)!r}, {str(pathlib.Path(extension.__file__).parent)!r}]
+import fork_server, syscall_batch, syscalls, zygote
+kept = [str(n) for n in range(100_000)]
+ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+if os.fork() == 0:
+    ours.close()
+    fork_server.serve(theirs.fileno(), zygote.child_signals(), -1, [syscalls.Batch().words])
+    mapped = [line.split(maxsplit=5) for line in open("/proc/self/maps") if "/memfd:zygote" in line]
+    if not any(each[1] == "r--s" for each in mapped):
+        os.write(1, b"True\\n")  # the kernel is too old
+        os._exit(0)
+    held = kept[:50_000]  # copies half of the pages, for the reference counts
+    del held
+    changed = kept[7] = "of this child"
+    low, offset, pages = max(
+        ((int(start, 16), int(each[2], 16), int(end, 16) - int(start, 16) >> 12)
+         for each in mapped if each[1] == "rw-p" for start, end in [each[0].split("-")]),
+        key=lambda each: each[2],
+    )
+    copies = struct.pack("<QII", low, offset >> 12, 1) + struct.pack("<HH", 0, min(pages, 65535))
+    given = syscall_batch.give_back(copies)
+    intact = kept[7] is changed and kept[:7] + kept[8:] == [str(n) for n in range(100_000) if n != 7]
+    os.write(1, f"{{given > 300 and intact}}\\n".encode())
+    os._exit(0)
+theirs.close()
+assert ours.recv(10) == b"ready"
+socket.send_fds(ours, [struct.pack(">cIII", b"F", 1, 0, 0)], [0, 1, 2])
+while ours.recv(100)[:1] != b"x":
+    pass
+""",
+        LD_PRELOAD=extension.__file__,
+    )
+    assert out == "True"

@@ -19,6 +19,7 @@ void note_heap_start(void);
 void note_arena(void *at, size_t size);
 void forget_arena(void *at);
 void share_memory(void);
+PyObject *give_back(PyObject *module, PyObject *args);
 
 /* Serves fork requests until it returns in a child: fork_server.c. */
 PyObject *serve_forks(PyObject *module, PyObject *args);

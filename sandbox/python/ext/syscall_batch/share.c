@@ -1,19 +1,22 @@
-/* Moves the memory of the zygote into a sealed file in memory, of which the zygote and its children have private mappings.
+/* Moves the memory of the zygote into a sealed file, of which the zygote and its children have private mappings.
  *
- * A child then shares the pages that it only reads, and copies those that it writes to, as after any fork. A fork copies no
- * page-table entries of the data of libraries, most of which no child uses: those that do get them at the first use. The
- * heap and Python's arenas are on huge pages of the file, of which a fork copies, and an exit frees, many page-table entries
- * at once. Nobody can write to the file. */
+ * A child then shares the pages that it only reads, and copies those that it writes to, as after any fork. A copy that
+ * is equal to its page of the file again can be given back, which the kernel cannot do without a file. A fork copies no
+ * page-table entries of the data of libraries: a child gets them at the first use. The heap and Python's arenas are on
+ * huge pages of the file, so that a fork copies, and an exit frees, many page-table entries at once. Nobody can write
+ * to the file. */
 #define _GNU_SOURCE
 #include "batch.h"
 
 #include <fcntl.h>
 #include <link.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 enum { MAX_RANGES = 8192, HUGE_PAGE_BYTES = 2 << 20, PAGE_BYTES = 4096 };
+enum { COLLAPSE = 25 /* MADV_COLLAPSE, since Linux 6.1 */, EXIT_NOT_SEALED = 71 };
 
 static struct range {
     uintptr_t from, to;
@@ -22,6 +25,8 @@ static struct range {
 } ranges[MAX_RANGES]; /* Python's arenas; when they are shared, also the other memory */
 static int range_count;
 static uintptr_t heap_start; /* of the memory that malloc gets from brk */
+static char *file_view = MAP_FAILED; /* a mapping of the file, which can only be read, and from which none is read */
+static size_t file_bytes;
 
 void note_heap_start(void) { heap_start = (uintptr_t)sbrk(0); }
 
@@ -102,9 +107,11 @@ static void map_range(struct range range, int fd, uintptr_t offset)
     size_t size = range.to - range.from;
     if (mmap((void *)range.from, size, range.protection, MAP_PRIVATE | MAP_FIXED, fd, offset) == MAP_FAILED)
         return;
-    for (uintptr_t from = range.from; range.hot && from < range.to; from = (from / HUGE_PAGE_BYTES + 1) * HUGE_PAGE_BYTES) {
-        volatile char *first = (char *)from;
-        *first = *first; /* a fork only copies the page-table entries of a mapping with a copied page, and not of whole huge pages */
+    uintptr_t at = range.hot ? range.from : range.to;
+    for (; at < range.to; at = (at / HUGE_PAGE_BYTES + 1) * HUGE_PAGE_BYTES) {
+        /* A fork copies the page-table entries only of a mapping with a copied page, and not those of a huge page. */
+        volatile char *first = (char *)at;
+        *first = *first;
     }
     /* This makes these entries. Also, the service counts these pages as the zygote's. */
     madvise((void *)range.from, size, MADV_POPULATE_READ);
@@ -130,7 +137,8 @@ void share_memory(void)
     if (ftruncate(fd, size) == 0)
         space = mmap(NULL, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     char *view = space + -(uintptr_t)space % HUGE_PAGE_BYTES;
-    if (space != MAP_FAILED && mmap(view, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED) {
+    if (space != MAP_FAILED
+        && mmap(view, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED) {
         uintptr_t offset = 0;
         for (int i = 0; i < range_count; i++) {
             struct range each = ranges[i];
@@ -138,7 +146,7 @@ void share_memory(void)
             memcpy(view + offset, (void *)each.from, each.to - each.from);
             if (each.hot) {
                 uintptr_t first = offset / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
-                madvise(view + first, offset + each.to - each.from - first, 25 /* MADV_COLLAPSE, since Linux 6.1 */);
+                madvise(view + first, offset + each.to - each.from - first, COLLAPSE);
             }
             map_range(each, fd, offset);
             offset += each.to - each.from;
@@ -147,6 +155,54 @@ void share_memory(void)
     if (space != MAP_FAILED)
         munmap(space, reserved);
     if (fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
-        _exit(71);
+        _exit(EXIT_NOT_SEALED);
+    file_view = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0); /* fails before Linux 6.7 */
+    file_bytes = size;
     close(fd);
+}
+
+/* Gives back the pages of a run of copied pages that are equal to those of the file, and returns their number. */
+static long give_back_run(char *first, const char *original, int count)
+{
+    long given = 0;
+    for (int i = 0, equal = 0; i <= count; i++) { /* the pages from equal to i are equal */
+        if (i < count && !memcmp(first + i * PAGE_BYTES, original + i * PAGE_BYTES, PAGE_BYTES))
+            continue;
+        if (equal < i && !madvise(first + equal * PAGE_BYTES, (i - equal) * PAGE_BYTES, MADV_DONTNEED))
+            given += i - equal;
+        equal = i + 1;
+    }
+    return given;
+}
+
+/* give_back(copies): copies are copied pages: the address of a mapping (8 bytes), the page of the file with which it
+ * begins (4), its number of runs (4), and for each run its first page in the mapping (2) and its number of pages (2);
+ * then the next mapping. The process must have one thread. */
+PyObject *give_back(PyObject *module, PyObject *args)
+{
+    Py_buffer copies;
+    if (!PyArg_ParseTuple(args, "y*", &copies))
+        return NULL;
+    long given = 0;
+    char *view = file_view == MAP_FAILED ? MAP_FAILED : mremap(file_view, 0, file_bytes, MREMAP_MAYMOVE);
+    uint64_t all = ~0ull, before;
+    syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, sizeof all); /* a handler could write to a page */
+    const char *at = copies.buf, *end = at + copies.len;
+    while (view != MAP_FAILED && end - at >= 16) {
+        uint64_t mapping;
+        uint32_t file_page, runs;
+        memcpy(&mapping, at, 8), memcpy(&file_page, at + 8, 4), memcpy(&runs, at + 12, 4);
+        for (at += 16; runs && end - at >= 4; runs--, at += 4) {
+            uint16_t run[2];
+            memcpy(run, at, 4);
+            size_t first = (size_t)run[0] * PAGE_BYTES, offset = (size_t)file_page * PAGE_BYTES + first;
+            if (offset + (size_t)run[1] * PAGE_BYTES <= file_bytes)
+                given += give_back_run((char *)mapping + first, view + offset, run[1]);
+        }
+    }
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
+    if (view != MAP_FAILED)
+        munmap(view, file_bytes); /* with its page tables, which a view that stays would keep */
+    PyBuffer_Release(&copies);
+    return PyLong_FromLong(given);
 }
