@@ -28,6 +28,7 @@ func (r RecyclePolicy) withDefaults() RecyclePolicy {
 func (p *zygotePool) startZygote() (*zygote.Zygote, error) {
 	spec := p.env.spec
 	spec.WarmModules = append([]string{}, p.set.Modules...)
+	spec.HasSessions = p == p.env.pools[len(p.env.pools)-1] // the code of sessions is not known: smallestSet
 	if p.env.alwaysWarm && p == p.env.pools[len(p.env.pools)-1] {
 		spec.SharedDir = p.isolator.config.SharedDir
 	}

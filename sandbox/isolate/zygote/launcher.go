@@ -69,6 +69,7 @@ func execPython(spec Spec, guestDir, tempDir string) error {
 	config, err := json.Marshal(map[string]any{ // zygote.py reads it
 		"path": spec.Packages, "warm": spec.WarmModules, "filters": spec.Filters, "private": spec.Namespaces,
 		"readable": spec.Readable, "policy": spec.Policy, "rules": spec.Rules, "births": spec.Births, "without": spec.Without,
+		"sessions": spec.HasSessions,
 	})
 	if err != nil {
 		return err

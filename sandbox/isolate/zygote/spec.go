@@ -21,6 +21,7 @@ type Spec struct {
 	Files       map[string][]byte // the guest's code, by file name
 	Packages    []string          // folders of packages, in the root
 	WarmModules []string          // modules that the zygote imports
+	HasSessions bool              // thousands of its children may live at the same time
 
 	Namespaces bool              // new namespaces and a private root, which the next three fields describe
 	Binds      map[string]string // read-only mounts: path in the root to path on the machine

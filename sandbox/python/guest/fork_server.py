@@ -9,8 +9,8 @@ Messages go over the control socket (SOCK_SEQPACKET). Each begins with a kind; n
     x pid status time     report: a child has ended, with its wait status and its CPU time in microseconds
 
 After each fork the zygote, like the child, copies each page that it writes to. So the extension syscall_batch runs this
-loop without Python. If it was preloaded, it first moves the memory of the zygote into a file, of which the children have
-private mappings (share.c). If the extension is not built, this module does the same without the move.
+loop without Python. If it was preloaded, it first moves the memory of the zygote into a file, of which the children
+have private mappings (share.c). If the extension is not built, this module does the same without the move.
 """
 
 import array
@@ -43,16 +43,18 @@ def serve(
     batches: Batches,
     fork: "Callable[[], int] | None" = None,
     ready: bytes = b"ready",
+    use_huge_pages: bool = False,
 ) -> int:
-    """Sends the message ready and serves until it returns in a child, with the index of the child's batch. If the socket closes, the process exits.
+    """Sends ready and serves until it returns in a child, with the index of the child's batch. If the socket closes,
+    the process exits.
 
     A child first runs one of batches, with the three descriptors and the uid as arguments. signal_fd is a signalfd of
     SIGCHLD. own_pidfd is a pidfd of this process if each child gets its own pid namespace, else -1. Such a namespace
     can be used for one fork; the zygote then returns to its own namespace through own_pidfd. fork replaces the plain
-    fork.
+    fork. use_huge_pages is for the file with the memory.
     """
     if syscalls.syscall_batch and not fork:
-        return syscalls.syscall_batch.serve(control, signal_fd, own_pidfd, batches, ready)
+        return syscalls.syscall_batch.serve(control, signal_fd, own_pidfd, batches, ready, use_huge_pages)
     return serve_in_python(control, signal_fd, own_pidfd, batches, fork or _plain_fork, ready)
 
 

@@ -63,7 +63,7 @@ def main() -> None:
     own_pidfd = os.pidfd_open(os.getpid()) if config["private"] and "pid" not in lockdown.without else -1
     ready = json.dumps({"op": "ready", "python": list(sys.version_info[:3])}).encode()
     fork = os.fork if fork_hooks else None
-    live(one, fork_server.serve(CONTROL, signal_fd, own_pidfd, one.batches, fork, ready))
+    live(one, fork_server.serve(CONTROL, signal_fd, own_pidfd, one.batches, fork, ready, not config["sessions"]))
 
 
 def collect_fork_hooks() -> "list[tuple[str, dict]]":

@@ -203,9 +203,9 @@ def test_a_pid_namespace_of_its_own(serving):
 
 def test_serve_rejects_memory_that_is_not_a_batch(extension):
     with pytest.raises(TypeError):
-        extension.serve(-1, -1, -1, [""], b"")
+        extension.serve(-1, -1, -1, [""], b"", False)
     with pytest.raises(ValueError, match="not a batch"):
-        extension.serve(-1, -1, -1, [bytearray(80)], b"")
+        extension.serve(-1, -1, -1, [bytearray(80)], b"", False)
 
 
 def test_unknown_batch_ends_the_zygote(serving):

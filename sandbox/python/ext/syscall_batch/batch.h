@@ -18,7 +18,7 @@ void run_batch(const Py_buffer *view, const int64_t given[MAX_GIVEN]);
 void note_heap_start(void);
 void note_arena(void *at, size_t size);
 void forget_arena(void *at);
-void share_memory(void);
+void share_memory(int use_huge_pages);
 PyObject *give_back(PyObject *module, PyObject *args);
 
 /* Serves fork requests until it returns in a child: fork_server.c. */

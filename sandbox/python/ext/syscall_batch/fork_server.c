@@ -168,13 +168,15 @@ PyObject *serve_forks(PyObject *module, PyObject *args)
     int control, signal_fd, own_pidfd;
     const char *ready;
     Py_ssize_t ready_bytes;
-    if (!PyArg_ParseTuple(args, "iiiO!y#", &control, &signal_fd, &own_pidfd, &PyList_Type, &batches, &ready, &ready_bytes))
+    int use_huge_pages;
+    if (!PyArg_ParseTuple(args, "iiiO!y#p", &control, &signal_fd, &own_pidfd, &PyList_Type, &batches, &ready,
+                          &ready_bytes, &use_huge_pages))
         return NULL;
     Py_ssize_t count = PyList_GET_SIZE(batches), taken = 0;
     while (taken < count && taken < MAX_BATCHES && get_batch(PyList_GET_ITEM(batches, taken), &views[taken]) == 0)
         taken++;
     if (!PyErr_Occurred()) {
-        share_memory();
+        share_memory(use_huge_pages);
         send_message(control, ready, ready_bytes, -1);
         result = serve(control, signal_fd, own_pidfd, views, taken);
     }

@@ -2,9 +2,11 @@
  *
  * A child then shares the pages that it only reads, and copies those that it writes to, as after any fork. A copy that
  * is equal to its page of the file again can be given back, which the kernel cannot do without a file. A fork copies no
- * page-table entries of the data of libraries: a child gets them at the first use. The heap and Python's arenas are on
- * huge pages of the file, so that a fork copies, and an exit frees, many page-table entries at once. Nobody can write
- * to the file. */
+ * page-table entries of the data of libraries: a child gets them at the first use. Nobody can write to the file.
+ *
+ * On huge pages of the file a fork copies, and an exit frees, many page-table entries at once. But the kernel, when it
+ * looks for the users of a page, as for reclaim or access monitoring, goes through all entries of a huge page in all
+ * children, and meanwhile none can be forked. So a zygote with thousands of children must have small pages. */
 #define _GNU_SOURCE
 #include "batch.h"
 
@@ -119,7 +121,7 @@ static void map_range(struct range range, int fd, uintptr_t offset)
 
 /* Moves the heap, Python's arenas and the data of the program and its libraries, as far as the kernel allows. It calls no
  * function that allocates memory, and writes to no memory but the stack once it copies. */
-void share_memory(void)
+void share_memory(int use_huge_pages)
 {
     if (!heap_start)
         return;
@@ -144,7 +146,7 @@ void share_memory(void)
             struct range each = ranges[i];
             offset = offset_for(offset, each.from);
             memcpy(view + offset, (void *)each.from, each.to - each.from);
-            if (each.hot) {
+            if (each.hot && use_huge_pages) {
                 uintptr_t first = offset / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
                 madvise(view + first, offset + each.to - each.from - first, COLLAPSE);
             }
