@@ -181,9 +181,12 @@ func (a *api) failSignIn(g *gin.Context, err error) {
 // anything else, so that a link cannot lead to another host by way of a sign-in.
 func pageOf(address string) string {
 	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "" || u.Host != "" || u.Opaque != "" || strings.Contains(address, `\`) ||
-		!strings.HasPrefix(path.Clean(u.Path)+"/", webui.Prefix) {
+	if err != nil || u.Scheme != "" || u.Host != "" || u.Opaque != "" || strings.Contains(address, `\`) {
 		return webui.Prefix
+	}
+	clean := path.Clean(u.Path)
+	if strings.TrimSuffix(u.Path, "/") != clean || !strings.HasPrefix(clean+"/", webui.Prefix) {
+		return webui.Prefix // a path such as //host/../ui/ begins with a host
 	}
 	return (&url.URL{Path: u.Path, RawQuery: u.RawQuery}).String()
 }

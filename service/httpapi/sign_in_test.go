@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -368,10 +369,17 @@ func TestSignInsThatFail(t *testing.T) {
 	c.provider.Spoil(nil)
 	// No link of a sign-in leads to another host.
 	for _, address := range []string{"https://evil.test/ui/", "//evil.test/ui/", "/ui/../login", `/ui\..\..`, "/",
-		"javascript:alert(1)", `/\evil.test`, "/uix/", "ui/", "%0a", "/ui/%2e%2e/"} {
+		"javascript:alert(1)", `/\evil.test`, "/uix/", "ui/", "%0a", "/ui/%2e%2e/", "/%2Fevil.test/../ui/x",
+		"%2F%2Fevil.test/%2e%2e/ui/", "////evil.test/../ui/"} {
 		flow, back = c.leave(t, "anna", "?return="+url.QueryEscape(address))
 		if got := c.get(t, back, flow).Header.Get("Location"); got != "/ui/" {
 			t.Errorf("%q: got the page %q, want /ui/", address, got)
+		}
+		// A page of another port of this host can write the cookie.
+		flow, back = c.leave(t, "anna", "")
+		flow.Value = strings.Replace(flow.Value, url.QueryEscape(`"/ui/"`), url.QueryEscape(strconv.Quote(address)), 1)
+		if got := c.get(t, back, flow).Header.Get("Location"); got != "/ui/" {
+			t.Errorf("%q in the cookie: got the page %q, want /ui/", address, got)
 		}
 	}
 	flow, back = c.leave(t, "anna", "")
