@@ -70,7 +70,7 @@ function Shown({ output }: { output: Output }) {
 }
 
 interface Resource {
-  schema?: { fields?: { name?: unknown; type?: unknown; extDtype?: unknown }[] };
+  schema?: { fields?: ({ name?: unknown; type?: unknown; extDtype?: unknown } | null)[] };
   data?: unknown;
   shape?: unknown; // of the whole table, of which data has the first rows and columns
   dtypes?: unknown; // of the columns after those of the index
@@ -87,8 +87,8 @@ function tableOf(value: unknown) {
   const [total, width] = Array.isArray(resource?.shape) ? resource.shape.map(Number) : [];
   return {
     rows: rows as Record<string, unknown>[],
-    columns: fields.map((field) => String(field.name)),
-    types: fields.map((field, index) => String(dtypes[index - indexes] ?? field.extDtype ?? field.type ?? "")),
+    columns: fields.map((field) => String(field?.name)),
+    types: fields.map((field, index) => String(dtypes[index - indexes] ?? field?.extDtype ?? field?.type ?? "")),
     total: Number.isFinite(total) ? total : undefined,
     totalColumns: width !== undefined && Number.isFinite(width) && dtypes.length > 0 ? width + indexes : undefined,
   };

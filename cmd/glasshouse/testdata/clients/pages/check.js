@@ -22,7 +22,10 @@ class SVG:
     def _repr_svg_(self):
         return f'<svg xmlns="http://www.w3.org/2000/svg" width="50" height="50" onload="{attack}"><script>{attack}</script>' \\
             '<circle cx="25" cy="25" r="20"/></svg>'
-display(HTML()); display(SVG())
+class Table:
+    def _repr_mimebundle_(self, **_):
+        return {"application/vnd.dataresource+json": {"schema": {"fields": [None, 1, {"name": None}]}, "data": [[1], {}]}}
+display(HTML()); display(SVG()); display(Table())
 import pathlib
 folder = pathlib.Path("/session/artifacts")
 folder.mkdir(exist_ok=True)

@@ -1,5 +1,6 @@
 // Checks of the page of one execution: /ui/executions/ID.
 const assert = require('node:assert');
+const http = require('node:http');
 const { address, adminKey, call, heading, open, run, settled, shoot, wantAccessible, wantNothingWrong } = require('./browser.js');
 
 module.exports = {
@@ -206,6 +207,35 @@ pd.DataFrame({"city": ["a"] * 12_345, "n": 1.5, "t": pd.Timestamp("2026-01-01"),
       assert.notStrictEqual(title, 'owned', name);
     }
     await wantNothingWrong(page);
+  },
+
+  // What connects without loading anything, so that no policy forbids it.
+  async 'shown HTML connects to no host'(ids) {
+    const connected = [];
+    const listen = async (name) => {
+      const server = http.createServer((request, response) => response.end(name));
+      server.on('connection', () => connected.push(name));
+      await new Promise((resolve) => { server.listen(0, '127.0.0.1', resolve); });
+      return server;
+    };
+    const [attacker, other] = [await listen('attacker'), await listen('other')];
+    const host = `http://127.0.0.1:${attacker.address().port}`;
+    const link = `<link rel="preconnect" href="${host}">`;
+    const html = `<p id="shown">shown</p>${link}<link rel="preconnect" href="${host}" crossorigin><link rel="dns-prefetch" href="${host}">` +
+      `<div><template shadowrootmode="open">${link}</template></div><svg><style>${link}</style></svg>` +
+      `<form><math><mtext></form><form><mglyph><style></math>${link}</style>` +
+      `<a id="press" href="${host}/pressed" ping="${host}/ping">press</a><svg><a xlink:href="${host}"><text y="20">press</text></a></svg>`;
+    const { execution_id: id } = await run(ids.sandbox, `class HTML:\n    def _repr_html_(self): return ${JSON.stringify(html)}\nHTML()`);
+    const page = await open(adminKey);
+    await page.goto(`${address}/ui/executions/${id}`);
+    const frame = page.frameLocator('iframe.html');
+    await frame.getByText('shown').waitFor();
+    await frame.locator('#press').click();
+    await page.goto(`http://127.0.0.1:${other.address().port}/`); // a browser connects in the order of the requests
+    await page.getByText('other').waitFor();
+    await page.context().close();
+    assert(connected.includes('other') && !connected.includes('attacker'), `the browser has connected to ${connected}`);
+    for (const server of [attacker, other]) server.close();
   },
 
   async 'an execution is erased in two steps'(ids) {
