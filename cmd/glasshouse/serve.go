@@ -105,7 +105,7 @@ func serve(ctx context.Context, s settings, _ []string) error {
 	}
 	link := httpapi.NewSignInLink(a.adminKey)
 	tools := mcpapi.New(mcpapi.Config{
-		Service: a.service, Log: a.log, Version: version, MaxChars: s.server.mcpMaxChars,
+		Service: a.service, Log: a.log, Version: version, MaxChars: s.server.mcpMaxChars, CPU: a.cpu,
 	})
 	conversations := chat.New(chat.Config{Service: a.service, Tools: tools, Model: model, Log: a.log})
 	defer conversations.Drain() // before the service closes

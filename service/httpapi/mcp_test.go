@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,8 +14,12 @@ import (
 	"glasshouse/service/mcpapi"
 )
 
-// serveMCP serves the API with the Model Context Protocol until the end of the test, and returns its URL.
+// both is the header Accept that the Model Context Protocol requires.
+const both = "application/json, text/event-stream"
+
+// serveMCP starts a server with the route /mcp over the service of all tests, and returns its URL.
 func serveMCP(t *testing.T) string {
+	t.Helper()
 	log := logrus.New()
 	server := httptest.NewServer(httpapi.New(httpapi.Config{
 		Service: testService, Log: log, Version: "test",
@@ -24,13 +29,55 @@ func serveMCP(t *testing.T) string {
 	return server.URL
 }
 
-// The library that serves the Model Context Protocol answers some mistakes with plain text, which becomes a problem.
-// Its own errors in JSON stay as they are.
+// callTool calls a tool with a version of the protocol.
+func (c client) callTool(t *testing.T, version, name string, arguments map[string]any) answer {
+	t.Helper()
+	return c.do(t, "POST", "/mcp", map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+		"params": map[string]any{"name": name, "arguments": arguments}},
+		"Accept", both, "MCP-Protocol-Version", version)
+}
+
+// The service decodes large pictures of code to make them smaller. It leaves out those that would take much memory,
+// however small their files are.
+func TestToolsDecodeNoHugePictures(t *testing.T) {
+	t.Parallel()
+	const code = `import base64, struct, zlib
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+class Picture: # black
+    def _repr_mimebundle_(self, **_):
+        width, height, rest = %s
+        row, pixels, left = bytes(1 + rest), zlib.compressobj(1), height
+        data = b""
+        while left:
+            rows = min(left, max(1, 65536 // len(row)))
+            data, left = data + pixels.compress(row * rows), left - rows
+        header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 1, 0, 0, 0, 0))
+        png = b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", data + pixels.flush()) + chunk(b"IEND", b"")
+        return {"image/png": base64.b64encode(png).decode(), "text/plain": "a picture"}
+Picture()`
+	c := newUser(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	c.server = serveMCP(t)
+	for size, isShown := range map[string]bool{
+		"4096, 4096, 512": true, "60000, 100, 7500": true, "1, 65536, 1": true,
+		"4096, 4097, 512": false, "65537, 1, 8193": false, "1, 65537, 1": false,
+	} {
+		a := c.callTool(t, "2025-06-18", "run_python",
+			map[string]any{"session_id": id, "code": fmt.Sprintf(code, size)})
+		text := string(a.text)
+		if !strings.Contains(text, "a picture") || strings.Contains(text, `"type":"image"`) != isShown {
+			t.Errorf("%s: got %.600s, want the picture shown: %t", size, text, isShown)
+		}
+	}
+}
+
+// The library that serves the Model Context Protocol answers some mistakes with plain text, which becomes a problem. Its
+// own errors in JSON stay as they are.
 func TestMistakesInMCPMessagesAreProblems(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
 	c.server = serveMCP(t)
-	const both = "application/json, text/event-stream"
 	const list = `{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}`
 	for _, body := range []string{`{}`, `{"jsonrpc": "2.0", "id": 1, "result": {}}`} {
 		wantProblem(t, c.do(t, "POST", "/mcp", body, "Accept", both), http.StatusUnprocessableEntity, "invalid-input",

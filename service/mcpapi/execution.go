@@ -127,7 +127,7 @@ func (s *Server) showOutput(
 	if err != nil {
 		return nil, err
 	}
-	result.Content = append(result.Content, s.images(ctx, caller, []sandbox.Output{o})...)
+	result.Content = append(result.Content, s.imagesOf(ctx, caller, []sandbox.Output{o})...)
 	return result, nil
 }
 

@@ -104,7 +104,7 @@ func (s *Server) readFile(ctx context.Context, caller sandbox.Key, session, name
 		size, kind = artifact.Size, artifact.MIME
 	}
 	defer f.Close()
-	return s.fileResult(f, name, kind, size)
+	return s.fileResult(caller, f, name, kind, size)
 }
 
 func (s *Server) findArtifact(
@@ -119,13 +119,15 @@ func (s *Server) findArtifact(
 	return artifact, false, err
 }
 
-func (s *Server) fileResult(f *os.File, name, kind string, size int64) (*mcp.CallToolResult, error) {
-	if kind == "image/png" && size <= maxPixels {
+func (s *Server) fileResult(
+	caller sandbox.Key, f *os.File, name, kind string, size int64,
+) (*mcp.CallToolResult, error) {
+	if kind == "image/png" && size <= maxImageFileBytes {
 		data, err := io.ReadAll(f)
 		if err != nil {
 			return nil, err
 		}
-		if small := fitPNG(data); small != nil {
+		if small := s.fitPNG(caller, data); small != nil {
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.ImageContent{Data: small, MIMEType: kind}}}, nil
 		}
 		if _, err = f.Seek(0, io.SeekStart); err != nil {

@@ -21,18 +21,24 @@ const (
 	maxImageSide  = 1024      // pixels
 	maxImageBytes = 200 << 10 // of a PNG
 	minImageSide  = 128       // pixels; an image that is too large even so is left out
-	maxPixels     = 64 << 20  // of an image that is decoded; larger ones are left out
+	// maxPixels and maxDecodedSide bound an image that is decoded; larger ones are left out. A pixel takes up to
+	// 8 bytes, and the scaling 32 for each pixel of an image of the small width and the large height: 256 MiB in
+	// all. The file of such an image can have some kilobytes.
+	maxPixels      = 16 << 20
+	maxDecodedSide = 1 << 16
+
+	maxImageFileBytes = 32 << 20
 )
 
-// images returns the first images of an execution, made smaller where they are too large.
-func (s *Server) images(ctx context.Context, caller sandbox.Key, outputs []sandbox.Output) []mcp.Content {
+// imagesOf returns the first images of an execution, made smaller where they are too large.
+func (s *Server) imagesOf(ctx context.Context, caller sandbox.Key, outputs []sandbox.Output) []mcp.Content {
 	var out []mcp.Content
 	for _, o := range outputs {
 		if len(out) == maxImages {
 			break
 		}
 		if data := s.outputPart(ctx, caller, o, "image/png"); data != nil {
-			if data = fitPNG(data); data != nil {
+			if data = s.fitPNG(caller, data); data != nil {
 				out = append(out, &mcp.ImageContent{Data: data, MIMEType: "image/png"})
 			}
 		}
@@ -57,22 +63,29 @@ func (s *Server) outputPart(ctx context.Context, caller sandbox.Key, o sandbox.O
 		return nil // deleted; the text has its summary
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, 32<<20))
+	data, err := io.ReadAll(io.LimitReader(f, maxImageFileBytes))
 	if err != nil {
 		return nil
 	}
 	return data
 }
 
-// fitPNG returns a PNG within the bounds of an answer, or nil if that cannot be.
-func fitPNG(data []byte) []byte {
+// fitPNG returns a PNG within the bounds of an answer, or nil if that cannot be. One image is decoded at a time,
+// in turn by user.
+func (s *Server) fitPNG(caller sandbox.Key, data []byte) (fitting []byte) {
 	config, err := png.DecodeConfig(bytes.NewReader(data))
-	if err != nil || config.Width*config.Height > maxPixels {
+	if err != nil || max(config.Width, config.Height) > maxDecodedSide || config.Width*config.Height > maxPixels {
 		return nil
 	}
 	if max(config.Width, config.Height) <= maxImageSide && len(data) <= maxImageBytes {
 		return data
 	}
+	size := len(data) + config.Width*config.Height
+	s.images.Compute(caller.User, size, func() { fitting = shrinkPNG(data, config) })
+	return fitting
+}
+
+func shrinkPNG(data []byte, config image.Config) []byte {
 	source, err := png.Decode(bytes.NewReader(data))
 	if err != nil {
 		return nil

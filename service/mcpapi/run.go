@@ -179,6 +179,6 @@ func (s *Server) executionResult(ctx context.Context, caller sandbox.Key, e *san
 		content.Result = e.Result
 	}
 	result.StructuredContent = content
-	result.Content = append(result.Content, s.images(ctx, caller, e.Outputs)...)
+	result.Content = append(result.Content, s.imagesOf(ctx, caller, e.Outputs)...)
 	return result
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/sirupsen/logrus"
 
+	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/service"
 )
@@ -36,6 +37,8 @@ type Config struct {
 	Log      logrus.FieldLogger
 	Version  string // of Glasshouse, which clients show
 	MaxChars int    // of the text of an answer; 0 means service.DefaultModelTextChars
+
+	CPU *limit.CPU // for computations of the server; nil: users do not take turns
 }
 
 // Server is the MCP server.
@@ -46,6 +49,7 @@ type Server struct {
 	mcp      *mcp.Server
 	http     http.Handler
 	tools    []registeredTool // in the order of their registration
+	images   *limit.CPU       // one computation at a time
 }
 
 const instructions = "Glasshouse runs Python in an isolated sandbox next to a PostgreSQL database that code can only " +
@@ -55,7 +59,7 @@ const instructions = "Glasshouse runs Python in an isolated sandbox next to a Po
 
 // New returns a server.
 func New(c Config) *Server {
-	s := &Server{service: c.Service, log: c.Log, maxChars: c.MaxChars}
+	s := &Server{service: c.Service, log: c.Log, maxChars: c.MaxChars, images: c.CPU.Serial(0)}
 	if s.maxChars == 0 {
 		s.maxChars = service.DefaultModelTextChars
 	}
