@@ -72,6 +72,8 @@ type Transfer struct {
 	// OnLargeWrite is called with the size of each large write. Its result is called when the
 	// client has read the data. It may be nil.
 	OnLargeWrite func(bytes int) (done func())
+	// OnChunk is called before each chunk that ReadFrom copies. Its error ends the copy. It may be nil.
+	OnChunk func() error
 	// OnEnd is called when the response has been written. It may be nil.
 	OnEnd func()
 }
@@ -173,6 +175,11 @@ func (t *Transfer) ReadFrom(from io.Reader) (n int64, err error) {
 		all = &io.LimitedReader{R: from, N: math.MaxInt64}
 	}
 	for {
+		if t.OnChunk != nil {
+			if err := t.OnChunk(); err != nil {
+				return n, err
+			}
+		}
 		chunk := &io.LimitedReader{R: all.R, N: min(all.N, chunkBytes)}
 		t.extendWrite()
 		m, err := to.ReadFrom(chunk)

@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gin-gonic/gin"
 
+	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 )
 
@@ -41,6 +42,9 @@ func (a *api) serveDownload(g *gin.Context, d download) {
 		if to, ok := inner.Unwrap().(io.ReaderFrom); ok {
 			w = readerFromWriter{plain, to}
 		}
+	}
+	if transfer := limit.TransferOf(g.Request.Context()); transfer != nil {
+		transfer.OnChunk = func() error { return lostKey(g.Request.Context()) }
 	}
 	http.ServeContent(w, g.Request, "", d.modified, d.ReadSeeker)
 	if plain.status == 0 {

@@ -109,6 +109,38 @@ func TestRequestsEndWhenTheirKeyIsRevoked(t *testing.T) {
 	}
 }
 
+// A call of a tool ends with its key in each version of the protocol, also in those in which it goes on if its client
+// leaves.
+func TestToolCallsEndWhenTheirKeyIsRevoked(t *testing.T) {
+	t.Parallel()
+	server := serveMCP(t)
+	for _, version := range []string{"2025-03-26", "2025-06-18", "2025-11-25"} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			c, staying, lose := losingUser(t)
+			c.server = server
+			began := make(chan struct{})
+			go func() {
+				defer close(began)
+				staying.awaitRunning(t)
+				lose()
+			}()
+			a := c.callTool(t, version, "run_python", map[string]any{"code": waitForever})
+			if a.status != http.StatusOK {
+				t.Fatalf("got HTTP %d %s", a.status, a.text)
+			}
+			<-began
+			ids := textsOf(staying.ok(t, "GET", "/executions", nil), "executions", "execution_id")
+			if len(ids) != 1 {
+				t.Fatalf("got %s and the executions %s, want one", a.text, ids)
+			}
+			if e := staying.ok(t, "GET", "/executions/"+ids[0]+"?wait=30", nil); e.get("status") != "cancelled" {
+				t.Errorf("got %s and %s, want the execution cancelled", a.text, e.text)
+			}
+		})
+	}
+}
+
 // awaitRunning returns when the user has a running execution.
 func (c client) awaitRunning(t *testing.T) {
 	for tick := time.Tick(20 * time.Millisecond); t.Context().Err() == nil; <-tick {

@@ -2,7 +2,7 @@
 //
 // The package translates; it holds no rules of its own. A session of a tool is a sandbox, which the caller names in the
 // arguments, so the server itself is stateless: one handler serves protocol versions with a session (2025-11-25 and
-// older) and without one (2026-07-28). Every call authenticates its key, so a revoked key ends at the next call.
+// older) and without one (2026-07-28). Every call authenticates its key, and one whose key is revoked ends.
 //
 // A model pays for each character that it reads. Therefore each answer has a bound, a cut says how to read the rest,
 // and structured content never repeats the text. docs/mcp.md has the sizes.
@@ -95,7 +95,8 @@ func identify(_ context.Context, _ string, r *http.Request) (*auth.TokenInfo, er
 		return nil, auth.ErrInvalidToken
 	}
 	return &auth.TokenInfo{
-		UserID: caller.User, Expiration: time.Now().Add(time.Hour), Extra: map[string]any{"caller": caller},
+		UserID: caller.User, Expiration: time.Now().Add(time.Hour),
+		Extra: map[string]any{"caller": caller, "request": r.Context()},
 	}, nil
 }
 
@@ -115,6 +116,22 @@ func callerOf(ctx context.Context, extra *mcp.RequestExtra) (sandbox.Key, error)
 		return caller, nil
 	}
 	return sandbox.Key{}, errors.New("the call has no API key")
+}
+
+// whileAuthorized returns a context that also ends when the caller's key is revoked or expires. In older versions of
+// the protocol a call goes on if its client has left, so its context does not end with the request.
+func whileAuthorized(ctx context.Context, extra *mcp.RequestExtra) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	if extra == nil || extra.TokenInfo == nil {
+		return ctx, func() { cancel(nil) }
+	}
+	request, _ := extra.TokenInfo.Extra["request"].(context.Context) // set by identify
+	stopWatching := context.AfterFunc(request, func() {
+		if cause := context.Cause(request); sandbox.FaultOf(cause) == sandbox.FaultUnauthorized {
+			cancel(cause)
+		}
+	})
+	return ctx, func() { stopWatching(); cancel(nil) }
 }
 
 // errorText returns what a model reads of an error: what happened and what to do. Text of an internal error stays in
@@ -181,6 +198,8 @@ func addTool[In any](
 		if err != nil {
 			return nil, err
 		}
+		ctx, stop := whileAuthorized(ctx, req.Extra)
+		defer stop()
 		return call(ctx, caller, req), nil
 	})
 }
