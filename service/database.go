@@ -28,6 +28,12 @@ func maySeeDatabase(caller sandbox.Key, name string) bool {
 	return len(caller.Databases) == 0 || slices.Contains(caller.Databases, name)
 }
 
+// maySeeDatabases reports whether a caller may use all databases of a key with a list of names.
+func maySeeDatabases(caller sandbox.Key, names []string) bool {
+	return len(caller.Databases) == 0 || len(names) > 0 &&
+		!slices.ContainsFunc(names, func(name string) bool { return !maySeeDatabase(caller, name) })
+}
+
 // databasesOf returns the databases that a caller may use, in the order of Config.Databases.
 func (s *Service) databasesOf(caller sandbox.Key) []Database {
 	if len(caller.Databases) == 0 {

@@ -20,9 +20,10 @@ type DebugSession struct {
 	ID        string
 	SandboxID string // "" for the recording of a past run
 
-	owner  string
-	cancel context.CancelCauseFunc // nil for a past run
-	over   chan struct{}           // closed when the run has ended
+	owner     string
+	databases []string                // that the code may use; nil: all
+	cancel    context.CancelCauseFunc // nil for a past run
+	over      chan struct{}           // closed when the run has ended
 
 	mu             sync.Mutex
 	execution      string // "" until the execution is on record
@@ -68,7 +69,7 @@ func (s *Service) OpenDebug(ctx context.Context, caller sandbox.Key, sandboxID s
 	}
 	d := &DebugSession{
 		Session: debugger.NewSession(recorded), ID: s.NewID(), SandboxID: sandboxID, owner: caller.User,
-		over: make(chan struct{}), driver: start.Driver, lastUsed: s.Clock(),
+		databases: caller.Databases, over: make(chan struct{}), driver: start.Driver, lastUsed: s.Clock(),
 		idleTimeout: time.Duration(live.sandbox.Policy.IdleTimeout) * time.Second,
 	}
 	d.Clock = s.Clock
@@ -128,7 +129,8 @@ func (s *Service) OpenPast(ctx context.Context, caller sandbox.Key, executionID,
 	return d, s.debugSessions.add(d)
 }
 
-// DebugSession returns a session that the caller may see.
+// DebugSession returns a session that the caller may see. It returns FaultForbidden for one of the same user whose code
+// may use databases that the caller may not use: the caller could evaluate expressions in it.
 func (s *Service) DebugSession(caller sandbox.Key, id string) (*DebugSession, error) {
 	if err := s.MayDebug(caller); err != nil {
 		return nil, err
@@ -136,6 +138,10 @@ func (s *Service) DebugSession(caller sandbox.Key, id string) (*DebugSession, er
 	d := s.debugSessions.find(id)
 	if d == nil || !maySee(caller, d.owner) {
 		return nil, sandbox.Errorf(sandbox.FaultNotFound, "there is no such debug session, or it is not yours")
+	}
+	if d.cancel != nil && !maySeeDatabases(caller, d.databases) {
+		return nil, sandbox.Errorf(sandbox.FaultForbidden, "the code of this debug session may use databases that "+
+			"your key may not use: use the key that began it, or another one with these databases")
 	}
 	if err := s.auditView(context.Background(), caller, "debug-session/"+id, d.owner); err != nil {
 		return nil, err

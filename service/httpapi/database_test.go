@@ -369,6 +369,48 @@ said`)
 	}
 }
 
+// A key cannot use the databases of another key of its user by way of a debug session that this one began.
+func TestDebugSessionsKeepTheDatabasesOfTheirKey(t *testing.T) {
+	t.Parallel()
+	sales, staff, _ := salesAndStaff(t)
+	root := serveDatabases(t, sales, staff)
+	all := root.newUser(t, map[string]any{"role": "developer"})
+	both, _ := all.newKey(t, map[string]any{"name": "n", "role": "developer", "databases": []string{"sales", "staff"}})
+	narrow, _ := all.newKey(t, map[string]any{"name": "n", "role": "developer", "databases": []string{"staff"}})
+	for name, c := range map[string]struct {
+		began       client
+		may, mayNot []client
+	}{
+		"all":  {all, []client{all, root}, []client{both, narrow}},
+		"both": {both, []client{all, both, root}, []client{narrow}},
+		"one":  {narrow, []client{all, both, narrow}, nil},
+	} {
+		id := c.began.create(t, nil)
+		a := c.began.ok(t, "POST", "/sandbox/"+id+"/debug/sessions",
+			map[string]any{"code": "x = 1\ny = 2", "stop_on_entry": true})
+		path := fmt.Sprint("/debug/sessions/", a.get("session_id"))
+		sold := map[string]any{"expression": `len(db_query("SELECT 1", database="staff"))`, "context": "repl"}
+		for _, c := range c.mayNot {
+			for method, path := range map[string]string{"GET": path, "DELETE": path, "POST": path + "/evaluate"} {
+				a := c.do(t, method, path, sold)
+				if method != "POST" {
+					a = c.do(t, method, path, nil)
+				}
+				wantProblem(t, a, http.StatusForbidden, "forbidden", "databases that your key may not use")
+			}
+		}
+		for i, c := range c.may {
+			if a := c.do(t, "POST", path+"/drive", map[string]any{}); a.status != http.StatusOK {
+				t.Errorf("%s, client %d: got HTTP %d %s, want it to drive", name, i, a.status, a.text)
+			}
+			if got := c.ok(t, "POST", path+"/evaluate", sold).get("result"); got != "1" {
+				t.Errorf("%s, client %d: got %v, want 1", name, i, got)
+			}
+		}
+		c.began.ok(t, "DELETE", path, nil)
+	}
+}
+
 // A database that does not answer, from the beginning or later, touches no other. It is used as soon as it answers and
 // its login has passed the audit.
 func TestDatabaseThatIsDownTouchesNoOther(t *testing.T) {
