@@ -131,8 +131,8 @@ func (s *Service) EraseUser(ctx context.Context, caller sandbox.Key, user string
 	return erased, errors.Join(err, s.forget(erased, func(_, owner string) bool { return owner == user }))
 }
 
-// forget removes what was erased from memory and from the blob store: event logs, recordings, debug sessions over them,
-// and files. isErased gets the id and the user of an execution.
+// forget removes what was erased from memory and from the blob store: event logs, events of the feed, recordings, debug
+// sessions over them, and files. isErased gets the id and the user of an execution.
 func (s *Service) forget(erased sandbox.Erased, isErased func(execution, user string) bool) (err error) {
 	s.mu.Lock()
 	for id, l := range s.eventLogs {
@@ -141,6 +141,7 @@ func (s *Service) forget(erased sandbox.Erased, isErased func(execution, user st
 		}
 	}
 	s.mu.Unlock()
+	s.feed.forget(isErased)
 	s.recordings.forgetPast(isErased)
 	s.debugSessions.forget(isErased)
 	if len(erased.Files) == 0 {

@@ -22,7 +22,7 @@ const (
 type FeedEvent struct {
 	ID        int64
 	Name      string
-	Execution sandbox.ExecutionSummary // empty for a gap
+	Execution sandbox.ExecutionSummary // of a gap: the user of the event that was erased, if one was
 }
 
 // ExecutionFeed holds the last events of all executions. Adding an event waits for no reader.
@@ -48,6 +48,17 @@ func (f *ExecutionFeed) add(name string, e sandbox.ExecutionSummary) {
 	f.events = append(f.events, FeedEvent{f.lastID, name, e})
 	close(f.changed)
 	f.changed = make(chan struct{})
+}
+
+// forget replaces the events of erased executions by gaps, because the IDs have none.
+func (f *ExecutionFeed) forget(isErased func(execution, user string) bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i, e := range f.events {
+		if e.Name != FeedGap && isErased(e.Execution.ID, e.Execution.User) {
+			f.events[i] = FeedEvent{e.ID, FeedGap, sandbox.ExecutionSummary{User: e.Execution.User}}
+		}
+	}
 }
 
 // after returns the events that follow an ID, and a channel that is closed when there is another event. If some of
@@ -81,7 +92,8 @@ func (s *Service) NextFeedEvents(
 	for {
 		found, changed := s.feed.after(after)
 		for _, e := range found {
-			if after = e.ID; e.Name == FeedGap || user == "" || e.Execution.User == user {
+			mayMissOwn := e.Name == FeedGap && e.Execution.User == ""
+			if after = e.ID; user == "" || mayMissOwn || e.Execution.User == user {
 				events = append(events, e)
 			}
 		}

@@ -425,6 +425,14 @@ func TestExecutionFeed(t *testing.T) {
 	}
 	wantProblem(t, c.do(t, "GET", path, nil, "Last-Event-ID", "x"), http.StatusUnprocessableEntity,
 		"invalid-input", "event")
+	// What is erased is not told any more.
+	admin.ok(t, "DELETE", fmt.Sprint("/executions/", ran), nil)
+	erased := c.stream(t, "GET", path, nil, "Last-Event-ID", strconv.FormatInt(began.id-1, 10))
+	for _, event := range []string{"began", "ended"} {
+		if e, _ := erased.next(); e.name != "gap" || e.data["code"] != nil || e.data["execution_id"] != nil {
+			t.Errorf("%s, after the erasure: got %+v, want a gap", event, e)
+		}
+	}
 }
 
 // A page of many summaries is a sixth of its size for a client that reads gzip, and the same JSON.
