@@ -273,10 +273,11 @@ func (p *Provider) personOf(token *oidc.IDToken) (Person, error) {
 		return Person{}, sandbox.Errorf(sandbox.FaultForbidden, "the token has no text in the claim %q, which names "+
 			"the user (--oidc-user-claim): let the provider add it, or name another claim", p.config.UserClaim)
 	}
-	if verified, has := claims["email_verified"]; has && p.config.UserClaim == "email" && verified != true &&
-		verified != "true" { // some providers write a string
-		return Person{}, sandbox.Errorf(sandbox.FaultForbidden, "the identity provider has not verified the address %s",
-			user)
+	verified := claims["email_verified"]
+	if p.config.UserClaim == "email" && verified != true && verified != "true" { // some providers write a string
+		return Person{}, sandbox.Errorf(sandbox.FaultForbidden, "the identity provider does not say that it has "+
+			"verified the address %s (email_verified): let it add this claim, or name another one with "+
+			"--oidc-user-claim", user)
 	}
 	var values []string
 	if p.config.RoleClaim != "" {

@@ -163,7 +163,8 @@ func TestClaimsBecomeUserAndRole(t *testing.T) {
 		"name with dots": {func(c *signin.Config) { c.RoleClaim = "https://example.com/roles" },
 			claims{"https://example.com/roles": []string{"root"}}, "u-1", sandbox.RoleAdmin, ""},
 		"address":         {byAddress, nil, "anna@example.com", sandbox.RoleDeveloper, ""},
-		"unknown address": {byAddress, claims{"email_verified": false}, "", "", "not verified"},
+		"unknown address": {byAddress, claims{"email_verified": false}, "", "", "does not say that it has verified"},
+		"perhaps unknown": {byAddress, claims{"email_verified": nil}, "", "", "does not say that it has verified"},
 		"no user":         {func(c *signin.Config) { c.UserClaim = "upn" }, nil, "", "", `no text in the claim "upn"`},
 		"a number":        {nil, claims{"sub": 7}, "", "", ""},
 	} {
