@@ -13,9 +13,9 @@ import (
 // equal to the pages of the zygote. Guests that are idle for long give them back.
 
 const (
-	// shareTimeout is how long a guest may take, on a busy machine, before it is ended. Nothing in it can take longer
-	// than some milliseconds, except handlers of signals that user code has left behind.
-	shareTimeout = 10 * time.Second
+	// shareTimeout is how long a guest may take before it is ended. Nothing in it can take longer than some milliseconds
+	// of CPU time, except handlers of signals that user code has left behind.
+	shareTimeout = time.Minute
 
 	// maxShareCPU is the CPU time for giving back copies that does not count as the guest's.
 	maxShareCPU = 20 * time.Millisecond

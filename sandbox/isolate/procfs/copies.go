@@ -17,6 +17,8 @@ const (
 	pageBytes   = 4096
 	maxRunPages = 1<<16 - 1 // CopiesOf has 16 bits for a page
 
+	maxCopiesBytes = 64 << 10 // more might not fit into the buffer of a socket
+
 	pagemapScan        = 0xc0606610 // PAGEMAP_SCAN of linux/fs.h, since Linux 6.7
 	pageIsFile, isHere = 1 << 2, 1 << 3
 )
@@ -34,8 +36,8 @@ type scanArguments struct {
 type pageRegion struct{ start, end, categories uint64 }
 
 // CopiesOf returns the pages of its zygote's memory that a process has copied, in the form of a protocol.KindCopies
-// frame: give_back in share.c describes it. It returns nothing if the kernel or the process has no such pages. The
-// process must be stopped.
+// frame: give_back in share.c describes it. It returns nothing if the kernel or the process has no such pages, and the
+// first ones of a process with thousands of runs of copies. The process must be stopped.
 func CopiesOf(pid int) (body []byte) {
 	dir := "/proc/" + strconv.Itoa(pid)
 	pagemap, err := os.Open(dir + "/pagemap")
@@ -54,7 +56,7 @@ func CopiesOf(pid int) (body []byte) {
 		start, _ := strconv.ParseUint(low, 16, 64)
 		end, _ := strconv.ParseUint(high, 16, 64)
 		offset, _ := strconv.ParseUint(fields[2], 16, 64)
-		for start < end {
+		for start < end && len(body) < maxCopiesBytes {
 			part := min(end, start+maxRunPages*pageBytes)
 			runs, next := scan(pagemap, regions, start, part)
 			if next <= start {
