@@ -13,8 +13,8 @@ import (
 // equal to the pages of the zygote. Guests that are idle for long give them back.
 
 const (
-	// shareTimeout is how long a guest may take before it is ended. Nothing in it can take longer than some milliseconds
-	// of CPU time, except handlers of signals that user code has left behind.
+	// shareTimeout is how long a guest may take before it is ended. Nothing in it takes more than some milliseconds of
+	// CPU time, except handlers of signals that user code has left behind.
 	shareTimeout = time.Minute
 
 	// maxShareCPU is the CPU time for giving back copies that does not count as the guest's.

@@ -33,7 +33,7 @@ type scanArguments struct {
 }
 
 // pageRegion is struct page_region.
-type pageRegion struct{ start, end, categories uint64 }
+type pageRegion struct{ start, end, _ uint64 }
 
 // CopiesOf returns the pages of its zygote's memory that a process has copied, in the form of a protocol.KindCopies
 // frame: give_back in share.c describes it. It returns nothing if the kernel or the process has no such pages, and the

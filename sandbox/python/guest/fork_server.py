@@ -69,11 +69,11 @@ def serve_in_python(
         poll.register(control, select.POLLIN)
         poll.register(signal_fd, select.POLLIN)
         while True:
-            ready = [fd for fd, _ in poll.poll()]
-            if signal_fd in ready:
+            readable = [fd for fd, _ in poll.poll()]
+            if signal_fd in readable:
                 os.read(signal_fd, 1024)
                 _report_ended(sock)
-            if control not in ready:
+            if control not in readable:
                 continue
             message, rights, flags, _ = sock.recvmsg(_REQUEST.size, _DESCRIPTOR_SPACE)
             if len(message) != _REQUEST.size or not rights:

@@ -21,8 +21,10 @@ static PyObject *run(PyObject *module, PyObject *args)
 
 static PyMethodDef methods[] = {
     {"run", run, METH_VARARGS, "run(batch, *given): makes the calls of a batch."},
-    {"serve", serve_forks, METH_VARARGS, "serve(control, signal_fd, own_pidfd, batches, ready, use_huge_pages): fork_server.serve_in_python in C."},
-    {"give_back", give_back, METH_VARARGS, "give_back(copies): returns how many copied pages are shared again: share.c."},
+    {"serve", serve_forks, METH_VARARGS,
+     "serve(control, signal_fd, own_pidfd, batches, ready, use_huge_pages): fork_server.serve_in_python in C."},
+    {"give_back", give_back, METH_VARARGS,
+     "give_back(copies): returns how many copied pages are shared again: share.c."},
     {NULL},
 };
 

@@ -92,7 +92,8 @@ static void sort_ranges(void)
     int joined = 0;
     for (int i = 0; i < range_count; i++) {
         struct range *last = &ranges[joined - 1];
-        if (joined && last->to == ranges[i].from && last->protection == ranges[i].protection && last->hot == ranges[i].hot)
+        if (joined && last->to == ranges[i].from && last->protection == ranges[i].protection
+            && last->hot == ranges[i].hot)
             last->to = ranges[i].to;
         else
             ranges[joined++] = ranges[i];
@@ -119,8 +120,8 @@ static void map_range(struct range range, int fd, uintptr_t offset)
     madvise((void *)range.from, size, MADV_POPULATE_READ);
 }
 
-/* Moves the heap, Python's arenas and the data of the program and its libraries, as far as the kernel allows. It calls no
- * function that allocates memory, and writes to no memory but the stack once it copies. */
+/* Moves the heap, Python's arenas and the data of the program and its libraries, as far as the kernel allows. It
+ * calls no function that allocates memory, and writes to no memory but the stack once it copies. */
 void share_memory(int use_huge_pages)
 {
     if (!heap_start)
