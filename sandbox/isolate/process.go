@@ -199,8 +199,10 @@ func (p *Process) EndedBy() string {
 
 // CPU returns the CPU time that the process has used since its fork, without that for shareCopies.
 func (p *Process) CPU() time.Duration {
-	used := p.cpuTime
-	if !p.hasExited() {
+	var used time.Duration
+	if p.hasExited() {
+		used = p.cpuTime // which is set before
+	} else {
 		used = procfs.CPUTime(p.pid)
 	}
 	return max(0, used-time.Duration(p.shareCPU.Load()))
