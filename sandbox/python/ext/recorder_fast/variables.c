@@ -120,6 +120,8 @@ int delete_from_dict(Recorder *r, int record, PyObject *recorded, PyObject *name
     return failed ? -1 : 0;
 }
 
+enum { MAX_PLACES = 256 }; /* of a dict in which get_at_place looks for the place of a name */
+
 /* PyDict_GetItemWithError for a dict whose keys are all str. It first tries *place, where the name was found before: a
  * key keeps its index until the dict is resized, and that costs a fifth of a search. */
 static PyObject *get_at_place(PyObject *dict, PyObject *name, Py_ssize_t *place)
@@ -130,7 +132,9 @@ static PyObject *get_at_place(PyObject *dict, PyObject *name, Py_ssize_t *place)
     if (has_places && *place < keys->dk_nentries && entries[*place].me_key == name)
         return entries[*place].me_value;
     PyObject *value = PyDict_GetItemWithError(dict, name);
-    for (Py_ssize_t i = 0; value != NULL && has_places && i < keys->dk_nentries; i++)
+    /* A name that is equal to its key and another object is not found here, and each read would come here again. */
+    Py_ssize_t count = value != NULL && has_places && keys->dk_nentries <= MAX_PLACES ? keys->dk_nentries : 0;
+    for (Py_ssize_t i = 0; i < count; i++)
         if (entries[i].me_key == name) {
             *place = i;
             break;
