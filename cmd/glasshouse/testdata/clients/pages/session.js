@@ -28,7 +28,7 @@ module.exports = {
     await page.goto(`${address}/ui/keys`);
     const name = `for the pages, ${Date.now()}`; // another run may have left one
     await page.getByLabel('Name').fill(name);
-    await page.getByLabel('User').fill('visitor');
+    await page.getByLabel('User', { exact: true }).fill('visitor');
     await page.getByLabel('Role').selectOption('developer');
     await page.getByRole('button', { name: 'Create key' }).click();
     const secret = await page.locator('code.secret').textContent();
