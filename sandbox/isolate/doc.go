@@ -64,11 +64,11 @@
 // A forked Python process copies each page with an object that it uses. Those copies, the
 // fork and the exit are most of the cost of a short run. Therefore a zygote prepares a
 // child's lockdown as one batch of system calls (syscalls.py, lockdown.py). The C extension
-// syscall_batch makes these calls without Python. It also moves the zygote's memory to a
-// sealed file, of which the children have private mappings, and runs the zygote's loop, so that
-// the zygote writes to few pages. It is preloaded (LD_PRELOAD) so that it
-// allocates the memory of all objects. A zygote executes a child's code once itself, so that the
-// interpreter has specialised that code before the fork, and a waiting child rehearses a run.
+// syscall_batch makes these calls without Python, and runs the zygote's loop, so that the zygote
+// writes to few pages. It also moves the zygote's memory to a sealed file. The children map that
+// file privately. The extension is preloaded (LD_PRELOAD), because it allocates the memory of all
+// objects. A zygote executes a child's code once itself, so that the interpreter has specialised
+// that code before the fork, and a waiting child rehearses a run.
 //
 // # Goroutines
 //

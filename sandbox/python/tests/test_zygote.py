@@ -47,23 +47,30 @@ print(sum(len(bytes(300)) for _ in range(100_000)))  # freed memory can be used 
     assert out == "True True\n30000000"
 
 
-def test_children_share_the_memory_of_the_zygote(extension):
-    out = printed(
-        f"""
+def child_of_zygote(extension) -> str:
+    """Returns the beginning of a program: a zygote with the memory kept, and then what its child does."""
+    return f"""
 import os, socket, struct, sys
 sys.path[:0] = [{str(GUEST)!r}, {str(pathlib.Path(extension.__file__).parent)!r}]
-import fork_server, zygote
+import fork_server, syscall_batch, syscalls, zygote
 kept = [str(n) for n in range(100_000)]
 ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 if os.fork() == 0:
     ours.close()
-    fork_server.serve(theirs.fileno(), zygote.child_signals(), -1, [__import__("syscalls").Batch().words])
+    fork_server.serve(theirs.fileno(), zygote.child_signals(), -1, [syscalls.Batch().words])
+"""
+
+
+def test_children_share_the_memory_of_the_zygote(extension):
+    out = printed(
+        child_of_zygote(extension)
+        + """
     maps = [line.split(maxsplit=5) for line in open("/proc/self/maps")]
     shared = [[int(end, 16) for end in each[0].split("-")] for each in maps if "/memfd:zygote" in each[-1]]
     found = sum(any(low <= id(text) < high for low, high in shared) for text in kept)
     intact = kept == [str(n) for n in range(100_000)]
     kept[0] = "of this child"
-    os.write(1, f"{{found > 99_000}} {{intact}}\\n".encode())
+    os.write(1, f"{found > 99_000} {intact}\\n".encode())
     os._exit(0)
 theirs.close()
 assert ours.recv(10) == b"ready"
@@ -79,15 +86,8 @@ for number in range(2):
 
 def test_a_child_gives_back_unchanged_copies(extension):
     out = printed(
-        f"""
-import os, socket, struct, sys
-sys.path[:0] = [{str(GUEST)!r}, {str(pathlib.Path(extension.__file__).parent)!r}]
-import fork_server, syscall_batch, syscalls, zygote
-kept = [str(n) for n in range(100_000)]
-ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-if os.fork() == 0:
-    ours.close()
-    fork_server.serve(theirs.fileno(), zygote.child_signals(), -1, [syscalls.Batch().words])
+        child_of_zygote(extension)
+        + """
     mapped = [line.split(maxsplit=5) for line in open("/proc/self/maps") if "/memfd:zygote" in line]
     if not any(each[1] == "r--s" for each in mapped):
         os.write(1, b"True\\n")  # the kernel is too old
@@ -103,7 +103,7 @@ if os.fork() == 0:
     copies = struct.pack("<QII", low, offset >> 12, 1) + struct.pack("<HH", 0, min(pages, 65535))
     given = syscall_batch.give_back(copies)
     intact = kept[7] is changed and kept[:7] + kept[8:] == [str(n) for n in range(100_000) if n != 7]
-    os.write(1, f"{{given > 300 and intact}}\\n".encode())
+    os.write(1, f"{given > 300 and intact}\\n".encode())
     os._exit(0)
 theirs.close()
 assert ours.recv(10) == b"ready"
