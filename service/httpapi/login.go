@@ -171,11 +171,11 @@ func (a *api) login(g *gin.Context) {
 		a.fail(g, err)
 		return
 	}
-	secret := strings.TrimSpace(body.Key)
-	if secret == "" {
+	if body.Key == "" {
 		a.fail(g, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "key", Detail: "it is missing: give an API key"})
 		return
 	}
+	secret := strings.TrimSpace(body.Key) // as a person pastes it
 	caller, err := a.service.Authenticate(g.Request.Context(), secret)
 	if err != nil {
 		a.fail(g, err)

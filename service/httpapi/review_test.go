@@ -321,6 +321,7 @@ func TestSignIn(t *testing.T) {
 		"wrong key": {"POST", "/login", map[string]any{"key": "gh_wrong"}, "Sec-Fetch-Site", "none",
 			http.StatusUnauthorized},
 		"no key":        {"POST", "/login", "{}", "Sec-Fetch-Site", "none", http.StatusUnprocessableEntity},
+		"space as key":  {"POST", "/login", map[string]any{"key": " "}, "Sec-Fetch-Site", "none", http.StatusUnauthorized},
 		"login by link": {"POST", "/login", key, "Sec-Fetch-Site", "cross-site", http.StatusForbidden},
 		"header first":  {"GET", "/me", nil, "Authorization", "Bearer gh_wrong", http.StatusUnauthorized},
 	} {
