@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"glasshouse/debugger/expr"
 	"glasshouse/debugger/recording"
 )
 
@@ -34,7 +35,7 @@ func (w *slicer) check(node *WhyStep) {
 			node.Name, node.Through)
 	}
 	for _, c := range st.Checks {
-		if len(c.Args) == 0 && c.Kind == "range" || len(c.Names) == 0 && c.Kind == "select" {
+		if len(c.Args) < neededArgs[c.Kind] || len(c.Names) == 0 && c.Kind == "select" {
 			continue // forged
 		}
 		if f := stepChecks[c.Kind]; f != nil {
@@ -54,8 +55,12 @@ var stepChecks = map[string]func(*slicer, *WhyStep, *statement, check){
 	"groupby": (*slicer).checkGroups, "merge": (*slicer).checkMerge, "sort": (*slicer).checkSort,
 	"concat": (*slicer).checkConcat, "time": (*slicer).checkTime, "convert": (*slicer).checkConvert,
 	"coerce": (*slicer).checkCoerce, "keys": (*slicer).checkKeys, "closure": (*slicer).checkClosure,
-	"compares_nan": (*slicer).checkNaN,
+	"compares_nan": (*slicer).checkNaN, "precedence": (*slicer).checkPrecedence,
+	"default_item": (*slicer).checkDefaultItem, "shift": (*slicer).checkShift,
 }
+
+// neededArgs are the numbers of arguments that checks have, by kind.
+var neededArgs = map[string]int{"range": 1, "precedence": 1, "default_item": 2}
 
 // value returns a variable that a step could read, on arrival at the step.
 func (w *slicer) value(node *WhyStep, name string) (recording.Value, bool) {
@@ -349,6 +354,61 @@ func (w *slicer) checkKeys(node *WhyStep, _ *statement, c check) {
 
 func (w *slicer) checkNaN(node *WhyStep, _ *statement, c check) {
 	w.find(scoreProven, "compares_nan", node, "%s: NaN equals nothing, not even itself; use isna()", c.Text)
+}
+
+func (w *slicer) checkPrecedence(node *WhyStep, _ *statement, c check) {
+	w.find(scoreProven, "precedence", node, "%s compares with (%s), because %s binds more tightly than a comparison: "+
+		"put each condition in parentheses", c.Text, c.Args[0], c.Call)
+}
+
+// maxTurns bounds the executions of a line that are searched for a key that a dict does not have.
+const maxTurns = 8
+
+// checkDefaultItem tells of keys that a dict does not have, so that its get returned the default.
+func (w *slicer) checkDefaultItem(node *WhyStep, st *statement, c check) {
+	isIn, err := expr.Parse(fmt.Sprintf("(%s) in %s", c.Args[0], c.Of))
+	if err != nil {
+		return
+	}
+	lines := []int64{st.Line}
+	step, turns, missing, example := node.Step+1, 0, 0, ""
+	if node.after != nil { // with the steps of a comprehension in the statement
+		step = max(step, node.after.Step)
+	}
+	for range maxTurns {
+		if step = w.lastStepAt(lines, 0, step); step == 0 {
+			break
+		}
+		s, err := w.stateAt(step)
+		if err != nil {
+			break
+		}
+		has, err := isIn.Holds(s, w.table)
+		if err != nil {
+			continue // the key is not known at this step
+		}
+		if turns++; has {
+			continue
+		}
+		if missing++; example == "" {
+			if key, err := expr.Parse(c.Args[0]); err == nil {
+				v, _ := key.Value(s, w.table, s.Current)
+				example = s.Preview(w.table, v, 40)
+			}
+		}
+	}
+	switch {
+	case missing > 0:
+		often := ""
+		if turns > 1 {
+			often = fmt.Sprintf(" in %d of the last %d turns", missing, turns)
+		}
+		w.find(scoreProven, "default_item", node, "%s gave its default %s%s: %s has no key %s", c.Text, c.Args[1],
+			often, c.Of, example)
+	case turns == 0:
+		w.find(scorePossible, "default_item", node, "%s gives %s for each key that %s does not have", c.Text, c.Args[1],
+			c.Of)
+	}
 }
 
 // narrowInteger matches integer types that small numbers do not fit.

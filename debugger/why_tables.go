@@ -337,6 +337,26 @@ func (w *slicer) checkGroups(node *WhyStep, _ *statement, c check) {
 	}
 }
 
+// checkShift tells of values that rows get from rows of another group: a text column beside them, with equal values in
+// neighbouring rows, names the groups.
+func (w *slicer) checkShift(node *WhyStep, _ *statement, c check) {
+	t := w.tableBefore(node, c.Of)
+	if t == nil {
+		return
+	}
+	for i := range t.columns {
+		column := &t.columns[i]
+		cells := t.cellsOf(column.name)
+		if column.name == c.Column || column.dtype != "category" && !(column.isText() && t.holdsText(column)) ||
+			len(slices.Compact(slices.Clone(cells))) == len(cells) {
+			continue
+		}
+		w.find(scoreProven-5, "shift", node, "%s goes over all rows of %s, from the last row of one %s to the first "+
+			"of the next too; groupby('%s') before it keeps them apart", c.Text, c.Of, column.name, column.name)
+		return
+	}
+}
+
 // checkMerge tells which keys of a merge did not match, or matched more than once, from the rows before and after.
 func (w *slicer) checkMerge(node *WhyStep, _ *statement, c check) {
 	left, right, after := w.tableBefore(node, c.Of), w.tableBefore(node, c.Right), w.tableAfter(node)

@@ -320,8 +320,9 @@ func TestSignIn(t *testing.T) {
 		"other origin": {"DELETE", "/sandbox/x", nil, "Origin", "http://evil.test", http.StatusForbidden},
 		"wrong key": {"POST", "/login", map[string]any{"key": "gh_wrong"}, "Sec-Fetch-Site", "none",
 			http.StatusUnauthorized},
-		"no key":        {"POST", "/login", "{}", "Sec-Fetch-Site", "none", http.StatusUnprocessableEntity},
-		"space as key":  {"POST", "/login", map[string]any{"key": " "}, "Sec-Fetch-Site", "none", http.StatusUnauthorized},
+		"no key": {"POST", "/login", "{}", "Sec-Fetch-Site", "none", http.StatusUnprocessableEntity},
+		"space as key": {"POST", "/login", map[string]any{"key": " "}, "Sec-Fetch-Site", "none",
+			http.StatusUnauthorized},
 		"login by link": {"POST", "/login", key, "Sec-Fetch-Site", "cross-site", http.StatusForbidden},
 		"header first":  {"GET", "/me", nil, "Authorization", "Bearer gh_wrong", http.StatusUnauthorized},
 	} {

@@ -45,6 +45,7 @@ _MUTATORS = frozenset(
 )
 _SAME_ROWS = frozenset("copy groupby rename reset_index sort_index sort_values".split())  # methods that keep the rows
 _MERGE_KEYWORDS = "on", "left_on", "right_on", "left_index", "right_index", "sort"
+_SHIFTS = frozenset("diff shift pct_change ffill bfill rolling".split())  # a row gets values of the rows beside it
 _LIBRARIES = frozenset(("np", "numpy", "pd", "pandas", "statistics", "itertools", "math", "stats"))
 _BODIES = "body", "orelse", "finalbody", "handlers", "cases"
 
@@ -193,6 +194,27 @@ def _is_partial(node) -> bool:
     return not isinstance(_same_rows(node)[-1], ast.Name)
 
 
+def _is_grouped(node) -> bool:
+    """Tells whether an expression is about groups of rows, such as df.groupby("a")["b"]."""
+    return any(isinstance(each, ast.Attribute) and each.attr == "groupby" for each in ast.walk(node))
+
+
+def _joins_conditions(side, comparison) -> bool:
+    """Tells whether a side of a comparison is an & or | that was probably meant to join comparisons.
+
+    In df.a > 1 & df.b that is the second side, in (df.a > 1) & df.b == 2 the first. flags & 4 == 0 tests a bit.
+    """
+    if not (isinstance(side, ast.BinOp) and isinstance(side.op, (ast.BitAnd, ast.BitOr))):
+        return False
+    is_first = side is comparison.left
+    return (
+        any(isinstance(each, ast.Compare) for each in (side.left, side.right))
+        or not is_first
+        and isinstance(side.left, ast.Constant)
+        and not isinstance(side.right, ast.Constant)
+    )
+
+
 def _column(node) -> str:
     """Returns the column that an expression such as df["a"].str.strip() is about, or ""."""
     found = ""
@@ -324,6 +346,9 @@ class _Finder(ast.NodeVisitor):
         sides = [node.left, *node.comparators]
         if any(_text(side) in ("np.nan", "numpy.nan", "float('nan')", "math.nan", "pd.NA", "pd.NaT") for side in sides):
             self.check("compares_nan", node)
+        for side in sides:
+            if _joins_conditions(side, node):
+                self.check("precedence", node, call=_OPERATORS[type(side.op)], args=[_text(side)])
         self.generic_visit(node)
 
     def visit_Call(self, node):
@@ -379,6 +404,10 @@ class _Finder(ast.NodeVisitor):
             self.check("range", node, args=[_text(each) for each in node.args])
         elif name in ("apply", "drop", "argsort", "concatenate", "diff") and "axis" in given:
             self.check("aggregate", node, call=name, of=of, column=column, library=library, axis=given["axis"])
+        elif name == "get" and isinstance(receiver, ast.Name) and len(node.args) == 2:
+            self.check("default_item", node, of=of, args=[_text(each) for each in node.args])
+        elif name in _SHIFTS and receiver is not None and not library and not _is_grouped(receiver):
+            self.check("shift", node, of=of, column=column, call=name)
         if given.get("errors", "").strip("'\"") == "coerce":
             self.check("coerce", node, of=of, column=column, call=name)
         if name in _CONSUMERS:
@@ -471,7 +500,7 @@ class _Finder(ast.NodeVisitor):
             self.checks.append({"kind": "except", "text": _text(node.type) if node.type else "", "passes": passes})
 
 
-_OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Mod: "%"}
+_OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Mod: "%", ast.BitAnd: "&", ast.BitOr: "|"}
 
 
 def _parameters(arguments) -> set:

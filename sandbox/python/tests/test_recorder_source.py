@@ -79,6 +79,25 @@ def test_checks_have_what_a_reader_needs():
     assert kinds == {"groupby", "aggregate", "floor_division"}
 
 
+@pytest.mark.parametrize(
+    ("source", "kind"),
+    [
+        ("m = a.x > 1 & a.y", "precedence"),
+        ("m = (a.x > 1) & a.y == 2", "precedence"),
+        ("m = (a.x > 1) & (a.y == 2)", None),
+        ("m = flags & 4 == 0", None),
+        ("v = rates.get(key, 1)", "default_item"),
+        ("v = rates.get(key)", None),
+        ("v = df['x'].shift()", "shift"),
+        ("v = df.groupby('k')['x'].shift()", None),
+        ("v = np.diff(xs)", None),
+    ],
+)
+def test_checks_of_silent_mistakes(source, kind):
+    kinds = [c["kind"] for c in described(source)[0].get("checks", []) if c["kind"] != "groupby"]
+    assert kinds == ([kind] if kind else [])
+
+
 def test_a_deep_program_has_no_descriptions():
     tree = ast.parse("x = " + "-" * 80 + "1")
     for _ in range(5000):
