@@ -3,6 +3,7 @@ package policy_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"glasshouse/policy"
@@ -15,6 +16,7 @@ func ceiling() policy.Policy {
 }
 
 func TestAcceptNamesTheInvalidKey(t *testing.T) {
+	tooManyHosts := `{"allowed_hosts": [` + strings.Repeat(`"example.com",`, 100) + `"example.com"]}`
 	for raw, want := range map[string]struct {
 		field string
 		why   policy.ErrorKind
@@ -26,6 +28,7 @@ func TestAcceptNamesTheInvalidKey(t *testing.T) {
 		`{"max_memory_mb": null}`:            {"max_memory_mb", policy.KindInvalid},
 		`{"MAX_MEMORY_MB": 64}`:              {"MAX_MEMORY_MB", policy.KindInvalid},
 		`{"colour": 1}`:                      {"colour", policy.KindInvalid},
+		`{"-": ["*"]}`:                       {"-", policy.KindInvalid},
 		`{"profile": "root"}`:                {"profile", policy.KindInvalid},
 		`{"profile": "compat"}`:              {"profile", policy.KindInvalid},
 		`{"profile": "notebook"}`:            {"profile", policy.KindInvalid},
@@ -33,9 +36,22 @@ func TestAcceptNamesTheInvalidKey(t *testing.T) {
 		`{"allowed_modules": ["os"]}`:        {"allowed_modules", policy.KindForbidden},
 		`{"allowed_modules": ["torch"]}`:     {"allowed_modules", policy.KindForbidden},
 		`{"allowed_modules": "json"}`:        {"allowed_modules", policy.KindInvalid},
+		`{"allowed_modules": null}`:          {"allowed_modules", policy.KindInvalid},
+		`{"allowed_modules": [null]}`:        {"allowed_modules", policy.KindInvalid},
+		`{"allowed_modules": ["not json"]}`:  {"allowed_modules", policy.KindInvalid},
+		`{"allowed_modules": ["js-on"]}`:     {"allowed_modules", policy.KindInvalid},
+		`{"blocked_modules": ["json."]}`:     {"blocked_modules", policy.KindInvalid},
+		`{"blocked_modules": ["9json"]}`:     {"blocked_modules", policy.KindInvalid},
+		`{"environment": "other"}`:           {"environment", policy.KindInvalid},
+		`{"max_rows": 7, "max_rows": 7}`:     {"max_rows", policy.KindInvalid},
+		tooManyHosts:                         {"allowed_hosts", policy.KindInvalid},
 		`{"enable_network_access": true}`:    {"enable_network_access", policy.KindForbidden},
 		`{"allowed_hosts": ["example.com"]}`: {"allowed_hosts", policy.KindForbidden},
 		`[]`:                                 {"config", policy.KindInvalid},
+		`{"max_rows": }`:                     {"config", policy.KindInvalid},
+		`{"max_rows": 7`:                     {"config", policy.KindInvalid},
+		`{"max_rows": 7, x}`:                 {"config", policy.KindInvalid},
+		`{} {}`:                              {"config", policy.KindInvalid},
 	} {
 		_, err := policy.Accept([]byte(raw), policy.Default(), ceiling(), nil, false)
 		var field *policy.FieldError
@@ -62,12 +78,50 @@ func TestAcceptKeepsDefaultsOfAbsentKeys(t *testing.T) {
 	}
 }
 
+// A limit may have both of its bounds. A default above the ceiling is lowered to it, and a ceiling of 0 is none.
+func TestAcceptKeepsNumbersWithinTheCeiling(t *testing.T) {
+	for raw, want := range map[string]int{`{}`: 256, `{"max_memory_mb": 64}`: 64, `{"max_memory_mb": 512}`: 512} {
+		p, err := policy.Accept([]byte(raw), policy.Default(), ceiling(), nil, false)
+		if err != nil || p.MaxMemoryMB != want {
+			t.Errorf("%s: got %d MiB, %v; want %d", raw, p.MaxMemoryMB, err, want)
+		}
+	}
+	low := policy.Policy{MaxMemoryMB: 100}
+	p, err := policy.Accept([]byte(`{"max_threads": 64}`), policy.Default(), low, nil, false)
+	if err != nil || p.MaxMemoryMB != 100 || p.MaxThreads != 64 || p.MaxRows != policy.Default().MaxRows {
+		t.Errorf("a ceiling of 100 MiB only: got %+v, %v; want it to change no other limit", p, err)
+	}
+}
+
+// The modules of an environment and those of the operator may be asked for, and no others that the profile blocks.
+func TestAcceptModulesOfTheEnvironmentAndTheOperator(t *testing.T) {
+	def := policy.Default()
+	def.OperatorModules = []string{"socket"}
+	environments := policy.Environments{"default": nil, "ml": {"torch", "psycopg", "sys"}}
+	for raw, allowed := range map[string]bool{
+		`{"environment": "ml", "allowed_modules": ["torch.nn", "psycopg", "socket"]}`: true,
+		`{"environment": "ml", "allowed_modules": ["sys"]}`:                           false, // it is part of Python
+		`{"allowed_modules": ["torch"]}`:                                              false,
+		`{"allowed_modules": ["os"]}`:                                                 false,
+	} {
+		if _, err := policy.Accept([]byte(raw), def, ceiling(), environments, false); (err == nil) != allowed {
+			t.Errorf("%s: got %v, want allowed %v", raw, err, allowed)
+		}
+	}
+	def.OperatorModules = []string{"*"}
+	if _, err := policy.Accept([]byte(`{"allowed_modules": ["os", "torch"]}`), def, ceiling(), nil, false); err != nil {
+		t.Errorf("with all modules: got %v, want no error", err)
+	}
+}
+
 // A request may tighten the operator's rules. It may not loosen them, and does not change the operator's own lists.
 func TestAcceptNeverLoosens(t *testing.T) {
 	def := policy.Default()
 	def.Profile, def.EnableFileAccess, def.EnableDebugging = policy.ProfileStrict, false, false
+	def.SaveIntermediateResults = false
 	def.AllowedModules, def.BlockedModules = []string{"json", "math", "numpy"}, []string{"requests", "aiohttp"}
-	for _, raw := range []string{`{"profile": "analyst"}`, `{"enable_file_access": true}`, `{"enable_debugging": true}`, `{"allowed_modules": ["pandas"]}`} {
+	for _, raw := range []string{`{"profile": "analyst"}`, `{"enable_file_access": true}`, `{"enable_debugging": true}`,
+		`{"allowed_modules": ["pandas"]}`, `{"save_intermediate_results": true}`, `{"record": "always"}`} {
 		if _, err := policy.Accept([]byte(raw), def, ceiling(), nil, false); err == nil {
 			t.Errorf("%s: got no error, want it refused", raw)
 		}
@@ -106,6 +160,11 @@ func TestAcceptHostsWithinTheOperatorsList(t *testing.T) {
 	}
 	if p, err := policy.Accept(nil, policy.Default(), on, nil, false); err != nil || p.EnableNetworkAccess {
 		t.Errorf("without a config: got %+v, %v; want no network", p, err)
+	}
+	networked := policy.Default()
+	networked.EnableNetworkAccess, networked.AllowedHosts = true, []string{"example.org"}
+	if p, err := policy.Accept(nil, networked, ceiling(), nil, false); err != nil || p.EnableNetworkAccess {
+		t.Errorf("a default with the network below a ceiling without it: got %+v, %v; want no network", p, err)
 	}
 	for raw, want := range map[string]policy.FieldError{
 		`{"enable_network_access": true}`:                                        {Field: "allowed_hosts", Kind: policy.KindInvalid},

@@ -55,6 +55,8 @@ func TestRulesDecideImportsAndCalls(t *testing.T) {
 	none := with(func(p *Policy) { p.AllowedModules = []string{"os"} })
 	without := with(func(p *Policy) { p.BlockedModules = []string{"requests", "scipy.stats"} })
 	bare := with(func(p *Policy) { p.Profile = ProfileUnrestricted; p.BlockedModules = []string{"os"} })
+	operator := with(func(p *Policy) { p.OperatorModules = []string{"os", "bs5"} })
+	anyModule := with(func(p *Policy) { p.OperatorModules = []string{"*"} })
 	bareOnly := with(func(p *Policy) { p.Profile = ProfileUnrestricted; p.AllowedModules = []string{"os"} })
 
 	for _, c := range []struct {
@@ -109,12 +111,26 @@ func TestRulesDecideImportsAndCalls(t *testing.T) {
 		{"without", without, "scipy", "allowed"},
 		{"unrestricted without", bare, "os.path", "blocked by the request"},
 		{"unrestricted without", bare, "sys", "allowed"},
+		{"operator", operator, "os.fork", "allowed"},
+		{"operator", operator, "bs5", "allowed"},
+		{"operator", operator, "sys", "blocked"},
+		{"any", anyModule, "sys", "allowed"},
+		{"any", anyModule, "bs5", "allowed"},
 		{"unrestricted only", bareOnly, "os", "allowed"},
 		{"unrestricted only", bareOnly, "sys", "not allowed"},
 	} {
 		if got := verdict(Rules(c.policy, nil), c.module); got != c.want {
 			t.Errorf("%s: import %s: got %s, want %s", c.name, c.module, got, c.want)
 		}
+	}
+
+	for module, want := range map[string]string{"bs5": "allowed", "psycopg": "allowed", "sys": "blocked"} {
+		if got := verdict(Rules(strict, []string{"bs5", "psycopg", "sys"}), module); got != want {
+			t.Errorf("added to the environment: import %s: got %s, want %s", module, got, want)
+		}
+	}
+	if Rules(analyst, nil).AllowedOnly || !Rules(only, nil).AllowedOnly {
+		t.Error("AllowedOnly: got the same with and without allowed_modules, want it set with them only")
 	}
 
 	for _, c := range []struct {

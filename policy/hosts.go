@@ -231,7 +231,7 @@ func parsePrefix(text string) (netip.Prefix, error) {
 		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
 	}
 	switch {
-	case err != nil || p.Addr().Is4In6():
+	case err != nil:
 		return p, fmt.Errorf("must be a host, or a range of addresses like 192.0.2.0/24")
 	case p != p.Masked():
 		return p, fmt.Errorf("has bits set beyond its prefix length; did you mean %s?", p.Masked())

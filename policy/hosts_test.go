@@ -20,7 +20,9 @@ func hosts(t testing.TB, entries ...string) policy.Hosts {
 }
 
 func TestHostsHaveACanonicalForm(t *testing.T) {
+	longest := strings.Repeat(strings.Repeat("a", 63)+".", 3) + strings.Repeat("a", 61) // 253 characters
 	for entry, want := range map[string]string{
+		longest:                    longest,
 		"example.org":              "example.org",
 		"Example.ORG.":             "example.org",
 		"example.org:443":          "example.org:443",
@@ -63,7 +65,7 @@ func TestParseHostsRejectsInvalidEntries(t *testing.T) {
 		"https://example.org:443/", "user@example.org", "example.org:", "example.org:0", "example.org:65536", "example.org:+80", "example.org:http", "example.org:80:80",
 		"127.1", "2130706433", "0x7f000001", "0x7f.1", "1.2.3", "1.2.3.4.5", "256.1.1.1", "１２７.1", "*.1.2.3.4", "[127.0.0.1]", "[example.org]", "[::1", "::1]", "[::1]x",
 		"fe80::1%eth0", "10.0.0.1/8", "10.0.0.0/33", "10.0.0.0/", "/8", "0.0.0.0/0/0", "::ffff:0.0.0.0/80", "example.org\n", "example.org\x00", "ex\u00adample.org:x",
-		"a,b", strings.Repeat("a", 64) + ".org", strings.Repeat("a.", 127) + "org", strings.Repeat("ü", 100_000), "xn--a.example", "*:",
+		"a,b", strings.Repeat("a", 64) + ".org", strings.Repeat("a.", 126) + "aa", strings.Repeat("ü", 100_000), "xn--a.example", "*:",
 	} {
 		_, err := policy.ParseHosts([]string{"good.example", entry})
 		var field *policy.FieldError
@@ -183,6 +185,7 @@ func TestFirstUncoveredNamesTheEntryBeyondTheList(t *testing.T) {
 	}{
 		{"example.org", "example.org", ""},
 		{"example.org", "EXAMPLE.org.", ""},
+		{"example.org", "example.com", "example.com"},
 		{"example.org", "example.org:443", ""},
 		{"example.org:443", "example.org", "example.org"},
 		{"example.org:443 example.org:80", "example.org", ""},
@@ -199,6 +202,8 @@ func TestFirstUncoveredNamesTheEntryBeyondTheList(t *testing.T) {
 		{"*:443", "*", "*"},
 		{"10.0.0.0/8", "10.1.0.0/16 10.0.0.1:80", ""},
 		{"10.1.0.0/16", "10.0.0.0/8", "10.0.0.0/8"},
+		{"10.0.0.0/16", "10.0.0.0/8", "10.0.0.0/8"},
+		{"10.1.0.0/16", "10.2.0.1", "10.2.0.1"},
 		{"0.0.0.0/0", "8.8.8.8", ""},
 		{"0.0.0.0/0", "10.0.0.1", "10.0.0.1"},
 		{"0.0.0.0/0", "127.0.0.1", "127.0.0.1"},

@@ -78,8 +78,7 @@ func set(words string) map[string]bool {
 func signatures(text string) map[string]map[string]bool {
 	out := map[string]map[string]bool{}
 	for line := range strings.Lines(text) {
-		if words := strings.Fields(line); len(words) > 1 && words[0] != "#" ||
-			len(words) > 1 && strings.HasPrefix(words[1], "(") {
+		if words := strings.Fields(line); len(words) > 1 && (words[0] != "#" || strings.HasPrefix(words[1], "(")) {
 			out[words[0]] = set(strings.Join(words[1:], " "))
 		}
 	}
