@@ -75,7 +75,7 @@ func ServeIfChild() {
 		result := ParseInProcess(q)
 		sent := answer.Encode(result) == nil && buf.Flush() == nil
 		if sent && result.Fault == nil { // computed while the service checks the tree
-			sent = answer.Encode(Fingerprint(result.SQL)) == nil && buf.Flush() == nil
+			sent = answer.Encode(fingerprint(result.SQL)) == nil && buf.Flush() == nil
 		}
 		out()
 		if !sent {

@@ -12,7 +12,7 @@ import (
 // The limits keep the recursive parser far from a stack overflow, and its time short. The parser
 // crashes on a chain of 24 000 operators or 3 000 casts.
 const (
-	MaxStatement = 1 << 20 // bytes
+	maxStatement = 1 << 20 // bytes
 	maxTokens    = 400_000 // a list of 50 000 items has 100 000
 	maxNesting   = 400     // open parentheses, brackets and CASEs
 	maxChain     = 2000    // operators, casts and keywords between two commas
@@ -37,9 +37,9 @@ func newFault(reason, format string, args ...any) *Fault {
 
 // CheckText refuses text that is too long or no valid UTF-8, before it reaches the lexer.
 func CheckText(sql string) *Fault {
-	if len(sql) > MaxStatement {
+	if len(sql) > maxStatement {
 		return newFault("too-large", "the statement has %d bytes; the limit is %d: pass data as parameters", len(sql),
-			MaxStatement)
+			maxStatement)
 	}
 	if !utf8.ValidString(sql) {
 		return newFault("syntax-error", "the statement is not valid UTF-8")

@@ -56,8 +56,8 @@ func ParseInProcess(q Request) (out Result) {
 // GrammarVersion is the version of PostgreSQL whose grammar the parser has. A newer server can read more.
 const GrammarVersion = 16
 
-// Fingerprint returns the fingerprint of a statement that parses, or "".
-func Fingerprint(bound string) string {
+// fingerprint returns the fingerprint of a statement that parses, or "".
+func fingerprint(bound string) string {
 	out, _ := pg_query.Fingerprint(bound)
 	return out
 }

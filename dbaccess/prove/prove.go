@@ -53,8 +53,8 @@ type Outcome struct {
 	Check, Login, ReadOnly, Reader bool
 }
 
-// Attacks returns the attacks on a table and one of its columns.
-func Attacks(table, column string) []Attack {
+// attacks returns the attacks on a table and one of its columns.
+func attacks(table, column string) []Attack {
 	fill := strings.NewReplacer("{table}", table, "{column}", column, "{chain}", strings.Repeat("+1", 30_000))
 	var list []Attack
 	for _, chunk := range strings.Split(attacksSQL, "\n### ")[1:] {
@@ -84,7 +84,7 @@ func Run(ctx context.Context, r *dbaccess.Reader, readerURL, ownerURL string) ([
 	limits := sandbox.QueryLimits{MaxRows: 10, Timeout: 5 * time.Second}
 	discard := func(sandbox.RowBatch) error { return nil }
 	var outcomes []Outcome
-	for _, a := range Attacks(table, column) {
+	for _, a := range attacks(table, column) {
 		o := Outcome{Attack: a}
 		if o.Check, err = verdict(r.Check(ctx, a.SQL)); err != nil {
 			return nil, err

@@ -40,7 +40,7 @@ func (in Installer) lockStore(ctx context.Context) (release func(), err error) {
 	_ = os.RemoveAll(filepath.Join(in.Dir, ".pip")) // earlier versions kept pip there
 	entries, _ := os.ReadDir(in.Dir)
 	for _, e := range entries {
-		if e.IsDir() && CheckName(e.Name()) == nil {
+		if e.IsDir() && checkName(e.Name()) == nil {
 			in.removeUnused(e.Name())
 		}
 	}
@@ -74,7 +74,7 @@ func (in Installer) waitForLock(ctx context.Context) (release func(), err error)
 // python and that interpreter's packages. If both are empty, the new environment has the default
 // environment's interpreter and no packages.
 func (in Installer) Create(ctx context.Context, name, from, python string) (sandbox.Environment, error) {
-	if err := CheckName(name); err != nil {
+	if err := checkName(name); err != nil {
 		return sandbox.Environment{}, err
 	}
 	if from != "" && python != "" {
@@ -181,7 +181,7 @@ func (in Installer) Update(ctx context.Context, name string) (sandbox.Environmen
 		return sandbox.Environment{}, fmt.Errorf(
 			"the environment %s has no packages of its own to update: it is the interpreter %s", name, in.Base)
 	}
-	lock, err := ParseLock(text)
+	lock, err := parseLock(text)
 	if err != nil {
 		return sandbox.Environment{}, err
 	}

@@ -76,8 +76,8 @@ func (l Lock) find(name string) *PinnedPackage {
 var pinnedLine = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*)==([A-Za-z0-9.!+_*-]+)` +
 	`((?: --hash=sha256:[0-9a-f]{64})*)(?:\s+#.*)?$`)
 
-// ParseLock parses the text that Lock.String returns.
-func ParseLock(text []byte) (Lock, error) {
+// parseLock parses the text that Lock.String returns.
+func parseLock(text []byte) (Lock, error) {
 	var l Lock
 	for n, raw := range bytes.Split(text, []byte("\n")) {
 		line := strings.TrimRight(string(raw), " \r")

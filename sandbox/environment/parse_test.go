@@ -31,8 +31,8 @@ func TestEnvironmentNames(t *testing.T) {
 		"default": true, "lab-2": true, "py3.12": true, "a_b": true, strings.Repeat("a", 63): true,
 		"": false, "..": false, ".": false, ".pip": false, "../x": false, "a/b": false, "A": false, "ä": false,
 		"a b": false, "-x": false, "a\n": false, strings.Repeat("a", 64): false} {
-		if err := CheckName(name); (err == nil) != ok {
-			t.Errorf("CheckName(%q): got error %v, want accepted %v", name, err, ok)
+		if err := checkName(name); (err == nil) != ok {
+			t.Errorf("checkName(%q): got error %v, want accepted %v", name, err, ok)
 		}
 	}
 }
@@ -42,11 +42,11 @@ func FuzzLock(f *testing.F) {
 		strings.Repeat("0a", 32) + "\nb==2  # came with the interpreter\n")
 	f.Add("a==1 \\\n --hash=x")
 	f.Fuzz(func(t *testing.T, text string) {
-		lock, err := ParseLock([]byte(text))
+		lock, err := parseLock([]byte(text))
 		if err != nil {
 			return
 		}
-		again, err := ParseLock([]byte(lock.String()))
+		again, err := parseLock([]byte(lock.String()))
 		if err != nil || !reflect.DeepEqual(lock, again) {
 			t.Errorf("%q: %+v is written as %q, which is %+v, %v", text, lock, lock.String(), again, err)
 		}
@@ -66,7 +66,7 @@ func FuzzMetadata(f *testing.F) {
 		// A package's metadata cannot mean anything else in a lock.
 		if p.Name != "" {
 			lock := Lock{Python: "/p", Packages: []PinnedPackage{{Name: p.Name, Version: p.Version}}}
-			if again, err := ParseLock([]byte(lock.String())); err != nil ||
+			if again, err := parseLock([]byte(lock.String())); err != nil ||
 				!reflect.DeepEqual(lock.Packages, again.Packages) {
 				t.Errorf("%q makes the lock %q: %v", metadata, lock, err)
 			}

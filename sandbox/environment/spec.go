@@ -11,8 +11,8 @@ const Default = "default"
 
 var environmentName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
 
-// CheckName returns an error if name cannot be the name of an environment.
-func CheckName(name string) error {
+// checkName returns an error if name cannot be the name of an environment.
+func checkName(name string) error {
 	if !environmentName.MatchString(name) {
 		return fmt.Errorf("%.80q cannot be the name of an environment: "+
 			"use 1 to 63 of a-z, 0-9, '.', '_' and '-', with a letter or digit first", name)

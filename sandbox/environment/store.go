@@ -27,7 +27,7 @@ func (s Store) Names() ([]string, error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if _, err := os.Stat(s.lockPath(e.Name())); err == nil && e.Name() != Default && CheckName(e.Name()) == nil {
+		if _, err := os.Stat(s.lockPath(e.Name())); err == nil && e.Name() != Default && checkName(e.Name()) == nil {
 			names = append(names, e.Name())
 		}
 	}
@@ -58,7 +58,7 @@ func (s Store) Outdated() string {
 	if err != nil {
 		return ""
 	}
-	if lock, err := ParseLock(text); err == nil && lock.Python != s.Base {
+	if lock, err := parseLock(text); err == nil && lock.Python != s.Base {
 		return lock.Python
 	}
 	return ""
@@ -81,7 +81,7 @@ func (s Store) readLock(name string) ([]byte, error) {
 		have, err := s.Names()
 		return errors.Join(err, &NotFoundError{name, have})
 	}
-	if CheckName(name) != nil || s.Dir == "" && name != Default {
+	if checkName(name) != nil || s.Dir == "" && name != Default {
 		return nil, missing()
 	}
 	if s.Dir == "" {

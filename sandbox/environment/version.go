@@ -101,7 +101,7 @@ const metadataName = "environment.json"
 // pinVersion returns the version with the lock text, or fs.ErrNotExist if its folder is missing or being
 // removed.
 func (s Store) pinVersion(name string, text []byte) (*Version, error) {
-	lock, err := ParseLock(text)
+	lock, err := parseLock(text)
 	if err != nil {
 		return nil, fmt.Errorf("read the lock of the environment %s: %w", name, err)
 	}

@@ -102,7 +102,7 @@ type Failure struct{ Name, Message, Traceback string }
 // choose.
 func FailureOf(e *sandbox.Execution, names map[sandbox.Status]string) Failure {
 	if x := e.Exception; x != nil && e.Status == sandbox.StatusFailed {
-		return Failure{x.Type, x.Message, Traceback(x)}
+		return Failure{x.Type, x.Message, traceback(x)}
 	}
 	text := *e.Error
 	if e.SessionReset {
@@ -122,12 +122,12 @@ func Stderr(e *sandbox.Execution) string {
 	case e.Exception.Type == "SystemExit":
 		return ""
 	}
-	return Traceback(e.Exception)
+	return traceback(e.Exception)
 }
 
-// Traceback returns an exception as Python prints it, with its hint. It begins with "Traceback" also for a syntax
+// traceback returns an exception as Python prints it, with its hint. It begins with "Traceback" also for a syntax
 // error: clients recognise a failure by this word.
-func Traceback(x *sandbox.Exception) string {
+func traceback(x *sandbox.Exception) string {
 	var b strings.Builder
 	if len(x.Traceback) > 0 || x.Line > 0 {
 		b.WriteString("Traceback (most recent call last):\n")
