@@ -3,8 +3,11 @@ package limit
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // Large bodies of one key take turns. Small ones and those of another key do not wait.
@@ -68,5 +71,33 @@ func TestSlotOfABodyEndsWithItsRequest(t *testing.T) {
 			}
 		}
 		cancel()
+	}
+}
+
+// A large body fails if no slot is free for bodyWait, or if its request ends while it waits.
+func TestLargeBodyWithoutASlotFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bodies, full, began := NewBodies(), errors.New("full"), time.Now()
+		for range maxLargeBodies {
+			if _, err := bodies.slots.Acquire(t.Context(), "ada", 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		read := func(ctx context.Context) error {
+			_, err := io.ReadAll(bodies.Reader(ctx, "ada", bytes.NewReader(make([]byte, 4*smallBody)), full))
+			return err
+		}
+		if err := read(t.Context()); !errors.Is(err, full) || time.Since(began) != bodyWait {
+			t.Errorf("got %v after %s, want %v after %s", err, time.Since(began), full, bodyWait)
+		}
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := read(ended); !errors.Is(err, context.Canceled) {
+			t.Errorf("a request that ended: got %v, want %v", err, context.Canceled)
+		}
+	})
+	unbounded := Bodies{}.Reader(t.Context(), "ada", bytes.NewReader(make([]byte, 4*smallBody)), ErrFull)
+	if text, err := io.ReadAll(unbounded); err != nil || len(text) != 4*smallBody {
+		t.Errorf("without a bound: got %d bytes, %v; want all", len(text), err)
 	}
 }

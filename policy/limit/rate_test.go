@@ -33,6 +33,22 @@ func TestRatesRefillSteadilyUpToOneMinute(t *testing.T) {
 	}
 }
 
+func TestRatesRefillAtAChangedLimit(t *testing.T) {
+	t.Parallel()
+	var rates limit.Rates
+	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	rates.Take("a", 60, now)
+	for range 6 {
+		rates.Take("a", 6, now)
+	}
+	now = now.Add(10 * time.Second)
+	_, first := rates.Take("a", 6, now)
+	_, second := rates.Take("a", 6, now)
+	if !first || second {
+		t.Errorf("10s later at 6 a minute: got %t and %t, want one request", first, second)
+	}
+}
+
 func TestRatesReportRemainingRequests(t *testing.T) {
 	t.Parallel()
 	var rates limit.Rates
