@@ -43,13 +43,7 @@ type compatAddresses map[string]string
 // Type returns the placeholder for the flag's value in the help.
 func (a *compatAddresses) Type() string { return "NAME=ADDRESS" }
 
-func (a *compatAddresses) String() string {
-	var all []string
-	for _, name := range slices.Sorted(maps.Keys(*a)) {
-		all = append(all, name+"="+(*a)[name])
-	}
-	return strings.Join(all, ",")
-}
+func (a *compatAddresses) String() string { return formatMap(*a) }
 
 // Set adds the APIs of a comma-separated list. An API that is named again gets the new address.
 func (a *compatAddresses) Set(text string) error {

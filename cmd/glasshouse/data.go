@@ -2,10 +2,8 @@ package main
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"glasshouse/sandbox"
@@ -17,13 +15,7 @@ type dataSets map[string]string
 // Type returns the placeholder for the flag's value in the help.
 func (d *dataSets) Type() string { return "NAME=PATH" }
 
-func (d *dataSets) String() string {
-	var all []string
-	for _, name := range slices.Sorted(maps.Keys(*d)) {
-		all = append(all, name+"="+(*d)[name])
-	}
-	return strings.Join(all, ",")
-}
+func (d *dataSets) String() string { return formatMap(*d) }
 
 // Set adds the data sets of a comma-separated list and checks that their paths exist.
 func (d *dataSets) Set(text string) error {

@@ -56,8 +56,7 @@ func environmentName(flag string) string {
 
 // applyEnvironment sets the flags of the command that args name to the values that the environment
 // has for them, in their own variable or in one of otherVariables. It does so before the command line
-// is parsed, so that a flag overrides its variable;
-// data sets (--data) of both are kept.
+// is parsed, so that a flag overrides its variable; data sets (--data) of both are kept.
 func applyEnvironment(root *cobra.Command, args []string) (err error) {
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
 		return nil // the hidden command for shell completion, which cobra adds later

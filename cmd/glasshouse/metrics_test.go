@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -129,12 +128,7 @@ func (s scrape) metrics() map[string]string {
 // reserveMetrics returns an address for the metrics and the setting with which a service listens there.
 func reserveMetrics(t *testing.T) (url, setting string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close() // the kernel does not reuse the port soon
+	address := reserveAddress(t)
 	return "http://" + address + "/metrics", "--metrics-listen=" + address
 }
 

@@ -4,10 +4,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -429,6 +431,15 @@ func defaultDataDir() string {
 // splitList returns the items of a list that is separated by commas or spaces.
 func splitList(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// formatMap returns the entries of a map as a flag takes them: NAME=VALUE, sorted by name and separated by commas.
+func formatMap[V ~string](m map[string]V) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		all = append(all, name+"="+string(m[name]))
+	}
+	return strings.Join(all, ",")
 }
 
 // functions returns the items of --allow-functions. A comma in a signature separates no items.

@@ -67,7 +67,7 @@ func (s *signInSettings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.userHeader, "proxy-user-header", "",
 		"`HEADER` in which a proxy in front of the service names the user, such as X-Forwarded-User; empty: none")
 	f.StringVar(&s.roleHeader, "proxy-role-header", "",
-		"`HEADER` in which it lists values, separated by commas, to which --sign-in-roles gives a role")
+		"`HEADER` in which the proxy lists values, separated by commas, to which --sign-in-roles gives a role")
 	f.StringVar(&s.addresses, "proxy-addresses", "",
 		"comma-separated `ADDRESSES` of the proxy, such as 10.0.0.7 or 10.0.1.0/28; the headers of others are ignored")
 }
@@ -78,13 +78,7 @@ type roleMap map[string]sandbox.Role
 // Type returns the placeholder for the flag's value in the help.
 func (m *roleMap) Type() string { return "VALUE=ROLE" }
 
-func (m *roleMap) String() string {
-	var all []string
-	for _, value := range slices.Sorted(maps.Keys(*m)) {
-		all = append(all, value+"="+string((*m)[value]))
-	}
-	return strings.Join(all, ",")
-}
+func (m *roleMap) String() string { return formatMap(*m) }
 
 // Set adds the roles of a comma-separated list.
 func (m *roleMap) Set(text string) error {
