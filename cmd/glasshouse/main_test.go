@@ -182,7 +182,9 @@ func start(t *testing.T, path, dir string, arguments ...string) (*exec.Cmd, *cli
 		_ = cmd.Process.Signal(syscall.SIGQUIT) // Go prints the stacks of all goroutines
 		defer time.AfterFunc(5*time.Second, func() { _ = cmd.Process.Kill() }).Stop()
 		_ = cmd.Wait()
-		t.Logf("the log of the service:\n%s", log.String()[max(0, log.Len()-30_000):])
+		text, stacks, _ := strings.Cut(log.String(), "SIGQUIT: quit")
+		t.Logf("the end of the service's log:\n%s\nits goroutines:\n%s",
+			text[max(0, len(text)-15_000):], stacks[max(0, len(stacks)-15_000):])
 	})
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
