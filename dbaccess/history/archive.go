@@ -14,7 +14,9 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"glasshouse/policy"
 	"glasshouse/sandbox"
+	"glasshouse/sandbox/blob"
 )
 
 // archiveFormat is the version of the format that Export writes. Import reads this version and earlier ones.
@@ -163,7 +165,7 @@ func (r *archiveReader) next() (line archiveLine, text []byte, err error) {
 			err = json.Unmarshal(text, &line)
 		}
 		if err == nil {
-			err = r.checkIDs(line)
+			err = r.check(line)
 		}
 		if err != nil {
 			err = fmt.Errorf("line %d: %w", r.number, err)
@@ -174,20 +176,35 @@ func (r *archiveReader) next() (line archiveLine, text []byte, err error) {
 
 var isArchivedID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`).MatchString
 
-// checkIDs returns an error for a line with an id that could not be part of a path or of an address, and for a record
-// of another execution than the one that has begun.
-func (r *archiveReader) checkIDs(line archiveLine) error {
+// check returns an error for a line with a name that could not be part of a path or of an address, with a value that
+// lists of history could not show, or of another execution than the one that has begun.
+func (r *archiveReader) check(line archiveLine) error {
 	var ids []string
+	var times []*time.Time
 	switch {
 	case line.Begin != "":
 		ids, r.begun = []string{line.Begin}, line.Begin
 	case line.Sandbox != nil:
-		ids = []string{line.Sandbox.ID}
+		if err := json.Unmarshal(line.Sandbox.Policy, new(policy.Policy)); err != nil {
+			return fmt.Errorf("the policy of a sandbox: %w", err)
+		}
+		ids, times = []string{line.Sandbox.ID}, []*time.Time{&line.Sandbox.CreatedAt, line.Sandbox.EndedAt}
 	case line.Artifact != nil:
-		ids = []string{line.Artifact.ID, line.Artifact.ExecutionID, line.Artifact.SandboxID}
+		a := line.Artifact.Artifact
+		a.Folder = line.Artifact.Folder
+		if err := blob.CheckName(a); err != nil {
+			return err
+		}
+		if a.ExecutionID != r.begun {
+			return fmt.Errorf("the artifact is of execution %s, want %s", a.ExecutionID, r.begun)
+		}
+		ids, times = []string{a.ID, a.ExecutionID, a.SandboxID}, []*time.Time{&a.CreatedAt}
 	case line.Execution != nil:
 		var record struct {
-			ID string `json:"execution_id"`
+			ID          string     `json:"execution_id"`
+			CreatedAt   *time.Time `json:"created_at"`
+			CompletedAt *time.Time `json:"completed_at"`
+			ExpiresAt   *time.Time `json:"expires_at"`
 		}
 		if err := json.Unmarshal(line.Execution, &record); err != nil {
 			return err
@@ -195,10 +212,16 @@ func (r *archiveReader) checkIDs(line archiveLine) error {
 		if record.ID != r.begun {
 			return fmt.Errorf("the record is of execution %s, want %s", record.ID, r.begun)
 		}
+		times = []*time.Time{record.CreatedAt, record.CompletedAt, record.ExpiresAt}
 	}
 	for _, id := range ids {
 		if !isArchivedID(id) {
 			return fmt.Errorf("%q cannot be an id", id)
+		}
+	}
+	for _, at := range times {
+		if at != nil && (at.UTC().Year() < 0 || at.UTC().Year() > 9999) { // JSON cannot have it
+			return fmt.Errorf("the time %s is before the year 0 or after 9999 in UTC", at)
 		}
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -275,6 +276,8 @@ func TestExportSelects(t *testing.T) {
 }
 
 // A torn, damaged or newer archive is refused before anything is stored.
+var createdAt = regexp.MustCompile(`"created_at":"[^"]*"`)
+
 func TestBadArchivesAreRefused(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -309,11 +312,30 @@ func TestBadArchivesAreRefused(t *testing.T) {
 		sum := sha256.Sum256([]byte(lines))
 		return zipped(fmt.Sprintf(`%s{"end":{"executions":3,"sha256":"%x"}}`+"\n", lines, sum))
 	}
+	// forgedTime returns the archive with a time that is in the year 10000 in UTC, in the first line with a text.
+	forgedTime := func(with string) string {
+		for line := range strings.Lines(text) {
+			if strings.Contains(line, with) {
+				return forged(line, createdAt.ReplaceAllString(line, `"created_at":"9999-12-31T23:59:59-12:00"`))
+			}
+		}
+		t.Fatalf("no line has %s", with)
+		return ""
+	}
 	for name, c := range map[string]struct{ archive, want string }{
-		"execution id":   {forged(`"e01"`, `"../../e01"`), `"../../e01" cannot be an id`},
-		"sandbox id":     {forged(`"s-ada"`, `"a/b"`), `"a/b" cannot be an id`},
-		"artifact id":    {forged(`"large-e01"`, `""`), `"" cannot be an id`},
-		"two ids":        {forged(`{"begin":"e01"}`, `{"begin":"e09"}`), "the record is of execution e01"},
+		"execution id": {forged(`"e01"`, `"../../e01"`), `"../../e01" cannot be an id`},
+		"sandbox id":   {forged(`"s-ada"`, `"a/b"`), `"a/b" cannot be an id`},
+		"artifact id":  {forged(`"large-e01"`, `""`), `"" cannot be an id`},
+		"two ids":      {forged(`{"begin":"e01"}`, `{"begin":"e09"}`), "is of execution e01, want e09"},
+		"artifact of another execution": {
+			forged(`"artifact_id":"large-e01","execution_id":"e01"`, `"artifact_id":"large-e01","execution_id":"e02"`),
+			"the artifact is of execution e02, want e01"},
+		"data folder":    {forged(`"folder":"sessions/s-ada/artifacts"`, `"folder":"."`), `"." cannot be the folder`},
+		"parent folder":  {forged(`"path":"large"`, `"path":"a/../../../admin.key"`), "cannot be the path"},
+		"policy":         {forged(`"policy":{`, `"policy":"x","other":{`), "the policy of a sandbox"},
+		"artifact time":  {forgedTime(`{"artifact":`), "after 9999"},
+		"execution time": {forgedTime(`{"execution":`), "after 9999"},
+		"sandbox time":   {forgedTime(`{"sandbox":`), "after 9999"},
 		"empty":          {"", "not an export of history"},
 		"other":          {"hello, world", "not an export of history"},
 		"other JSON":     {zipped("{\"a\": 1}\n"), "not an export of history"},

@@ -7,10 +7,26 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"glasshouse/sandbox"
 )
+
+var isFolder = regexp.MustCompile(
+	`^(?:sessions/[A-Za-z0-9_-]{1,64}/artifacts|(?:outputs|shown)/[A-Za-z0-9_-]{1,64})$`).MatchString
+
+// CheckName returns an error unless an artifact's Folder is one for links and its Path can be that of a file. The data
+// folder also has keys, databases and a log, so a name that comes from an import or a backup must not reach them.
+func CheckName(a sandbox.Artifact) error {
+	if !isFolder(a.Folder) {
+		return fmt.Errorf("%q cannot be the folder of a file: want sessions/ID/artifacts, outputs/ID or shown/ID", a.Folder)
+	}
+	if problem := sandbox.CheckPath(a.Path); problem != "" {
+		return fmt.Errorf("%q cannot be the path of a file: %s", a.Path, problem)
+	}
+	return nil
+}
 
 // Link links an artifact's bytes at its Folder, such as sessions/ID/artifacts, and Path. It replaces a file or folder
 // that has this name. It returns the path of the link on this machine.
@@ -20,8 +36,8 @@ func (s *Store) Link(a sandbox.Artifact) (file string, err error) {
 			err = fmt.Errorf("link an artifact: %w", err)
 		}
 	}()
-	if !filepath.IsLocal(a.Folder) || sandbox.CheckPath(a.Path) != "" {
-		return "", fmt.Errorf("%q cannot be the path of a file: use names without .. and control characters", a.Path)
+	if err := CheckName(a); err != nil {
+		return "", err
 	}
 	name := path.Join(a.Folder, a.Path)
 	s.mu.Lock()
@@ -69,6 +85,9 @@ func (s *Store) removeFilesAbove(folder, subfolder string) error {
 // Unlink removes the link of an artifact and the folders that become empty. The bytes stay until Sweep. Unlink returns
 // nil if the link does not exist.
 func (s *Store) Unlink(a sandbox.Artifact) error {
+	if err := CheckName(a); err != nil {
+		return fmt.Errorf("remove the link of an artifact: %w", err)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	name := path.Join(a.Folder, a.Path)

@@ -170,10 +170,24 @@ func TestLinksNameContents(t *testing.T) {
 			t.Errorf("link %q: got no error", path)
 		}
 	}
-	outside := one
-	outside.Folder, outside.Path = "../outside", "x"
-	if _, err := s.Link(outside); err == nil {
-		t.Error("link in a folder outside of the store: got no error")
+	if err := os.WriteFile(filepath.Join(dir, "admin.key"), []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range []string{
+		"../outside", "", ".", "..", "history", "postgres", "sessions", "outputs", "artifacts/ab", "outputs/x/y",
+		"outputs/..", "sessions/s", "sessions/../artifacts", "/outputs/x",
+	} {
+		other := one
+		other.Folder, other.Path = folder, "admin.key"
+		if _, err := s.Link(other); err == nil {
+			t.Errorf("link in the folder %q: got no error", folder)
+		}
+		if err := s.Unlink(other); err == nil {
+			t.Errorf("unlink in the folder %q: got no error", folder)
+		}
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "admin.key")); err != nil || string(text) != "secret" {
+		t.Errorf("another file of the folder: got %q, %v", text, err)
 	}
 	for _, path := range []string{"x/y", "x/y", "a"} { // the second is gone already
 		if err := s.Unlink(sandbox.Artifact{Folder: "sessions/s/artifacts", Path: path}); err != nil {
