@@ -256,7 +256,14 @@ func readManifest(dir string) (m backupManifest, err error) {
 			"use a newer glasshouse",
 			m.Format, backupFormat)
 	}
+	if err := checkRegular(dir); err != nil {
+		return m, err
+	}
 	for database, want := range m.Dumps {
+		if database != embedded.DatabaseHistory && database != embedded.DatabaseKnowledge {
+			return m, fmt.Errorf("the backup is damaged: it has a dump of %q, which is no embedded database: use "+
+				"another backup", database)
+		}
 		f, err := os.Open(dumpPath(dir, database))
 		if err != nil {
 			return m, fmt.Errorf("the backup is not complete: %w", err)
@@ -270,6 +277,17 @@ func readManifest(dir string) (m backupManifest, err error) {
 		}
 	}
 	return m, nil
+}
+
+// checkRegular returns an error if a backup has a link, a pipe or a device. Somebody else may have put it there, and
+// restore would read another file of the machine, or wait.
+func checkRegular(dir string) error {
+	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && path != dir && !entry.IsDir() && !entry.Type().IsRegular() {
+			err = fmt.Errorf("the backup is damaged: %s is neither a file nor a folder: use another backup", path)
+		}
+		return err
+	})
 }
 
 // restoreFrom fills the data folder. It leaves the database as the service left it: the next start inserts the records

@@ -191,6 +191,30 @@ func TestBadBackupsAreRefused(t *testing.T) {
 	t.Parallel()
 	dir, target, empty := dataDir(t), filepath.Join(t.TempDir(), "backup"), filepath.Join(emptyDataDir(t), "data")
 	wantCommand(t, "backup complete", dir, "backup", target) // of a service that is stopped
+	key := filepath.Join(target, "admin.key")
+	if err := os.Symlink("/etc/passwd", key); err != nil {
+		t.Fatal(err)
+	}
+	wantFailure(t, "admin.key is neither a file nor a folder", empty, "restore", target)
+	if err := os.Remove(key); err != nil {
+		t.Fatal(err)
+	}
+	manifest := filepath.Join(target, manifestFile)
+	good, err := os.ReadFile(manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// pg_restore takes such a name for the address of a server.
+	const address = "host=127.0.0.1 port=1 dbname=x"
+	bad := strings.ReplaceAll(string(good), `"`+embedded.DatabaseKnowledge+`"`, `"`+address+`"`)
+	if err := errors.Join(os.WriteFile(manifest, []byte(bad), 0o600),
+		os.Link(dumpPath(target, embedded.DatabaseKnowledge), dumpPath(target, address))); err != nil {
+		t.Fatal(err)
+	}
+	wantFailure(t, "which is no embedded database", empty, "restore", target)
+	if err := os.WriteFile(manifest, good, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	dump := dumpPath(target, embedded.DatabaseHistory)
 	text, err := os.ReadFile(dump)
 	if err != nil {
