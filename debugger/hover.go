@@ -39,7 +39,12 @@ func (s *Session) Hover(ctx context.Context, expression string, frame uint64) (V
 	if err != nil || !identifier.MatchString(expression) {
 		return v, nil, err
 	}
-	return v, s.recording.originOf(ctx, expression, at, frame), nil
+	var origin []string
+	err = search(ctx, func(ctx context.Context) error {
+		origin = s.recording.originOf(ctx, expression, at, frame)
+		return nil
+	})
+	return v, origin, err
 }
 
 // originOf returns at most two lines of text about the variable of a name on arrival at a step, in a frame or in the

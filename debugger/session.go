@@ -182,6 +182,26 @@ func (s *Session) moveTo(p Position) {
 	s.addEvent(Stopped{p.Reason, p.Description, p.HitIDs, p.Step, p.Line, p.Thread})
 }
 
+type searcherKey struct{}
+
+// Searcher calls a search, which reads many steps of a recording, within the limits of the client who asks for it. It
+// returns the error of search, or its own if it has not called it.
+type Searcher func(ctx context.Context, search func(context.Context) error) error
+
+// WithSearcher returns a context for the commands of a client whose searches are called by f. Without it, searches have
+// no limits.
+func WithSearcher(ctx context.Context, f Searcher) context.Context {
+	return context.WithValue(ctx, searcherKey{}, f)
+}
+
+// search calls f, which may read all steps of the recording, by the Searcher of ctx. The caller does not hold mu.
+func search(ctx context.Context, f func(context.Context) error) error {
+	if searcher, ok := ctx.Value(searcherKey{}).(Searcher); ok {
+		return searcher(ctx, f)
+	}
+	return f(ctx)
+}
+
 // Move moves the session. At the live position it resumes the program and returns when the program runs; WaitForStop
 // waits for the stop. At any other position it searches the recording and returns when it has found the stop. A search
 // ends with ctx.
@@ -205,14 +225,18 @@ func (s *Session) Move(ctx context.Context, move Move) error {
 		from = s.recording.Steps() + 1
 	}
 	s.mu.Unlock()
-	stop, err := s.recording.FindStop(ctx, from, move, breaks)
+	var stop Stop
+	err := search(ctx, func(ctx context.Context) (err error) {
+		stop, err = s.recording.FindStop(ctx, from, move, breaks)
+		return err
+	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err == nil {
+		err = s.checkMoves(moves)
+	}
 	if err != nil {
 		return err
-	}
-	if s.moves != moves {
-		return fmt.Errorf("%w: another client moved the session meanwhile", ErrRequest)
 	}
 	if s.running && (stop.Reason == ReasonEnd || stop.Step == s.live.Step) {
 		s.moveTo(s.live)
@@ -230,6 +254,14 @@ func (s *Session) Move(ctx context.Context, move Move) error {
 		p.Description = "the end of the recording"
 	}
 	s.moveTo(s.positionAt(stop.Step, p))
+	return nil
+}
+
+// checkMoves returns an error if the session has moved since it had a number of moves. The caller holds mu.
+func (s *Session) checkMoves(moves int) error {
+	if s.moves != moves {
+		return fmt.Errorf("%w: another client moved the session meanwhile", ErrRequest)
+	}
 	return nil
 }
 
@@ -253,13 +285,23 @@ func (s *Session) Goto(step int) error {
 
 // RestartFrame moves the session to the first recorded step of a frame. The call does not run again, because its
 // effects outside the program cannot be undone.
-func (s *Session) RestartFrame(frame uint64) error {
+func (s *Session) RestartFrame(ctx context.Context, frame uint64) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.state == StateRunning {
+	moves, isRunning := s.moves, s.state == StateRunning
+	s.mu.Unlock()
+	if isRunning {
 		return ErrRunning
 	}
-	step, err := s.recording.firstStepOf(frame)
+	var step int
+	err := search(ctx, func(ctx context.Context) (err error) {
+		step, err = s.recording.firstStepOf(ctx, frame)
+		return err
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		err = s.checkMoves(moves)
+	}
 	if err != nil {
 		return err
 	}
@@ -268,8 +310,8 @@ func (s *Session) RestartFrame(frame uint64) error {
 	return nil
 }
 
-// firstStepOf returns the first step of a frame.
-func (r *Recording) firstStepOf(frame uint64) (first int, err error) {
+// firstStepOf returns the first step of a frame. It returns ctx's error when ctx ends.
+func (r *Recording) firstStepOf(ctx context.Context, frame uint64) (first int, err error) {
 	err = r.journal.Read(func(reader *recording.Reader) error {
 		for _, c := range reader.Chunks() {
 			if first > 0 || !c.HasFrame(frame) {
@@ -279,9 +321,9 @@ func (r *Recording) firstStepOf(frame uint64) (first int, err error) {
 				if rec.Kind == recording.KindLine && s.Current == frame {
 					first = s.Step
 				}
-				return first == 0
+				return first == 0 && ctx.Err() == nil
 			})
-			if err != nil {
+			if err = errors.Join(err, ctx.Err()); err != nil {
 				return err
 			}
 		}
@@ -324,18 +366,25 @@ func (s *Session) GotoTargets(ctx context.Context, line int) ([]GotoTarget, erro
 	}
 	breaks := Breakpoints{Lines: []LineStop{{Line: line}}}
 	targets := []GotoTarget{}
-	for _, search := range []struct {
-		from  int
-		move  Move
-		label string
-	}{{0, Continue, "first reached"}, {at, ReverseContinue, "reached before"}, {at, Continue, "reached next"}} {
-		stop, err := s.recording.FindStop(ctx, search.from, search.move, breaks)
-		if err != nil {
-			return nil, err
+	err = search(ctx, func(ctx context.Context) error {
+		for _, one := range []struct {
+			from  int
+			move  Move
+			label string
+		}{{0, Continue, "first reached"}, {at, ReverseContinue, "reached before"}, {at, Continue, "reached next"}} {
+			stop, err := s.recording.FindStop(ctx, one.from, one.move, breaks)
+			if err != nil {
+				return err
+			}
+			isNew := len(targets) == 0 || targets[len(targets)-1].Step != stop.Step
+			if stop.Reason == ReasonBreakpoint && isNew {
+				targets = append(targets, GotoTarget{stop.Step, fmt.Sprintf("%s: step %d", one.label, stop.Step), line})
+			}
 		}
-		if stop.Reason == ReasonBreakpoint && (len(targets) == 0 || targets[len(targets)-1].Step != stop.Step) {
-			targets = append(targets, GotoTarget{stop.Step, fmt.Sprintf("%s: step %d", search.label, stop.Step), line})
-		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return targets, nil
 }

@@ -4,10 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"glasshouse/debugger/dap"
+	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 )
+
+// maxEditors is the maximum number of attached clients of one user.
+const maxEditors = 20
 
 // AttachDAP returns the target to which a client of the Debug Adapter Protocol attaches: an open session, which
 // the client drives or watches; the recording of an execution; or code, which starts in a sandbox and ends when
@@ -17,11 +22,30 @@ func (s *Service) AttachDAP(ctx context.Context, in dap.Attach) (*dap.Target, er
 	if err != nil {
 		return nil, err
 	}
-	target, err := s.openDAP(ctx, caller, in)
+	if err := s.MayDebug(caller); err != nil {
+		return nil, err
+	}
+	release, err := s.editors.Acquire(ctx, caller.User, 0)
+	if errors.Is(err, limit.ErrFull) {
+		return nil, &sandbox.Error{Fault: sandbox.FaultLimit, RetryAfter: 60, Detail: fmt.Sprintf(
+			"%d of your editors are attached to the debugger, the maximum for one user; disconnect one", maxEditors)}
+	}
 	if err != nil {
 		return nil, err
 	}
-	target.Person = PersonOf(caller)
+	target, err := s.openDAP(ctx, caller, in)
+	if err != nil {
+		release()
+		return nil, err
+	}
+	detach := target.Detach
+	target.Detach = func() {
+		if detach != nil {
+			detach()
+		}
+		release()
+	}
+	target.Person, target.Search = PersonOf(caller), s.SearcherOf(caller)
 	target.Authorize = func(ctx context.Context) error { return s.keyLost(ctx, in.Token) }
 	return target, nil
 }
@@ -46,7 +70,11 @@ func (s *Service) openDAP(ctx context.Context, caller sandbox.Key, in dap.Attach
 		if err != nil {
 			return nil, err
 		}
-		return &dap.Target{Session: d.Session, Close: func() error { return s.CloseDebug(caller, d.ID) }}, nil
+		return &dap.Target{
+			Session: d.Session,
+			Close:   func() error { return s.CloseDebug(caller, d.ID) },
+			Detach:  func() { s.debugSessions.remove(d.ID) }, // no other client knows it
+		}, nil
 	case in.Sandbox != "":
 		d, _, err := s.OpenDebug(ctx, caller, in.Sandbox, DebugStart{
 			Job: Job{Code: in.Code, Context: json.RawMessage("{}"),

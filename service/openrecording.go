@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"runtime"
@@ -155,10 +156,16 @@ func (s *Service) Explainable(ctx context.Context, caller sandbox.Key, execution
 	return r, nil
 }
 
-// SearchRecording calls search, which may read all steps of a recording: that takes up to 5 s of CPU time for a million
-// steps. It is an inspection, and the CPU time of the calling thread in it counts for the key. SearchRecording returns
-// the errors of search and of an inspection.
-func (s *Service) SearchRecording(ctx context.Context, caller sandbox.Key, search func() error) error {
+// DefaultMaxSearchTime is how long a search of a recording may take. A million steps take about 5 s, and longer with
+// breakpoints whose conditions are long.
+const DefaultMaxSearchTime = 30 * time.Second
+
+// SearchRecording calls search, which may read all steps of a recording. It is an inspection, and the CPU time of the
+// calling thread in it counts for the key. After MaxSearchTime its context ends. SearchRecording returns the errors of
+// search and of an inspection, and FaultInvalid for a search that takes too long.
+func (s *Service) SearchRecording(
+	ctx context.Context, caller sandbox.Key, search func(context.Context) error,
+) error {
 	end, err := s.beginInspection(ctx, caller)
 	if err != nil {
 		return err
@@ -167,7 +174,22 @@ func (s *Service) SearchRecording(ctx context.Context, caller sandbox.Key, searc
 	defer runtime.UnlockOSThread()
 	began := threadCPUTime()
 	defer func() { end(threadCPUTime() - began) }()
-	return search()
+	maxTime := cmp.Or(s.MaxSearchTime, DefaultMaxSearchTime)
+	limited, cancel := context.WithTimeout(ctx, maxTime)
+	defer cancel()
+	err = search(limited)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return sandbox.Errorf(sandbox.FaultInvalid, "this search of the recording takes longer than %s: use fewer or "+
+			"shorter conditions", maxTime)
+	}
+	return err
+}
+
+// SearcherOf returns what calls the searches of a debug session for a caller.
+func (s *Service) SearcherOf(caller sandbox.Key) debugger.Searcher {
+	return func(ctx context.Context, search func(context.Context) error) error {
+		return s.SearchRecording(ctx, caller, search)
+	}
 }
 
 // threadCPUTime returns the CPU time that the calling thread has used.

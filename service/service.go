@@ -56,6 +56,7 @@ type Config struct {
 	InAll              int                // maximum number of live sandboxes
 	Parallel           int                // maximum number of concurrent executions; limit.Shared shares them
 	RecordingRetention RecordingRetention // which recordings are kept
+	MaxSearchTime      time.Duration      // of a recording; 0: DefaultMaxSearchTime
 	HistoryMaxAge      time.Duration      // of executions; 0: no limit
 	HistoryMaxBytes    int64              // of all records and recordings; 0: no limit
 	Mask               []string           // parameters of statements whose values history does not keep; "*" means all
@@ -98,6 +99,7 @@ type Service struct {
 
 	slots       *limit.Shared // of executions
 	inspections *limit.Shared // of work that runs no user code
+	editors     *limit.Keyed  // attached clients of the Debug Adapter Protocol, by user
 	share       *limit.Share  // of executions and new sandboxes
 	quotas      quotas
 
@@ -140,6 +142,7 @@ func New(config Config) *Service {
 		sweepNow: make(chan struct{}, 1), stop: make(chan struct{}), feed: newExecutionFeed(),
 	}
 	s.slots = limit.NewShared(config.Parallel, s.Users())
+	s.editors = limit.NewKeyed(maxEditors)
 	s.inspections = limit.NewShared(max(config.Parallel/4, minInspections), s.Users())
 	if s.Supervisor != nil {
 		s.share = s.Supervisor.Share

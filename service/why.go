@@ -33,7 +33,7 @@ func (s *Service) Why(
 		return s.earlierSetter(ctx, caller, &e, name)
 	}
 	var answer *debugger.Why
-	err = s.SearchRecording(ctx, caller, func() (err error) {
+	err = s.SearchRecording(ctx, caller, func(ctx context.Context) (err error) {
 		answer, err = opened.Why(ctx, q)
 		return err
 	})
@@ -51,7 +51,7 @@ func (s *Service) Why(
 func (s *Service) Explain(
 	ctx context.Context, caller sandbox.Key, opened *OpenRecording, budget int,
 ) (text string, err error) {
-	err = s.SearchRecording(ctx, caller, func() error {
+	err = s.SearchRecording(ctx, caller, func(context.Context) error {
 		text, err = opened.Explain(budget)
 		return err
 	})

@@ -37,6 +37,9 @@ type Target struct {
 	// Person is who the client's token belongs to.
 	Person debugger.Person
 
+	// Search calls the searches of this client; nil: they have no limits.
+	Search debugger.Searcher
+
 	// Authorize returns an error if the client's token is not valid any more; may be nil.
 	Authorize func(context.Context) error
 }
@@ -109,6 +112,9 @@ func (c *connection) executeAttached(ctx context.Context, r *request, arguments 
 		return r.connection(c, ctx, arguments)
 	}
 	ctx = debugger.WithPerson(ctx, c.target.Person)
+	if c.target.Search != nil {
+		ctx = debugger.WithSearcher(ctx, c.target.Search)
+	}
 	body, err := r.do(ctx, c.target.Session, c.fromClient(arguments))
 	return c.toClient(body), err
 }

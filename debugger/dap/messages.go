@@ -18,7 +18,7 @@ import (
 // Limits of one message. MaxFrameBytes is the whole message with its headers.
 const (
 	maxHeaderBytes = 4 << 10
-	maxBodyBytes   = 4 << 20
+	maxBodyBytes   = 1 << 20
 	MaxFrameBytes  = maxHeaderBytes + maxBodyBytes
 )
 

@@ -36,8 +36,8 @@ func gotoTargets(ctx context.Context, s *debugger.Session, in godap.GotoTargetsA
 	return godap.GotoTargetsResponseBody{Targets: targets}, err
 }
 
-func restartFrame(_ context.Context, s *debugger.Session, in godap.RestartFrameArguments) (any, error) {
-	return empty{}, s.RestartFrame(uint64(in.FrameId))
+func restartFrame(ctx context.Context, s *debugger.Session, in godap.RestartFrameArguments) (any, error) {
+	return empty{}, s.RestartFrame(ctx, uint64(in.FrameId))
 }
 
 func pause(_ context.Context, s *debugger.Session, _ json.RawMessage) (any, error) {

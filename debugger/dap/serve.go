@@ -17,7 +17,7 @@ import (
 // limits are lower for a client that has not attached, because its token is not checked yet.
 const (
 	maxWaiting      = 1000
-	maxWaitingBytes = 16 << 20
+	maxWaitingBytes = 4 << 20
 
 	maxBodyBytesBeforeAttach    = 256 << 10 // an attach request may contain code
 	maxWaitingBeforeAttach      = 10

@@ -131,7 +131,7 @@ func TestRequestsOfAttachedClientAreBounded(t *testing.T) {
 				t.Fatalf("got %s, %v", body, err)
 			}
 		}
-		large := frame("continue", padding(3<<10))
+		large := frame("continue", padding(900))
 		want := maxWaitingBytes / len(large)
 		if n := countAccepted(client, large, 100); n < want || n > want+1 {
 			t.Errorf("got %d large messages, want %d", n, want)

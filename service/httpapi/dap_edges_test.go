@@ -154,6 +154,40 @@ func TestDAPVariablePages(t *testing.T) {
 	e.mustRequest("disconnect", nil)
 }
 
+// One user's editors leave connections to those of others. An editor that leaves gives its connection back, and the
+// session of the recording that it has opened.
+func TestEditorsOfAUserAreLimited(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleDeveloper)
+	a := c.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "x = 1", "record": true})
+	past := map[string]any{"token": c.secret, "execution": a.get("execution_id")}
+	for range 25 {
+		e := dapConnect(t)
+		e.mustRequest("attach", past)
+		e.conn.Close()
+		<-e.served
+	}
+	session := c.ok(t, "POST", "/executions/"+a.get("execution_id").(string)+"/debug/sessions", nil).get("session_id")
+	watch := map[string]any{"token": c.secret, "session": session}
+	var attached []*dapClient
+	for range 20 {
+		e := dapConnect(t)
+		e.mustRequest("attach", watch)
+		attached = append(attached, e)
+	}
+	e := dapConnect(t)
+	if m := e.request("attach", watch); m["success"] != false ||
+		!strings.Contains(m["message"].(string), "20 of your editors are attached") {
+		t.Errorf("the 21st editor: got %v, want a refusal", m)
+	}
+	other := newUser(t, sandbox.RoleDeveloper)
+	b := other.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "x = 1", "record": true})
+	dapConnect(t).mustRequest("attach", map[string]any{"token": other.secret, "execution": b.get("execution_id")})
+	attached[0].mustRequest("disconnect", nil)
+	<-attached[0].served
+	e.mustRequest("attach", watch)
+}
+
 // One client drives. Another client may only watch, until it takes over or the driver leaves.
 func TestTwoDAPClients(t *testing.T) {
 	t.Parallel()

@@ -247,8 +247,9 @@ func (a *api) sendDebugCommand(g *gin.Context) (map[string]any, error) {
 	if command == driveCommand {
 		return map[string]any{"driver": client}, nil
 	}
-	person := service.PersonOf(callerFrom(ctx))
-	body, err := dap.Do(debugger.WithPerson(ctx, person), session.Session, command, arguments)
+	caller := callerFrom(ctx)
+	commandCtx := debugger.WithSearcher(debugger.WithPerson(ctx, service.PersonOf(caller)), a.service.SearcherOf(caller))
+	body, err := dap.Do(commandCtx, session.Session, command, arguments)
 	if err != nil {
 		return nil, sessionError(err)
 	}

@@ -2,12 +2,16 @@ package httpapi_test
 
 import (
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"glasshouse/sandbox"
+	"glasshouse/service"
+	"glasshouse/service/httpapi"
 )
 
 // newLimitedUser makes a key with its own limits.
@@ -153,6 +157,25 @@ func TestCPUTimeLimitsInspections(t *testing.T) {
 	for _, r := range requests {
 		c.ok(t, r.method, r.path, r.body)
 	}
+	past := c.ok(t, "POST", execution+"/debug/sessions", nil)
+	d := debugClient{c, past.get("session_id").(string), ""}
+	e := dapConnect(t)
+	e.mustRequest("attach", map[string]any{"token": c.secret, "execution": recorded.get("execution_id")})
+	searches := map[string]map[string]any{
+		"continue": nil, "reverseContinue": nil, "stepIn": nil, "stepBack": nil, "gotoTargets": {"line": 1},
+		"restartFrame": {"frameId": past.get("where.frame")}, "evaluate": {"expression": "x", "context": "hover"},
+	}
+	atEnd := func() { // x exists there
+		t.Helper()
+		d.command(t, "goto", map[string]any{"step": 2})
+		e.mustRequest("goto", map[string]any{"step": 2})
+	}
+	for command, arguments := range searches {
+		atEnd()
+		d.command(t, command, arguments)
+		e.mustRequest(command, arguments)
+	}
+	atEnd()
 	for status := http.StatusOK; status == http.StatusOK; {
 		status = c.do(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "sum(range(12_000_000))",
 			"config": map[string]any{"cpu_percent": 200}}).status
@@ -160,6 +183,15 @@ func TestCPUTimeLimitsInspections(t *testing.T) {
 	for _, r := range requests {
 		wantProblem(t, c.do(t, r.method, r.path, r.body), http.StatusTooManyRequests, "limit-reached", "seconds of CPU")
 	}
+	for command, arguments := range searches {
+		wantProblem(t, d.do(t, "POST", "/debug/sessions/"+d.session+"/"+command, arguments),
+			http.StatusTooManyRequests, "limit-reached", "seconds of CPU")
+		response := e.request(command, arguments)
+		if message, _ := response["message"].(string); !strings.Contains(message, "seconds of CPU") {
+			t.Errorf("%s in an editor: got %v, want the limit", command, response)
+		}
+	}
+	d.command(t, "stackTrace", nil)
 	c.ok(t, "GET", "/sandbox/"+id+"/status", nil)
 	c.ok(t, "GET", execution+"/steps", nil)
 	c.server = serveMCP(t)
@@ -188,6 +220,49 @@ func TestSearchesOfRecordingsUseCPUTime(t *testing.T) {
 		}
 	}
 	t.Error("got no refusal of 400 searches of 40 000 steps, which take more than two seconds")
+}
+
+// The CPU time of moving a debug session through a recording counts for the key of who moves it.
+func TestMovesThroughRecordingsUseCPUTime(t *testing.T) {
+	t.Parallel()
+	c := newLimitedUser(t, sandbox.RoleDeveloper, map[string]any{"cpu_seconds_per_day": 2})
+	a := c.ok(t, "POST", "/sandbox/"+c.create(t, nil)+"/execute", map[string]any{
+		"code": "t = 0\nfor i in range(20_000):\n    t += i", "record": true})
+	e := dapConnect(t)
+	e.mustRequest("attach", map[string]any{"token": c.secret, "execution": a.get("execution_id")})
+	e.mustRequest("setBreakpoints", map[string]any{"source": map[string]any{}, "breakpoints": []any{
+		map[string]any{"line": 3, "condition": "t < 0"}}})
+	for n := range 400 {
+		response := e.request([]string{"continue", "reverseContinue"}[n%2], nil)
+		if message, _ := response["message"].(string); message != "" {
+			if !strings.Contains(message, "seconds of CPU") {
+				t.Errorf("got %v, want the limit", response)
+			}
+			return
+		}
+	}
+	t.Error("got no refusal of 400 searches of 40 000 steps, which take more than two seconds")
+}
+
+// A search of a recording ends, however long its conditions are.
+func TestLongSearchesOfRecordingsEnd(t *testing.T) {
+	t.Parallel()
+	s := newCompany(t, func(config *service.Config, _ *httpapi.Config) { config.MaxSearchTime = 100 * time.Millisecond })
+	c := s.bearer("anna")
+	a := c.ok(t, "POST", "/sandbox/"+c.create(t, nil)+"/execute", map[string]any{
+		"code": "t = 0\nfor i in range(100_000):\n    t += i", "record": true})
+	condition := strings.Repeat("t < 0 or ", 200) + "t < 0"
+	execution := "/executions/" + a.get("execution_id").(string)
+	wantProblem(t, c.do(t, "GET", execution+"/find?condition="+url.QueryEscape(condition), nil),
+		http.StatusUnprocessableEntity, "invalid-input", "takes longer than 100ms")
+	d := debugClient{c, c.ok(t, "POST", execution+"/debug/sessions", nil).get("session_id").(string), ""}
+	var breakpoints []any
+	for range 100 {
+		breakpoints = append(breakpoints, map[string]any{"line": 3, "condition": condition})
+	}
+	d.command(t, "setBreakpoints", map[string]any{"source": map[string]any{}, "breakpoints": breakpoints})
+	wantProblem(t, c.do(t, "POST", "/debug/sessions/"+d.session+"/continue", nil),
+		http.StatusUnprocessableEntity, "invalid-input", "takes longer than 100ms")
 }
 
 // The CPU time of highlighting counts for the key.

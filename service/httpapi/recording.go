@@ -167,7 +167,7 @@ func routeSearch[I interface{ executionID() string }, O any](
 ) {
 	routeOpened(a, r, path, id, summary, a.service.Recorded,
 		func(ctx context.Context, caller sandbox.Key, opened *service.OpenRecording, in *I) (out *O, err error) {
-			err = a.service.SearchRecording(ctx, caller, func() error {
+			err = a.service.SearchRecording(ctx, caller, func(ctx context.Context) error {
 				out, err = search(ctx, opened, in)
 				return err
 			})
@@ -240,7 +240,7 @@ func (a *api) routeLineMap(r *routes) {
 		}
 		var zip []byte
 		if err == nil {
-			err = a.service.SearchRecording(ctx, caller, func() (err error) {
+			err = a.service.SearchRecording(ctx, caller, func(context.Context) (err error) {
 				zip, err = opened.LineMap()
 				return err
 			})

@@ -195,14 +195,14 @@ func (s *Server) explainExecution(
 			text = why.Text
 		}
 	case "line":
-		err = s.service.SearchRecording(ctx, caller, func() (err error) {
+		err = s.service.SearchRecording(ctx, caller, func(ctx context.Context) (err error) {
 			text, err = explainLine(ctx, opened, argument)
 			return err
 		})
 	case "step":
 		text, err = explainStep(opened, argument)
 	case "find":
-		err = s.service.SearchRecording(ctx, caller, func() (err error) {
+		err = s.service.SearchRecording(ctx, caller, func(ctx context.Context) (err error) {
 			text, err = explainFind(ctx, opened, argument)
 			return err
 		})
