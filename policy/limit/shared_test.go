@@ -124,6 +124,38 @@ func (h *holders) add(user string, n int) {
 	h.held[user] += n
 }
 
+// The user with the fewest slots is served first, also if another user waits for longer.
+func TestSharedServesTheUserWithFewestSlotsFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := limit.NewShared(4, nil)
+		var releases []func()
+		for _, user := range []string{"a", "a", "a", "b"} {
+			release, err := s.Acquire(t.Context(), user, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			releases = append(releases, release)
+		}
+		served := make(chan string, 2)
+		for _, user := range []string{"a", "b"} {
+			go func() {
+				release, err := s.Acquire(t.Context(), user, limit.Forever)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				served <- user
+				release()
+			}()
+			synctest.Wait() // the user waits
+		}
+		releases[0]()
+		if first := <-served; first != "b" {
+			t.Errorf("got %s served first, want b, who holds one slot and not two", first)
+		}
+	})
+}
+
 // The user with the fewest slots is served first, so users who all want more come to hold equal numbers.
 func TestSharedEvensOutSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

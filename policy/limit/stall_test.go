@@ -79,8 +79,11 @@ func TestUnreadResponseEndsAndSlowReaderGetsAll(t *testing.T) {
 	t.Parallel()
 	text := bytes.Repeat([]byte("0123456789abcdef"), 1<<20)
 	for name, answer := range map[string]func(http.ResponseWriter) error{
-		"Write":    func(w http.ResponseWriter) error { _, err := w.Write(text); return err },
-		"ReadFrom": func(w http.ResponseWriter) error { _, err := io.Copy(w, bytes.NewReader(text)); return err },
+		"Write": func(w http.ResponseWriter) error { _, err := w.Write(text); return err },
+		"ReadFrom": func(w http.ResponseWriter) error {
+			_, err := io.Copy(w, struct{ io.Reader }{bytes.NewReader(text)}) // without WriteTo, which Copy would prefer
+			return err
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -122,6 +125,7 @@ func TestLargeWritesAndEndAreReported(t *testing.T) {
 		transfer, unread := limit.TransferOf(r.Context()), 0
 		transfer.OnLargeWrite = func(n int) func() { unread += n; return func() {} }
 		transfer.OnEnd = func() { ended <- unread }
+		w.WriteHeader(http.StatusAccepted)
 		_, _ = w.Write(make([]byte, 1000))
 		_, _ = w.Write(make([]byte, 100_000))
 	})
@@ -129,8 +133,11 @@ func TestLargeWritesAndEndAreReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _ = io.Copy(io.Discard, response.Body)
+	all, err := io.Copy(io.Discard, response.Body)
 	response.Body.Close()
+	if response.StatusCode != http.StatusAccepted || all != 101_000 || err != nil {
+		t.Errorf("got HTTP %d with %d bytes, %v; want 202 with 101000", response.StatusCode, all, err)
+	}
 	if got := <-ended; got != 100_000 {
 		t.Errorf("got %d bytes in large writes, want 100000", got)
 	}
