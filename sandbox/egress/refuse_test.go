@@ -20,7 +20,7 @@ import (
 // A refusal is a 403 with its reason in the status line and in the body. The body names the config key. The broker
 // records the refusal and connects to no host.
 func TestRefusedHosts(t *testing.T) {
-	const list = "*.example 44.1.1.9 inner.test 10.0.0.5:8080"
+	const list = "*.example 44.1.1.9 44.0.0.44 64.0.0.0/2:8080 inner.test 10.0.0.5:8080"
 	for _, c := range []struct{ target, host, reason string }{
 		{"evil.test:443", "evil.test", "evil.test:443 is not in allowed_hosts"},
 		{"example:443", "example", "not in allowed_hosts"},
@@ -39,6 +39,8 @@ func TestRefusedHosts(t *testing.T) {
 		{"mixed.example:443", "mixed.example", "192.168.0.1, a private address"},
 		{"mine.example:443", "mine.example", "44.0.0.44, an address of this service's own machine"},
 		{"inner.test:80", "inner.test", "10.0.0.5, a private address"},
+		{"127.0.0.1:8080", "127.0.0.1", "127.0.0.1:8080 is a loopback address"}, // it is in 64.0.0.0/2
+		{"44.0.0.44:80", "44.0.0.44", "44.0.0.44:80 is an address of this service's own machine"},
 	} {
 		for _, way := range []string{"CONNECT", "GET"} {
 			world := newInternet()
@@ -64,7 +66,7 @@ func TestRefusedHosts(t *testing.T) {
 				!strings.Contains(string(body), c.reason) || !strings.Contains(answer.Status, c.host) {
 				t.Errorf("%s: got %s, body %q, %v; want 403 with %q", line, answer.Status, body, err, c.reason)
 			}
-			if c.host != "mine.example" && !strings.Contains(string(body), "allowed_hosts") {
+			if !strings.Contains(c.reason, "own machine") && !strings.Contains(string(body), "allowed_hosts") {
 				t.Errorf("%s: the body does not name allowed_hosts: %q", line, body)
 			}
 			r := s.onlyRecord()
@@ -171,6 +173,26 @@ func TestUnreachableHosts(t *testing.T) {
 		if host == "hole.example" && len(world.dialed) != 2 {
 			t.Errorf("dialed %v, want both addresses: the first must leave time for the second", world.dialed)
 		}
+	}
+}
+
+// An address that does not answer leaves time for the next one.
+func TestAddressThatDoesNotAnswerLeavesTimeForTheNext(t *testing.T) {
+	world := newInternet()
+	world.addServer(t, "data.example", "44.1.1.2", "443", func(c *net.TCPConn) { io.WriteString(c, "two") })
+	world.names["data.example"] = []string{"44.1.1.1", "44.1.1.2"}
+	s := startBroker(t, world, "data.example", func(c *egress.Config) {
+		c.Limits.ConnectTimeout = 2 * time.Second
+		c.Dial = func(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+			if to.Addr() == netip.MustParseAddr("44.1.1.1") {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return world.dial(ctx, to)
+		}
+	})
+	if said, err := io.ReadAll(s.tunnel("data.example:443")); string(said) != "two" || err != nil {
+		t.Errorf("got %q, %v; want two", said, err)
 	}
 }
 

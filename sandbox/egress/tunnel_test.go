@@ -153,6 +153,24 @@ func TestLimitsCutConnectionsAndAreRecorded(t *testing.T) {
 	}
 }
 
+// A connection with bytes at shorter intervals than IdleTimeout stays open.
+func TestIdleTimeBeginsAnewWithEachByte(t *testing.T) {
+	const idle = time.Second
+	world := newInternet()
+	world.addServer(t, "data.example", "44.1.1.1", "443", func(conn *net.TCPConn) {
+		tick := time.NewTicker(idle / 10)
+		defer tick.Stop()
+		for range 12 {
+			<-tick.C
+			io.WriteString(conn, "x")
+		}
+	})
+	s := startBroker(t, world, "data.example", func(e *egress.Config) { e.Limits.IdleTimeout = idle })
+	if all, err := io.ReadAll(s.tunnel("data.example:443")); len(all) != 12 || err != nil {
+		t.Errorf("got %d bytes, %v; want 12", len(all), err)
+	}
+}
+
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
