@@ -356,3 +356,13 @@ SELECT query_to_xml('SELECT ssn FROM staff', true, true, '')
 SELECT * FROM ts_stat('SELECT to_tsvector(ssn) FROM staff')
 ### function-not-allowed
 SELECT table_to_xml('staff', true, true, '')
+### masked-column
+SELECT * FROM json_each('{"a": 1}') j, staff
+### masked-column
+SELECT 1 FROM json_each('{"a": 1}') j NATURAL JOIN staff
+### masked-column
+SELECT t.a FROM (SELECT * FROM json_each('{"a": 1}') j, staff) AS t(a, b)
+### masked-column
+SELECT t.* FROM (SELECT (SELECT ssn FROM staff WHERE id = 1)) AS t
+### masked-column
+WITH RECURSIVE a AS (SELECT x FROM b), b AS (SELECT ssn AS x FROM staff) SELECT x FROM a
