@@ -20,7 +20,8 @@ var isFolder = regexp.MustCompile(
 // folder also has keys, databases and a log, so a name that comes from an import or a backup must not reach them.
 func CheckName(a sandbox.Artifact) error {
 	if !isFolder(a.Folder) {
-		return fmt.Errorf("%q cannot be the folder of a file: want sessions/ID/artifacts, outputs/ID or shown/ID", a.Folder)
+		return fmt.Errorf("%q cannot be the folder of a file: want sessions/ID/artifacts, outputs/ID or shown/ID",
+			a.Folder)
 	}
 	if problem := sandbox.CheckPath(a.Path); problem != "" {
 		return fmt.Errorf("%q cannot be the path of a file: %s", a.Path, problem)
