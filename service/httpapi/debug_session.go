@@ -248,8 +248,8 @@ func (a *api) sendDebugCommand(g *gin.Context) (map[string]any, error) {
 		return map[string]any{"driver": client}, nil
 	}
 	caller := callerFrom(ctx)
-	commandCtx := debugger.WithSearcher(debugger.WithPerson(ctx, service.PersonOf(caller)), a.service.SearcherOf(caller))
-	body, err := dap.Do(commandCtx, session.Session, command, arguments)
+	ctx = debugger.WithSearcher(debugger.WithPerson(ctx, service.PersonOf(caller)), a.service.SearcherOf(caller))
+	body, err := dap.Do(ctx, session.Session, command, arguments)
 	if err != nil {
 		return nil, sessionError(err)
 	}

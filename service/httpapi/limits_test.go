@@ -247,7 +247,9 @@ func TestMovesThroughRecordingsUseCPUTime(t *testing.T) {
 // A search of a recording ends, however long its conditions are.
 func TestLongSearchesOfRecordingsEnd(t *testing.T) {
 	t.Parallel()
-	s := newCompany(t, func(config *service.Config, _ *httpapi.Config) { config.MaxSearchTime = 100 * time.Millisecond })
+	s := newCompany(t, func(config *service.Config, _ *httpapi.Config) {
+		config.MaxSearchTime = 100 * time.Millisecond
+	})
 	c := s.bearer("anna")
 	a := c.ok(t, "POST", "/sandbox/"+c.create(t, nil)+"/execute", map[string]any{
 		"code": "t = 0\nfor i in range(100_000):\n    t += i", "record": true})
