@@ -151,9 +151,13 @@ func (s *Session) positionAt(step int, p Position) Position {
 	p.State, p.Step, p.Edits = StateStopped, step, s.recording.EditsAt(step)
 	_ = s.recording.journal.Read(func(reader *recording.Reader) error {
 		p.Steps = reader.Steps()
-		view, err := s.recording.view(reader, step, maxLineVariables)
-		if err != nil || len(view.Frames) == 0 {
+		w, err := viewAt(reader, step)
+		if err != nil {
 			return nil // a position without details
+		}
+		view := s.recording.view(w, reader.Steps(), maxLineVariables)
+		if len(view.Frames) == 0 {
+			return nil
 		}
 		f := view.Frames[0]
 		p.Line, p.Code, p.Function, p.Frame, p.Source = f.Line, f.Code, f.Function, f.Frame, view.Source

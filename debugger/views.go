@@ -208,7 +208,10 @@ func (w viewer) frames(source []string, limit int) []FrameView {
 // View returns a step with at most limit variables of each scope.
 func (r *Recording) View(step, limit int) (out StepView, err error) {
 	err = r.journal.Read(func(reader *recording.Reader) error {
-		out, err = r.view(reader, step, limit)
+		w, err := viewAt(reader, step)
+		if err == nil {
+			out = r.view(w, reader.Steps(), limit)
+		}
 		return err
 	})
 	return out, err
@@ -224,25 +227,19 @@ func (r *Recording) Views(ctx context.Context, from, count, limit int) (out []St
 	out = []StepView{}
 	err = r.journal.Read(func(reader *recording.Reader) error {
 		bytes := 0
-		for step := from; step < from+count && step <= reader.Steps(); step++ {
+		err := reader.States(from, from+count-1, func(s *recording.State) bool {
 			if bytes > maxViewsBytes {
-				next = step
-				return nil
+				next = s.Step
 			}
-			view, err := r.view(reader, step, limit)
-			if errors.Is(err, recording.ErrNoStep) {
-				continue
+			if next > 0 || ctx.Err() != nil {
+				return false
 			}
-			if err == nil {
-				err = ctx.Err()
-			}
-			if err != nil {
-				return err
-			}
+			view := r.view(viewer{s, reader.Table()}, reader.Steps(), limit)
 			bytes += view.size()
 			out = append(out, view)
-		}
-		return nil
+			return true
+		})
+		return errors.Join(err, ctx.Err())
 	})
 	return out, next, err
 }
@@ -263,17 +260,16 @@ func (v StepView) size() (bytes int) {
 	return bytes
 }
 
-func (r *Recording) view(reader *recording.Reader, step, limit int) (StepView, error) {
-	w, err := viewAt(reader, step)
-	if err != nil {
-		return StepView{}, err
+// view returns the step of a viewer. steps is the number of the recording's last step.
+func (r *Recording) view(w viewer, steps, limit int) StepView {
+	out := StepView{
+		Step: w.state.Step, Steps: steps, Frames: w.frames(r.Source, limit), Edits: r.EditsAt(w.state.Step),
 	}
-	out := StepView{Step: step, Steps: reader.Steps(), Frames: w.frames(r.Source, limit), Edits: r.EditsAt(step)}
 	out.Globals, out.Total, _ = w.scope(0, 0, limit) // the namespace exists
 	f := w.state.CurrentFrame()
 	out.Lane, out.LaneID = w.table.ThreadName(f.Thread), f.Thread
 	out.Source = SourceContext(r.Source, f.Line)
-	return out, nil
+	return out
 }
 
 // Scope returns a page of a frame's variables at a step, or with frame 0 of the namespace's, and the number of all.

@@ -37,6 +37,9 @@ func TestStateHasTheEditsOfItsStep(t *testing.T) {
 			if got := s.Globals[x]; got != recordingtest.Int(value) {
 				t.Fatalf("step %d: got x = %v, want %d", step, got, value)
 			}
+			if err := j.Read(func(r *recording.Reader) error { return wantStates(r, step-2, step+2) }); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	ends := []int{}

@@ -3,6 +3,7 @@ package recording_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"strings"
@@ -79,6 +80,64 @@ func TestStateOfAnyStep(t *testing.T) {
 	}
 	if perStep := float64(compressed) / (3 * turns); perStep > 3 {
 		t.Errorf("got %.2f stored bytes a step, want at most 3", perStep)
+	}
+}
+
+func TestStatesAreThoseOfState(t *testing.T) {
+	t.Parallel()
+	streams := map[string][]byte{"loop": recordingtest.Loop(40_000), "mixed": recordingtest.Mixed(2000)}
+	for _, name := range []string{"async", "recursion", "threads", "budget"} {
+		streams[name] = recordingtest.Recorded(name)
+	}
+	random := rand.New(rand.NewPCG(3, 1))
+	for name, stream := range streams {
+		live := journalOf(t, stream)
+		past, _ := stored(t, journalOf(t, stream))
+		for _, j := range []*recording.Journal{live, past} {
+			for range 20 {
+				first := random.IntN(j.Steps()+2) - 1
+				last := first + random.IntN(50)
+				if err := j.Read(func(r *recording.Reader) error { return wantStates(r, first, last) }); err != nil {
+					t.Errorf("%s, steps %d to %d: %v", name, first, last, err)
+				}
+			}
+		}
+	}
+}
+
+// wantStates returns an error unless States gives the states of all steps that State knows.
+func wantStates(r *recording.Reader, first, last int) error {
+	step := max(first, 1)
+	pass := func(end int) error {
+		for ; step < end; step++ {
+			if _, err := r.State(step); !errors.Is(err, recording.ErrNoStep) {
+				return fmt.Errorf("got no state of step %d, want one (%v)", step, err)
+			}
+		}
+		return nil
+	}
+	var wrong error
+	err := r.States(first, last, func(got *recording.State) bool {
+		wrong = pass(got.Step)
+		want, err := r.State(step)
+		if wrong == nil && (err != nil || !reflect.DeepEqual(got, want)) {
+			wrong = fmt.Errorf("got %+v, want %+v, %v", got, want, err)
+		}
+		step++
+		return wrong == nil
+	})
+	return errors.Join(err, wrong, pass(last+1))
+}
+
+func TestStatesEndWithTheirVisitor(t *testing.T) {
+	t.Parallel()
+	j := journalOf(t, recordingtest.Loop(40_000))
+	visits := 0
+	err := j.Read(func(r *recording.Reader) error {
+		return r.States(1, 120_000, func(*recording.State) bool { visits++; return visits < 40_000 })
+	})
+	if err != nil || visits != 40_000 {
+		t.Errorf("got %d visits, %v, want 40000", visits, err)
 	}
 }
 

@@ -1,6 +1,9 @@
 package recording
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Reader reads a recording. It may be used by one goroutine at a time; several Readers of one recording share a cache.
 type Reader struct {
@@ -133,6 +136,42 @@ func (r *Reader) State(step int) (*State, error) {
 		return nil, fmt.Errorf("step %d: %w", step, ErrNoStep)
 	}
 	return found, nil
+}
+
+// States calls visit for each step from first to last that the recording has, in order, with the state that State
+// returns for it, until visit returns false. The state is valid until visit returns.
+func (r *Reader) States(first, last int, visit func(*State) bool) error {
+	next := max(first, 1)
+	var failed error
+	reach := func(s *State) (more bool) {
+		if s.Step < next {
+			return true
+		}
+		if s.Step <= last {
+			if number := r.edits[s.Step]; number > 0 {
+				var edited *State
+				if edited, failed = r.stateAfterEdit(s.Step, number); edited != nil {
+					s = edited
+				}
+			}
+			if failed == nil && visit(s) {
+				next = s.Step + 1
+				return next <= last
+			}
+		}
+		next = last + 1
+		return false
+	}
+	for _, c := range r.Chunks() {
+		if next > last || c.First > last || c.Last < next {
+			continue
+		}
+		err := r.ReplayAfter(c, next, reach, func(s *State, rec *Record) bool { return rec.Kind != KindLine || reach(s) })
+		if err = errors.Join(failed, err); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // stateAfterEdit returns the state at the end of an edit, or nil if the recorder has not recorded it at that step.
