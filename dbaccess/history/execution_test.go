@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"glasshouse/sandbox"
 )
 
@@ -248,5 +250,29 @@ func TestLargePagesEndEarly(t *testing.T) {
 	}
 	if got, want := pagesOf(t, h, sandbox.ExecutionFilter{}), []string{"43", "21", "0"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("pages: got %q, want %q", got, want)
+	}
+}
+
+// A generic plan does not know how rare a status is.
+func TestListsArePlannedForTheirArguments(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := newStore(t)
+	s.query(t, `INSERT INTO executions (id, sandbox_id, owner, kind, status, code, created_at, completed_at, record)
+		SELECT format('e-%s', n), 'box', 'ada', 'execute', 'completed', '', now() - interval '1 second' * n, now(), '{}'
+		FROM generate_series(1, 1000) n`)
+	for range 12 { // PostgreSQL makes a generic plan after five executions
+		f := sandbox.ExecutionFilter{Status: sandbox.StatusFailed}
+		if list, _, err := s.ExecutionSummaries(ctx, f); err != nil || len(list) != 0 {
+			t.Fatalf("got %d executions, %v, want none", len(list), err)
+		}
+	}
+	for _, conn := range s.pool.AcquireAllIdle(ctx) {
+		rows, _ := conn.Query(ctx, `SELECT statement FROM pg_prepared_statements
+			WHERE generic_plans > 0 AND statement LIKE 'SELECT id, %status = $1%'`)
+		statements, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if conn.Release(); err != nil || len(statements) > 0 {
+			t.Errorf("got generic plans of %q, %v, want none", statements, err)
+		}
 	}
 }
