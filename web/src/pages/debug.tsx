@@ -64,27 +64,33 @@ export function Debugger() {
   const [problem, setProblem] = useState<Problem>();
   const editor = useRef<DebugEditor | undefined>(undefined);
   const execution = parameter("execution");
-  const [context, setContext] = useState<{ of: string; values: Record<string, unknown> }>();
+  const [context, setContext] = useState<{ execution: string; of: string; values: Record<string, unknown> }>();
+  const isLoading = !session && execution !== "" && context?.execution !== execution;
 
   useEffect(() => {
     if (!session) return;
     void session.attach();
     return () => session.detach();
   }, [session]);
-  // The address can name an execution. If it names no session, the editor shows the code of that execution.
+  // The address can name an execution. If it names no session, the editor shows the code of that execution, and no other
+  // code until it is there: a breakpoint in that would be lost.
   useEffect(() => {
     if (session || !execution) return;
     const request = new AbortController();
     get<Execution>(`/executions/${encodeURIComponent(execution)}`, {}, request.signal).then((record) => {
-      setContext({ of: record.code ?? "", values: record.context ?? {} });
+      setContext({ execution, of: record.code ?? "", values: record.context ?? {} });
       setLoads((before) => before + 1);
       setDraft((before) => before.code === record.code ? before : { code: record.code ?? "", breakpoints: [] });
-    }, (thrown) => isAborted(thrown) || setProblem(Problem.from(thrown)));
+    }, (thrown) => {
+      if (isAborted(thrown)) return;
+      setContext({ execution, of: "", values: {} });
+      setProblem(Problem.from(thrown));
+    });
     return () => request.abort();
   }, [session, execution]);
   useEffect(() => writeDraft("debug", JSON.stringify(draft)), [draft]);
 
-  const breakpoints: RequestedBreakpoint[] = session ? session.breakpoints.value : draft.breakpoints;
+  const breakpoints: RequestedBreakpoint[] = session ? session.breakpoints.value : isLoading ? [] : draft.breakpoints;
   const setBreakpoints = (list: RequestedBreakpoint[]) => {
     const wanted = list.toSorted((a, b) => a.line - b.line).map(requested);
     setDraft((before) => ({ ...before, breakpoints: wanted }));
@@ -96,7 +102,7 @@ export function Debugger() {
   const state = session ? position?.state : "editing";
 
   const start = async () => {
-    if (starting) return;
+    if (starting || isLoading) return;
     setStarting(true);
     setProblem(undefined);
     try {
@@ -142,14 +148,14 @@ export function Debugger() {
 
   const failure = problem ?? session?.problem.value;
   const isGone = session && !position && failure?.status === 404;
-  const code = session ? session.code.value : draft.code;
+  const code = session ? session.code.value : isLoading ? undefined : draft.code;
   return (
     <Page title="Debugger" actions={<Where position={position} />}
       intro="Stop code at a line, look at its variables, and step forward or back. Steps that are past come from the recording.">
       <div class="debug-toolbar panel" role="toolbar" aria-label="Debugger">
         {session
           ? <Tool name="Continue" keys="F5" icon={toStart} disabled={state !== "stopped"} action={proceed} isMain />
-          : <Tool name={starting ? "Starting…" : "Start"} keys="F5" icon={toStart} disabled={starting || !draft.code.trim()} action={start} isMain />}
+          : <Tool name={starting ? "Starting…" : "Start"} keys="F5" icon={toStart} disabled={starting || !code?.trim()} action={start} isMain />}
         {commands.map((command) => (
           <Tool key={command.move} name={command.name} keys={command.keys} icon={command.icon}
             disabled={!(state === "stopped" || (state === "ended" && /[bB]ack|reverse/.test(command.move)))} action={() => session?.move(command.move)} />
@@ -178,7 +184,7 @@ export function Debugger() {
         <div class="main">
           {!session && <Options stopsAtEntry={stopsAtEntry} setStopsAtEntry={setStopsAtEntry} />}
           <Panel title="Code" note={position?.line_number ? `line ${position.line_number}, before it runs` : "click beside a line, or press F9, for a breakpoint"}>
-            {code === undefined ? (!isGone && <Loading what="the session" />) : (
+            {code === undefined ? (!isGone && <Loading what={session ? "the session" : "the code"} />) : (
               <Editor editor={editor} code={code} source={session ? session.id : `draft ${loads}`} isEditable={!session} breakpoints={breakpoints}
                 line={session?.frames.value.find((f) => f.id === session.frame.value)?.line ?? position?.line_number ?? 0}
                 onToggle={toggle} onDraft={setDraft} />

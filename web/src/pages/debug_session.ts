@@ -195,14 +195,14 @@ export class DebugSession {
       return;
     }
     this.isRefreshing = true;
-    try {
-      do {
-        this.isStale = false;
+    do {
+      this.isStale = false;
+      try {
         await this.load();
-      } while (this.isStale);
-    } catch (thrown) {
-      this.fail(thrown);
-    }
+      } catch (thrown) {
+        this.fail(thrown);
+      }
+    } while (this.isStale);
     this.isRefreshing = false;
   }
 
@@ -235,8 +235,8 @@ export class DebugSession {
       });
       this.shownStep = where.step;
     } catch (thrown) {
-      // The program has moved on meanwhile; its event leads here again.
-      if (!(thrown instanceof Problem) || (thrown.status !== 409 && thrown.status !== 404)) throw thrown;
+      // The program has moved on meanwhile, so that its frames are gone. Its event leads here again.
+      if (!(thrown instanceof Problem) || ![404, 409, 422].includes(thrown.status)) throw thrown;
       this.position.value = where;
     }
   }

@@ -282,6 +282,59 @@ done = True
     await wantRefused(page);
   },
 
+  // The editor shows the code of an execution when it has it. Until then a breakpoint would be in other code.
+  async 'no other code while that of an execution loads'() {
+    const page = watchRefusals(await open(adminKey));
+    let answer;
+    const released = new Promise((resolve) => { answer = resolve; });
+    await page.route(/\/executions\/[^/?]+$/, async (route) => {
+      if (route.request().resourceType() === 'fetch') await released;
+      await route.continue();
+    });
+    const { sandbox_id: sandbox } = await call('POST', '/sandbox/create', {});
+    const { execution_id: id } = await call('POST', `/sandbox/${sandbox}/execute`, { code: program });
+    await page.goto(`${address}/ui/debug?execution=${id}&sandbox=${sandbox}`);
+    await page.getByText('Loading the code').waitFor();
+    assert.strictEqual(await page.getByText('def double(n):').count(), 0, 'lines of the example');
+    assert(await page.getByRole('button', { name: 'Start' }).isDisabled());
+    answer();
+    await page.locator('.cm-line', { hasText: 'twice = n * 2' }).waitFor();
+    await gutter(page, 2).click();
+    await page.getByLabel('Line 2, if').waitFor();
+    await wantRefused(page);
+  },
+
+  // The program moves on while the page loads the variables of the step before.
+  async 'a move during the loading of variables'() {
+    const page = watchRefusals(await open(adminKey));
+    await prepare(page);
+    await gutter(page, 2).click();
+    await page.getByRole('button', { name: 'Start' }).click();
+    await page.getByText('stopped: entry').waitFor();
+    await settled(page);
+    let answer;
+    let released = new Promise((resolve) => { answer = resolve; });
+    await page.route('**/scopes?*', async (route) => {
+      await released;
+      await route.continue().catch(() => {}); // the page may have left
+    });
+    const asked = page.waitForRequest('**/scopes?*');
+    await page.getByLabel('Evaluate in <module>').fill('1 + 1');
+    await page.keyboard.press('Enter'); // loads the variables again
+    await asked;
+    const moved = page.waitForResponse('**/continue?*');
+    await page.getByRole('button', { name: 'Continue', exact: true }).click();
+    await moved;
+    answer();
+    await page.getByText('stopped: breakpoint').waitFor();
+    await value(page, 'n', /^0$/);
+    await current(page, 'twice = n * 2');
+    assert.strictEqual(await page.getByRole('alert').count(), 0);
+    await page.getByRole('button', { name: 'Stop' }).click();
+    await page.getByText('The program has ended').waitFor();
+    await wantRefused(page);
+  },
+
   async 'the debugger in both schemes and on a phone'() {
     for (const [name, options] of Object.entries({
       'light-debug': { colorScheme: 'light' }, 'dark-debug': { colorScheme: 'dark' }, 'phone-debug': { viewport: { width: 375, height: 740 } },
