@@ -108,7 +108,7 @@ var contentTypes = map[string]string{
 	".css":  "text/css; charset=utf-8",
 	".html": "text/html; charset=utf-8",
 	".js":   "text/javascript; charset=utf-8",
-	".svg":  "image/svg+xml",
+	".png":  "image/png",
 	".txt":  "text/plain; charset=utf-8",
 }
 

@@ -68,12 +68,12 @@ func run(web string, check bool) error {
 func build(web string) (map[string][]byte, error) {
 	options := api.BuildOptions{
 		AbsWorkingDir: web,
-		EntryPoints:   []string{"src/main.tsx", "src/docs.ts", "src/theme.ts", "styles/frame.css", "src/favicon.svg"},
+		EntryPoints:   []string{"src/main.tsx", "src/docs.ts", "src/theme.ts", "styles/frame.css", "src/favicon.png"},
 		Outdir:        "dist",
 		EntryNames:    "assets/[name]-[hash]",
 		ChunkNames:    "assets/[name]-[hash]",
 		AssetNames:    "assets/[name]-[hash]",
-		Loader:        map[string]api.Loader{".svg": api.LoaderCopy},
+		Loader:        map[string]api.Loader{".png": api.LoaderCopy},
 		PublicPath:    "/ui/",
 		// esbuild hashes the paths of sources into the names of chunks. node_modules is a link into a folder that
 		// differs between machines.
@@ -177,8 +177,8 @@ func (m metafile) link(page []byte) ([]byte, error) {
 	}
 	// A copied file has no entry point.
 	for output := range m.Outputs {
-		if path.Ext(output) == ".svg" {
-			names["src/favicon.svg"] = served(output)
+		if path.Ext(output) == ".png" {
+			names["src/favicon.png"] = served(output)
 		}
 	}
 	for source, name := range names {
