@@ -1,4 +1,4 @@
-import { batch, computed, signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 
 // Every page has an address of its own, with its filters in the query, so that a reload and a shared link show the same.
 
@@ -18,8 +18,8 @@ export function navigate(to: string, replace = false): void {
   const target = new URL(to, window.location.href);
   if (target.href === current.value.href) return;
   const samePage = target.pathname === current.value.pathname;
+  current.value = target; // first: what the page loads need not wait for the browser's history
   history[replace ? "replaceState" : "pushState"](null, "", target);
-  batch(() => (current.value = target));
   if (!samePage) {
     window.scrollTo(0, 0);
     focusHeading();

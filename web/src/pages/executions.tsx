@@ -1,10 +1,13 @@
+import { effect, untracked } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { follow } from "../api/events";
 import type { Summary } from "../api/records";
 import { count, duration, firstLine, megabytes, plural } from "../format";
+import { useDelay } from "../parts/delay";
 import { Empty, Failure, Loading } from "../parts/feedback";
 import { Status, Time, timeHeading } from "../parts/label";
-import { navigate, query } from "../router";
+import { navigate, parameter, path, query } from "../router";
 import { isAdmin } from "../session";
 import { Page } from "../shell";
 import { clearFilters, isFiltered } from "../parts/filters";
@@ -14,19 +17,58 @@ import { ExecutionList } from "./executions_list";
 // The list is kept when one opens an execution, so that one comes back to the same place.
 let kept: ExecutionList | undefined;
 let lastKey = ""; // of a list that was forgotten
+let lastEvent = ""; // the last event that the kept list knows
+
+// keep returns the kept list if it is of the address, or else a new one, which it begins to load.
+function keep(): ExecutionList {
+  const key = query.peek().toString();
+  if (kept?.key === key) return kept;
+  kept?.stop();
+  kept = new ExecutionList(key, untracked(currentFilter));
+  kept.reload();
+  return kept;
+}
 
 function useList(): ExecutionList {
   const key = query.value.toString();
+  const isOpened = useRef(true);
   const list = useMemo(() => {
-    if (kept?.key !== key) kept = new ExecutionList(key, currentFilter());
-    if (kept.scrollTop === 0 || !kept.hasBegun.peek()) kept.reload(); // it may be old
-    return kept;
+    const before = kept;
+    const wanted = keep();
+    if (isOpened.current && (wanted !== before || wanted.scrollTop === 0 || !wanted.hasBegun.peek())) {
+      lastEvent = "";
+      if (wanted === before) wanted.reload(); // it may be old
+    }
+    isOpened.current = false;
+    return wanted;
   }, [key]);
   useEffect(() => {
-    list.start();
-    return () => list.stop();
-  }, [list]);
+    // With a change of the filter the list is asked for at once, and not when the page is drawn again.
+    const unfollow = effect(() => {
+      if (path.value === "/" && query.value) keep();
+    });
+    return () => {
+      unfollow();
+      kept?.stop();
+    };
+  }, []);
   return list;
+}
+
+// useFeed follows the executions of the user in the filter, or else of all users, and gives what happens to the kept list. One
+// connection serves all lists of a user.
+function useFeed(): "connecting" | "live" {
+  const [state, setState] = useState<"connecting" | "live">("connecting");
+  const user = parameter("user");
+  useLayoutEffect(() => follow("/executions/events", user ? { user_id: user } : {}, {
+    onOpen: () => setState("live"),
+    onLost: () => setState("connecting"),
+    onEvent: (event) => {
+      if (event.id) lastEvent = event.id;
+      kept?.receive(event);
+    },
+  }, lastEvent), [user]);
+  return state;
 }
 
 // useShown returns the list that was wanted before until there is something to show of the one that is wanted now.
@@ -40,7 +82,8 @@ function useShown(list: ExecutionList): ExecutionList {
 export function Executions() {
   const list = useList();
   const shown = useShown(list);
-  const live = list.live.value;
+  const feed = useFeed();
+  const live = list.isLive ? feed : "off";
   return (
     <Page title="Executions" fill
       intro={<>Every run of Python and SQL, newest first. Try one in <a href="/ui/play">the playground</a>.</>}
@@ -68,21 +111,35 @@ function useRowHeight(): number {
 
 const overscan = 12;
 
+// slowDelay is the time in milliseconds after which the rows of the former filter are shown as such. Most lists are there sooner.
+const slowDelay = 300;
+
 // Rows draws the rows that one sees, and a few more. All rows are equally high, so the place of each is known.
 function Rows({ list, isLate }: { list: ExecutionList; isLate: boolean }) {
   list.version.value; // draw again when the list changes
   const height = useRowHeight();
+  const isSlow = useDelay(isLate, slowDelay);
   const box = useRef<HTMLDivElement>(null);
-  const [view, setView] = useState({ top: list.scrollTop, height: 800 });
+  const [view, setView] = useState({ of: list, top: list.scrollTop, height: 800 });
   const total = list.count;
-  const first = Math.max(0, Math.floor(view.top / height) - overscan);
-  const last = Math.min(total - 1, Math.ceil((view.top + view.height) / height) + overscan);
+  // The browser tells later that a list which became shorter, or another list, is at another place.
+  const top = Math.max(0, Math.min(view.of === list ? view.top : list.scrollTop, total * height - view.height));
+  // Only those that one sees are in the first picture of a list.
+  const [painted, setPainted] = useState<ExecutionList>();
+  const more = painted === list ? overscan : 1;
+  const first = Math.max(0, Math.floor(top / height) - more);
+  const last = Math.min(total - 1, Math.ceil((top + view.height) / height) + more);
+  useEffect(() => setPainted(list), [list]); // after the picture
 
   useLayoutEffect(() => {
     const element = box.current;
     if (!element) return;
     element.scrollTop = list.scrollTop;
-    const measure = () => setView({ top: element.scrollTop, height: element.clientHeight });
+    const measure = () => setView((before) => {
+      const now = { of: list, top: element.scrollTop, height: element.clientHeight };
+      return before.of === list && before.top === now.top && before.height === now.height ? before : now;
+    });
+    measure(); // an empty list has no height
     const observer = new ResizeObserver(measure);
     observer.observe(element);
     return () => observer.disconnect();
@@ -113,28 +170,26 @@ function Rows({ list, isLate }: { list: ExecutionList; isLate: boolean }) {
       if (top < element.scrollTop) element.scrollTop = top;
       else if (top + height > element.scrollTop + element.clientHeight) element.scrollTop = top + height - element.clientHeight;
       wanted.current = index;
-      setView({ top: element.scrollTop, height: element.clientHeight });
+      setView({ of: list, top: element.scrollTop, height: element.clientHeight });
     };
     document.addEventListener("keydown", move);
     return () => document.removeEventListener("keydown", move);
   }, [list, height]);
 
   const rows: JSX.Element[] = [];
-  const draw = (index: number) => {
-    const e = list.row(index);
-    rows.push(<Row key={e?.execution_id ?? `missing-${index}`} index={index} top={index * height} height={height} of={e}
-      onFocus={() => (list.active = index)} />);
-  };
+  const cache = useRowCache(list);
+  const draw = (index: number) => rows.push(cache.row(index, height, list.row(index)));
   for (let index = first; index <= last; index++) draw(index);
   // The row with the focus stays, or the focus would be lost.
   if (list.active >= 0 && list.active < total && (list.active < first || list.active > last)) draw(list.active);
+  cache.end();
 
   const showNew = () => {
     list.showWaiting();
     if (box.current) box.current.scrollTop = 0;
   };
   return (
-    <div class={isLate ? "executions late" : "executions"} aria-busy={isLate}>
+    <div class={isSlow ? "executions late" : "executions"} aria-busy={isLate}>
       {(list.waiting.value > 0 || list.isStale.value) && (
         <button class="newer primary" onClick={showNew}>
           {list.waiting.value > 0 ? plural(list.waiting.value, "new execution") : "Show what is new"} ↑
@@ -159,7 +214,7 @@ function Rows({ list, isLate }: { list: ExecutionList; isLate: boolean }) {
           onScroll={(event) => {
             const { scrollTop, clientHeight } = event.currentTarget;
             list.scrollTop = scrollTop;
-            setView({ top: scrollTop, height: clientHeight });
+            setView({ of: list, top: scrollTop, height: clientHeight });
           }}>
           <div class="sizer" role="presentation" style={{ height: `${total * height}px` }}>{rows}</div>
         </div>
@@ -167,6 +222,41 @@ function Rows({ list, isLate }: { list: ExecutionList; isLate: boolean }) {
       <Ending list={list} />
     </div>
   );
+}
+
+// RowCache makes the rows of a list. A row that has not changed is not drawn again. Each row keeps its element, and with it the
+// focus; the rows of the next list use the same elements again, because new ones take longer.
+class RowCache {
+  private next = 0;
+  private before = new Map<string, { slot: number; index: number; height: number; of: Summary; drawn: JSX.Element }>();
+  private drawn: typeof this.before = new Map();
+
+  constructor(readonly list: ExecutionList) {}
+
+  row(index: number, height: number, of: Summary | undefined): JSX.Element {
+    if (!of) return <Row key={`missing-${index}`} index={index} height={height} of={of} list={this.list} />;
+    const known = this.before.get(of.execution_id);
+    if (known?.index === index && known.height === height && known.of === of) {
+      this.drawn.set(of.execution_id, known);
+      return known.drawn;
+    }
+    const slot = known?.slot ?? this.next++;
+    const drawn = <Row key={slot} index={index} height={height} of={of} list={this.list} />;
+    this.drawn.set(of.execution_id, { slot, index, height, of, drawn });
+    return drawn;
+  }
+
+  // end forgets the rows that were not drawn since it was called last.
+  end(): void {
+    this.before = this.drawn;
+    this.drawn = new Map();
+  }
+}
+
+function useRowCache(list: ExecutionList): RowCache {
+  const cache = useRef<RowCache | undefined>(undefined);
+  if (cache.current?.list !== list) cache.current = new RowCache(list);
+  return cache.current;
 }
 
 // Ending is below the rows: that more are loading, why there are none, what went wrong.
@@ -191,15 +281,15 @@ function Ending({ list }: { list: ExecutionList }) {
   );
 }
 
-function Row(props: { index: number; top: number; height: number; of: Summary | undefined; onFocus: () => void }) {
+function Row(props: { index: number; height: number; of: Summary | undefined; list: ExecutionList }) {
   const e = props.of;
-  const place = { top: `${props.top}px`, height: `${props.height}px` };
+  const place = { top: `${props.index * props.height}px`, height: `${props.height}px` };
   if (!e) return <div role="row" class="row missing" style={place} aria-rowindex={props.index + 2}><span role="cell" class="code">Loading…</span></div>;
   const isOver = e.completed_at !== null;
   return (
     <div role="row" class="row" style={place} aria-rowindex={props.index + 2} data-index={props.index}>
       <span role="cell" class="time">
-        <a href={`/ui/executions/${encodeURIComponent(e.execution_id)}`} onFocus={props.onFocus}
+        <a href={`/ui/executions/${encodeURIComponent(e.execution_id)}`} onFocus={() => (props.list.active = props.index)}
           onClick={(event) => {
             if (event.ctrlKey || event.metaKey || event.shiftKey) return;
             event.preventDefault();
@@ -211,7 +301,7 @@ function Row(props: { index: number; top: number; height: number; of: Summary | 
       <span role="cell" class="user" title={e.user_id}>{e.user_id}</span>
       <span role="cell" class="kind">{e.kind}</span>
       <span role="cell" class="state"><Status of={e.status} /></span>
-      <span role="cell" class="code" title={e.error ?? undefined}>
+      <span role="cell" class={e.error ? "code with-error" : "code"} title={e.error ?? undefined}>
         <code>{firstLine(e.code) || "no code"}</code>
         {e.error && <span class="error">{e.error}</span>}
       </span>

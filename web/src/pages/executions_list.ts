@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 import { get } from "../api/client";
-import { follow, type ServerEvent } from "../api/events";
+import type { ServerEvent } from "../api/events";
 import { isAborted, Problem } from "../api/problem";
 import type { Summary } from "../api/records";
 import type { Filter } from "./executions_filter";
@@ -28,7 +28,6 @@ export class ExecutionList {
   readonly hasBegun = signal(false); // there is something to show: the first page, or why it is missing
   readonly waiting = signal(0); // new rows that are not shown yet
   readonly isStale = signal(false); // events are missing: only loading again shows all
-  readonly live = signal<"connecting" | "live" | "off">("connecting");
   scrollTop = 0; // where the person was, for coming back
   active = -1;
 
@@ -40,7 +39,6 @@ export class ExecutionList {
   private wanted: [first: number, last: number] = [0, 0];
   private loading = false;
   private clock = 0;
-  private stopEvents: (() => void) | undefined;
   private request = new AbortController();
   private drawing = false;
   private again = () => {}; // loads what could not be loaded
@@ -91,23 +89,13 @@ export class ExecutionList {
     if (last + ahead >= begin && this.next !== undefined && !this.problem.value) this.loadNext(this.next);
   }
 
-  // start follows the events of all executions until stop is called.
-  start(): void {
-    if (!this.filter.matches) {
-      this.live.value = "off";
-      return;
-    }
-    const user = this.filter.query["user_id"];
-    this.stopEvents = follow("/executions/events", user ? { user_id: user } : {}, {
-      onOpen: () => (this.live.value = "live"),
-      onLost: () => (this.live.value = "connecting"),
-      onEvent: (event) => this.receive(event),
-    });
+  // isLive reports whether the list takes up new executions.
+  get isLive(): boolean {
+    return this.filter.matches !== undefined;
   }
 
+  // stop cancels what is being loaded.
   stop(): void {
-    this.stopEvents?.();
-    this.stopEvents = undefined;
     this.request.abort();
     this.request = new AbortController();
     this.loading = false;
@@ -204,7 +192,9 @@ export class ExecutionList {
     }
   }
 
-  private receive(event: ServerEvent): void {
+  // receive takes up an event of the feed of executions.
+  receive(event: ServerEvent): void {
+    if (!this.isLive) return;
     if (event.name === "gap") {
       this.isStale.value = true;
       if (this.scrollTop === 0) this.reload();
