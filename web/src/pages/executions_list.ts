@@ -154,11 +154,22 @@ export class ExecutionList {
     });
   }
 
-  // loadAgain loads a page that was forgotten. Its place and size stay, so that nothing moves.
+  // loadAgain loads a page that was forgotten. Its place and size stay, so that nothing moves, unless rows were erased: then it
+  // has the first ones of the page behind it, which begins later.
   private loadAgain(page: ListPage): void {
-    void this.load(page, (rows) => {
-      page.rows = rows.slice(0, page.count);
+    void this.load(page, (rows, next) => {
+      const known = new Set([...this.newer, ...this.held].map((e) => e.execution_id));
+      page.rows = rows.filter((e) => !known.has(e.execution_id));
       page.count = page.rows.length;
+      const index = this.pages.indexOf(page);
+      const behind = this.pages[index + 1];
+      if (!behind || next === undefined) {
+        this.pages.length = index + 1;
+        this.next = next;
+      } else if (behind.after !== next) {
+        behind.after = next;
+        behind.rows = undefined;
+      }
     });
   }
 

@@ -2,6 +2,75 @@
 const assert = require('node:assert');
 const { address, adminKey, heading, open, run, settled, signIn, wantNothingWrong } = require('./browser.js');
 
+const total = 1_000_000;
+
+// serveNumbers answers the requests of the list with the executions 0 to 999 999, of which an execution n is there while has(n).
+async function serveNumbers(page, { has }) {
+  const begun = Date.parse('2026-01-01T00:00:00Z');
+  await page.route('**/executions?*', (route) => {
+    const query = new URL(route.request().url()).searchParams;
+    const numbers = [];
+    let n = Number(query.get('after') ?? 0);
+    for (; n < total && numbers.length < Number(query.get('limit')); n++) if (has(n)) numbers.push(n);
+    const executions = numbers.map((number) => ({
+      execution_id: `e${number}`, sandbox_id: 's', user_id: 'u', kind: 'execute', status: 'completed',
+      code: `number = ${number}`, code_bytes: 10, error: null, execution_time: 0.1, cpu_ms: 1, memory_usage: 1, queries: 0,
+      rows_read: 0, connections: 0, artifacts: 0, created_at: new Date(begun - number * 1000).toISOString(),
+      completed_at: new Date(begun).toISOString(),
+    }));
+    return route.fulfill({ json: { executions, next: n < total ? String(n) : undefined } });
+  });
+}
+
+// goTo scrolls the list to a row, as far as it has rows, which load on the way.
+const goTo = (page, row) => page.evaluate(async (wanted) => {
+  const box = document.querySelector('.executions .scroll');
+  const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+  while (box.scrollTop < wanted * 34 && document.querySelector('.executions > .ending') === null) {
+    box.scrollTop = box.scrollHeight;
+    await frame();
+  }
+  box.scrollTop = wanted * 34;
+  await frame();
+  await frame(); // the rows of the place are drawn in the frame after the scrolling
+  window.blanks = [];
+}, row);
+
+// watchBlanks looks after each frame whether the part of the list that is on the screen has rows everywhere. blanks returns what
+// it has seen since the last goTo.
+const watchBlanks = (page) => page.evaluate(() => {
+  window.blanks = [];
+  const { port1, port2 } = new MessageChannel();
+  port1.onmessage = () => {
+    const box = document.querySelector('.executions .scroll');
+    const sizer = box?.querySelector('.sizer');
+    if (!sizer || !box.clientHeight) return;
+    const { top, bottom } = box.getBoundingClientRect();
+    const end = Math.min(bottom, sizer.getBoundingClientRect().bottom);
+    const places = [...box.querySelectorAll('.row')].map((row) => row.getBoundingClientRect()).filter((row) => row.bottom > top && row.top < end);
+    const first = Math.min(...places.map((row) => row.top));
+    const last = Math.max(...places.map((row) => row.bottom));
+    if (end > top && (first > top || last < end)) window.blanks.push(`rows from ${first} to ${last}, want ${top} to ${end}`);
+  };
+  const look = () => {
+    port2.postMessage('');
+    requestAnimationFrame(look);
+  };
+  requestAnimationFrame(look);
+});
+const blanks = (page) => page.evaluate(() => window.blanks.slice(0, 3));
+
+// shownNumbers waits for the rows of the place to which the list is scrolled. It returns the numbers of those that are drawn, in
+// the order of the screen.
+const shownNumbers = async (page) => (await page.waitForFunction(() => {
+  const box = document.querySelector('.executions .scroll');
+  const at = (row) => Number(row.ariaRowIndex);
+  const rows = [...box.querySelectorAll('.row')].sort((one, other) => at(one) - at(other));
+  const numbers = rows.map((row) => Number(row.querySelector('code')?.textContent.replace('number = ', '')));
+  const isThere = rows.some((row) => at(row) === Math.floor(box.scrollTop / 34) + 2);
+  return isThere && numbers.every((number) => number >= 0) && numbers;
+})).jsonValue();
+
 module.exports = {
   async 'filters are in the address'() {
     const page = await open(adminKey);
@@ -91,21 +160,7 @@ module.exports = {
 
   async 'a million executions'() {
     const page = await open();
-    const total = 1_000_000;
-    const begun = Date.parse('2026-01-01T00:00:00Z');
-    await page.route('**/executions?*', (route) => {
-      const query = new URL(route.request().url()).searchParams;
-      const after = Number(query.get('after') ?? 0);
-      const length = Math.min(Number(query.get('limit')), total - after);
-      const executions = Array.from({ length }, (_, i) => ({
-        execution_id: `e${after + i}`, sandbox_id: 's', user_id: 'u', kind: 'execute', status: 'completed',
-        code: `number = ${after + i}`, code_bytes: 10, error: null, execution_time: 0.1, cpu_ms: 1, memory_usage: 1, queries: 0,
-        rows_read: 0, connections: 0, artifacts: 0, created_at: new Date(begun - (after + i) * 1000).toISOString(),
-        completed_at: new Date(begun).toISOString(),
-      }));
-      const next = after + length < total ? String(after + length) : undefined;
-      return route.fulfill({ json: { executions, next } });
-    });
+    await serveNumbers(page, { has: () => true });
     await page.goto(`${address}/ui/`);
     await signIn(page, adminKey);
     await page.getByText('number = 0', { exact: true }).waitFor();
@@ -130,6 +185,89 @@ module.exports = {
     assert(rows < 100, `got ${rows} rows in the document, want only those on the screen and a few more`);
     await page.evaluate(() => { document.querySelector('.executions .scroll').scrollTop = 0; });
     await page.getByText('number = 0', { exact: true }).waitFor(); // loaded again
+    await wantNothingWrong(page);
+  },
+
+  // Rows were erased, and pages of the list that were forgotten have others than before.
+  async 'a list that became shorter'() {
+    const page = await open();
+    const there = { has: () => true };
+    await serveNumbers(page, { has: (n) => there.has(n) });
+    await page.goto(`${address}/ui/`);
+    await signIn(page, adminKey);
+    await page.getByText('number = 0', { exact: true }).waitFor();
+    await watchBlanks(page);
+    await goTo(page, 20_000);
+    await page.getByText('number = 20010', { exact: true }).waitFor();
+    there.has = (n) => n >= 15_000 || n % 3 > 0; // a third of the first rows is erased
+    // Up to the top and down again: each row once, in order, and none of the erased ones once its page was loaded again.
+    for (const row of [3000, 0, 1500, 6000, 9000, 3000, 0]) {
+      await goTo(page, row);
+      const numbers = await shownNumbers(page);
+      assert.deepStrictEqual(await blanks(page), []);
+      assert(numbers.length > 20, `row ${row}: got ${numbers}`);
+      assert.deepStrictEqual(numbers, [...new Set(numbers)].sort((a, b) => a - b), `row ${row}: each execution once, in order`);
+    }
+    assert.deepStrictEqual((await shownNumbers(page)).slice(0, 6), [1, 2, 4, 5, 7, 8]);
+    // All but the newest are erased while one is far down: the list ends before the page that is loaded again.
+    await goTo(page, 20_000);
+    await page.getByText(/^number = 2\d{4}$/).first().waitFor();
+    there.has = (n) => n < 30;
+    await goTo(page, 14_000);
+    await page.locator('.executions > .ending').waitFor();
+    assert((await shownNumbers(page)).length > 20);
+    assert.deepStrictEqual(await blanks(page), []);
+    await wantNothingWrong(page);
+  },
+
+  // A filter is chosen, and the page is loaded again, while one is far down.
+  async 'a shorter list after a filter'() {
+    const page = await open();
+    await serveNumbers(page, { has: () => true });
+    await page.route('**/executions?status=killed*', (route) => route.fulfill({ json: { executions: [] } }));
+    await page.route('**/executions?status=failed*', async (route) => {
+      const answer = await fetch(route.request().url().replace(/status=failed&limit=\d+/, 'limit=3'), { headers: { Authorization: `Bearer ${adminKey}` } });
+      return route.fulfill({ json: { executions: (await answer.json()).executions } });
+    });
+    await page.goto(`${address}/ui/`);
+    await signIn(page, adminKey);
+    await page.getByText('number = 0', { exact: true }).waitFor();
+    await watchBlanks(page);
+    for (const [status, want] of [['failed', 3], ['killed', 0]]) {
+      await goTo(page, 5000);
+      await page.getByText('number = 5005', { exact: true }).waitFor();
+      await page.getByLabel('Status').selectOption(status);
+      await page.waitForFunction((number) => document.querySelectorAll('.sizer .row').length === number, want);
+      if (!want) await page.getByText('No execution matches these filters.').waitFor();
+      await page.getByRole('button', { name: 'Clear all' }).first().click();
+      await page.getByText('number = 0', { exact: true }).waitFor();
+      assert.deepStrictEqual(await blanks(page), []);
+    }
+    await goTo(page, 5000);
+    await page.getByText('number = 5005', { exact: true }).waitFor();
+    await page.reload();
+    await page.getByText('number = 0', { exact: true }).waitFor();
+    await wantNothingWrong(page);
+  },
+
+  // What happens while another page is open is told when one comes back to a place further down.
+  async 'the list knows what happened while another page was open'(ids) {
+    const page = await open(adminKey);
+    for (let n = 0; n < 40; n++) await run(ids.sandbox, `"before ${n}"`);
+    await page.reload();
+    await page.getByText('Live', { exact: true }).waitFor();
+    await page.locator('.sizer .row').first().waitFor();
+    await run(ids.sandbox, '"an event of the feed"');
+    await page.locator('.sizer .row', { hasText: 'an event of the feed' }).getByText('completed').waitFor();
+    await page.locator('.executions .scroll').hover();
+    await page.mouse.wheel(0, 500);
+    await page.waitForFunction(() => document.querySelector('.executions .scroll').scrollTop > 300);
+    await page.locator('.sizer .row', { hasText: '"before 20"' }).click();
+    await page.waitForURL(/executions\/./);
+    await run(ids.sandbox, '"while another page was open"');
+    await page.goBack();
+    await page.getByRole('button', { name: /1 new execution/ }).click();
+    await page.locator('.sizer .row', { hasText: 'while another page was open' }).waitFor();
     await wantNothingWrong(page);
   },
 
