@@ -5,6 +5,7 @@ import { isAborted, Problem } from "../api/problem";
 import type { Execution, Output, StepFrame, StepVariable, StepView, VariableChange, Why } from "../api/records";
 import { count, plural, shortID } from "../format";
 import { Code } from "../parts/code";
+import { useDelay } from "../parts/delay";
 import { Empty, Failure, Loading } from "../parts/feedback";
 import { Panel } from "../parts/panel";
 import { parameter, setParameters } from "../router";
@@ -22,6 +23,9 @@ const title = (id: string) => `Steps of ${shortID(id)}`;
 // addressDelay is the time after the last move at which the address gets the step, in milliseconds. Browsers limit how
 // often an address may change, and the answers for one step only are loaded when the slider rests.
 const addressDelay = 200;
+
+// slowDelay is the time in milliseconds after which the values of another step are shown as such. Most values are there sooner.
+const slowDelay = 150;
 
 // longValue is the length in characters from which on a value does not fit into a heading.
 const longValue = 60;
@@ -132,6 +136,7 @@ export function Steps({ id }: { id: string }) {
   const frames = shown?.view.frames ?? [];
   const frame = frames[Math.min(frames.length - 1, Number(parameter("frame")) || 0)];
   const isCurrent = shown?.view.step === step;
+  const isSlow = useDelay(!isCurrent, slowDelay);
   const opened = useRef<{ step: number; name: string; reference: number; length: number | undefined } | undefined>(undefined);
   // While only the step moves, the values need no work.
   const values = useMemo(() => shown && <Values shown={shown} frames={frames} frame={frame} />, [shown, frame]);
@@ -193,7 +198,7 @@ export function Steps({ id }: { id: string }) {
           {chosen && <Story path={path} name={chosen} step={addressed} go={go} />}
           <StepOutputs outputs={outputs} step={step} go={show} />
         </div>
-        <div class={isCurrent ? "state" : "state late"} aria-busy={!isCurrent}>{values}</div>
+        <div class={isSlow ? "state late" : "state"} aria-busy={!isCurrent}>{values}</div>
       </div>
     </Page>
   );

@@ -34,6 +34,7 @@ export class StepViews {
   ) {}
 
   want(step: number): void {
+    if (step === this.target) return;
     this.target = step;
     if (this.deliver(step)) {
       // The neighbours are probably next.

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { ShownCode } from "./editor";
 
 // LineMark marks a line of code: the program failed at this line, or called the function that failed.
@@ -39,7 +39,7 @@ export function Code({ code, marks, label, current, picked, onLine }: {
       mine?.remove();
     };
   }, [code, key, label]);
-  useEffect(() => {
+  useLayoutEffect(() => { // in the same picture as the number of the step
     if (current !== undefined) shown?.moveTo(current);
   }, [shown, current]);
   useEffect(() => {
