@@ -28,7 +28,8 @@ export function Connections() {
       <ListTable list={list} what="connections" id={(c) => `${c.execution_id} ${c.number}`}
         empty={isFiltered(names) ? <NoMatch what="connections" clear={() => clearFilters(names)} /> : (
           <Empty title="No code has connected to a host.">
-            Sandboxes have no network unless their policy allows it, host by host.
+            A sandbox has no network by default. Create one with <code>enable_network_access</code> and <code>allowed_hosts</code>: its
+            connections appear here, also refused ones.
           </Empty>
         )}
         columns={[

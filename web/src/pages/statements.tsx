@@ -194,7 +194,7 @@ function TopTable({ top, hasDatabases }: { top: Top; hasDatabases: boolean }) {
           { name: "Users", class: "users-cell", cell: (s) => (
             <>{s.main_users.join(", ")}{s.users > s.main_users.length && ` and ${count(s.users - s.main_users.length)} more`}</>
           ) },
-          { name: timeHeading("Last"), cell: (s) => <Time at={s.last_at} /> },
+          { name: timeHeading("Last"), class: "nowrap", cell: (s) => <Time at={s.last_at} /> },
         ]} />
     </>
   );
