@@ -38,6 +38,8 @@ function useList(): ExecutionList {
     if (isOpened.current && (wanted !== before || wanted.scrollTop === 0 || !wanted.hasBegun.peek())) {
       lastEvent = "";
       if (wanted === before) wanted.reload(); // it may be old
+    } else if (isOpened.current && !lastEvent) {
+      wanted.isStale.value = true; // no event says from where on the feed should tell what happened
     }
     isOpened.current = false;
     return wanted;

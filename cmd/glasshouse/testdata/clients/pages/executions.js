@@ -268,6 +268,18 @@ module.exports = {
     await page.goBack();
     await page.getByRole('button', { name: /1 new execution/ }).click();
     await page.locator('.sizer .row', { hasText: 'while another page was open' }).waitFor();
+    // A list that has had no event does not know what it missed.
+    await page.reload();
+    await page.getByText('Live', { exact: true }).waitFor();
+    await page.locator('.executions .scroll').hover();
+    await page.mouse.wheel(0, 500);
+    await page.waitForFunction(() => document.querySelector('.executions .scroll').scrollTop > 300);
+    await page.locator('.sizer .row', { hasText: '"before 20"' }).click();
+    await page.waitForURL(/executions\/./);
+    await run(ids.sandbox, '"before the first event"');
+    await page.goBack();
+    await page.getByRole('button', { name: 'Show what is new' }).click();
+    await page.locator('.sizer .row', { hasText: 'before the first event' }).waitFor();
     await wantNothingWrong(page);
   },
 
