@@ -11,8 +11,8 @@ import "errors"
 type deltaCoder struct {
 	frame, object uint64           // the latest numbers
 	variables     map[uint64]Value // by variableKey
-	objects       map[uint64]*Object
-	byType        map[uint64]*Object // the latest object of each type
+	objects       map[uint64]Object
+	byType        map[uint64]Object // the latest object of each type
 	recent        recentValues
 }
 
@@ -70,7 +70,7 @@ const equalValue = 0
 var errDeltas = errors.New("delta-encoded records are damaged")
 
 func newDeltaCoder() *deltaCoder {
-	return &deltaCoder{variables: map[uint64]Value{}, objects: map[uint64]*Object{}, byType: map[uint64]*Object{}}
+	return &deltaCoder{variables: map[uint64]Value{}, objects: map[uint64]Object{}, byType: map[uint64]Object{}}
 }
 
 // variableKey is the key of a variable's name. Locals and globals of one name have different keys; frames do not
@@ -122,9 +122,7 @@ func decodeDeltas(b []byte) ([]byte, error) {
 			r.off++
 			rec.Object.Number = d.objectNumber(r.n())
 			before := d.objects[rec.Object.Number]
-			if before != nil {
-				rec.Object.Type = before.Type
-			}
+			rec.Object.Type = before.Type // 0 if there is none
 			d.decodeContents(r, &rec.Object, before)
 		case KindSet, KindGlobal:
 			r.off++
@@ -219,11 +217,8 @@ func (d *deltaCoder) decodeValue(r *fieldReader, before Value) Value {
 	return v
 }
 
-// encodeContents encodes the contents of o as differences from another object's, which may be nil.
-func (d *deltaCoder) encodeContents(b []byte, o Object, before *Object) []byte {
-	if before == nil {
-		before = &Object{}
-	}
+// encodeContents encodes the contents of o as differences from another object's, which may be the zero Object.
+func (d *deltaCoder) encodeContents(b []byte, o, before Object) []byte {
 	b = appendNumbers(b, zigzag(int64(o.Version-before.Version)), uint64(o.Exactness), zigzag(o.Length-before.Length),
 		uint64(o.Form), uint64(len(o.Values)))
 	for i, v := range o.Values {
@@ -233,10 +228,7 @@ func (d *deltaCoder) encodeContents(b []byte, o Object, before *Object) []byte {
 	return b
 }
 
-func (d *deltaCoder) decodeContents(r *fieldReader, o *Object, before *Object) {
-	if before == nil {
-		before = &Object{}
-	}
+func (d *deltaCoder) decodeContents(r *fieldReader, o *Object, before Object) {
 	o.Version = before.Version + uint64(unzigzag(r.n()))
 	o.Exactness, o.Length, o.Form = Exactness(r.n()), before.Length+unzigzag(r.n()), Form(r.n())
 	count := r.n()
@@ -250,11 +242,11 @@ func (d *deltaCoder) decodeContents(r *fieldReader, o *Object, before *Object) {
 }
 
 func (d *deltaCoder) remember(o Object) {
-	if before := d.objects[o.Number]; before != nil && o.Type == 0 {
-		o.Type = before.Type // a mutate record has no type
+	if o.Type == 0 {
+		o.Type = d.objects[o.Number].Type // a mutate record has no type
 	}
-	d.objects[o.Number] = &o
+	d.objects[o.Number] = o
 	if o.Type != 0 {
-		d.byType[o.Type] = &o
+		d.byType[o.Type] = o
 	}
 }

@@ -64,13 +64,17 @@ func (j *Journal) LastRecords() ([]byte, error) {
 
 // StoreWithoutDeltas stores the complete chunks as this program did before it had the delta encoding.
 func (j *Journal) StoreWithoutDeltas() error {
+	encoder, err := zip()
+	if err != nil {
+		return err
+	}
 	for _, c := range j.reader.chunks {
 		u, err := j.reader.cache.unpack(c)
 		if err != nil {
 			return err
 		}
 		c.deltaEncoded = false
-		c.data = j.zip.EncodeAll(append(append([]byte(nil), u.key...), u.records...), nil)
+		c.data = encoder.EncodeAll(append(append([]byte(nil), u.key...), u.records...), nil)
 	}
 	return nil
 }

@@ -1,9 +1,11 @@
 package recording
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
@@ -16,6 +18,7 @@ const (
 	maxRecordingBytes = 192 << 20 // of records, as they arrive
 	maxRecordedSteps  = 32 << 20  // beside those that are lost; our recorders stop at a million, and then keep few
 	maxIndexBytes     = 256 << 20 // of memory for the indexes of all chunks
+	maxKeptRecords    = 1 << 20   // bytes of memory that the next chunk uses again
 )
 
 var (
@@ -44,14 +47,18 @@ type Journal struct {
 	deltas   []byte // the open chunk's records, delta-encoded
 	coder    *deltaCoder
 	intern   internTable
-	bytes    int    // of all records so far
+	received int    // bytes of all records so far
 	recorded int    // line records so far
 	indexes  int    // estimated memory of the indexes of the complete chunks, in bytes
 	newDefs  []byte // records that made definitions since the last complete chunk
 	numTaken int    // chunks that TakeChunks has returned
 	openGap  string // the reason of the gap that the latest record tells; "" if it tells none
 	follow   func(*Table, *State, *Record)
-	zip      *zstd.Encoder
+	record   Record // the latest, which is decoded in place
+	records  []byte // memory for those of the next chunk
+	whole    []byte // what closeChunk compresses, and its result
+	zipped   []byte
+	isShared bool // a snapshot reads the records of the open chunk
 }
 
 // NewJournal returns an empty recording.
@@ -59,22 +66,30 @@ func NewJournal() (*Journal, error) {
 	j, err := newJournal()
 	if err == nil {
 		j.latest = newState()
+		j.latest.reusesFrames = true
 		j.openChunk()
 	}
 	return j, err
 }
 
+// maxZipping is how many chunks are compressed at a time. Each takes 5 MB of memory, which is kept.
+const maxZipping = 4
+
+// zip returns the encoder of all journals. Its memory is allocated and cleared once, and not for each recording.
+var zip = sync.OnceValues(func() (*zstd.Encoder, error) {
+	return zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBetterCompression),
+		zstd.WithEncoderConcurrency(min(maxZipping, runtime.GOMAXPROCS(0))), zstd.WithWindowSize(256<<10))
+})
+
 func newJournal() (*Journal, error) {
-	zip, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1),
-		zstd.WithWindowSize(256<<10))
-	if err != nil {
+	if _, err := zip(); err != nil {
 		return nil, fmt.Errorf("zstd: %w", err)
 	}
 	unzip, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(2*maxStateBytes))
 	if err != nil {
 		return nil, fmt.Errorf("zstd: %w", err)
 	}
-	return &Journal{zip: zip, reader: Reader{cache: &chunkCache{unzip: unzip}}}, nil
+	return &Journal{reader: Reader{cache: &chunkCache{unzip: unzip}}}, nil
 }
 
 // Open returns a complete recording from its stored chunks, which are in order and without Data. It calls load for the
@@ -116,16 +131,16 @@ func (j *Journal) Append(b []byte) error {
 		return ErrIllegalRecord
 	}
 	if len(j.partial) > 0 {
-		b = append(j.partial, b...)
+		j.partial = append(j.partial, b...)
+		b = j.partial
 	}
-	var rec Record
 	for len(b) > 0 {
-		size, err := decodeRecord(b, &rec, &j.intern)
+		size, err := decodeRecord(b, &j.record, &j.intern)
 		if err == errIncomplete {
 			break
 		}
 		if err == nil {
-			err = j.add(&rec, b[:size])
+			err = j.add(&j.record, b[:size])
 		}
 		if err != nil {
 			j.partial = nil
@@ -135,7 +150,7 @@ func (j *Journal) Append(b []byte) error {
 		}
 		b = b[size:]
 	}
-	j.partial = append([]byte(nil), b...)
+	j.partial = append(j.partial[:0], b...) // b may be its end
 	return nil
 }
 
@@ -145,8 +160,8 @@ func (j *Journal) add(rec *Record, raw []byte) error {
 	if (rec.Kind == KindHead) != (table.Recorder == "") {
 		return errors.New("a recording begins with one head record")
 	}
-	j.bytes += len(raw)
-	if j.bytes > maxRecordingBytes {
+	j.received += len(raw)
+	if j.received > maxRecordingBytes {
 		return fmt.Errorf("more than %d bytes", maxRecordingBytes)
 	}
 	if rec.Kind == KindLine {
@@ -191,7 +206,8 @@ func (j *Journal) add(rec *Record, raw []byte) error {
 func (j *Journal) openChunk() {
 	j.deltas, j.coder = j.deltas[:0], newDeltaCoder()
 	j.reader.open = &unpackedChunk{Chunk: newChunk(j.latest.Step), key: j.latest.appendKeyFrame(nil),
-		checkpoints: &checkpoints{}}
+		records: j.records, checkpoints: &checkpoints{}}
+	j.records, j.isShared = nil, false
 }
 
 // closeChunk compresses the open chunk, unless it is empty.
@@ -200,14 +216,19 @@ func (j *Journal) closeChunk() {
 	if open == nil || len(open.records) == 0 {
 		return
 	}
-	whole := append(open.key, j.deltas...)
-	open.size = len(whole)
-	open.data = j.zip.EncodeAll(whole, nil)
+	encoder, _ := zip() // newJournal has returned its error
+	j.whole = append(append(j.whole[:0], open.key...), j.deltas...)
+	open.size = len(j.whole)
+	j.zipped = encoder.EncodeAll(j.whole, j.zipped[:0])
+	open.data = bytes.Clone(j.zipped)
 	open.definitions, j.newDefs = j.newDefs, nil
 	open.latest = nil
 	j.indexes += open.memory
 	j.reader.chunks = append(j.reader.chunks, open.Chunk)
 	j.reader.open = nil
+	if !j.isShared && cap(open.records) <= maxKeptRecords {
+		j.records = open.records[:0]
+	}
 }
 
 // End completes the recording: the remaining records become a chunk. If visit is not nil, it is called with the last
@@ -223,6 +244,7 @@ func (j *Journal) End(visit func(*State)) {
 	}
 	j.closeChunk()
 	j.latest, j.partial, j.reader.open = nil, nil, nil
+	j.records, j.whole, j.zipped, j.deltas, j.coder, j.record = nil, nil, nil, nil, nil, Record{}
 }
 
 // TakeChunks returns the chunks that were completed since the last call, in the form in which they are stored.
@@ -284,10 +306,11 @@ func (j *Journal) Read(f func(*Reader) error) error {
 
 // Snapshot returns a Reader of the current recording. The recording may grow while the Reader is used.
 func (j *Journal) Snapshot() *Reader {
-	j.mu.RLock()
-	defer j.mu.RUnlock()
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	out := j.reader
 	if out.open != nil {
+		j.isShared = true
 		out.table.numbers = maps.Clone(out.table.numbers) // the table's slices only grow
 		out.open = &unpackedChunk{out.open.clone(), out.open.key, out.open.records, out.open.checkpoints}
 	}

@@ -46,7 +46,13 @@ type State struct {
 
 	maxFrame uint64 // the highest frame number so far
 	bytes    int    // of Globals, Variables and Objects
+
+	reusesFrames bool     // nobody keeps a frame of this state after a call that ends it and the next call
+	ended        []*Frame // to be used again
 }
+
+// maxEndedFrames bounds how many frames are kept to be used again.
+const maxEndedFrames = 16
 
 func newState() *State {
 	return &State{Frames: map[uint64]*Frame{}, Globals: map[uint64]Value{}, Objects: map[uint64]*Object{}}
@@ -236,19 +242,35 @@ func (s *State) push(t *Table, rec *Record) error {
 	if rec.Number&FlagRestated != 0 {
 		line = int64(min(rec.From, 1<<31))
 	}
-	s.Frames[rec.Frame] = &Frame{
+	f := s.newFrame()
+	*f = Frame{
 		Number: rec.Frame, Code: rec.Code, Thread: rec.Thread, Parent: rec.Parent, Line: line,
-		Suspended: rec.Number&FlagSuspended != 0, Variables: map[uint64]Value{},
+		Suspended: rec.Number&FlagSuspended != 0, Variables: f.Variables,
 	}
+	s.Frames[rec.Frame] = f
 	s.Current, s.maxFrame = rec.Frame, max(s.maxFrame, rec.Frame)
 	return nil
 }
 
 // pop removes a frame. Frames that it called may still exist in a forged or incomplete recording; they then have no
 // caller.
+// newFrame returns a frame with empty Variables. A map takes more time than all other parts of a call.
+func (s *State) newFrame() *Frame {
+	if last := len(s.ended) - 1; last >= 0 {
+		f := s.ended[last]
+		s.ended = s.ended[:last]
+		clear(f.Variables)
+		return f
+	}
+	return &Frame{Variables: map[uint64]Value{}}
+}
+
 func (s *State) pop(f *Frame) {
 	for _, v := range f.Variables {
 		s.bytes -= valueBytes(v)
+	}
+	if s.reusesFrames && len(s.ended) < maxEndedFrames && len(f.Variables) <= maxEndedFrames {
+		s.ended = append(s.ended, f)
 	}
 	delete(s.Frames, f.Number)
 	s.Current = 0
