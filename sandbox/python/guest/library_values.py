@@ -12,6 +12,7 @@ import fractions
 import functools
 import gc
 import itertools
+import operator
 import pathlib
 import re
 import sys
@@ -36,13 +37,20 @@ _known: dict = {}  # by id of a class: the class, and whether it is a library's
 _BUILT_IN_SCALARS = {int, str, float, bool, bytes, complex, type(None)}
 
 
-class Raw:
-    """The text of a value that is no scalar, as its repr would write it."""
+class Raw(tuple):
+    """The text of a value that is no scalar, as its repr would write it. It is a tuple because a table has many of
+    them: an __init__ in Python would take three times as long."""
 
-    __slots__ = ("text",)
+    __slots__ = ()
+    text: Any = property(operator.itemgetter(0))
 
-    def __init__(self, text: str):
-        self.text = text
+
+def raw(text: str) -> Raw:
+    return Raw((text,))
+
+
+def raws(texts) -> list:
+    return list(map(Raw, zip(texts)))
 
 
 def name_of(kind: type) -> str:
@@ -79,7 +87,7 @@ def _number(v):
     found = _numpy_item(kind)(v)
     if type(found) in _BUILT_IN_SCALARS and found is not None:
         return found
-    return Raw(repr(v))
+    return raw(repr(v))
 
 
 @functools.cache
@@ -88,7 +96,7 @@ def _numpy_item(kind: type):
 
 
 def _by_repr(v):
-    return Raw(repr(v))
+    return raw(repr(v))
 
 
 def _moment(v):
@@ -96,42 +104,42 @@ def _moment(v):
     zone = getattr(v, "tzinfo", None)
     if type(zone) not in ZONES or type(zone) is datetime.timezone and type(zone.tzname(None)) is not str:
         return None
-    return Raw(repr(v))
+    return raw(repr(v))
 
 
 def _zone(v):
-    return Raw(repr(v)) if type(v.tzname(None)) is str else None
+    return raw(repr(v)) if type(v.tzname(None)) is str else None
 
 
 def _uuid(v):
-    return Raw(repr(v)) if type(v.int) is int else None
+    return raw(repr(v)) if type(v.int) is int else None
 
 
 def _fraction(v):
     numerator, denominator = v._numerator, v._denominator
-    return Raw(f"Fraction({numerator}, {denominator})") if type(numerator) is int is type(denominator) else None
+    return raw(f"Fraction({numerator}, {denominator})") if type(numerator) is int is type(denominator) else None
 
 
 def _path(v):
     parts = getattr(v, "_raw_paths", None) or getattr(v, "_parts", None) or ()
-    return Raw(repr(v)) if all(type(part) is str for part in parts) else None
+    return raw(repr(v)) if all(type(part) is str for part in parts) else None
 
 
 def _slice(v):
     parts = v.start, v.stop, v.step
-    return Raw(repr(v)) if all(type(part) in _BUILT_IN_SCALARS for part in parts) else None
+    return raw(repr(v)) if all(type(part) in _BUILT_IN_SCALARS for part in parts) else None
 
 
 def _match(v):
-    return Raw(repr(v)) if type(v.string) in (str, bytes) else None
+    return raw(repr(v)) if type(v.string) in (str, bytes) else None
 
 
 def _pattern(v):
-    return Raw(repr(v)) if type(v.pattern) in (str, bytes) else None
+    return raw(repr(v)) if type(v.pattern) in (str, bytes) else None
 
 
 def _dtype(v):
-    return Raw(f"dtype('{v}')")
+    return raw(f"dtype('{v}')")
 
 
 _LEAVES: dict = {

@@ -17,7 +17,7 @@ import lookup
 import recorder_format as form
 import tables
 import values
-from library_values import Raw
+from library_values import raw
 from recorder_format import varint
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
@@ -128,7 +128,7 @@ class Table:
 
 def _show_table(v, kind: str, form_of: int, max_values: int = 0) -> tuple:
     table = tables.read(v, kind, values.preview, max_values)
-    shown: list = [Raw(values.readable(tables.text(table, values.preview), MAX_LINE))]
+    shown: list = [raw(values.readable(tables.text(table, values.preview), MAX_LINE))]
     if form_of == form.FRAMED:
         shown.append(len(table.columns))
         for column in table.columns:
@@ -172,7 +172,7 @@ class Error:
 
 def _show_error(v, sample: list) -> tuple:
     text = library_values.error_text(v, values.MAX_REPR // 2, values.preview)
-    shown = [Raw(values.readable(text, MAX_LINE)), "args", *sample[: 2 * MAX_SHOWN - 1]]
+    shown = [raw(values.readable(text, MAX_LINE)), "args", *sample[: 2 * MAX_SHOWN - 1]]
     return shown, form.EXACT if len(sample) <= 2 * MAX_SHOWN - 1 else form.TRUNCATED, None
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import library_values
 import lookup
-from library_values import Raw, is_from
+from library_values import Raw, is_from, raw, raws
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
@@ -32,6 +32,9 @@ _LISTED = {
 }
 _kinds: dict = {}  # by id of a class of tables, or of one written in C: the class, and what kind_of returns for it
 _dtype_names: dict = {}  # of numpy's simple types, by id: the type and its name
+_TICKS = {"<M8[s]": 1, "<M8[ms]": 1000, "<M8[us]": 10**6, "<M8[ns]": 10**9}  # of a second
+_FEW_MOMENTS = 8
+_FIRST_SECOND, _LAST = -62135596800, 253402300800  # of the years 1 to 9999
 _SHORT = {"Timestamp", "Timedelta", "Period", "Interval"}  # shown as their str
 
 
@@ -137,7 +140,7 @@ def _array(v, show) -> Table:
         return table
     if v.ndim > 1:
         rows = [v[i].flat[: MAX_ITEMS + 1].tolist() for i in range(min(len(v), MAX_ITEMS))]
-        cells: list = [Raw(show(row[:MAX_ITEMS], MAX_CELL) + " ..." * (len(row) > MAX_ITEMS)) for row in rows]
+        cells: list = [raw(show(row[:MAX_ITEMS], MAX_CELL) + " ..." * (len(row) > MAX_ITEMS)) for row in rows]
     else:
         cells = _cells(v if v.ndim else v.flat[:1], MAX_ITEMS, show)
     table.rows = [(i, [cell]) for i, cell in enumerate(cells)]
@@ -162,7 +165,7 @@ def _labels(index, count: int, show) -> list:
     """Returns the first labels of an index."""
     kind = library_values.name_of(type(index))
     if kind not in _LISTED or not is_from(type(index), "pandas", kind):
-        return [Raw("?")] * min(len(index), count)
+        return [raw("?")] * min(len(index), count)
     if kind == "RangeIndex":
         return list(index._range[:count])
     if kind == "MultiIndex":
@@ -176,31 +179,51 @@ def _cells(values, count: int, show) -> list:
     if kind_of(kind) == "ndarray":
         part = values[:count]
         if part.dtype.kind in "mM":
-            return [Raw(text) for text in part.astype(str).tolist()]
+            return raws(part.astype(str).tolist())
         items = part.tolist()
         if part.dtype.kind in "bfi" and part.dtype.itemsize <= 8:
             return items  # of Python's own types
         return [_cell(item, show) for item in items]
     if not _is_readable(values):
-        return [Raw("?")] * min(len(values), count)
+        return [raw("?")] * min(len(values), count)
     name = library_values.name_of(kind)
     if name == "DatetimeArray" and getattr(values, "tz", None) is None:
         part = values._ndarray[:count]
-        rounded = part if part.dtype.str == "<M8[us]" else part.astype("M8[us]")
-        if rounded is part or ((rounded == part) | (part != part)).all():
-            # Making a Timestamp of each takes ten times as long.
-            return [Raw("NaT" if item is None else str(item)) for item in rounded.tolist()]
+        texts = _moments(part)
+        if texts is not None:
+            return raws(texts)
     if name == "Categorical":
         categories = values.categories
         return [_cell(math.nan if code < 0 else categories[code], show) for code in values._ndarray[:count].tolist()]
     if name == "ArrowStringArray":  # its own iterator takes three times as long
         missing = values.dtype.na_value
-        return [_cell(missing if item is None else item, show) for item in values._pa_array[:count].to_pylist()]
+        return [
+            item
+            if type(item) is str and len(item) <= MAX_CELL and item.isascii()
+            else _cell(missing if item is None else item, show)
+            for item in values._pa_array[:count].to_pylist()
+        ]
     mask: Any = getattr(values, "_mask", None)
     if kind_of(type(mask)) == "ndarray":
         pairs = zip(values._data[:count].tolist(), mask[:count].tolist())
-        return [Raw("<NA>") if missing else _cell(item, show) for item, missing in pairs]
+        return [raw("<NA>") if missing else _cell(item, show) for item, missing in pairs]
     return [_cell(item, show) for item in list(values[:count])]
+
+
+def _moments(part) -> "list | None":
+    """Returns the texts of times without a zone, as those of datetimes; None if they are too exact for that. Making a
+    Timestamp of each takes ten times as long."""
+    unit = part.dtype.str
+    ticks = _TICKS.get(unit)
+    if ticks and len(part) > _FEW_MOMENTS:
+        numbers = part.view("i8")  # NaT is no whole second, or before all years
+        if not (numbers % ticks).any() and _FIRST_SECOND <= numbers.min() // ticks and numbers.max() // ticks < _LAST:
+            # Whole seconds: a datetime of each takes five times as long.
+            return "\n".join(part.astype("M8[s]").astype(str).tolist()).replace("T", " ").split("\n")
+    rounded = part if unit == "<M8[us]" else part.astype("M8[us]")
+    if rounded is part or ((rounded == part) | (part != part)).all():
+        return ["NaT" if item is None else str(item) for item in rounded.tolist()]
+    return None
 
 
 def _cell(item, show):
@@ -208,14 +231,14 @@ def _cell(item, show):
     if kind is float or kind is bool or item is None:
         return item
     if kind is int:
-        return item if item.bit_length() < 64 else Raw(show(item, MAX_CELL))
+        return item if item.bit_length() < 64 else raw(show(item, MAX_CELL))
     if kind is str:
-        return item if len(item) <= MAX_CELL and item.isascii() else Raw(show(item, MAX_CELL))
+        return item if len(item) <= MAX_CELL and item.isascii() else raw(show(item, MAX_CELL))
     read = library_values.leaf_reader(kind)
     found = read(item) if read is not None else None
     if found is None or type(found) is str:
-        return Raw(show(item, MAX_CELL))
-    return Raw(str(item)) if type(found) is Raw and library_values.name_of(kind) in _SHORT else found
+        return raw(show(item, MAX_CELL))
+    return raw(str(item)) if type(found) is Raw and library_values.name_of(kind) in _SHORT else found
 
 
 def _is_readable(values) -> bool:
@@ -236,6 +259,8 @@ def _dtype(values) -> str:
                 _dtype_names.clear()
             known = _dtype_names[id(dtype)] = dtype, str(dtype)
         return known[1]
+    if readable and library_values.name_of(kind) == "DatetimeArray" and getattr(values, "tz", None) is None:
+        return _dtype(values._ndarray)
     return str(values.dtype) if readable else library_values.name_of(kind)
 
 

@@ -458,6 +458,7 @@ static void dealloc(PyObject *self)
     map_free(&r->codes);
     map_free(&r->readers);
     PyMem_Free(r->pending.data);
+    PyMem_Free(r->bodies.data);
     if (r->wake != NULL) {
         PyThread_release_lock(r->wake);
         PyThread_free_lock(r->wake);

@@ -14,6 +14,14 @@ typedef struct {
     Py_ssize_t text_size;
 } Sample;
 
+static inline void clear_sample(Sample *p)
+{
+    p->list = NULL;
+    p->used = p->text_size = 0;
+    p->length = -1;
+    p->digest = 0;
+}
+
 /* Reads the shape, the types and the values of a table into p, some values if it is large. */
 int peek_table(PyObject *v, Entry *e, Sample *p);
 

@@ -111,72 +111,87 @@ static void put_float(Buffer *b, double d)
     b->used += 8;
 }
 
+/* Reserves space for a prefix and size more bytes, and appends the prefix. */
+static inline int begin_value(Buffer *b, PyObject *prefix, Py_ssize_t size)
+{
+    Py_ssize_t prefix_size = prefix ? PyBytes_GET_SIZE(prefix) : 0;
+    if (reserve(b, prefix_size + size) < 0)
+        return -1;
+    if (prefix_size <= 2) /* nearly always, and faster without a call */
+        for (Py_ssize_t i = 0; i < prefix_size; i++)
+            put_byte(b, PyBytes_AS_STRING(prefix)[i]);
+    else
+        put_raw(b, PyBytes_AS_STRING(prefix), prefix_size);
+    return 0;
+}
+
+static int append_text(Buffer *b, PyObject *prefix, int tag, const void *data, Py_ssize_t size)
+{
+    if (begin_value(b, prefix, size + MAX_NUMBER_BYTES + 1) < 0)
+        return -1;
+    put_byte(b, tag);
+    put_number(b, (unsigned long long)size);
+    put_raw(b, data, size);
+    return 1;
+}
+
+/* Appends a value that only Python can encode: in rare cases. */
+static int append_in_python(Recorder *r, Buffer *b, PyObject *prefix, PyObject *value)
+{
+    PyObject *encoded = PyObject_CallMethod(r->format, "scalar", "O", value);
+    int written = encoded == NULL ? -1 : encoded != Py_None;
+    if (written > 0) {
+        if (begin_value(b, prefix, PyBytes_GET_SIZE(encoded)) < 0)
+            written = -1;
+        else
+            put_raw(b, PyBytes_AS_STRING(encoded), PyBytes_GET_SIZE(encoded));
+    }
+    Py_XDECREF(encoded);
+    return written;
+}
+
+/* Appends a Raw of library_values. */
+static int append_shown(Recorder *r, Buffer *b, PyObject *prefix, PyObject *value)
+{
+    PyObject *text = PyTuple_Check(value) && PyTuple_GET_SIZE(value) == 1 ? PyTuple_GET_ITEM(value, 0) : Py_None;
+    if (PyUnicode_CheckExact(text) && PyUnicode_IS_COMPACT_ASCII(text))
+        return append_text(b, prefix, 'R', PyUnicode_1BYTE_DATA(text), PyUnicode_GET_LENGTH(text));
+    return append_in_python(r, b, prefix, value);
+}
+
 int append_scalar(Recorder *r, Buffer *b, PyObject *prefix, PyObject *value)
 {
     PyTypeObject *kind = Py_TYPE(value);
-    PyObject *encoded = NULL, *text = NULL; /* encoded by Python, in rare cases; of a Raw */
-    const char *data = NULL;
-    Py_ssize_t size = 0, prefix_size = prefix ? PyBytes_GET_SIZE(prefix) : 0;
-    long long integer = 0;
-    int tag = 0, overflow = 0;
-    if (!is_scalar(kind) && (PyObject *)kind != r->raw)
-        return 0;
-    if (kind == &PyLong_Type) {
-        if (!small_int(value, &integer))
-            integer = PyLong_AsLongLongAndOverflow(value, &overflow);
-        tag = !overflow && integer < 1LL << 62 && integer > -(1LL << 62) ? 'i' : 0;
-    } else if (kind == &PyUnicode_Type && PyUnicode_IS_COMPACT_ASCII(value) && PyUnicode_GET_LENGTH(value) <= MAX_TEXT) {
-        tag = 's';
-        data = (const char *)PyUnicode_1BYTE_DATA(value);
-        size = PyUnicode_GET_LENGTH(value);
-    } else if (kind == &PyFloat_Type)
-        tag = 'f';
-    else if (kind == &PyBool_Type)
-        tag = value == Py_True ? 'T' : 'F';
-    else if (value == Py_None)
-        tag = 'N';
-    else if (kind == &PyBytes_Type && PyBytes_GET_SIZE(value) <= MAX_TEXT) {
-        tag = 'b';
-        data = PyBytes_AS_STRING(value);
-        size = PyBytes_GET_SIZE(value);
-    }
-    else if ((PyObject *)kind == r->raw && (text = PyObject_GetAttrString(value, "text")) != NULL &&
-             PyUnicode_Check(text) &&
-             PyUnicode_IS_COMPACT_ASCII(text)) { /* value holds the text */
-        tag = 'R';
-        data = (const char *)PyUnicode_1BYTE_DATA(text);
-        size = PyUnicode_GET_LENGTH(text);
-    }
-    Py_XDECREF(text);
-    if (tag == 0) {
-        PyErr_Clear();
-        encoded = PyObject_CallMethod(r->format, "scalar", "O", value);
-        if (encoded == NULL || encoded == Py_None) {
-            Py_XDECREF(encoded);
-            return encoded ? 0 : -1;
-        }
-    }
-    if (reserve(b, prefix_size + size + 24 + (encoded ? PyBytes_GET_SIZE(encoded) : 0)) < 0) {
-        Py_XDECREF(encoded);
-        return -1;
-    }
-    if (prefix)
-        put_raw(b, PyBytes_AS_STRING(prefix), prefix_size);
-    if (encoded) {
-        put_raw(b, PyBytes_AS_STRING(encoded), PyBytes_GET_SIZE(encoded));
-        Py_DECREF(encoded);
-        return 1;
-    }
-    if (tag == 'f') {
+    if (kind == &PyUnicode_Type) {
+        if (PyUnicode_IS_COMPACT_ASCII(value) && PyUnicode_GET_LENGTH(value) <= MAX_TEXT)
+            return append_text(b, prefix, 's', PyUnicode_1BYTE_DATA(value), PyUnicode_GET_LENGTH(value));
+    } else if (kind == &PyFloat_Type) {
+        if (begin_value(b, prefix, MAX_NUMBER_BYTES + 2) < 0)
+            return -1;
         put_float(b, PyFloat_AS_DOUBLE(value));
         return 1;
-    }
-    put_byte(b, tag);
-    if (tag == 'i')
-        put_signed(b, integer);
-    else if (data) {
-        put_number(b, (unsigned long long)size);
-        put_raw(b, data, size);
-    }
-    return 1;
+    } else if (kind == &PyLong_Type) {
+        long long integer = 0;
+        int overflow = 0;
+        if (!small_int(value, &integer))
+            integer = PyLong_AsLongLongAndOverflow(value, &overflow);
+        if (!overflow && integer < 1LL << 62 && integer > -(1LL << 62)) {
+            if (begin_value(b, prefix, MAX_NUMBER_BYTES + 1) < 0)
+                return -1;
+            put_byte(b, 'i');
+            put_signed(b, integer);
+            return 1;
+        }
+    } else if (kind == &PyBool_Type || value == Py_None) {
+        if (begin_value(b, prefix, 1) < 0)
+            return -1;
+        put_byte(b, value == Py_None ? 'N' : value == Py_True ? 'T' : 'F');
+        return 1;
+    } else if ((PyObject *)kind == r->raw)
+        return append_shown(r, b, prefix, value);
+    else if (kind == &PyBytes_Type && PyBytes_GET_SIZE(value) <= MAX_TEXT)
+        return append_text(b, prefix, 'b', PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value));
+    else if (!is_scalar(kind))
+        return 0;
+    return append_in_python(r, b, prefix, value);
 }

@@ -47,14 +47,23 @@ static inline void add_item(Sample *p, PyObject *item)
 static void peek_dict(PyObject *v, Sample *p)
 {
     PyObject *key, *item, *values[MAX_SAMPLE];
-    Py_ssize_t at = 0, n = 0;
+    Py_ssize_t at = 0, n = 0, size = PyDict_GET_SIZE(v) < MAX_SAMPLE ? PyDict_GET_SIZE(v) : MAX_SAMPLE;
+    PyDictUnicodeEntry *entries = plain_entries(v);
+    p->length = PyDict_GET_SIZE(v);
+    if (entries != NULL) {
+        for (; n < size; n++) {
+            p->items[n] = entries[n].me_key;
+            p->items[size + n] = entries[n].me_value;
+        }
+        p->used = 2 * n;
+        return;
+    }
     while (n < MAX_SAMPLE && PyDict_Next(v, &at, &key, &item)) {
         p->items[n] = key;
         values[n++] = item;
     }
     memcpy(p->items + n, values, n * sizeof *values);
     p->used = 2 * n;
-    p->length = PyDict_GET_SIZE(v);
 }
 
 #if HAS_MONITORING
@@ -138,8 +147,8 @@ static int peek_in_python(Recorder *r, PyObject *v, Reader *reader, Sample *p)
 
 int peek(Recorder *r, PyObject *v, Entry *e, Sample *p)
 {
-    p->used = p->length = p->digest = 0;
-    p->list = NULL;
+    clear_sample(p);
+    p->length = 0;
     switch (e->reader->how) {
     case PEEK_LIST:
     case PEEK_TUPLE: {
@@ -201,8 +210,8 @@ static char *put_digits(char *at, int value, int count)
     return at + count;
 }
 
-/* Writes the repr of a pandas Timestamp to p->text. A table has many of them, and repr takes ten times as long. Returns
- * 0 without an exception if it has a time zone. */
+/* Writes the repr of a pandas Timestamp, with tag and length, to p->text. A table has many of them, and repr takes ten
+ * times as long. Returns 0 without an exception if it has a time zone. */
 static int show_timestamp(PyObject *v, Sample *p)
 {
     if (!PyDateTime_Check(v) || PyDateTime_DATE_GET_TZINFO(v) != Py_None)
@@ -215,7 +224,7 @@ static int show_timestamp(PyObject *v, Sample *p)
     const int parts[] = {PyDateTime_GET_YEAR(v), PyDateTime_GET_MONTH(v), PyDateTime_GET_DAY(v),
                          PyDateTime_DATE_GET_HOUR(v), PyDateTime_DATE_GET_MINUTE(v), PyDateTime_DATE_GET_SECOND(v)};
     static const char before[] = "'-- ::"; /* each part */
-    char *at = p->text;
+    char *at = p->text + 2;
     memcpy(at, "Timestamp(", 10);
     at += 10;
     for (int i = 0; i < 6; i++) {
@@ -231,6 +240,8 @@ static int show_timestamp(PyObject *v, Sample *p)
     *at++ = '\'';
     *at++ = ')';
     p->text_size = at - p->text;
+    p->text[0] = 'R';
+    p->text[1] = (char)(p->text_size - 2); /* less than 128 */
     return 1;
 }
 

@@ -8,7 +8,7 @@
 
 /* The same numbers as in recorder_format.py, recorder_objects.py and recorder_ring.py. */
 enum {
-    ABI_VERSION = 10, /* of the interface to recorder_extension.ExtensionRecorder, which has the same number */
+    ABI_VERSION = 11, /* of the interface to recorder_extension.ExtensionRecorder, which has the same number */
     PUSH = 5, RESUME, SUSPEND, RETURN, UNWIND, FRAME, LINE, SET, GLOBAL, DELETE, FORGET, OBJECT, MUTATE, FREE, RAISE, HANDLED,
     EXACT = 0, TRUNCATED, SAMPLED, UNREAD,
     OPAQUE = 0, ITEMS, PAIRS, ATTRIBUTES, TABLE, DESCRIBED, FRAMED,
@@ -103,6 +103,7 @@ typedef struct {
     PyObject *objects, *format; /* a recorder_objects.Objects, which describes new classes; the module recorder_format */
     PyObject *raw;              /* the class library_values.Raw */
     Buffer pending;             /* records that are not in out or in the ring yet */
+    Buffer bodies;              /* of the objects that are being recorded: each holds the next */
     Map frames, codes, readers, entries;
     Entry **unheld; /* entries without a holder, which are forgotten unless the next line holds them */
     Py_ssize_t unheld_count, unheld_capacity;

@@ -120,26 +120,32 @@ int delete_from_dict(Recorder *r, int record, PyObject *recorded, PyObject *name
     return failed ? -1 : 0;
 }
 
-enum { MAX_PLACES = 256 }; /* of a dict in which get_at_place looks for the place of a name */
-
 /* PyDict_GetItemWithError for a dict whose keys are all str. It first tries *place, where the name was found before: a
  * key keeps its index until the dict is resized, and that costs a fifth of a search. */
 static PyObject *get_at_place(PyObject *dict, PyObject *name, Py_ssize_t *place)
 {
     PyDictKeysObject *keys = ((PyDictObject *)dict)->ma_keys;
-    int has_places = keys->dk_kind == DICT_KEYS_UNICODE && ((PyDictObject *)dict)->ma_values == NULL;
-    PyDictUnicodeEntry *entries = has_places ? DK_UNICODE_ENTRIES(keys) : NULL;
-    if (has_places && *place < keys->dk_nentries && entries[*place].me_key == name)
+    Py_hash_t hash = ((PyASCIIObject *)name)->hash;
+    if (keys->dk_kind != DICT_KEYS_UNICODE || ((PyDictObject *)dict)->ma_values != NULL || hash == -1)
+        return PyDict_GetItemWithError(dict, name);
+    PyDictUnicodeEntry *entries = DK_UNICODE_ENTRIES(keys);
+    if (*place < keys->dk_nentries && entries[*place].me_key == name)
         return entries[*place].me_value;
-    PyObject *value = PyDict_GetItemWithError(dict, name);
-    /* A name that is equal to its key and another object is not found here, and each read would come here again. */
-    Py_ssize_t count = value != NULL && has_places && keys->dk_nentries <= MAX_PLACES ? keys->dk_nentries : 0;
-    for (Py_ssize_t i = 0; i < count; i++)
-        if (entries[i].me_key == name) {
-            *place = i;
-            break;
+    /* The search of CPython. Most names that are not found here are not there: the first place for them is empty. */
+    size_t mask = ((size_t)1 << keys->dk_log2_size) - 1, at = (size_t)hash & mask, perturb = (size_t)hash;
+    for (;;) {
+        Py_ssize_t index = index_in_keys(keys, at);
+        if (index == -1)
+            return NULL;
+        if (index >= 0 && entries[index].me_key == name) {
+            *place = index;
+            return entries[index].me_value;
         }
-    return value;
+        if (index >= 0 && ((PyASCIIObject *)entries[index].me_key)->hash == hash)
+            return PyDict_GetItemWithError(dict, name); /* probably an equal text in another object */
+        perturb >>= 5;
+        at = (at * 5 + perturb + 1) & mask;
+    }
 }
 
 /* Returns where a name was last found. Names whose addresses collide take the place of each other. */

@@ -84,6 +84,29 @@ static inline void set_slot(RunningFrame *frame, int i, PyObject *value)
 #endif
 }
 
+/* Returns the pairs of a dict in their order, if all keys are str and no place between them is free; otherwise NULL. */
+static inline PyDictUnicodeEntry *plain_entries(PyObject *dict)
+{
+    PyDictObject *d = (PyDictObject *)dict;
+    PyDictKeysObject *keys = d->ma_keys;
+    return keys->dk_kind == DICT_KEYS_UNICODE && d->ma_values == NULL && keys->dk_nentries == d->ma_used
+               ? DK_UNICODE_ENTRIES(keys) : NULL;
+}
+
+/* Returns what the hash table of a dict has at a place: the index of a pair, -1 if the place was never used, -2. */
+static inline Py_ssize_t index_in_keys(PyDictKeysObject *keys, size_t at)
+{
+    if (keys->dk_log2_size < 8)
+        return ((const int8_t *)keys->dk_indices)[at];
+    if (keys->dk_log2_size < 16)
+        return ((const int16_t *)keys->dk_indices)[at];
+#if SIZEOF_VOID_P > 4
+    if (keys->dk_log2_size >= 32)
+        return (Py_ssize_t)((const int64_t *)keys->dk_indices)[at];
+#endif
+    return ((const int32_t *)keys->dk_indices)[at];
+}
+
 /* Allows this number of nested calls more, or less if it is negative. */
 static inline void add_call_space(PyThreadState *thread, int calls)
 {
