@@ -138,13 +138,13 @@ func (r *fieldReader) value() Value {
 	case tagDecimal:
 		v = r.decimal()
 	case TagComplex:
-		v.Float, v.Imag = r.double(), r.double()
+		v.Float, v.Int = r.double(), int64(r.double())
 	case TagText, TagRaw:
 		v.Text = r.text()
 	case TagTextCut:
-		v.Length, v.Text = r.n(), r.text()
+		v.Int, v.Text = int64(r.n()), r.text()
 	case TagBytesCut:
-		v.Length, v.Text = r.n(), string(r.bytes())
+		v.Int, v.Text = int64(r.n()), string(r.bytes())
 	case TagObject:
 		v.Object = r.n()
 	default:

@@ -177,7 +177,7 @@ func (d *deltaCoder) encodeValue(b []byte, v, before Value) []byte {
 	case v.Tag == TagObject:
 		v.Object = d.objectDelta(v.Object)
 	case v.Tag == TagInt:
-		v.Int -= before.Int // which is 0 if before is not an integer
+		v.Int -= before.integer()
 	case isRecalled(v.Tag):
 		if place := d.recent.place(v); place > 0 {
 			d.recent.recall(place)
@@ -210,7 +210,7 @@ func (d *deltaCoder) decodeValue(r *fieldReader, before Value) Value {
 	case v.Tag == TagObject:
 		v.Object = d.objectNumber(v.Object)
 	case v.Tag == TagInt:
-		v.Int += before.Int
+		v.Int += before.integer()
 	case r.err == nil && isRecalled(v.Tag):
 		d.recent.add(v)
 	}

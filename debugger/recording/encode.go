@@ -39,11 +39,11 @@ func appendValue(b []byte, v Value) []byte {
 		}
 		return binary.LittleEndian.AppendUint64(b, v.Float)
 	case TagComplex:
-		return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(b, v.Float), v.Imag)
+		return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(b, v.Float), v.imag())
 	case TagText, TagBigInt, TagSurrogates, TagBytes, TagRaw:
 		return appendText(b, v.Text)
 	case TagTextCut, TagBytesCut:
-		return appendText(binary.AppendUvarint(b, v.Length), v.Text)
+		return appendText(binary.AppendUvarint(b, v.length()), v.Text)
 	case TagObject:
 		return binary.AppendUvarint(b, v.Object)
 	}

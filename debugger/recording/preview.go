@@ -85,11 +85,11 @@ func (p *previewer) value(v Value, depth int) {
 	case TagRaw:
 		p.out.WriteString(v.Text)
 	case TagTextCut:
-		p.out.WriteString(PythonText(v.Text) + "... " + strconv.FormatUint(v.Length, 10) + " characters")
+		p.out.WriteString(PythonText(v.Text) + "... " + strconv.FormatUint(v.length(), 10) + " characters")
 	case TagBytes:
 		p.out.WriteString(pythonBytes(v.Text))
 	case TagBytesCut:
-		p.out.WriteString(pythonBytes(v.Text) + "... " + strconv.FormatUint(v.Length, 10) + " bytes")
+		p.out.WriteString(pythonBytes(v.Text) + "... " + strconv.FormatUint(v.length(), 10) + " bytes")
 	case TagEllipsis:
 		p.out.WriteString("Ellipsis")
 	case TagBigInt:

@@ -111,13 +111,13 @@ func valueText(v Value) string {
 	case TagText:
 		return quoteBytes(v.Text)
 	case TagTextCut:
-		return fmt.Sprintf("%d chars %s", v.Length, quoteBytes(v.Text))
+		return fmt.Sprintf("%d chars %s", v.Int, quoteBytes(v.Text))
 	case TagRaw:
 		return "raw " + quoteBytes(v.Text)
 	case TagSurrogates, TagBytes:
 		return string(v.Tag) + quoteBytes(v.Text)
 	case TagBytesCut:
-		return fmt.Sprintf("%d bytes %s", v.Length, quoteBytes(v.Text))
+		return fmt.Sprintf("%d bytes %s", v.Int, quoteBytes(v.Text))
 	case TagObject:
 		return "@" + strconv.FormatUint(v.Object, 10)
 	}

@@ -36,12 +36,24 @@ const (
 // Value is a scalar or a reference to an object. Values are comparable: equal values compare as equal.
 type Value struct {
 	Tag    Tag
-	Int    int64  // of TagInt
+	Int    int64  // of TagInt; see also length and imag
 	Float  uint64 // the bits of TagFloat, and of the real part of TagComplex
-	Imag   uint64 // the bits of the imaginary part of TagComplex
 	Text   string // of TagText, TagTextCut and TagRaw; the bytes of TagBigInt, TagSurrogates, TagBytes, TagBytesCut
-	Length uint64 // of TagTextCut and TagBytesCut: the complete length
 	Object uint64 // of TagObject: the object's number
+}
+
+// imag returns the bits of the imaginary part of TagComplex.
+func (v Value) imag() uint64 { return uint64(v.Int) }
+
+// length returns the complete length of TagTextCut and TagBytesCut.
+func (v Value) length() uint64 { return uint64(v.Int) }
+
+// integer returns the value of TagInt, and 0 for other values.
+func (v Value) integer() int64 {
+	if v.Tag == TagInt {
+		return v.Int
+	}
+	return 0
 }
 
 // BigInt returns the integer of a TagInt or TagBigInt value, and nil for other values.
@@ -230,7 +242,7 @@ func (v Value) scalarText() string {
 	case TagFloat:
 		return pythonFloat(v.Float)
 	case TagComplex:
-		return "complex(" + pythonFloat(v.Float) + ", " + pythonFloat(v.Imag) + ")"
+		return "complex(" + pythonFloat(v.Float) + ", " + pythonFloat(v.imag()) + ")"
 	}
 	return "?"
 }
