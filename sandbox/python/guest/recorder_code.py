@@ -65,6 +65,7 @@ _COMPREHENSIONS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
 _SKIPPED = {opcode.opmap[name] for name in ("CACHE", "EXTENDED_ARG") if name in opcode.opmap}
 _LOADS_FAST = {number for name, number in opcode.opmap.items() if name.startswith("LOAD_FAST")}
 _LOAD_GLOBAL, _DELETE_FAST, _EXTENDED = (opcode.opmap[name] for name in ("LOAD_GLOBAL", "DELETE_FAST", "EXTENDED_ARG"))
+_TELLING = _NAMED | _RETURNS | _YIELDS | {_DELETE_FAST, _CLEAR}  # instructions that a description needs
 CLOSURE = "it shares variables with a closure"
 LOCALS = "it may keep its own locals()"
 _DYNAMIC = {"globals", "locals", "vars", "exec", "eval", "__dict__", "setattr"}
@@ -72,13 +73,21 @@ _KEEPERS = {"locals", "vars", "dir", "exec", "eval", "_getframe", "currentframe"
 _BUILTINS = frozenset(vars(builtins))
 
 
-def _instructions(code):
-    """Yields each unit of the code: its offset, the opcode, and the name if it has one. dis takes ten times as long."""
-    extended, names, units = 0, code.co_names, code.co_code
-    for offset in range(0, len(units), 2):
-        op, arg = units[offset], units[offset + 1] | extended
-        extended = arg << 8 if op == _EXTENDED else 0
-        yield offset, op, names[arg >> 1 if op == _LOAD_GLOBAL else arg] if op in _NAMED else None
+def _lines_of(code) -> list:
+    """Returns the line of each unit of the code, or 0. co_positions takes four times as long."""
+    lines: list = []
+    for start, end, line in code.co_lines():
+        lines += [line or 0] * ((end - start) // 2)
+    return lines
+
+
+def _name_at(code, units: bytes, offset: int) -> str:
+    """Returns the name that an instruction has. dis takes ten times as long."""
+    arg, shift, at = units[offset + 1], 8, offset - 2
+    while at >= 0 and units[at] == _EXTENDED:
+        arg |= units[at + 1] << shift
+        at, shift = at - 2, shift + 8
+    return code.co_names[arg >> 1 if units[offset] == _LOAD_GLOBAL else arg]
 
 
 class Code:
@@ -106,10 +115,14 @@ class Code:
         stores: set = set()
         reads: set = set()
         names_by_line: dict = {}
-        line = code.co_firstlineno
-        for (offset, op, name), position in zip(_instructions(code), code.co_positions()):
-            line = position[0] or line
+        line, units = code.co_firstlineno, code.co_code
+        for at, (op, own_line) in enumerate(zip(units[::2], _lines_of(code))):
+            line = own_line or line
+            if op not in _TELLING:
+                continue
+            offset = 2 * at
             if op in _NAMED:
+                name = _name_at(code, units, offset)
                 if self.module:
                     names_by_line.setdefault(line, {})[name] = offset  # of its last use
                 if op in _STORES or self.module and op in _MODULE_STORES:
@@ -143,7 +156,7 @@ def _names_of_turns(code, names_by_line: dict) -> dict:
     A turn does not evaluate the iterable again. names_by_line has the offset of the last use of each name, by line.
     """
     units, found = code.co_code, {}
-    lines = [position[0] for position in code.co_positions()]
+    lines = _lines_of(code)
     for loop in range(2, len(units), 2):
         if units[loop] not in _FOR_ITERS:
             continue
@@ -170,11 +183,12 @@ def _steps_of_comprehensions(code) -> "dict | None":
     found: dict = {}
     ops = units[::2]
     if _MAKERS_DIFFER and any(_is_comprehension(c) for c in code.co_consts):
-        for at in range(len(ops) - 1):
-            _leave_out_maker(code, at, ops, found)
+        for at, op in enumerate(ops[:-1]):
+            if op == _LOAD_CONST:
+                _leave_out_maker(code, at, ops, found)
     if not is_own and (_MAKERS_DIFFER or _CLEAR not in ops):
         return found or None
-    lines = [position[0] or 0 for position in code.co_positions()]
+    lines = _lines_of(code)
     if is_own and len({line for line in lines if line}) < 2:
         return found if code.co_name == "<genexpr>" else dict.fromkeys(range(0, len(units), 2), 0)
     last = len(ops) if is_own else -1  # of the comprehension
@@ -220,12 +234,12 @@ def _is_comprehension(value) -> bool:
 
 def _leave_out_maker(code, at: int, ops: bytes, found: dict) -> None:
     """Leaves out that Python 3.11 makes a comprehension's function before it evaluates an iterable in another line."""
-    if ops[at] != _LOAD_CONST or ops[at + 1] != _MAKE_FUNCTION and ops[at + 1] != _LOAD_CONST:
+    if ops[at + 1] != _MAKE_FUNCTION and ops[at + 1] != _LOAD_CONST:
         return
     constant = code.co_consts[code.co_code[2 * at + 1]]
     if not _is_comprehension(constant) or constant.co_name == "<genexpr>":
         return
-    lines = [position[0] or 0 for position in code.co_positions()]
+    lines = _lines_of(code)
     after = next((i for i in range(at + 1, len(ops)) if ops[i] not in _SKIPPED and lines[i] != lines[at]), 0)
     if after and ops.find(_GET_ITER, at) > after:
         found[2 * at] = 0
@@ -319,15 +333,16 @@ class Frame:
 def stored_names(codes: list) -> tuple[set, bool]:
     """Returns the names of the namespace that these code objects and the nested ones can set, and whether they can also
     set unknown names."""
-    names, anything, waiting = set(), False, list(codes)
+    names: set = set()
+    anything, waiting = False, list(codes)
     while waiting:
         code = waiting.pop()
         waiting.extend(c for c in code.co_consts if type(c) is types.CodeType)
         anything = anything or not _DYNAMIC.isdisjoint(code.co_names)
         module = str.__str__(code.co_name) == "<module>"
-        for _, op, name in _instructions(code):
-            if op in _STORES or module and op in _MODULE_STORES:
-                names.add(name)
+        wanted = _STORES | _MODULE_STORES if module else _STORES
+        units = code.co_code
+        names.update(_name_at(code, units, 2 * at) for at, op in enumerate(units[::2]) if op in wanted)
     return names, anything
 
 

@@ -31,6 +31,7 @@ _LISTED = {
     *("TimedeltaIndex", "PeriodIndex"),
 }
 _kinds: dict = {}  # by id of a class of tables, or of one written in C: the class, and what kind_of returns for it
+_array_classes: list = []  # of numpy, once it is found: a search in a guest copies the pages of all names of numpy
 _dtype_names: dict = {}  # of numpy's simple types, by id: the type and its name
 _TICKS = {"<M8[s]": 1, "<M8[ms]": 1000, "<M8[us]": 10**6, "<M8[ns]": 10**9}  # of a second
 _FEW_MOMENTS = 8
@@ -358,8 +359,12 @@ def array_class(kind: type) -> tuple:
     """Returns the class of numpy's arrays, in a tuple, for a class of tables."""
     if kind_of(kind) == "ndarray":
         return (kind,)
-    found = lookup.find(vars(library_values._modules["numpy"]), "ndarray")
-    return (found,) if kind_of(found) == "ndarray" else (type(None),)
+    if not _array_classes:
+        found = lookup.find(vars(library_values._modules["numpy"]), "ndarray")
+        if kind_of(found) != "ndarray":
+            return (type(None),)
+        _array_classes.append(found)
+    return (_array_classes[0],)
 
 
 def arrays(v, kind: str) -> "tuple[list, list]":

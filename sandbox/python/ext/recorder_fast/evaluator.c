@@ -95,6 +95,21 @@ void remove_evaluator(void)
     installed = suspended = 0;
 }
 
+int pause_evaluator(void)
+{
+    PyThreadState *first = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
+    if (!is_evaluator(evaluate) || PyThreadState_Next(first) != NULL)
+        return 0;
+    set_evaluator(_PyEval_EvalFrameDefault);
+    return 1;
+}
+
+void resume_evaluator(void)
+{
+    if (installed && !suspended && is_evaluator(_PyEval_EvalFrameDefault))
+        set_evaluator(evaluate);
+}
+
 int is_evaluator_replaced(void) { return installed && !suspended && !is_evaluator(evaluate); }
 
 #endif

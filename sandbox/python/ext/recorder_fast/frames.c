@@ -1,5 +1,7 @@
 #include "frames.h"
 
+enum { MAX_SPARE_SLOTS = 64 };
+
 /* Returns the description of a code object. Python makes it once. */
 static Code *code_of(Recorder *r, PyCodeObject *co)
 {
@@ -66,21 +68,58 @@ int switch_to_frame(Recorder *r, Frame *known)
     return 0;
 }
 
+/* Returns a frame without variables. */
+static Frame *new_frame(Code *code)
+{
+    Frame *known = code->spare;
+    if (known != NULL) {
+        code->spare = NULL;
+        return known;
+    }
+    if ((known = PyObject_New(Frame, &FrameType)) == NULL)
+        return NULL;
+    memset((char *)known + sizeof(PyObject), 0, sizeof *known - sizeof(PyObject));
+    known->slots = code->code->co_nlocalsplus;
+    if ((known->last = PyMem_Calloc(known->slots + 1, sizeof *known->last)) == NULL) {
+        Py_DECREF(known);
+        PyErr_NoMemory();
+        return NULL;
+    }
+    return known;
+}
+
+/* Releases a frame that has ended, or keeps it for the next call of its code. */
+static void end_frame(Frame *known)
+{
+    Code *code = known->code;
+    if (Py_REFCNT(known) > 1 || code->spare != NULL || known->slots > MAX_SPARE_SLOTS) {
+        Py_DECREF(known);
+        return;
+    }
+    PyObject **last = known->last;
+    int slots = known->slots;
+    for (int i = 0; i < slots; i++)
+        Py_CLEAR(last[i]);
+    Py_CLEAR(known->recorded);
+    Py_CLEAR(known->failure);
+    memset((char *)known + sizeof(PyObject), 0, sizeof *known - sizeof(PyObject));
+    known->last = last;
+    known->slots = slots;
+    code->spare = known;
+}
+
 static Frame *push_frame(Recorder *r, PyFrameObject *frame)
 {
     if (forget_unheld(r) < 0) /* new objects may take the addresses of these */
         return NULL;
     Code *code = code_of(r, code_in_frame(frame->f_frame));
-    Frame *known = code ? PyObject_New(Frame, &FrameType) : NULL;
+    Frame *known = code ? new_frame(code) : NULL;
     if (known == NULL)
         return NULL;
-    memset((char *)known + sizeof(PyObject), 0, sizeof *known - sizeof(PyObject));
     known->code = code;
-    known->slots = code->code->co_nlocalsplus;
     Frame *parent = caller_of(r, frame, code);
     known->number = ++r->frames_pushed;
     known->line = code->first_line;
-    known->last = PyMem_Calloc(known->slots + 1, sizeof *known->last);
     if (!code->is_optimized)
         known->recorded = PyDict_New();
     if (parent) {
@@ -91,7 +130,7 @@ static Frame *push_frame(Recorder *r, PyFrameObject *frame)
         known->thread = thread ? PyLong_AsLongLong(thread) : -1;
         Py_XDECREF(thread);
     }
-    if (known->thread < 0 || known->last == NULL || map_set(&r->frames, frame, known) < 0 ||
+    if (known->thread < 0 || map_set(&r->frames, frame, known) < 0 ||
         reserve(&r->pending, 64 + PyBytes_GET_SIZE(code->number)) < 0) {
         Py_DECREF(known);
         return NULL;
@@ -317,7 +356,7 @@ int leave_frame(Recorder *r, PyFrameObject *frame, Frame *known, int record, PyO
         }
         map_remove(&r->frames, frame);
         int failed = drop_variables(r, known) < 0;
-        Py_DECREF(known);
+        end_frame(known);
         Py_DECREF(frame);
         if (failed)
             return -1;

@@ -225,7 +225,9 @@ static int replace_children(Recorder *r, Entry *e, Entry **children, Py_ssize_t 
     Entry **before = e->children;
     Py_ssize_t before_count = e->child_count;
     int failed = 0;
-    if (count == before_count && memcmp(before, children, count * sizeof *children) == 0) { /* and before may be NULL */
+    if (count == 0 && before_count == 0)
+        return 0;
+    if (count == before_count && memcmp(before, children, count * sizeof *children) == 0) {
         for (Py_ssize_t i = 0; i < count; i++) {
             children[i]->holders--;
             Py_DECREF(children[i]);

@@ -23,8 +23,12 @@ PyObject *call_python(Recorder *r, PyObject *object, const char *method, const c
     va_start(values, format);
     PyObject *args = function ? Py_VaBuildValue(format, values) : NULL;
     va_end(values);
-    if (args != NULL)
+    if (args != NULL) {
+        int is_paused = strncmp(method, "_stop", 5) != 0 && pause_evaluator(); /* a stopped program may run user code */
         result = PyObject_CallObject(function, args);
+        if (is_paused)
+            resume_evaluator();
+    }
     Py_XDECREF(function);
     Py_XDECREF(args);
     return result;

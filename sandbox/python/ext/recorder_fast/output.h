@@ -10,6 +10,16 @@ int drain(Recorder *r);
 /* Writes the pending records and those in out to the ring. */
 int flush(Recorder *r);
 
+#if HAS_MONITORING
+static inline int pause_evaluator(void) { return 0; }
+static inline void resume_evaluator(void) {}
+#else
+/* Runs Python code of the recorder without the frame evaluator, with which each of its calls takes twice as long. Does
+ * nothing and returns 0 if there are other threads: their calls may need the evaluator meanwhile. */
+int pause_evaluator(void);
+void resume_evaluator(void);
+#endif
+
 /* Calls a method of the Python side, after drain. format, for example "(O)", builds the tuple of its arguments. Returns a
  * new reference, or NULL. */
 PyObject *call_python(Recorder *r, PyObject *object, const char *method, const char *format, ...);
