@@ -12,7 +12,7 @@ import (
 // How long records may wait in the ring: minPumpInterval while the program writes records,
 // and up to maxPumpInterval while it writes none.
 const (
-	minPumpInterval = time.Millisecond
+	minPumpInterval = 4 * time.Millisecond
 	maxPumpInterval = 16 * time.Millisecond
 )
 
