@@ -367,7 +367,7 @@ const maxTurns = 8
 // checkDefaultItem tells of keys that a dict does not have, so that its get returned the default.
 func (w *slicer) checkDefaultItem(node *WhyStep, st *statement, c check) {
 	isIn, err := expr.Parse(fmt.Sprintf("(%s) in %s", c.Args[0], c.Of))
-	if err != nil {
+	if err != nil || slices.Contains(st.Mutates, c.Of) { // counts[key] = counts.get(key, 0) + 1
 		return
 	}
 	lines := []int64{st.Line}

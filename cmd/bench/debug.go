@@ -33,7 +33,7 @@ func debugRows(options) []measurement {
 			open: openNext},
 		{name: "recording of a tight loop", unit: microsPerStep, samples: fewSamples,
 			open: openRecording},
-		{name: "an analysis in a debug session, beside the same run without", unit: times, goal: absolute(3, 0), samples: 5,
+		{name: "an analysis in a debug session, beside the same run without", unit: times, goal: absolute(2, 0), samples: 5,
 			open: openSlowdown},
 		{name: "stored bytes of a tight loop", unit: bytesPerStep, goal: absolute(3, 0), samples: oneSample,
 			open: openStored(fmt.Sprintf(countingLoop, recordingSteps/2))},

@@ -210,6 +210,7 @@ func TestWhyBlamesNoCorrectCode(t *testing.T) {
 		"import datetime, pandas as pd\n" +
 			"days = pd.DataFrame({'day': [datetime.date(2024, 1, n) for n in range(1, 9)]})\nx = days['day'].max()",
 		"flags = 6\nx = flags & 4 == 4",
+		"n = {}\nfor name in 'abca':\n    n[name] = n.get(name, 0) + 1\nx = n['a']",
 		"rates = {'a': 2}\nx = 0\nfor name in ['a', 'a']:\n    x += rates.get(name, 1)",
 		tables + "b['n'] = list('xxyyz')\nx = b.groupby('n')['w'].diff().sum()",
 		tables + "x = b['w'].diff().sum()",
