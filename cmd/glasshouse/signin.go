@@ -222,9 +222,10 @@ func (s *signInSettings) proxy() (*signin.Proxy, error) {
 	for _, text := range splitList(s.addresses) {
 		prefix, err := netip.ParsePrefix(text)
 		if address, isAddress := netip.ParseAddr(text); isAddress == nil {
+			address = address.Unmap()
 			prefix, err = netip.PrefixFrom(address, address.BitLen()), nil
 		}
-		if err != nil || prefix.Bits() == 0 {
+		if err != nil || prefix.Bits() == 0 || prefix.Addr().Is4In6() {
 			return nil, fmt.Errorf("--proxy-addresses: %q must be an address such as 10.0.0.7, or a range such as "+
 				"10.0.1.0/28 that does not have all addresses", text)
 		}

@@ -18,9 +18,6 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// maxKeySetBytes bounds the answer with the provider's keys.
-const maxKeySetBytes = 1 << 20
-
 // errUnknownKey is the error for a token that no key of the provider has signed.
 var errUnknownKey = errors.New("no key of the identity provider has signed it")
 
@@ -76,7 +73,7 @@ func readKeys(ctx context.Context, address string) ([]crypto.PublicKey, error) {
 	if response.StatusCode != http.StatusOK {
 		return nil, errors.New(response.Status)
 	}
-	raw, err := io.ReadAll(io.LimitReader(response.Body, maxKeySetBytes))
+	raw, err := io.ReadAll(response.Body)
 	if err != nil {
 		return nil, err
 	}

@@ -79,8 +79,22 @@ func NewProvider(c Config) (*Provider, error) {
 	if c.Log == nil {
 		c.Log = func(error) {}
 	}
-	p := &Provider{config: c, client: &http.Client{Timeout: requestTimeout}, reading: make(chan struct{}, 1)}
-	return p, nil
+	client := &http.Client{Timeout: requestTimeout, Transport: boundedAnswers{http.DefaultTransport}}
+	return &Provider{config: c, client: client, reading: make(chan struct{}, 1)}, nil
+}
+
+// maxAnswerBytes bounds an answer of the provider: its configuration, its keys or tokens.
+const maxAnswerBytes = 1 << 20
+
+// boundedAnswers is a transport whose answers fail after maxAnswerBytes.
+type boundedAnswers struct{ http.RoundTripper }
+
+func (b boundedAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := b.RoundTripper.RoundTrip(r)
+	if err == nil {
+		response.Body = http.MaxBytesReader(nil, response.Body, maxAnswerBytes)
+	}
+	return response, err
 }
 
 func isLoopback(host string) bool {
@@ -293,7 +307,11 @@ func (p *Provider) personOf(token *oidc.IDToken) (Person, error) {
 		}
 	}
 	person, err := p.config.Rights.person(SourceOIDC, user, fmt.Sprintf("the claim %q", p.config.RoleClaim), values)
-	person.ExpiresAt = new(token.Expiry.UTC())
+	expiry := token.Expiry.UTC()
+	if latest := time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC); expiry.After(latest) {
+		expiry = latest // JSON has no later time
+	}
+	person.ExpiresAt = &expiry
 	return person, err
 }
 

@@ -1,7 +1,11 @@
 package signin_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
@@ -244,6 +248,52 @@ func TestProviderIsDown(t *testing.T) {
 	clock.move(2 * time.Hour)
 	_, err = p.Person(t.Context(), token)
 	wantFault(t, err, sandbox.FaultUnauthorized, "expired")
+}
+
+// An answer without end is an error of the provider, and takes no memory.
+func TestAnswersOfTheProviderAreBounded(t *testing.T) {
+	t.Parallel()
+	sent, endless := 0, ""
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path != endless {
+			_, _ = fmt.Fprintf(w, `{"issuer": "http://%[1]s", "jwks_uri": "http://%[1]s/keys"}`, r.Host)
+			return
+		}
+		_, err := io.WriteString(w, `{"issuer": "`)
+		for sent = 0; err == nil && sent < 1<<30; sent += 1 << 16 {
+			_, err = w.Write(make([]byte, 1<<16))
+		}
+	}))
+	defer server.Close()
+	for _, endless = range []string{"/.well-known/openid-configuration", "/keys"} {
+		p, err := signin.NewProvider(signin.Config{Issuer: server.URL, ClientID: "x", UserClaim: "sub"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err = p.Refresh(t.Context()); err == nil || !strings.Contains(err.Error(), "too large") {
+			t.Errorf("%s: got %v, want that the answer is too large", endless, err)
+		}
+	}
+	server.Close() // waits for the handlers
+	if sent > 64<<20 {
+		t.Errorf("the service has read %d MB of an answer", sent>>20)
+	}
+}
+
+// JSON has no time after the year 9999. Some providers count milliseconds.
+func TestTokenThatNeverExpires(t *testing.T) {
+	t.Parallel()
+	provider, p, clock := connect(t, nil)
+	token := provider.IDToken("anna")
+	token["exp"] = clock.now().UnixMilli()
+	person, err := p.Person(t.Context(), provider.Sign("RS256", token))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := json.Marshal(person.ExpiresAt); err != nil || string(text) != `"9999-12-31T23:59:59Z"` {
+		t.Errorf("got the end %s, %v; want the last second that JSON has", text, err)
+	}
 }
 
 // A discovery document that names another issuer is that of another provider.

@@ -48,6 +48,21 @@ func (p *Proxy) Person(r *http.Request) (person Person, ok bool, err error) {
 	return person, err == nil, err
 }
 
+// CloseUnclear returns a handler that closes the proxy's connection after a request whose end the proxy may see
+// elsewhere than the service: one with chunks, which may have a Content-Length too, and one that asks for another
+// protocol. What follows on the connection could be a part of a client's body, with headers of the client's choice.
+func (p *Proxy) CloseUnclear(next http.Handler) http.Handler {
+	if p == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if (len(r.TransferEncoding) > 0 || r.Header.Get("Upgrade") != "") && p.isProxy(r.RemoteAddr) {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 func (p *Proxy) isProxy(remote string) bool {
 	host, _, err := net.SplitHostPort(remote)
 	if err != nil {

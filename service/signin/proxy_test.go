@@ -1,8 +1,13 @@
 package signin_test
 
 import (
+	"fmt"
+	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"glasshouse/sandbox"
@@ -47,5 +52,43 @@ func TestOnlyTheProxyNamesPersons(t *testing.T) {
 	var none *signin.Proxy
 	if _, ok, err := none.Person(&http.Request{RemoteAddr: "10.0.1.3:9"}); ok || err != nil {
 		t.Errorf("without a proxy: got %t, %v, want nobody", ok, err)
+	}
+}
+
+// The bytes after a request whose end is not clear are no request: a client of the proxy may have written them.
+func TestRequestsAreNotSmuggledThroughTheProxy(t *testing.T) {
+	t.Parallel()
+	p := &signin.Proxy{UserHeader: "X-Forwarded-User", Addresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+	server := httptest.NewServer(p.CloseUnclear(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(w, "served "+r.Header.Get(p.UserHeader)+"\n")
+	})))
+	defer server.Close()
+	const smuggled = "GET / HTTP/1.1\r\nHost: x\r\nX-Forwarded-User: root\r\n\r\n"
+	for name, c := range map[string]struct {
+		headers, body string
+		isLast        bool
+	}{
+		"a length": {"Content-Length: 2\r\n", "{}", false},
+		"no body":  {"", "", false},
+		"chunks":   {"Transfer-Encoding: chunked\r\n", "2\r\n{}\r\n0\r\n\r\n", true},
+		"chunks and a length": {
+			fmt.Sprintf("Transfer-Encoding: chunked\r\nContent-Length: %d\r\n", len(smuggled)+5), "0\r\n\r\n", true},
+		"an upgrade": {"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 7\r\n", "", true},
+	} {
+		conn, err := net.Dial("tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		request := "POST / HTTP/1.1\r\nHost: x\r\nX-Forwarded-User: anna\r\n" + c.headers + "\r\n" + c.body
+		last := strings.Replace(smuggled, "root", "anna\r\nConnection: close", 1) // so that the server closes each connection
+		if _, err := io.WriteString(conn, request+smuggled+last); err != nil {
+			t.Fatal(err)
+		}
+		answer, _ := io.ReadAll(conn) // the server may reset a connection with bytes that it does not read
+		_ = conn.Close()
+		if text := string(answer); !strings.Contains(text, "served anna") || strings.Contains(text, "served root") == c.isLast {
+			t.Errorf("%s: got %q, want what follows to be served: %t", name, text, !c.isLast)
+		}
 	}
 }
