@@ -124,7 +124,7 @@ func serve(ctx context.Context, s settings, _ []string) error {
 		}
 		tlsConfig = certificate.config()
 	}
-	server := newServer(a.tracer.Handler(compatAPIs.below(api, compatListeners)), a.plan.connections, a.log)
+	server := newServer(proxy.CloseUnclear(a.tracer.Handler(compatAPIs.below(api, compatListeners))), a.plan.connections, a.log)
 	server.TLSConfig = tlsConfig
 	ended := make(chan error, 2+len(compatListeners))
 	defer compatAPIs.serve(compatListeners, tlsConfig, a.plan.connections/4, a.log, ended)()
@@ -154,10 +154,11 @@ func serve(ctx context.Context, s settings, _ []string) error {
 		a.log.Warn(err)
 	}
 	a.greet(s, address, time.Since(begun))
-	if manager.isPresent() { // its log has more readers than the data folder
-		fmt.Printf("The admin key is in %s\n", filepath.Join(s.server.dataDir, "admin.key"))
-	} else {
+	if isTerminal(os.Stdout) && !manager.isPresent() {
 		a.showFirstSteps(s, address, link.URL(localAddress(scheme, listener.Addr())))
+	} else { // a log has more readers than the data folder
+		fmt.Printf("The admin key is in %s\nSign in with it at %[2]s/ui/\nThe documentation of the API is at %[2]s/docs\n",
+			filepath.Join(s.server.dataDir, "admin.key"), address)
 	}
 	if s.server.samples && s.databases.knowledgeURL == "" {
 		samplesDone := make(chan struct{})
@@ -256,6 +257,12 @@ func (a *app) greet(s settings, address string, took time.Duration) {
 			s.python.interpreter,
 		)
 	}
+}
+
+// isTerminal reports whether a file is a device, as a terminal is, and no file, pipe or socket, which may be kept.
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // showFirstSteps prints the admin key, the first commands to try, and a link that signs in.

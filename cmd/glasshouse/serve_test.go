@@ -224,3 +224,44 @@ func TestServiceSaysThatItsPythonHasNoPandas(t *testing.T) {
 		}
 	}
 }
+
+// TestAdminKeyIsPrintedOnTerminalsOnly starts the service with a pipe, and with a terminal as its standard output. The
+// key of a service in a container must not be in the container's log.
+func TestAdminKeyIsPrintedOnTerminalsOnly(t *testing.T) {
+	t.Parallel()
+	for name, hasSecret := range map[string]bool{"pipe": false, "terminal": true} {
+		dir := dataDir(t)
+		program := []string{binary(t), "serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--samples=false"}
+		if hasSecret {
+			program = []string{"script", "-qec", strings.Join(program, " "), "/dev/null"} // copies what a terminal shows
+		}
+		cmd := exec.Command(program[0], program[1:]...)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer kill(cmd)
+		var printed strings.Builder
+		lines := bufio.NewScanner(out)
+		for end := "The documentation of the API"; !strings.Contains(printed.String(), end) && lines.Scan(); {
+			fmt.Fprintln(&printed, lines.Text())
+		}
+		for range 3 { // the link follows on a terminal
+			if hasSecret && lines.Scan() {
+				fmt.Fprintln(&printed, lines.Text())
+			}
+		}
+		key, err := os.ReadFile(filepath.Join(dir, "admin.key"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := printed.String()
+		if strings.Contains(text, strings.TrimSpace(string(key))) != hasSecret ||
+			strings.Contains(text, "/login?token=") != hasSecret || !strings.Contains(text, filepath.Join(dir, "admin.key")) {
+			t.Errorf("%s: got %s, want the file of the key, and the key with a link: %t", name, text, hasSecret)
+		}
+	}
+}
