@@ -188,6 +188,10 @@ time.sleep(1)`)}},
 			"An invoice_\u202efdp.exe of the model.\n\n",
 			"| <img src=x onerror=window.owned=1> |\n|---|\n| javascript:alert(1) |\n\nThe end of the attack."}},
 	},
+	"odd": {
+		{Calls: []chattest.Call{{Tool: "__proto__", Arguments: "{}"}, {Tool: "constructor", Arguments: "{}"}}},
+		{Chunks: []string{"x ", strings.Repeat("`", 12_000), strings.Repeat("a", 12_000), " `code` **end** of the ticks."}},
+	},
 	"files": {
 		{Calls: []chattest.Call{chattest.Python(`print(open("/data/numbers.txt").read())`)}},
 		{Chunks: []string{"I have read it."}},

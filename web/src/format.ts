@@ -112,3 +112,9 @@ export function shortID(id: string): string {
 export function asText(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value, null, 2);
 }
+
+// own returns the entry of a record with a name that somebody else chose. Without it, "constructor" and "__proto__" would
+// find what every object inherits.
+export function own<T>(record: Record<string, T>, name: string): T | undefined {
+  return Object.hasOwn(record, name) ? record[name] : undefined;
+}

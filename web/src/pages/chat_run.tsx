@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import type { Message, ToolCall } from "../api/chat";
 import { address } from "../api/client";
 import type { Execution } from "../api/records";
+import { own } from "../format";
 import { Code } from "../parts/code";
 import { Loading } from "../parts/feedback";
 import { useLoaded } from "../parts/loaded";
@@ -118,10 +119,10 @@ export function Run({ call, number, message, output, isCut, answering }: {
 }) {
   const runs = message?.status === "running" || (!message && answering);
   return (
-    <section class="panel run" aria-label={`${titles[call.tool] ?? call.tool}, call ${number}`}>
+    <section class="panel run" aria-label={`${own(titles, call.tool) ?? call.tool}, call ${number}`}>
       <header>
         <h2>
-          <span>{titles[call.tool] ?? call.tool}</span>
+          <span>{own(titles, call.tool) ?? call.tool}</span>
           {runs && <Status of="running" />}
           {message?.status === "failed" && <Status of="failed" />}
           {(message?.status === "cut" || (!message && !answering)) && <Status of="stopped" />}

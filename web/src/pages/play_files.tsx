@@ -4,7 +4,7 @@ import { remove } from "../api/client";
 import { Problem } from "../api/problem";
 import type { Artifact } from "../api/records";
 import { checkSize, upload as send, uploadPath, type UploadedFile, type UploadList as Stored } from "../api/upload";
-import { bytes } from "../format";
+import { bytes, own } from "../format";
 import { Failure, TwoSteps } from "../parts/feedback";
 import { useLoaded } from "../parts/loaded";
 import type { Session } from "./play_session";
@@ -59,7 +59,7 @@ const readers: Record<string, (path: string) => string> = {
 
 function readerOf(file: UploadedFile): string {
   const path = JSON.stringify(`/data/${file.path}`);
-  const reader = readers[/\.(\w+)$/.exec(file.path)?.[1]?.toLowerCase() ?? ""];
+  const reader = own(readers, /\.(\w+)$/.exec(file.path)?.[1]?.toLowerCase() ?? "");
   return reader?.(path) ?? (file.mime_type.startsWith("text/") ? `text = open(${path}).read()\ntext` : `content = open(${path}, "rb").read()\nlen(content)`);
 }
 

@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import { get } from "../api/client";
 import { isAborted, Problem } from "../api/problem";
 import type { Statement, TopStatement } from "../api/records";
-import { bytes, changedRows, count, duration, fullTime, plural, statementText } from "../format";
+import { bytes, changedRows, count, duration, fullTime, own, plural, statementText } from "../format";
 import { useDatabaseNames } from "../parts/databases";
 import { Empty, Failure, Loading } from "../parts/feedback";
 import { Choice, clearFilters, Filters, isFiltered, TextFilter, TimeChoice, timeNames, timeQuery } from "../parts/filters";
@@ -122,7 +122,7 @@ function TopStatements() {
   const [top, setTop] = useState<Top>();
   const [problem, setProblem] = useState<Problem>();
   const [attempt, setAttempt] = useState(0);
-  const order = orders[parameter("order")] ? parameter("order") : "total";
+  const order = own(orders, parameter("order")) ? parameter("order") : "total";
   useEffect(() => {
     const request = new AbortController();
     setTop(undefined);

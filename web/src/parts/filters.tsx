@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { fullTime, shortID, zone } from "../format";
+import { fullTime, own, shortID, zone } from "../format";
 import { parameter, setParameters } from "../router";
 
 // The controls of filters, whose values are in the query of the address.
@@ -17,7 +17,7 @@ export const timeNames = ["range", "since", "until"];
 
 // timeQuery returns the chosen time for a query of the API. A range is relative to now.
 export function timeQuery(): { since: string; until: string } {
-  const range = ranges[parameter("range")];
+  const range = own(ranges, parameter("range"));
   return {
     since: range ? new Date(Date.now() - range[1] * 60_000).toISOString() : parameter("since"),
     until: parameter("until"),
@@ -54,7 +54,7 @@ function Chips({ names, texts }: { names: string[]; texts: Record<string, string
     const value = parameter(name);
     if (!value) continue;
     const shown = texts[name] ? texts[name]
-      : name === "range" ? (ranges[value]?.[0].toLowerCase() ?? value)
+      : name === "range" ? (own(ranges, value)?.[0].toLowerCase() ?? value)
       : name === "since" || name === "until" ? fullTime(value).replace(/\.\d+/, "")
       : ["sandbox", "execution", "fingerprint"].includes(name) ? shortID(value) : value;
     chips.push([[name], name === "range" ? "time" : name === "fingerprint" && texts[name] ? "shape" : name, shown]);

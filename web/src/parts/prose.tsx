@@ -13,17 +13,16 @@ const bullet = /^\s{0,8}[-*+]\s+(.*)$/;
 const numbered = /^\s{0,8}(\d{1,6})[.)]\s+(.*)$/;
 const quote = /^\s{0,3}>\s?(.*)$/;
 const fence = /^\s{0,3}(`{3,}|~{3,})\s*([\w+-]*)/;
-const rule = /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/;
+const ruleCell = /^:?-+:?$/;
 
-// The patterns take a time that grows with the square of a text's length. No person reads such a text.
+// Some patterns take a time that grows with the square of a text's length. No person reads such a text.
 const maxMarkedChars = 50_000;
-const maxRuleChars = 1000;
 
 function cells(line: string): string[] {
   return line.trim().replace(/^\||\|$/g, "").split("|").map((cell) => cell.trim());
 }
 
-const isRule = (line = "") => line.length <= maxRuleChars && rule.test(line);
+const isRule = (line = "") => cells(line).every((cell) => ruleCell.test(cell));
 
 // blocks splits a text into its blocks. Every line ends up in one of them.
 function blocks(text: string): Block[] {
@@ -79,17 +78,42 @@ function blocks(text: string): Block[] {
   return found;
 }
 
-const marked = /(`+)(.+?)\1|\*\*(\S(?:.*?\S)?)\*\*|(?<![\w*])\*(\S(?:[^*]*?\S)?)\*(?![\w*])/gs;
+const ticks = /`+/g;
+const emphasis = /\*\*(\S(?:.*?\S)?)\*\*|(?<![\w*])\*(\S(?:[^*]*?\S)?)\*(?![\w*])/gs;
+const maxEmphasisChars = 5000; // between two pieces of code
 
 // inline returns a text with its code and its emphasis.
 function inline(text: string): ComponentChildren[] {
   const out: ComponentChildren[] = [];
+  // As in CommonMark, code ends at the next run of as many backticks as begin it.
+  const runs = [...text.matchAll(ticks)];
+  const next = new Map<number, number>(); // by the length of a run: the next run that has it
+  const closing = runs.map(() => -1);
+  for (let n = runs.length - 1; n >= 0; n--) {
+    const length = runs[n]![0].length;
+    closing[n] = next.get(length) ?? -1;
+    next.set(length, n);
+  }
   let from = 0;
-  for (const match of text.matchAll(marked)) {
+  for (let n = 0; n < runs.length; n++) {
+    const end = runs[closing[n]!];
+    if (!end) continue;
+    const begin = runs[n]!.index + runs[n]![0].length;
+    out.push(...emphasized(text.slice(from, runs[n]!.index)), <code>{text.slice(begin, end.index)}</code>);
+    from = end.index + end[0].length;
+    n = closing[n]!;
+  }
+  out.push(...emphasized(text.slice(from)));
+  return out;
+}
+
+function emphasized(text: string): ComponentChildren[] {
+  if (text.length > maxEmphasisChars) return [text];
+  const out: ComponentChildren[] = [];
+  let from = 0;
+  for (const match of text.matchAll(emphasis)) {
     out.push(text.slice(from, match.index));
-    if (match[2] !== undefined) out.push(<code>{match[2]}</code>);
-    else if (match[3] !== undefined) out.push(<strong>{match[3]}</strong>);
-    else out.push(<em>{match[4]}</em>);
+    out.push(match[1] !== undefined ? <strong>{match[1]}</strong> : <em>{match[2]}</em>);
     from = match.index + match[0].length;
   }
   out.push(text.slice(from));

@@ -149,6 +149,20 @@ module.exports = {
     await wantNothingWrong(page);
   },
 
+  async 'chat: a tool named __proto__ changes no object, and many backticks take no time'() {
+    const page = await start();
+    const names = () => page.evaluate(() => Object.getOwnPropertyNames(Object.prototype).join());
+    const before = await names();
+    await ask(page, 'odd');
+    await page.locator('.answer strong', { hasText: 'end' }).waitFor({ timeout: 15_000 });
+    await ended(page);
+    await page.getByRole('heading', { name: '__proto__' }).waitFor();
+    await page.getByRole('heading', { name: 'constructor' }).waitFor();
+    assert.deepStrictEqual(await page.locator('.answer code').allTextContents(), ['code']);
+    assert.strictEqual(await names(), before);
+    await wantNothingWrong(page);
+  },
+
   async 'chat: a file is uploaded and read, on a phone'() {
     const page = await start({ viewport: { width: 375, height: 740 } });
     const file = { name: 'numbers.txt', mimeType: 'text/plain', buffer: Buffer.from('4711') };
