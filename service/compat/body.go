@@ -56,6 +56,7 @@ func (c Config) ReadBody(w http.ResponseWriter, r *http.Request, most int64) ([]
 // WriteJSON answers with v as JSON. It returns nil, so that a handler can end with it.
 func WriteJSON(w http.ResponseWriter, status int, v any) error {
 	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)

@@ -23,7 +23,7 @@ type download struct {
 }
 
 // serveDownload answers with a file, a range of it, or 304. The MIME type comes from a user or from user code, so
-// browsers are told not to guess another type and not to run the file.
+// browsers are told not to run the file.
 func (a *api) serveDownload(g *gin.Context, d download) {
 	disposition := "attachment"
 	switch d.mime {
@@ -33,7 +33,6 @@ func (a *api) serveDownload(g *gin.Context, d download) {
 	g.Header("Content-Type", d.mime)
 	g.Header("Content-Disposition", mime.FormatMediaType(disposition, map[string]string{"filename": path.Base(d.path)}))
 	g.Header("Content-Security-Policy", "default-src 'none'; sandbox")
-	g.Header("X-Content-Type-Options", "nosniff")
 	g.Header("ETag", `"`+d.sha256+`"`)
 	g.Header("Cache-Control", "private, no-cache")
 	plain := &plainErrors{ResponseWriter: g.Writer}

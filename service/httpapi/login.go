@@ -46,7 +46,7 @@ func secretOf(r *http.Request) (string, error) {
 // and its messages act as any other method does.
 func checkOrigin(r *http.Request) error {
 	checked := *r
-	if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+	if r.Header.Get("Upgrade") != "" {
 		checked.Method = http.MethodPost
 	}
 	if err := crossOrigin.Check(&checked); err != nil {

@@ -265,6 +265,9 @@ func (c client) do(t testing.TB, method, path string, body any, headers ...strin
 	}
 	defer resp.Body.Close()
 	a := answer{status: resp.StatusCode, header: resp.Header}
+	if got := resp.Header.Get("X-Content-Type-Options"); got != "nosniff" {
+		t.Errorf("%s %s: got X-Content-Type-Options %q, want nosniff", method, path, got)
+	}
 	if a.text, err = io.ReadAll(resp.Body); err != nil {
 		t.Fatal(err)
 	}
