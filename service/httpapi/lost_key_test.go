@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -66,6 +67,55 @@ func TestStreamsEndWhenTheirKeyIsRevoked(t *testing.T) {
 	staying.ok(t, "POST", location+"/cancel", nil)
 	if list := stays.all(); list[len(list)-1].name != "done" {
 		t.Errorf("the other key: got the last event %v, want done", list[len(list)-1])
+	}
+}
+
+// A client that reads a file slowly gets no more of it after its key is revoked.
+func TestDownloadsEndWhenTheirKeyIsRevoked(t *testing.T) {
+	t.Parallel()
+	c, staying, lose := losingUser(t)
+	const size = 12 << 20
+	id := c.create(t, map[string]any{"upload_max_bytes": 14 << 20})
+	if a := c.put(t, id, "large", strings.Repeat("x", size)); a.status >= 300 {
+		t.Fatalf("got HTTP %d: %s", a.status, a.text)
+	}
+	path := "/sandbox/" + id + "/files/large"
+	// get reads the file in pieces. It returns how much it has got, and the error of the connection.
+	get := func(c client, onPiece func(n int)) (got int, err error) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), "GET", serverURL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+c.secret)
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		piece := make([]byte, 1<<20)
+		for n := 0; ; n++ {
+			read, err := io.ReadFull(response.Body, piece)
+			got += read
+			if err != nil {
+				return got, err
+			}
+			onPiece(n)
+		}
+	}
+	slowly := time.NewTicker(400 * time.Millisecond) // for a MiB: a revocation is seen within two seconds
+	defer slowly.Stop()
+	got, err := get(c, func(n int) {
+		if n == 0 {
+			lose()
+		}
+		<-slowly.C
+	})
+	if got >= size-(1<<20) || errors.Is(err, io.EOF) {
+		t.Errorf("got %d bytes and %v after the key was revoked, want a broken connection before %d", got, err, size)
+	}
+	if got, err := get(staying, func(int) {}); got != size || !errors.Is(err, io.EOF) {
+		t.Errorf("the other key: got %d bytes and %v, want all %d", got, err, size)
 	}
 }
 
