@@ -124,7 +124,8 @@ func serve(ctx context.Context, s settings, _ []string) error {
 		}
 		tlsConfig = certificate.config()
 	}
-	server := newServer(proxy.CloseUnclear(a.tracer.Handler(compatAPIs.below(api, compatListeners))), a.plan.connections, a.log)
+	handler := proxy.CloseUnclear(a.tracer.Handler(compatAPIs.below(api, compatListeners)))
+	server := newServer(handler, a.plan.connections, a.log)
 	server.TLSConfig = tlsConfig
 	ended := make(chan error, 2+len(compatListeners))
 	defer compatAPIs.serve(compatListeners, tlsConfig, a.plan.connections/4, a.log, ended)()

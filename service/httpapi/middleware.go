@@ -44,8 +44,8 @@ func infoFrom(ctx context.Context) *requestInfo {
 
 func callerFrom(ctx context.Context) sandbox.Key { return infoFrom(ctx).caller }
 
-// identifyRequest gives the request an id, which the response, problems and the log carry. It also tells browsers not to
-// guess another type of the response than it has.
+// identifyRequest gives the request an id, which the response, problems and the log carry. It also tells browsers not
+// to guess another type of the response than it has.
 func identifyRequest(g *gin.Context) {
 	info := &requestInfo{id: requestID(g.GetHeader("X-Request-ID"))}
 	if strings.HasPrefix(g.FullPath(), versionPrefix+"/") {

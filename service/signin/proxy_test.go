@@ -87,7 +87,8 @@ func TestRequestsAreNotSmuggledThroughTheProxy(t *testing.T) {
 		}
 		answer, _ := io.ReadAll(conn) // the server may reset a connection with bytes that it does not read
 		_ = conn.Close()
-		if text := string(answer); !strings.Contains(text, "served anna") || strings.Contains(text, "served root") == c.isLast {
+		text := string(answer)
+		if !strings.Contains(text, "served anna") || strings.Contains(text, "served root") == c.isLast {
 			t.Errorf("%s: got %q, want what follows to be served: %t", name, text, !c.isLast)
 		}
 	}
