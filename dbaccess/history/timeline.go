@@ -33,8 +33,8 @@ func (t timeline[T]) page(
 	sql := fmt.Sprintf(`SELECT %s FROM %s WHERE %s ORDER BY %s DESC LIMIT %d`,
 		t.columns, t.from, &c, strings.Join(t.order.columns, " DESC, "), limit+1)
 	read := func(ctx context.Context, f func(context.Context) error) error { return s.readExecutions(ctx, of, f) }
-	// PostgreSQL plans each query for its arguments. Its generic plan, which it prefers after five executions of a prepared
-	// statement, does not know that a status is rare, and reads all records by time.
+	// PostgreSQL plans each query for its arguments. Its generic plan, which it prefers after five executions of a
+	// prepared statement, does not know that a status is rare, and reads all records by time.
 	args := append([]any{pgx.QueryExecModeCacheDescribe}, c.args...)
 	if list, err = query(ctx, s, read, t.scan, sql, args...); err != nil {
 		return nil, "", err

@@ -166,7 +166,9 @@ func (r *Reader) States(first, last int, visit func(*State) bool) error {
 		if next > last || c.First > last || c.Last < next {
 			continue
 		}
-		err := r.ReplayAfter(c, next, reach, func(s *State, rec *Record) bool { return rec.Kind != KindLine || reach(s) })
+		err := r.ReplayAfter(c, next, reach, func(s *State, rec *Record) bool {
+			return rec.Kind != KindLine || reach(s)
+		})
 		if err = errors.Join(failed, err); err != nil {
 			return err
 		}

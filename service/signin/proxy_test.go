@@ -81,7 +81,8 @@ func TestRequestsAreNotSmuggledThroughTheProxy(t *testing.T) {
 			t.Fatal(err)
 		}
 		request := "POST / HTTP/1.1\r\nHost: x\r\nX-Forwarded-User: anna\r\n" + c.headers + "\r\n" + c.body
-		last := strings.Replace(smuggled, "root", "anna\r\nConnection: close", 1) // so that the server closes each connection
+		// The last request makes the server close each connection.
+		last := strings.Replace(smuggled, "root", "anna\r\nConnection: close", 1)
 		if _, err := io.WriteString(conn, request+smuggled+last); err != nil {
 			t.Fatal(err)
 		}
