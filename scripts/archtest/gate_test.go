@@ -93,3 +93,31 @@ func TestGateRunsFewFailedTestsAgain(t *testing.T) {
 		}
 	}
 }
+
+// TestReportCountsWhatWasNotTested checks that the report lists and counts what a machine lacks for a test, which then
+// passes.
+func TestReportCountsWhatWasNotTested(t *testing.T) {
+	const reason = "not tested, because the kernel is old: x"
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		name = filepath.Join(dir, name)
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	event := `{"Action":%q,"Package":"glasshouse/p","Test":"TestA","Output":%q}` + "\n"
+	log := fmt.Sprintf(event+event, "output", "report: "+reason, "pass", "")
+	groups := "go\tgo\t0\t1\t" + write("go", log) + "\n" +
+		"python\tpytest\t0\t1\t" + write("python", "report: "+reason+"\nreport: 5 ms\n2 passed in 1 s\n") + "\n"
+	program := filepath.Join(root(t), "scripts/archtest/report.py")
+	out, err := exec.Command("python3", program, write("groups", groups)).Output()
+	for _, want := range []string{
+		"Not run\n  glasshouse/p TestA: " + reason + "\n  python: " + reason + "\n",
+		"Measured by tests\n  python: 5 ms\n", "total: 3 passed, 0 failed, 2 skipped",
+	} {
+		if err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("got error %v and\n%s\nwant %q", err, out, want)
+		}
+	}
+}

@@ -13,7 +13,8 @@ A failed Go group of at most three tests is followed by a group "NAME, again", w
 then, the group counts as good, and the report begins with what failed the first time.
 
 The report has failures first, then the tests that were not run with the reasons, the lines that tests printed
-after "report: ", the slowest tests, and a table of the groups.
+after "report: ", the slowest tests, and a table of the groups. A line "report: not tested, because ..." counts as a
+test that was not run.
 """
 
 import collections
@@ -43,6 +44,16 @@ class Group:
         """Return the counts as text."""
         text = f"{self.passed} passed, {self.failed} failed"
         return text + (f", {self.skipped} skipped" if self.skipped else "")
+
+    def mark(self, test: str, output: list[str]) -> None:
+        """Add the lines that a test printed after "report: ". One that begins with "not tested" counts as skipped."""
+        for text in output:
+            _, found, report = text.partition("report: ")
+            if report.startswith("not tested"):
+                self.not_run.append(f"{test}: {report}")
+                self.skipped += 1
+            elif found:
+                self.reports.append(f"{test}: {report}")
 
 
 def read_go(group: Group, lines: list[str]) -> None:
@@ -81,12 +92,12 @@ def read_go(group: Group, lines: list[str]) -> None:
             texts = (text for text in output[key] if not text.lstrip().startswith(("===", "---")))
             reason = next(texts, "no reason given")
             group.not_run.append(f"{package} {test}: {reason.strip()}")
-        marks = [text.split("report: ", 1)[1] for text in output[key] if "report: " in text]
-        group.reports += [f"{package} {test}: {text}" for text in marks]
+        group.mark(f"{package} {test}", output[key])
     if group.failures or not ended:
         group.failures += broken
     counts = collections.Counter(how for (_, test), how in ended.items() if test)
-    group.passed, group.failed, group.skipped = counts["pass"], counts["fail"], counts["skip"]
+    group.passed, group.failed = counts["pass"], counts["fail"]
+    group.skipped += counts["skip"]
     if not group.good and not group.failed:
         group.failed = 1  # a package that did not build or broke off outside of a test
 
@@ -131,11 +142,13 @@ def forgive(groups: list[Group]) -> None:
 
 def read_pytest(group: Group, lines: list[str]) -> None:
     """Read pytest's output with -ra."""
+    group.mark(group.name, lines)
     last = next((text for text in reversed(lines) if re.search(r"\d+ (passed|failed|error|skipped)", text)), "")
     counts = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|error|skipped|deselected)", last)}
-    group.passed, group.skipped = counts.get("passed", 0), counts.get("skipped", 0)
+    group.passed = counts.get("passed", 0)
+    group.skipped += counts.get("skipped", 0)
     group.failed = counts.get("failed", 0) + counts.get("error", 0)
-    group.not_run = [text for text in lines if text.startswith("SKIPPED ")]
+    group.not_run += [text for text in lines if text.startswith("SKIPPED ")]
     if count := counts.get("deselected"):
         group.not_run.append(
             f"{group.name}: {count} tests with the mark of a later tier (long: whole, nightly: nightly)"
