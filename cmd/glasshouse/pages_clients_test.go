@@ -190,7 +190,8 @@ time.sleep(1)`)}},
 	},
 	"odd": {
 		{Calls: []chattest.Call{{Tool: "__proto__", Arguments: "{}"}, {Tool: "constructor", Arguments: "{}"}}},
-		{Chunks: []string{"x ", strings.Repeat("`", 12_000), strings.Repeat("a", 12_000), " `code` **end** of the ticks."}},
+		{Chunks: []string{"x ", strings.Repeat("`", 12_000), strings.Repeat("a", 12_000),
+			" `code` **end** of the ticks."}},
 	},
 	"files": {
 		{Calls: []chattest.Call{chattest.Python(`print(open("/data/numbers.txt").read())`)}},

@@ -158,8 +158,8 @@ func serve(ctx context.Context, s settings, _ []string) error {
 	if isTerminal(os.Stdout) && !manager.isPresent() {
 		a.showFirstSteps(s, address, link.URL(localAddress(scheme, listener.Addr())))
 	} else { // a log has more readers than the data folder
-		fmt.Printf("The admin key is in %s\nSign in with it at %[2]s/ui/\nThe documentation of the API is at %[2]s/docs\n",
-			filepath.Join(s.server.dataDir, "admin.key"), address)
+		fmt.Printf("The admin key is in %s\nSign in with it at %[2]s/ui/\n"+
+			"The documentation of the API is at %[2]s/docs\n", filepath.Join(s.server.dataDir, "admin.key"), address)
 	}
 	if s.server.samples && s.databases.knowledgeURL == "" {
 		samplesDone := make(chan struct{})

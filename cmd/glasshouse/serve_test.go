@@ -233,7 +233,8 @@ func TestAdminKeyIsPrintedOnTerminalsOnly(t *testing.T) {
 		dir := dataDir(t)
 		program := []string{binary(t), "serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--samples=false"}
 		if hasSecret {
-			program = []string{"script", "-qec", strings.Join(program, " "), "/dev/null"} // copies what a terminal shows
+			// script copies what a terminal shows.
+			program = []string{"script", "-qec", strings.Join(program, " "), "/dev/null"}
 		}
 		cmd := exec.Command(program[0], program[1:]...)
 		out, err := cmd.StdoutPipe()
@@ -258,9 +259,9 @@ func TestAdminKeyIsPrintedOnTerminalsOnly(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text := printed.String()
+		text, file := printed.String(), filepath.Join(dir, "admin.key")
 		if strings.Contains(text, strings.TrimSpace(string(key))) != hasSecret ||
-			strings.Contains(text, "/login?token=") != hasSecret || !strings.Contains(text, filepath.Join(dir, "admin.key")) {
+			strings.Contains(text, "/login?token=") != hasSecret || !strings.Contains(text, file) {
 			t.Errorf("%s: got %s, want the file of the key, and the key with a link: %t", name, text, hasSecret)
 		}
 	}
