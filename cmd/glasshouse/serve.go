@@ -155,11 +155,10 @@ func serve(ctx context.Context, s settings, _ []string) error {
 		a.log.Warn(err)
 	}
 	a.greet(s, address, time.Since(begun))
-	if isTerminal(os.Stdout) && !manager.isPresent() {
+	if manager.isPresent() { // its log has more readers than the data folder
+		fmt.Printf("The admin key is in %s\n", filepath.Join(s.server.dataDir, "admin.key"))
+	} else {
 		a.showFirstSteps(s, address, link.URL(localAddress(scheme, listener.Addr())))
-	} else { // a log has more readers than the data folder
-		fmt.Printf("The admin key is in %s\nSign in with it at %[2]s/ui/\n"+
-			"The documentation of the API is at %[2]s/docs\n", filepath.Join(s.server.dataDir, "admin.key"), address)
 	}
 	if s.server.samples && s.databases.knowledgeURL == "" {
 		samplesDone := make(chan struct{})
@@ -266,9 +265,17 @@ func isTerminal(f *os.File) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// showFirstSteps prints the admin key, the first commands to try, and a link that signs in.
+// showFirstSteps prints the first commands to try, and a link that signs in once, on this machine. It prints the admin
+// key on terminals only: a file or the log of a container may be kept, and has more readers than the data folder.
 func (a *app) showFirstSteps(s settings, address, link string) {
-	fmt.Printf("Admin key: %s (kept in %s)\n", a.adminKey, filepath.Join(s.server.dataDir, "admin.key"))
+	file := filepath.Join(s.server.dataDir, "admin.key")
+	key := fmt.Sprintf("$(cat '%s')", file)
+	if isTerminal(os.Stdout) {
+		key = a.adminKey
+		fmt.Printf("Admin key: %s (kept in %s)\n", key, file)
+	} else {
+		fmt.Printf("The admin key is in %s\n", file)
+	}
 	fmt.Printf(`
 Try next:
   curl -s -H "Authorization: Bearer %[2]s" -d '{"code": "1 + 1"}' -H 'Content-Type: application/json' %[1]s/sandbox/agent/quick-execute
@@ -278,5 +285,5 @@ The documentation of the API is at %[1]s/docs
 
 Open this link in a browser on this machine; it signs you in once, within an hour:
   %[3]s
-`, address, a.adminKey, link)
+`, address, key, link)
 }
