@@ -1,6 +1,8 @@
 """The memory of the zygote. Each test runs in a process of its own."""
 
+import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -84,14 +86,15 @@ for number in range(2):
     assert out == "True True\nTrue True"
 
 
-def test_a_child_gives_back_unchanged_copies(extension):
+def test_a_child_gives_back_unchanged_copies(extension, capsys):
+    if tuple(int(part) for part in re.findall(r"\d+", os.uname().release)[:2]) < (6, 7):
+        with capsys.disabled():
+            print("\nreport: not tested, because the kernel is older than 6.7: a child that gives back copies")
+        return
     out = printed(
         child_of_zygote(extension)
         + """
     mapped = [line.split(maxsplit=5) for line in open("/proc/self/maps") if "/memfd:zygote" in line]
-    if not any(each[1] == "r--s" for each in mapped):
-        os.write(1, b"True\\n")  # the kernel is too old
-        os._exit(0)
     held = kept[:50_000]  # copies half of the pages, for the reference counts
     del held
     changed = kept[7] = "of this child"
