@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/textproto"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -80,6 +82,15 @@ func TestDownloadsEndWhenTheirKeyIsRevoked(t *testing.T) {
 		t.Fatalf("got HTTP %d: %s", a.status, a.text)
 	}
 	path := "/sandbox/" + id + "/files/large"
+	// The service can write a few MiB ahead of the client, into the buffers of the connection.
+	dialer := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
+		var optionErr error
+		err := c.Control(func(fd uintptr) {
+			optionErr = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 64<<10)
+		})
+		return errors.Join(err, optionErr)
+	}}
+	slow := http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true}}
 	// get reads the file in pieces. It returns how much it has got, and the error of the connection.
 	get := func(c client, onPiece func(n int)) (got int, err error) {
 		t.Helper()
@@ -88,7 +99,7 @@ func TestDownloadsEndWhenTheirKeyIsRevoked(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Header.Set("Authorization", "Bearer "+c.secret)
-		response, err := http.DefaultClient.Do(r)
+		response, err := slow.Do(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +114,7 @@ func TestDownloadsEndWhenTheirKeyIsRevoked(t *testing.T) {
 			onPiece(n)
 		}
 	}
-	slowly := time.NewTicker(400 * time.Millisecond) // for a MiB: a revocation is seen within two seconds
+	slowly := time.NewTicker(600 * time.Millisecond) // for a MiB: a revocation is seen within two seconds
 	defer slowly.Stop()
 	got, err := get(c, func(n int) {
 		if n == 0 {
