@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestHistorySurvivesARestart stops and kills the service. History keeps what was answered, and records the
@@ -225,6 +227,21 @@ func TestServiceSaysThatItsPythonHasNoPandas(t *testing.T) {
 	}
 }
 
+// openTerminal returns both ends of a new terminal: what a program prints on shown can be read from screen.
+func openTerminal() (screen, shown *os.File, err error) {
+	screen, err = os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	fd := int(screen.Fd())
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err = errors.Join(err, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)); err != nil {
+		return nil, nil, errors.Join(err, screen.Close())
+	}
+	shown, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	return screen, shown, err
+}
+
 // TestAdminKeyIsPrintedOnTerminalsOnly starts the service with a pipe, and with a terminal as its standard output. The
 // key of a service in a container must not be in the container's log.
 func TestAdminKeyIsPrintedOnTerminalsOnly(t *testing.T) {
@@ -232,19 +249,21 @@ func TestAdminKeyIsPrintedOnTerminalsOnly(t *testing.T) {
 	for name, hasKey := range map[string]bool{"pipe": false, "terminal": true} {
 		dir := dataDir(t)
 		program := []string{binary(t), "serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--samples=false"}
-		if hasKey {
-			// script copies what a terminal shows.
-			program = []string{"script", "-qec", strings.Join(program, " "), "/dev/null"}
-		}
 		cmd := exec.Command(program[0], program[1:]...)
-		out, err := cmd.StdoutPipe()
+		out, in, err := os.Pipe()
+		if hasKey {
+			out, in, err = openTerminal()
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
+		defer out.Close()
+		cmd.Stdout = in
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
 		defer kill(cmd)
+		_ = in.Close() // the service has its own
 		var printed strings.Builder
 		lines := bufio.NewScanner(out)
 		for !strings.Contains(printed.String(), "/login?token=") && lines.Scan() {
