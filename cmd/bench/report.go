@@ -138,7 +138,7 @@ var howToRead string
 // suiteTitles are the headings of the suites in docs/benchmarks.md.
 var suiteTitles = map[string]string{
 	"api": "The API", "compat": "Compatibility APIs", "debug": "The debugger", "density": "Many live sessions",
-	"fairness": "Fairness between users", "isolation": "Isolation",
+	"fairness": "Fairness between users", "history": "History", "isolation": "Isolation",
 	"mcp": "The Model Context Protocol", "peers": "Beside other servers", "sql": "SQL",
 }
 
