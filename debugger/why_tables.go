@@ -2,129 +2,11 @@ package debugger
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"glasshouse/debugger/recording"
 )
-
-// tableFacts are the recorded facts of an array, a series or a data frame.
-type tableFacts struct {
-	kind    string // DataFrame, Series, ndarray or another class of pandas
-	rows    int64
-	dtype   string // of an array
-	columns []columnFacts
-	cells   [][]recording.Value // of the first rows, by column; an array has one
-}
-
-type columnFacts struct {
-	name, dtype string
-	missing     int64 // -1 if it is unknown
-}
-
-// column returns a column by name; "" is the only column of a series.
-func (t *tableFacts) column(name string) *columnFacts {
-	for i := range t.columns {
-		if t.columns[i].name == name || t.kind == "Series" {
-			return &t.columns[i]
-		}
-	}
-	return nil
-}
-
-// isText reports whether a column holds Python objects or texts.
-func (c *columnFacts) isText() bool {
-	return c.dtype == "object" || c.dtype == "str" || strings.HasPrefix(c.dtype, "string")
-}
-
-// tableOf returns the facts of an object that is a table, and nil for other objects.
-func (w *slicer) tableOf(s *recording.State, o *recording.Object) *tableFacts {
-	if o == nil || o.Form < recording.Tabular || len(o.Values) < 2 {
-		return nil
-	}
-	name := w.table.Name(o.Type)
-	t := &tableFacts{kind: name[strings.LastIndexByte(name, '.')+1:], rows: o.Length}
-	switch o.Form {
-	case recording.Tabular:
-		w.readTabular(s, o, t)
-	case recording.Framed:
-		w.readFrame(s, o, t)
-	default: // an array or an index; the text names its type first
-		found := arrayText.FindStringSubmatch(o.Values[0].Text)
-		if found == nil {
-			return nil
-		}
-		t.dtype = found[1]
-		for i := 2; i < len(o.Values); i += 2 {
-			t.cells = append(t.cells, o.Values[i:i+1])
-		}
-	}
-	return t
-}
-
-var arrayText = regexp.MustCompile(`^<\w+ ([\w\[\], ]+) \d+(?:x\d+)*[:>]`)
-
-// readTabular reads the form of older recordings.
-func (w *slicer) readTabular(s *recording.State, o *recording.Object, t *tableFacts) {
-	v := o.Values
-	if t.kind == "ndarray" {
-		t.dtype = v[1].Text
-		return
-	}
-	for i := 0; i+1 < len(v); i += 2 {
-		t.columns = append(t.columns, columnFacts{w.label(s, v[i]), v[i+1].Text, -1})
-	}
-}
-
-// readFrame reads a DataFrame or a Series.
-func (w *slicer) readFrame(s *recording.State, o *recording.Object, t *tableFacts) {
-	frame, _ := o.DataFrame() // it is empty if it is not whole
-	for _, c := range frame.Columns {
-		t.columns = append(t.columns, columnFacts{w.label(s, c.Label), c.Type, c.Missing})
-	}
-	for _, row := range frame.Rows {
-		t.cells = append(t.cells, row.Cells)
-	}
-}
-
-// label returns the name of a column.
-func (w *slicer) label(s *recording.State, v recording.Value) string {
-	if v.Tag == recording.TagText {
-		return v.Text
-	}
-	return s.Preview(w.table, v, 60)
-}
-
-// cellsOf returns the first recorded cells of a column.
-func (t *tableFacts) cellsOf(name string) (out []recording.Value) {
-	for i, c := range t.columns {
-		if c.name == name || t.kind == "Series" {
-			for _, row := range t.cells {
-				out = append(out, row[i])
-			}
-			return out
-		}
-	}
-	return nil
-}
-
-// tableBefore returns the facts of a variable on arrival at a step, or nil.
-func (w *slicer) tableBefore(node *WhyStep, name string) *tableFacts {
-	v, ok := w.value(node, name)
-	if !ok {
-		return nil
-	}
-	return w.tableOf(node.state, w.object(node.state, v))
-}
-
-// tableAfter returns the facts of the table that a step made, or nil.
-func (w *slicer) tableAfter(node *WhyStep) *tableFacts {
-	if node.after == nil || !node.hasValue {
-		return nil
-	}
-	return w.tableOf(node.after, w.object(node.after, node.value))
-}
 
 // checkTables compares the tables before and after a step.
 func (w *slicer) checkTables(node *WhyStep, st *statement) {
@@ -288,13 +170,6 @@ func (w *slicer) checkGroupMeans(node *WhyStep, c check, groups *tableFacts) {
 // orderedCalls are the aggregates that add or compare, which text answers in a way of its own.
 var orderedCalls = []string{
 	"sum", "max", "min", "mean", "median", "idxmax", "idxmin", "prod", "cumsum", "argsort",
-}
-
-// holdsText reports whether a column holds texts. The type object says nothing: it is also that of Decimal and of
-// dates, so one of the recorded values must be a text.
-func (t *tableFacts) holdsText(c *columnFacts) bool {
-	return c.dtype != "object" ||
-		slices.ContainsFunc(t.cellsOf(c.name), func(v recording.Value) bool { return v.Tag == recording.TagText })
 }
 
 func name(c *columnFacts, of string) string {
@@ -500,29 +375,6 @@ func (w *slicer) checkSort(node *WhyStep, _ *statement, c check) {
 			"no fixed order; "+
 			"kind=\"stable\" keeps theirs", c.Call, keys, keys)
 	}
-}
-
-// numberText returns one of the recorded values of a column if all of them are texts of numbers, and "" if not.
-func (t *tableFacts) numberText(column string) (found string) {
-	for _, v := range t.cellsOf(column) {
-		if v.Tag != recording.TagText || !numericText.MatchString(v.Text) {
-			return ""
-		}
-		found = v.Text
-	}
-	return found
-}
-
-// hasEqual reports whether two of the values are equal.
-func hasEqual(values []recording.Value) bool {
-	seen := map[recording.Value]bool{}
-	for _, v := range values {
-		if seen[v] {
-			return true
-		}
-		seen[v] = true
-	}
-	return false
 }
 
 func (w *slicer) checkConcat(node *WhyStep, _ *statement, c check) {
