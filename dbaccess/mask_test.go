@@ -179,7 +179,7 @@ func TestMaskedColumnRefusal(t *testing.T) {
 		"WITH w AS (SELECT ssn AS x FROM staff) INSERT INTO logs (text) SELECT x FROM w":                "masked-column",
 		"WITH w AS (SELECT name AS x FROM staff) INSERT INTO logs (text) SELECT x FROM w WHERE x <> ''": "ok",
 	} {
-		_, err := r.Capture(ctx, sql, nil)
+		_, err := r.Capture(ctx, sql, nil, sandbox.QueryLimits{})
 		if got := reason(err); got != want {
 			t.Errorf("%s: got %s (%v), want %s", sql, got, err, want)
 		}

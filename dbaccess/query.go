@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"glasshouse/dbaccess/check"
 	"glasshouse/dbaccess/parse"
@@ -81,24 +82,43 @@ func errCancelledWaiting() error {
 func (r *Reader) runOnConnection(ctx context.Context, t *transaction, bound *boundParameters) error {
 	release, err := r.acquire(ctx, t.limits)
 	if err != nil {
-		return errCancelledWaiting()
+		return err
 	}
-	defer release()
 	conn, err := r.pool.Acquire(ctx)
 	if err != nil {
+		release()
 		return r.unavailable(err)
 	}
-	defer conn.Release() // the pool discards a closed connection
 	t.pg = conn.Conn().PgConn()
-	defer r.priorities.begin(t.limits.User, t.pg.PID())()
-	began := time.Now()
-	defer func() { // its priority bounds the rest of a long statement
-		r.config.Share.Charge(t.limits.User, min(time.Since(began), longAfter))
+	endStatement := r.beginStatement(r.pool, t.pg, t.limits, release)
+	defer func() {
+		conn.Release() // the pool discards a closed connection
+		endStatement()
 	}()
 	if err := t.run(ctx, bound); err != nil {
 		return r.translateError(ctx, err, t.statement, t.limits)
 	}
 	return nil
+}
+
+// beginStatement notes that a statement begins on a connection of a pool. The caller calls end when it is done with the
+// statement and the connection. end calls release, at once or, if the connection is closed, when the server has ended
+// the statement.
+func (r *Reader) beginStatement(
+	pool *pgxpool.Pool, pg *pgconn.PgConn, l sandbox.QueryLimits, release func(),
+) (end func()) {
+	process := serverProcess{pool: pool, pid: pg.PID(), began: time.Now(), limits: l}
+	endPriority := r.priorities.begin(l.User, process.pid)
+	return func() {
+		// Its priority bounds the rest of a long statement.
+		r.config.Share.Charge(l.User, min(time.Since(process.began), longAfter))
+		release := func() { endPriority(); release() }
+		if pg.IsClosed() {
+			go r.overdue.await(process, release)
+		} else {
+			release()
+		}
+	}
 }
 
 func (r *Reader) applyCeilings(l *sandbox.QueryLimits) {

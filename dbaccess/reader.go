@@ -59,6 +59,10 @@ type Config struct {
 	NeedsAudit bool
 	Audited    func(error)
 
+	// Overdue is called when the server still runs a statement long after it was cancelled, and when it has
+	// ended such a statement. Nil: it is not called.
+	Overdue func(Overdue)
+
 	// SetNice sets the nice value of the server's process with a pid. The reader then divides the server's CPU time
 	// among users. Nil: the server's processes are not in reach.
 	SetNice func(pid uint32, nice int)
@@ -97,6 +101,8 @@ type Reader struct {
 	ownParsers *Parsers      // nil: the configuration's
 	audit      loginAudit
 	priorities priorities // of statements
+	overdue    overdue
+	close      context.CancelFunc
 }
 
 // connectTimeout bounds an attempt to connect, unless the URL has a connect_timeout. A server that does not answer must
@@ -131,10 +137,15 @@ func Open(ctx context.Context, c Config) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
+	closing, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	r := &Reader{
-		config: c, pool: pool, perUser: limit.NewKeyed(c.PerUser), perSandbox: limit.NewKeyed(c.PerSandbox),
+		config: c, pool: pool, close: cancel,
+		perUser: limit.NewKeyed(c.PerUser), perSandbox: limit.NewKeyed(c.PerSandbox),
 		statements: limit.NewShared(int(c.MaxConns), c.Users), audit: newLoginAudit(),
 		priorities: priorities{set: c.SetNice, users: c.Users},
+		overdue: overdue{
+			report: c.Overdue, closing: closing, ofUser: map[string]int{}, ofSandbox: map[string]int{},
+		},
 	}
 	if c.Parsers == nil {
 		r.ownParsers = NewParsers(c.Users)
@@ -167,28 +178,32 @@ func parsePool(url string) (*pgxpool.Config, error) {
 
 // acquire waits for one of the sandbox's slots, one of the user's and one of all, so that no sandbox
 // and no user takes every connection. The sandbox's slot comes first: a waiting sandbox holds no slot
-// of the user's other sandboxes.
+// of the user's other sandboxes. The error is a *sandbox.Refusal.
 func (r *Reader) acquire(ctx context.Context, l sandbox.QueryLimits) (release func(), err error) {
+	if err := r.overdueRefusal(l); err != nil {
+		return nil, err
+	}
 	releaseSandbox, err := r.perSandbox.Acquire(ctx, l.Sandbox, limit.Forever)
 	if err != nil {
-		return nil, err
+		return nil, errCancelledWaiting()
 	}
 	releaseUser, err := r.perUser.Acquire(ctx, l.User, limit.Forever)
 	if err != nil {
 		releaseSandbox()
-		return nil, err
+		return nil, errCancelledWaiting()
 	}
 	releaseShared, err := r.statements.Acquire(ctx, l.User, limit.Forever)
 	if err != nil {
 		releaseUser()
 		releaseSandbox()
-		return nil, err
+		return nil, errCancelledWaiting()
 	}
 	return func() { releaseShared(); releaseUser(); releaseSandbox() }, nil
 }
 
 // Close closes the connections and ends the parser processes.
 func (r *Reader) Close() {
+	r.close()
 	r.pool.Close()
 	if r.writer != nil {
 		r.writer.Close()

@@ -53,9 +53,11 @@ func (r *Reader) checkWrite(
 	return stmt, bound, err
 }
 
-// Capture checks a statement that writes and plans it without running it. The plan is nil without a
-// writing login.
-func (r *Reader) Capture(ctx context.Context, sql string, params map[string]any) (out sandbox.WritePlan, err error) {
+// Capture checks a statement that writes and plans it without running it, which enters the limits of concurrency of
+// the user and the sandbox of l. The plan is nil without a writing login.
+func (r *Reader) Capture(
+	ctx context.Context, sql string, params map[string]any, l sandbox.QueryLimits,
+) (out sandbox.WritePlan, err error) {
 	stmt, bound, err := r.checkWrite(ctx, sql, params)
 	if err != nil {
 		return out, err
@@ -68,6 +70,7 @@ func (r *Reader) Capture(ctx context.Context, sql string, params map[string]any)
 		ctx,
 		stmt,
 		bound,
+		l,
 		pgx.ReadOnly,
 		"EXPLAIN (FORMAT JSON) ",
 		func(res [][][]byte, _ int64) error {
@@ -114,30 +117,38 @@ func (r *Reader) Apply(ctx context.Context, sql string, params map[string]any) (
 	if err != nil {
 		return 0, err
 	}
-	return rows, r.runWithWriter(ctx, stmt, bound, pgx.ReadWrite, "", func(_ [][][]byte, changed int64) error {
+	take := func(_ [][][]byte, changed int64) error {
 		rows = changed
 		return nil
-	})
+	}
+	return rows, r.runWithWriter(ctx, stmt, bound, sandbox.QueryLimits{}, pgx.ReadWrite, "", take)
 }
 
 // runWithWriter runs prefix and the statement in one transaction of the writing login, and commits
 // in mode ReadWrite. The connection is closed afterwards.
 func (r *Reader) runWithWriter(
-	ctx context.Context, stmt *check.Statement, bound *boundParameters, mode pgx.TxAccessMode, prefix string,
-	take func(rows [][][]byte, changed int64) error,
+	ctx context.Context, stmt *check.Statement, bound *boundParameters, l sandbox.QueryLimits, mode pgx.TxAccessMode,
+	prefix string, take func(rows [][][]byte, changed int64) error,
 ) error {
 	limits := r.config.Limits
 	ctx, cancel := context.WithTimeout(ctx, limits.Timeout+serverTimeoutMargin)
 	defer cancel()
+	release, err := r.acquire(ctx, l)
+	if err != nil {
+		return err
+	}
 	pooled, err := r.writer.Acquire(ctx)
 	if err != nil {
+		release()
 		return r.unavailable(err)
 	}
 	conn := pooled.Hijack()
+	endStatement := r.beginStatement(r.writer, conn.PgConn(), l, release)
 	defer func() {
 		brief, done := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer done()
 		_ = conn.Close(brief)
+		endStatement()
 	}()
 	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{AccessMode: mode}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL search_path = "+stmt.SearchPath); err != nil {

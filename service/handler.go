@@ -134,12 +134,13 @@ func (h *guestHandler) runQuery(
 	}
 	began := time.Now()
 	defer func() { q.DurationMS = float64(time.Since(began).Microseconds()) / 1000 }()
-	summary, err = db.Reader.Query(ctx, q.SQL, params, sandbox.QueryLimits{
+	l := sandbox.QueryLimits{
 		MaxRows: h.sandbox.Policy.MaxRows, Timeout: time.Duration(h.sandbox.Policy.MaxExecutionTime) * time.Second,
 		User: h.sandbox.Owner, Sandbox: h.sandbox.ID,
-	}, sink)
+	}
+	summary, err = db.Reader.Query(ctx, q.SQL, params, l, sink)
 	if refusal, ok := errors.AsType[*sandbox.Refusal](err); ok {
-		pending, ok, captureErr := h.captureWrite(ctx, db, q.SQL, params, refusal, sink)
+		pending, ok, captureErr := h.captureWrite(ctx, db, q.SQL, params, l, refusal, sink)
 		switch {
 		case ok:
 			return pending, true, true, nil

@@ -23,8 +23,8 @@ const (
 // captureWrite stores a statement that was refused because it writes, if the sandbox's policy captures writes. ok
 // reports that it did. The error says why the statement cannot be captured.
 func (h *guestHandler) captureWrite(
-	ctx context.Context, db *Database, sql string, params map[string]any, refusal *sandbox.Refusal,
-	sink sandbox.RowSink,
+	ctx context.Context, db *Database, sql string, params map[string]any, l sandbox.QueryLimits,
+	refusal *sandbox.Refusal, sink sandbox.RowSink,
 ) (summary sandbox.QuerySummary, ok bool, err error) {
 	if h.sandbox.Policy.WritePolicy != policy.WriteCapture || refusal.Reason != "read-only" {
 		return summary, false, nil
@@ -36,7 +36,7 @@ func (h *guestHandler) captureWrite(
 			Hint:    "use one statement, such as INSERT ... SELECT or UPDATE ... FROM",
 		}
 	}
-	plan, err := db.Writer.Capture(ctx, sql, params)
+	plan, err := db.Writer.Capture(ctx, sql, params, l)
 	var other *sandbox.Refusal
 	if errors.As(err, &other) && (other.Reason == "read-only" || other.Reason == "statement-not-allowed") {
 		return summary, false, nil // such a statement cannot be captured; the first refusal explains it better

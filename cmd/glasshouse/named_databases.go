@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"glasshouse/dbaccess"
 	"glasshouse/dbaccess/embedded"
 	"glasshouse/sandbox"
@@ -259,6 +261,15 @@ func (a *app) openReaders(ctx context.Context, s settings, knowledgeURL string) 
 				a.log.Warnf("the database %q is not used: %v", n.name, withCause(err))
 			} else {
 				a.log.Infof("the database %q answers, and its login can only read", n.name)
+			}
+		}
+		config.Overdue = func(o dbaccess.Overdue) {
+			log := a.log.WithFields(logrus.Fields{"database": n.name, "user": o.User, "process": o.PID})
+			if o.HasEnded {
+				log.Infof("a cancelled statement has ended after %s", o.Took.Round(time.Second))
+			} else {
+				log.Warn("PostgreSQL still runs a statement that was cancelled, because it cannot interrupt what the " +
+					"statement does; the statement counts against --max-queries-per-user until it ends")
 			}
 		}
 		reader, err := dbaccess.Open(ctx, config)
