@@ -141,7 +141,7 @@ type ConversationWriter interface {
 
 // KeyStore keeps API keys.
 type KeyStore interface {
-	CreateKey(ctx context.Context, k sandbox.Key, hash []byte) error
+	CreateKey(ctx context.Context, k sandbox.Key, hash []byte, most int) error
 	KeyByHash(ctx context.Context, hash []byte) (sandbox.Key, error)
 	Keys(ctx context.Context, user string) ([]sandbox.Key, error)
 	RevokeKeys(ctx context.Context, id string, at time.Time, choose func([]sandbox.Key) (ids []string, err error)) error

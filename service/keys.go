@@ -209,11 +209,19 @@ func (s *Service) CreateKey(ctx context.Context, caller, want sandbox.Key) (sand
 	secret := NewSecret()
 	hash := HashKey(secret)
 	want.ID, want.CreatedAt, want.CreatedBy, want.CreatedWith = s.NewID(), s.Clock(), caller.User, caller.ID
-	if err := s.History.CreateKey(ctx, want, hash[:]); err != nil {
+	most := maxValidKeys
+	if caller.Role == sandbox.RoleAdmin {
+		most = 0
+	}
+	if err := s.History.CreateKey(ctx, want, hash[:], most); err != nil {
 		return want, "", err
 	}
 	return want, secret, s.audit(ctx, caller, sandbox.AuditCreated, "key/"+want.ID, want.User)
 }
+
+// maxValidKeys is how many valid keys a user may have and still create another. Whoever has stolen a key could create
+// any number, which all must be revoked again.
+const maxValidKeys = 1000
 
 // databasesOfKey returns the databases of a key that a caller makes with a list of names; nil means all those of the
 // caller, also those to come. It returns FaultInvalid for a name that the caller may not use.

@@ -45,7 +45,7 @@ func (s *Service) SignIn(ctx context.Context, p signin.Person) (sandbox.Key, str
 	}
 	secret := NewSecret()
 	hash := HashKey(secret)
-	if err := s.History.CreateKey(ctx, key, hash[:]); err != nil {
+	if err := s.History.CreateKey(ctx, key, hash[:], 0); err != nil {
 		return sandbox.Key{}, "", err
 	}
 	return key, secret, s.audit(ctx, person, sandbox.AuditCreated, "key/"+key.ID, key.User)

@@ -333,7 +333,7 @@ func (a *app) storeAdminKey(ctx context.Context, s settings) (sandbox.Key, error
 				hash[:4],
 			), Name: "first admin key", User: "admin", Role: sandbox.RoleAdmin, CreatedAt: time.Now().UTC(),
 		}
-		err = a.history.CreateKey(ctx, key, hash[:])
+		err = a.history.CreateKey(ctx, key, hash[:], 0)
 	}
 	if err == nil {
 		err = checkAdminKey(key, path, time.Now())

@@ -328,7 +328,7 @@ func TestReadOnlyDatabaseIsNamedAndLosesNothing(t *testing.T) {
 	for name, call := range map[string]func() error{
 		"Ping":          func() error { return h.Ping(ctx) },
 		"CreateSandbox": func() error { return h.CreateSandbox(ctx, sandbox.Sandbox{ID: "late"}) },
-		"CreateKey":     func() error { return h.CreateKey(ctx, key, []byte("hash")) },
+		"CreateKey":     func() error { return h.CreateKey(ctx, key, []byte("hash"), 0) },
 		"AddWrite":      func() error { return h.AddWrite(ctx, write, 100, 1<<20) },
 	} {
 		eventually(t, name+" is refused because of the read-only database", func() bool { // on a new connection

@@ -53,6 +53,8 @@ type timeouts struct {
 	lease  time.Duration // of a node; see ownership
 }
 
+var serviceTimeouts = timeouts{read: 10 * time.Second, search: time.Minute, lease: leaseDuration}
+
 // Config says where a Store keeps its data, and how safely.
 type Config struct {
 	URL string // of the database, with the login that owns it
@@ -71,7 +73,7 @@ type Config struct {
 // left in the log. It returns an error if another service uses the database. After a kill of that service, Open waits
 // 10 s in case it returns. The caller closes the Store.
 func Open(ctx context.Context, c Config, logger logrus.FieldLogger) (*Store, error) {
-	return open(ctx, c, logger, time.Now, timeouts{read: 10 * time.Second, search: time.Minute, lease: leaseDuration})
+	return open(ctx, c, logger, time.Now, serviceTimeouts)
 }
 
 func open(

@@ -72,10 +72,10 @@ func TestKeys(t *testing.T) {
 	for n, user := range []string{"kate", "liam"} {
 		k := sandbox.Key{ID: "key-" + user, Name: "first", User: user, Role: sandbox.RoleAgent,
 			CreatedAt: now.Add(time.Duration(n) * time.Second)}
-		if err := h.CreateKey(ctx, k, []byte("hash of "+user)); err != nil {
+		if err := h.CreateKey(ctx, k, []byte("hash of "+user), 0); err != nil {
 			t.Fatal(err)
 		}
-		if err := h.CreateKey(ctx, k, []byte("hash of "+user)); !hasFault(err, sandbox.FaultInvalid) {
+		if err := h.CreateKey(ctx, k, []byte("hash of "+user), 0); !hasFault(err, sandbox.FaultInvalid) {
 			t.Errorf("CreateKey of the same key: got %v, want %s", err, sandbox.FaultInvalid)
 		}
 	}
@@ -85,7 +85,7 @@ func TestKeys(t *testing.T) {
 	}
 	made := sandbox.Key{ID: "key-made", Name: "made", User: "kate", Role: sandbox.RoleAgent, CreatedAt: now,
 		CreatedBy: "kate", CreatedWith: "key-kate", Account: "key-kate"}
-	if err := h.CreateKey(ctx, made, []byte("hash of made")); err != nil {
+	if err := h.CreateKey(ctx, made, []byte("hash of made"), 0); err != nil {
 		t.Fatal(err)
 	}
 	revoke := func(id string, at time.Time) error {
@@ -113,7 +113,7 @@ func TestKeys(t *testing.T) {
 		t.Errorf("KeyByHash: got %+v, %v; want a key made with key-kate and revoked at %s", k, err, now)
 	}
 	made.ID = "key-late"
-	if err := h.CreateKey(ctx, made, []byte("hash of late")); !hasFault(err, sandbox.FaultUnauthorized) {
+	if err := h.CreateKey(ctx, made, []byte("hash of late"), 0); !hasFault(err, sandbox.FaultUnauthorized) {
 		t.Errorf("CreateKey with a revoked key: got %v, want %s", err, sandbox.FaultUnauthorized)
 	}
 	if k, err := h.KeyByHash(ctx, []byte("hash of kate")); err != nil || k.RevokedAt == nil {
@@ -127,6 +127,34 @@ func TestKeys(t *testing.T) {
 	}
 	if all, err := h.Keys(ctx, ""); err != nil || len(all) != 3 {
 		t.Errorf("Keys of all users: got %+v, %v; want 3", all, err)
+	}
+}
+
+// A thief can make a key with a stolen one, the next with that one, and so on. All of them are revoked within the time
+// limit of a request.
+func TestLongChainOfKeysIsRevoked(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	h := openWithTimeouts(t, Config{URL: databaseURL(t), Dir: t.TempDir()}, serviceTimeouts)
+	first := sandbox.Key{ID: "key-0", Name: "stolen", User: "kate", Role: sandbox.RoleDeveloper, CreatedAt: h.clock.Now()}
+	if err := h.CreateKey(ctx, first, []byte("hash"), 0); err != nil {
+		t.Fatal(err)
+	}
+	h.query(t, `INSERT INTO keys (id, name, owner, role, hash, created_at, account, created_by, created_with)
+		SELECT 'key-' || n, 'made', 'kate', 'developer', n::text::bytea, now(), 'key-0', 'kate', 'key-' || n - 1
+		FROM generate_series(1, 10000) n RETURNING id`)
+	var chain []string
+	err := h.RevokeKeys(ctx, "key-0", h.clock.Now(), func(keys []sandbox.Key) ([]string, error) {
+		for _, k := range keys {
+			chain = append(chain, k.ID)
+		}
+		return chain, nil
+	})
+	if err != nil || len(chain) != 10_001 || chain[10_000] != "key-10000" {
+		t.Fatalf("got %d keys, %v; want 10001, nearest first", len(chain), err)
+	}
+	if valid := h.query(t, `SELECT id FROM keys WHERE revoked_at IS NULL`); len(valid) > 0 {
+		t.Errorf("got %d valid keys, want none", len(valid))
 	}
 }
 

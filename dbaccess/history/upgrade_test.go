@@ -29,7 +29,7 @@ func TestEveryOlderSchemaIsUpgraded(t *testing.T) {
 	const count = 5
 	today.fill(t, count)
 	key := sandbox.Key{ID: "k", User: "ada", Role: sandbox.RoleAgent, Name: "laptop", CreatedAt: time.Now().UTC()}
-	if err := today.CreateKey(ctx, key, []byte("hash")); err != nil {
+	if err := today.CreateKey(ctx, key, []byte("hash"), 0); err != nil {
 		t.Fatal(err)
 	}
 	write := sandbox.PendingWrite{ID: "w", ExecutionID: "e00", User: "ada", Status: sandbox.WritePending,

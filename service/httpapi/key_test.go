@@ -125,6 +125,27 @@ func TestRevokedKeyTakesTheKeysThatItMade(t *testing.T) {
 	wantProblem(t, stranger.do(t, "DELETE", "/keys/"+otherID, nil), http.StatusNotFound, "not-found")
 }
 
+// A user can have 1000 valid keys. An admin can create more for the user.
+func TestValidKeysOfAUserAreLimited(t *testing.T) {
+	t.Parallel()
+	own := map[string]any{"name": "made", "role": "developer"}
+	root, rootID := admin.newKey(t, map[string]any{"name": "n", "user_id": t.Name(), "role": "developer"})
+	for n := 1; n < 1000; n++ {
+		key := sandbox.Key{ID: fmt.Sprintf("%s-%d", t.Name(), n), Name: "n", User: t.Name(), Role: sandbox.RoleDeveloper,
+			CreatedAt: time.Now(), CreatedWith: rootID}
+		if err := testService.History.CreateKey(t.Context(), key, []byte(key.ID), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantProblem(t, root.do(t, "POST", "/keys", own), http.StatusTooManyRequests, "limit-reached", "1000 valid keys")
+	other, _ := admin.newKey(t, map[string]any{"name": "n", "user_id": t.Name(), "role": "developer"})
+	a := admin.ok(t, "DELETE", "/keys/"+rootID, nil)
+	if revoked, _ := a.get("revoked").([]any); len(revoked) != 1000 {
+		t.Errorf("got %d revoked keys, want 1000", len(revoked))
+	}
+	other.newKey(t, own)
+}
+
 // A key that is being revoked leaves no key behind that it makes at the same moment.
 func TestKeysMadeDuringARevocationAreRevoked(t *testing.T) {
 	t.Parallel()

@@ -158,7 +158,7 @@ func runTests(m *testing.M) (int, error) {
 	testService = service.New(config)
 	hash := service.HashKey(admin.secret)
 	adminKey := sandbox.Key{ID: "admin", Name: "tests", User: "root", Role: sandbox.RoleAdmin, CreatedAt: time.Now()}
-	if err := store.CreateKey(ctx, adminKey, hash[:]); err != nil {
+	if err := store.CreateKey(ctx, adminKey, hash[:], 0); err != nil {
 		return 1, err
 	}
 	serve := func(s *service.Service) *httptest.Server {
