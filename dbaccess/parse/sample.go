@@ -71,16 +71,21 @@ func sampleTable(
 	}
 }
 
-// newValues returns the expressions of SET as columns of a query. It leaves out those that a query cannot have:
-// DEFAULT, parts of a column, and several columns set by one query.
+// newValues returns the expressions of SET as columns of a query. A text says why a query cannot have a value; without
+// it the column would look as if it stayed as it is.
 func newValues(set []*pg_query.Node) (out []*pg_query.Node) {
 	for _, node := range set {
 		target := node.GetResTarget()
-		if target == nil || len(target.Indirection) > 0 || target.Val.GetSetToDefault() != nil ||
-			target.Val.GetMultiAssignRef() != nil {
-			continue
+		value := target.GetVal()
+		switch {
+		case value.GetSetToDefault() != nil:
+			value = pg_query.MakeAConstStrNode("(not shown: its DEFAULT)", -1)
+		case len(target.GetIndirection()) > 0:
+			value = pg_query.MakeAConstStrNode("(not shown: a part of it is set)", -1)
+		case value.GetMultiAssignRef() != nil:
+			value = pg_query.MakeAConstStrNode("(not shown: it is set together with others)", -1)
 		}
-		out = append(out, pg_query.MakeResTargetNodeWithNameAndVal("new "+target.Name, target.Val, -1))
+		out = append(out, pg_query.MakeResTargetNodeWithNameAndVal("new "+target.GetName(), value, -1))
 	}
 	return out
 }

@@ -254,9 +254,11 @@ func TestSampleOfAPendingWrite(t *testing.T) {
 		rows   string // a piece of the JSON
 		count  float64
 	}{
-		{"UPDATE products p SET price = price * 2, name = DEFAULT WHERE p.id = :id", `{"id": 7}`, `"new price":`, 1},
+		{"UPDATE products p SET price = price * 2, name = DEFAULT WHERE p.id = :id", `{"id": 7}`, `"new name":"(not shown: its DEFAULT)","new price":`, 1},
 		{"UPDATE products SET (price, name) = (SELECT 1, 'x') WHERE name LIKE '%:id%' OR id = :id",
-			`{"id": 7}`, `"id":7`, 1},
+			`{"id": 7}`, `"new name":"(not shown: it is set together with others)","new price":"(not shown`, 1},
+		{"UPDATE users SET preferences['theme'] = '\"dark\"' WHERE id = 1", `{}`,
+			`"new preferences":"(not shown: a part of it is set)"`, 1},
 		{"DELETE FROM products WHERE id BETWEEN :low AND :high", `{"low": 1, "high": 500}`, `"id":`, 10},
 		{"DELETE FROM products p USING raw_data r WHERE r.id = p.id AND p.id = 3", `{}`, `"id":3`, 1},
 		{"WITH few AS (SELECT id FROM products WHERE id < 4) UPDATE products SET price = 0 FROM few " +
