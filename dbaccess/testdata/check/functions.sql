@@ -84,6 +84,8 @@ SELECT 'x'::evil
 ### permission
 SELECT * FROM pg_stat_activity
 ### permission
+SELECT datname, xact_commit FROM pg_stat_database
+### permission
 SELECT query FROM pg_catalog.pg_stat_activity
 ### permission
 SELECT * FROM pg_authid
