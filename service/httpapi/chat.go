@@ -21,7 +21,7 @@ type InConversation struct {
 type conversationsInput struct {
 	Page
 	OfUser
-	Text string `query:"text" doc:"Text in the title"`
+	Text string `query:"text" maxLength:"200" doc:"Text in the title"`
 }
 
 type conversationList struct {

@@ -36,7 +36,7 @@ type executionsInput struct {
 	Kind    string    `query:"kind" enum:"execute,quick-execute,analyze-data,debug,database-query,facade,jupyter,e2b,librechat"`
 	Since   timestamp `query:"since" doc:"Only executions that began at this time or later"`
 	Until   timestamp `query:"until" doc:"Only executions that began before this time"`
-	Text    string    `query:"text" doc:"Text in the code or the error"`
+	Text    string    `query:"text" maxLength:"200" doc:"Text in the code or the error"`
 	Limit   int       `query:"limit" minimum:"1" maximum:"1000" default:"50"`
 	After   string    `query:"after" doc:"Value of next in the previous page"`
 	Include []string  `query:"include" enum:"record" doc:"record: list whole executions instead of summaries"`

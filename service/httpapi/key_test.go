@@ -131,8 +131,8 @@ func TestValidKeysOfAUserAreLimited(t *testing.T) {
 	own := map[string]any{"name": "made", "role": "developer"}
 	root, rootID := admin.newKey(t, map[string]any{"name": "n", "user_id": t.Name(), "role": "developer"})
 	for n := 1; n < 1000; n++ {
-		key := sandbox.Key{ID: fmt.Sprintf("%s-%d", t.Name(), n), Name: "n", User: t.Name(), Role: sandbox.RoleDeveloper,
-			CreatedAt: time.Now(), CreatedWith: rootID}
+		key := sandbox.Key{ID: fmt.Sprintf("%s-%d", t.Name(), n), Name: "n", User: t.Name(),
+			Role: sandbox.RoleDeveloper, CreatedAt: time.Now(), CreatedWith: rootID}
 		if err := testService.History.CreateKey(t.Context(), key, []byte(key.ID), 0); err != nil {
 			t.Fatal(err)
 		}

@@ -51,7 +51,7 @@ type statementsInput struct {
 	OfExecution
 	Status      string `query:"status" enum:"ok,refused,failed,cancelled,captured"`
 	Fingerprint string `query:"fingerprint"`
-	Text        string `query:"text" doc:"Text in the statement"`
+	Text        string `query:"text" maxLength:"200" doc:"Text in the statement"`
 	DatabaseFilter
 }
 
@@ -95,7 +95,7 @@ type artifactRecordsInput struct {
 	Page
 	OfUser
 	OfExecution
-	Text string `query:"text" doc:"Text in the path"`
+	Text string `query:"text" maxLength:"200" doc:"Text in the path"`
 }
 
 // artifactRecord is an artifact with its owner, which the lists of one sandbox need not name.
