@@ -114,8 +114,8 @@ func (r *Reader) overdueRefusal(l sandbox.QueryLimits) error {
 	}
 	return &sandbox.Refusal{
 		Reason: "unavailable",
-		Message: fmt.Sprintf("PostgreSQL still runs %d of %s earlier statements, which were cancelled, and that is the "+
-			"limit of statements at the same time: PostgreSQL cannot interrupt what they do", count, whose),
+		Message: fmt.Sprintf("PostgreSQL still runs %d of %s earlier statements, which were cancelled, and that is "+
+			"the limit of statements at the same time: PostgreSQL cannot interrupt what they do", count, whose),
 		Hint: "wait until they end, or ask the operator to restart PostgreSQL; such statements compare " +
 			"polygons, or replace or search in very long texts",
 		Failed: true,

@@ -28,9 +28,9 @@ func (s *Store) changeKeys(ctx context.Context, f func(context.Context, pgx.Tx) 
 	})
 }
 
-// CreateKey stores a key under the hash of its secret. The user has at most a number of valid keys afterwards; 0 means
-// any number. CreateKey returns FaultInvalid if the id or the hash exists, FaultUnauthorized if the key with which it is
-// created is revoked, and FaultLimit if the user has that many keys.
+// CreateKey stores a key under the hash of its secret. It returns FaultInvalid if the id or the hash exists,
+// FaultUnauthorized if the key with which it is created is revoked, and FaultLimit if the user has most valid keys,
+// unless most is 0.
 func (s *Store) CreateKey(ctx context.Context, k sandbox.Key, hash []byte, most int) error {
 	return s.changeKeys(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var valid int
@@ -41,8 +41,8 @@ func (s *Store) CreateKey(ctx context.Context, k sandbox.Key, hash []byte, most 
 				return err
 			}
 			if valid >= most {
-				return sandbox.Errorf(sandbox.FaultLimit, "you have %d valid keys, the maximum for one user: revoke those "+
-					"that are not used, or ask an admin to create the key", valid)
+				return sandbox.Errorf(sandbox.FaultLimit, "you have %d valid keys, the maximum for one user: revoke "+
+					"those that are not used, or ask an admin to create the key", valid)
 			}
 		}
 		tag, err := tx.Exec(ctx, `INSERT INTO keys (id, name, owner, role, hash, created_at, expires_at, account,
@@ -91,8 +91,8 @@ func (s *Store) RevokeKeys(
 	ctx context.Context, id string, at time.Time, choose func([]sandbox.Key) (ids []string, err error),
 ) error {
 	return s.changeKeys(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		// OFFSET makes PostgreSQL look in the index for each key. Otherwise it reads the whole table for each level, and
-		// a chain of 3000 keys could not be revoked within the time limit.
+		// OFFSET makes PostgreSQL look in the index for each key. Otherwise it reads the whole table for each
+		// level, and a chain of 3000 keys could not be revoked within the time limit.
 		rows, _ := tx.Query(ctx, `WITH RECURSIVE made AS (
 				SELECT id, 0 AS depth FROM keys WHERE id = $1
 				UNION ALL SELECT child.id, depth + 1 FROM made

@@ -136,7 +136,8 @@ func TestLongChainOfKeysIsRevoked(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	h := openWithTimeouts(t, Config{URL: databaseURL(t), Dir: t.TempDir()}, serviceTimeouts)
-	first := sandbox.Key{ID: "key-0", Name: "stolen", User: "kate", Role: sandbox.RoleDeveloper, CreatedAt: h.clock.Now()}
+	first := sandbox.Key{ID: "key-0", Name: "stolen", User: "kate", Role: sandbox.RoleDeveloper,
+		CreatedAt: h.clock.Now()}
 	if err := h.CreateKey(ctx, first, []byte("hash"), 0); err != nil {
 		t.Fatal(err)
 	}

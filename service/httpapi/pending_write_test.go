@@ -254,7 +254,8 @@ func TestSampleOfAPendingWrite(t *testing.T) {
 		rows   string // a piece of the JSON
 		count  float64
 	}{
-		{"UPDATE products p SET price = price * 2, name = DEFAULT WHERE p.id = :id", `{"id": 7}`, `"new name":"(not shown: its DEFAULT)","new price":`, 1},
+		{"UPDATE products p SET price = price * 2, name = DEFAULT WHERE p.id = :id", `{"id": 7}`,
+			`"new name":"(not shown: its DEFAULT)","new price":`, 1},
 		{"UPDATE products SET (price, name) = (SELECT 1, 'x') WHERE name LIKE '%:id%' OR id = :id",
 			`{"id": 7}`, `"new name":"(not shown: it is set together with others)","new price":"(not shown`, 1},
 		{"UPDATE users SET preferences['theme'] = '\"dark\"' WHERE id = 1", `{}`,
