@@ -83,7 +83,8 @@ func (s *Service) Restart(ctx context.Context, caller sandbox.Key, id string) er
 	}
 	defer live.inUse.Unlock()
 	s.touch(live)
-	return live.session.Restart()
+	live.session.Restart()
+	return nil
 }
 
 // Ended returns a channel that is closed when a sandbox has ended, which it may have already.

@@ -123,11 +123,8 @@ func (s *Service) ephemeralSandbox(caller sandbox.Key, p policy.Policy) sandbox.
 func (s *Service) closeInBackground(session *supervisor.Session, closed func()) {
 	go func() {
 		defer closed()
-		if session == nil {
-			return
-		}
-		if err := session.Close(); err != nil {
-			s.Log.WithError(err).Warn("could not close the session of an ephemeral sandbox")
+		if session != nil {
+			session.Close()
 		}
 	}()
 }

@@ -95,7 +95,7 @@ func (s *Service) open(ctx context.Context, caller sandbox.Key, p policy.Policy)
 	}
 	s.mu.Unlock()
 	if session != nil {
-		err = errors.Join(err, session.Close())
+		session.Close()
 	}
 	if recordErr == nil {
 		err = errors.Join(err, s.recordEnd(sb.ID, sb.Owner, sandbox.StateLost))
@@ -206,13 +206,14 @@ func maySee(caller sandbox.Key, owner string) bool {
 	return caller.Role == sandbox.RoleAdmin || caller.User == owner
 }
 
-// Delete ends a sandbox. When it returns, the sandbox's process and files do not exist any more.
+// Delete ends a sandbox. When it returns, no code of the sandbox runs any more, and its process and files are removed,
+// or else, if the kernel needs longer than endTimeout, soon afterwards.
 func (s *Service) Delete(ctx context.Context, caller sandbox.Key, id string) error {
 	live, err := s.find(ctx, caller, id)
 	if err != nil {
 		return err
 	}
-	return s.endSandbox(live, sandbox.StateDeleted)
+	return s.endSandbox(live, sandbox.StateDeleted, endTimeout)
 }
 
 // DeleteAll ends the caller's own sandboxes and returns their number.
@@ -235,15 +236,20 @@ func (s *Service) DeleteAll(_ context.Context, caller sandbox.Key) (int, error) 
 // a namespace after all CPUs have passed a quiescent state, and for the record of the end to be on disk.
 const endConcurrency = 64
 
+// endTimeout is how long the end of a sandbox, or of several together, waits for the exits of processes. On an
+// overloaded machine a process that was killed takes longer to exit.
+const endTimeout = 10 * time.Second
+
 // endAll ends sandboxes side by side, also after errors, which it returns together.
 func (s *Service) endAll(all []*liveSandbox, state sandbox.State) error {
 	errs := make([]error, len(all))
+	deadline := time.Now().Add(endTimeout)
 	var next atomic.Int64
 	var workers sync.WaitGroup
 	for range min(endConcurrency, len(all)) {
 		workers.Go(func() {
 			for n := int(next.Add(1)) - 1; n < len(all); n = int(next.Add(1)) - 1 {
-				errs[n] = s.endSandbox(all[n], state)
+				errs[n] = s.endSandbox(all[n], state, time.Until(deadline))
 			}
 		})
 	}
@@ -251,8 +257,8 @@ func (s *Service) endAll(all []*liveSandbox, state sandbox.State) error {
 	return errors.Join(errs...)
 }
 
-// endSandbox removes a sandbox and cancels its run.
-func (s *Service) endSandbox(live *liveSandbox, state sandbox.State) error {
+// endSandbox removes a sandbox and cancels its run. It waits at most for the timeout until the process has exited.
+func (s *Service) endSandbox(live *liveSandbox, state sandbox.State, timeout time.Duration) error {
 	s.mu.Lock()
 	if s.live[live.sandbox.ID] != live {
 		s.mu.Unlock()
@@ -267,7 +273,8 @@ func (s *Service) endSandbox(live *liveSandbox, state sandbox.State) error {
 	}
 	s.mu.Unlock()
 	defer close(live.ended)
-	return errors.Join(live.session.Close(), s.recordEnd(live.sandbox.ID, live.sandbox.Owner, state))
+	live.session.CloseWithin(timeout)
+	return s.recordEnd(live.sandbox.ID, live.sandbox.Owner, state)
 }
 
 // janitorInterval is the time between two runs of the janitor.

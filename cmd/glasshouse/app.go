@@ -151,7 +151,8 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 	})
 	a.metrics.Watch(metrics.Sources{
 		Sandboxes: a.service.SandboxStates, PoolReady: a.isolator.Waiting, History: a.history.Waiting,
-		PendingWrites: a.history.PendingWrites, Databases: a.service.DatabaseNames(sandbox.Key{}),
+		PendingWrites: a.history.PendingWrites, LateCleanups: a.isolator.LateCleanups,
+		Databases: a.service.DatabaseNames(sandbox.Key{}),
 	})
 	return a, nil
 }

@@ -202,7 +202,7 @@ func (a *app) newCompatHandlers(s compatSettings) compatHandlers {
 		var handler http.Handler
 		if name == nemoAPI {
 			runner := a.supervisor.NewCompatRunner()
-			handlers.close = func() { _ = runner.Close() }
+			handlers.close = runner.Close
 			handler = &nemo.Server{
 				Config: config, Open: runner.Open, MaxOutputChars: s.maxChars, MemoryMB: s.memoryMB,
 				MaxSeconds: s.seconds, LogRequests: os.Getenv("DEBUG") == "1",

@@ -6,7 +6,7 @@
 //		process, err := isolator.Start(ctx, isolate.ProcessSpec{Policy: policy.Default()})
 //		process.EnforceLimits()
 //		err = process.Conn.Write(...) // package protocol
-//		err = process.Close()
+//		process.Close()
 //		isolator.Close()
 //	}
 //

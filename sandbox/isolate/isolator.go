@@ -74,6 +74,7 @@ type Isolator struct {
 	cgroups   *cgroup.Tree // nil on levels without
 	idle      idleProcesses
 	released  chan struct{} // capacity 1: a process has ended, so that another may fit
+	late      *lateCleanups
 	sharing   cpuSharing
 	sysctls   *os.File // the folder /proc/sys/net, or nil if children can't write to it
 	workDir   string   // of guest code and session directories, on levels without private mounts
@@ -113,6 +114,7 @@ func Open(config Config) (*Isolator, error) {
 		i.uidCount.Store(rand.Int64N(int64(i.uids.Count)))
 	}
 	i.released = make(chan struct{}, 1)
+	i.late = newLateCleanups(config.Log)
 	i.idle.max = cmp.Or(config.MaxOpenIdle, defaultMaxOpenIdle)
 	i.ctx, i.cancel = context.WithCancel(context.Background())
 	pinned, err := i.store.Pin(environment.Default)
@@ -186,6 +188,19 @@ func (i *Isolator) Waiting() map[string]int {
 		waiting[pool.Name] += pool.Waiting.Now
 	}
 	return waiting
+}
+
+// LateCleanups returns how many processes, folders and control groups of ended sandboxes could not be removed in time
+// and are removed later, by kind.
+func (i *Isolator) LateCleanups() map[string]int {
+	all := map[string]int{"control_group": 0}
+	for kind, n := range i.late.counts() {
+		all[string(kind)] = n
+	}
+	if i.cgroups != nil {
+		all["control_group"] = i.cgroups.Late()
+	}
+	return all
 }
 
 // Pools describes the warm interpreters of the environments that a sandbox may choose, the default environment first.
@@ -315,7 +330,7 @@ func (i *Isolator) takeChild(ctx context.Context, pool *zygotePool, spec Process
 			}
 		}
 		if p.hasExited() { // the waiting child died with its zygote
-			_ = p.Close()
+			p.Close()
 			continue
 		}
 		p.FromPool = hit
@@ -338,7 +353,8 @@ func FullError(cause error) error {
 func (env *warmEnvironment) assign(p *Process, pol policy.Policy) (err error) {
 	defer func() {
 		if err != nil {
-			err = errors.Join(fmt.Errorf("assign a child to a sandbox: %w", err), p.Close())
+			p.Close()
+			err = fmt.Errorf("assign a child to a sandbox: %w", err)
 		}
 	}()
 	var a protocol.Assign
@@ -376,6 +392,7 @@ func (i *Isolator) Close() {
 		env.close()
 	}
 	i.closing.Wait()
+	i.late.close() // the processes have ended with their zygotes
 	i.removeFiles()
 }
 

@@ -162,6 +162,7 @@ func (i *Isolator) startLevel(env *warmEnvironment) (err error) {
 		if i.cgroups, err = cgroup.Open(); err != nil {
 			return &cgroupsError{err}
 		}
+		i.cgroups.Log = i.config.Log
 		i.cgroups.KeepSpares(i.idle.max)
 		i.limitGuests()
 		i.sharing.memory.tree = i.cgroups

@@ -61,7 +61,8 @@ func (p *zygotePool) lockDown(
 		child.SessionDir, err = p.env.enterSessionDir(ctx, child, spec, enter, isTold)
 	}
 	if err != nil {
-		err = errors.Join(fmt.Errorf("lock a child down: %w", err), child.Close())
+		child.Close()
+		err = fmt.Errorf("lock a child down: %w", err)
 		if child.failedToJoin() {
 			err = errors.Join(errors.New("the child could not join its control groups"), err)
 		}
@@ -107,7 +108,7 @@ func (env *warmEnvironment) enterSessionDir(
 	}
 	enter.Folder = dir.folder
 	if _, err = child.lockDown(ctx, enter, false); err != nil && dir != spec.SessionDir {
-		err = errors.Join(err, dir.Close())
+		dir.Close()
 	}
 	return dir, err
 }

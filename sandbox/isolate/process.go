@@ -2,7 +2,6 @@ package isolate
 
 import (
 	"container/list"
-	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -53,6 +52,7 @@ type Process struct {
 	outputs [2]fileID     // the pipes of Stdout and Stderr while these are nil
 
 	released chan<- struct{} // Isolator.released
+	late     *lateCleanups   // of the isolator
 	begun    int64           // a number that is larger the later it began to run; guarded by sharing
 	isVictim atomic.Bool     // killed because the guests together have no memory left
 
@@ -234,40 +234,61 @@ func (p *Process) ThreadAndFileCounts() (threads, files int) {
 	return procfs.CountThreads(p.pid), procfs.CountFiles(p.pid)
 }
 
-// exitTimeout is how long a killed process may take to exit.
-const exitTimeout = 10 * time.Second
+// ExitTimeout is how long Close waits for a killed process to exit.
+const ExitTimeout = 10 * time.Second
 
-// Close kills the process, waits until it has exited, and releases its resources.
-func (p *Process) Close() error {
-	var err error
+// Close is CloseWithin with ExitTimeout.
+func (p *Process) Close() { p.CloseWithin(ExitTimeout) }
+
+// CloseWithin kills the process, waits until it has exited, and releases its resources. A process that has not exited
+// within the timeout, as on an overloaded machine, runs no code any more. Its resources are released when it has.
+func (p *Process) CloseWithin(timeout time.Duration) {
 	p.closed.Do(func() {
 		p.Kill()
 		p.sharing.end(p)
+		timer := time.NewTimer(timeout)
+		defer timer.Stop()
 		select {
 		case <-p.done:
-		case <-time.After(exitTimeout):
-			err = fmt.Errorf("the process %d did not exit within %s after SIGKILL", p.pid, exitTimeout)
+		case <-timer.C:
 		}
-		if p.enforcer != nil {
-			p.enforcer.stop()
+		if p.hasExited() {
+			p.release()
+			return
 		}
-		p.waitForKernel()
 		p.idlers.remove(p, true)
-		err = errors.Join(err, p.closeFiles())
-		if p.group != nil {
-			if p.failedToJoin() { // a group that cannot be joined must not become a spare
-				err = errors.Join(err, p.group.Remove())
-			} else {
-				err = errors.Join(err, p.group.Release())
+		p.closeStreams() // who reads from them waits no longer
+		notExited := fmt.Errorf("the killed process %d has not exited in time", p.pid)
+		p.late.add(lateProcess, notExited, func() error {
+			if !p.hasExited() {
+				return notExited
 			}
-		}
-		if p.env != nil {
-			p.pool.inUse.Add(-1)
-			p.env.release()
-		}
-		p.noteRelease()
+			p.release()
+			return nil
+		})
 	})
-	return err
+}
+
+// release releases the resources of a process that has exited.
+func (p *Process) release() {
+	if p.enforcer != nil {
+		p.enforcer.stop()
+	}
+	p.waitForKernel()
+	p.idlers.remove(p, true)
+	p.closeFiles()
+	if p.group != nil {
+		if p.failedToJoin() { // a group that cannot be joined must not become a spare
+			p.group.Remove()
+		} else {
+			p.group.Release()
+		}
+	}
+	if p.env != nil {
+		p.pool.inUse.Add(-1)
+		p.env.release()
+	}
+	p.noteRelease()
 }
 
 // noteRelease makes one of the pools that lack something try again.
@@ -280,19 +301,18 @@ func (p *Process) noteRelease() {
 
 // abandon releases the resources of a child whose fork failed. The fork may still succeed
 // later.
-func (p *Process) abandon() error {
-	err := p.closeFiles()
+func (p *Process) abandon() {
+	p.closeFiles()
 	if p.group != nil {
-		err = errors.Join(err, p.group.Remove())
+		p.group.Remove()
 	}
-	return err
 }
 
 // waitForKernel waits until the kernel has removed the process. When a zygote dies, all its
 // children are reported as killed, but without a pid namespace they die slightly later.
 func (p *Process) waitForKernel() {
 	for p.pidfd >= 0 {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(p.pidfd), Events: unix.POLLIN}}, int(exitTimeout.Milliseconds()))
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(p.pidfd), Events: unix.POLLIN}}, int(ExitTimeout.Milliseconds()))
 		if n > 0 || err != unix.EINTR {
 			return
 		}
@@ -301,13 +321,8 @@ func (p *Process) waitForKernel() {
 
 // closeFiles closes the service's descriptors, and the session directory unless a caller has
 // taken it over.
-func (p *Process) closeFiles() (err error) {
-	_ = p.Conn.Close()
-	for _, f := range []*os.File{p.Stdout, p.Stderr, p.Network} {
-		if f != nil {
-			_ = f.Close()
-		}
-	}
+func (p *Process) closeFiles() {
+	p.closeStreams()
 	p.mu.Lock()
 	if p.pidfd >= 0 {
 		_ = unix.Close(p.pidfd)
@@ -315,7 +330,16 @@ func (p *Process) closeFiles() (err error) {
 	}
 	p.mu.Unlock()
 	if p.SessionDir != nil && p.SessionDir != p.givenDir {
-		err = p.SessionDir.Close()
+		p.SessionDir.Close()
 	}
-	return err
+}
+
+// closeStreams closes the service's ends of the connections to the process. Another call does nothing.
+func (p *Process) closeStreams() {
+	_ = p.Conn.Close()
+	for _, f := range []*os.File{p.Stdout, p.Stderr, p.Network} {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
 }

@@ -25,6 +25,7 @@ type SessionDir struct {
 	isShared bool   // mountFD is the mount of a folder of the machine, which the first child makes /session
 	folder   string // on levels without private mounts: a folder with session, data and tmp
 
+	late   *lateCleanups    // removes the folder if Close cannot
 	env    *warmEnvironment // the version for the next process; nil for the current version
 	closed sync.Once
 }
@@ -55,37 +56,41 @@ func (d *SessionDir) Measure() (int64, error) {
 	return size.Bytes, err
 }
 
-// Close removes the files. They must not be in use by a process.
-func (d *SessionDir) Close() (err error) {
+// Close removes the files. They must not be in use by a process that runs. Files that cannot be removed now, for
+// example because the service has no file descriptor left, are removed later.
+func (d *SessionDir) Close() {
 	d.closed.Do(func() {
 		if d.mountFD >= 0 {
-			err = unix.Close(d.mountFD)
+			_ = unix.Close(d.mountFD)
 		}
 		if d.folder != "" {
-			err = filetree.RemoveAll(d.folder)
+			if err := filetree.RemoveAll(d.folder); err != nil {
+				d.late.add(lateFolder, fmt.Errorf("remove the files of a sandbox: %w", err),
+					func() error { return filetree.RemoveAll(d.folder) })
+			}
 		}
 		if d.env != nil {
 			d.env.release()
 		}
 	})
-	return err
 }
 
 // makeSessionDir makes a folder for a child without private mounts. Its name is secret,
 // because any child with the service's uid could open the folder by its name.
 func (i *Isolator) makeSessionDir(uid int) (*SessionDir, error) {
-	d := &SessionDir{uid: uid, mountFD: -1, folder: filepath.Join(i.workDir, rand.Text())}
+	d := &SessionDir{uid: uid, mountFD: -1, folder: filepath.Join(i.workDir, rand.Text()), late: i.late}
 	if err := os.Mkdir(d.folder, 0o711); err != nil {
 		return nil, err
 	}
 	for _, name := range []string{"session", "session/artifacts", "tmp"} {
 		if err := d.makeFolder(name); err != nil {
-			_ = d.Close()
+			d.Close()
 			return nil, err
 		}
 	}
 	if err := d.makeData(i.config.DataSets); err != nil {
-		return nil, errors.Join(err, d.Close())
+		d.Close()
+		return nil, err
 	}
 	return d, nil
 }

@@ -89,7 +89,7 @@ func (i *Isolator) verifyLevel(pool *zygotePool, z *zygote.Zygote) (err error) {
 	if err != nil {
 		return fmt.Errorf("a child can't lock itself down: %w", err)
 	}
-	defer func() { err = errors.Join(err, p.Close()) }()
+	defer p.Close()
 	if err := pool.env.assign(p, pol); err != nil {
 		return err
 	}

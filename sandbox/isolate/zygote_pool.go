@@ -134,7 +134,7 @@ func (p *zygotePool) fill() {
 		cancel()
 		if active.Err() != nil {
 			if err == nil {
-				_ = child.Close()
+				child.Close()
 			}
 			return
 		}
@@ -155,9 +155,9 @@ func (p *zygotePool) fill() {
 		case p.ready <- child:
 		case p.reserved <- child:
 		case <-child.done: // died with its zygote; keepZygote discards the dead children in the channel
-			_ = child.Close()
+			child.Close()
 		case <-active.Done():
-			_ = child.Close()
+			child.Close()
 		}
 		p.held.Add(-1)
 	}
@@ -240,7 +240,7 @@ func (p *zygotePool) keepSpare() {
 		case <-changed:
 		case <-active.Done():
 		}
-		_ = child.Close()
+		child.Close()
 	}
 }
 
@@ -268,7 +268,7 @@ func (p *zygotePool) discardReady(discard func(*Process) bool, pause time.Durati
 					default:
 					}
 				}
-				_ = child.Close()
+				child.Close()
 				p.env.sleep(pause)
 				continue
 			default:
@@ -336,7 +336,7 @@ func (p *zygotePool) makeChildOf(ctx context.Context, z *zygote.Zygote, spec Pro
 const guestOOMScore = 600
 
 // fork makes the zygote fork a child in its own control group.
-func (p *zygotePool) fork(ctx context.Context, z *zygote.Zygote, birth, uid int) (*Process, error) {
+func (p *zygotePool) fork(ctx context.Context, z *zygote.Zygote, birth, uid int) (_ *Process, err error) {
 	if tree := p.isolator.cgroups; tree != nil {
 		if !tree.MayFork() {
 			return nil, errNoTasks
@@ -351,17 +351,27 @@ func (p *zygotePool) fork(ctx context.Context, z *zygote.Zygote, birth, uid int)
 	}
 	defer childSock.Close()
 	child := &Process{Conn: protocol.NewConn(sock), pidfd: -1, zygote: z, done: make(chan struct{}),
-		idlers: &p.isolator.idle, released: p.isolator.released}
+		idlers: &p.isolator.idle, released: p.isolator.released, late: p.isolator.late}
 	without := p.isolator.baseSpec.Without
 	child.Conn.Trusting, child.neverFrozen = without.Has(layer.Frames), without.Has(layer.Freeze)
+	isForked := false
+	defer func() {
+		switch {
+		case err == nil:
+		case isForked:
+			child.Close()
+		default:
+			child.abandon()
+		}
+	}()
 	stdout, err := outputPipe(&child.Stdout)
 	if err != nil {
-		return nil, errors.Join(err, child.closeFiles())
+		return nil, err
 	}
 	defer stdout.Close()
 	stderr, err := outputPipe(&child.Stderr)
 	if err != nil {
-		return nil, errors.Join(err, child.closeFiles())
+		return nil, err
 	}
 	defer stderr.Close()
 	fds := []int{int(childSock.Fd()), int(stdout.Fd()), int(stderr.Fd())}
@@ -371,7 +381,7 @@ func (p *zygotePool) fork(ctx context.Context, z *zygote.Zygote, birth, uid int)
 			joinFDs, err = child.group.JoinFDs()
 		}
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("make the control group: %w", err), child.abandon())
+			return nil, fmt.Errorf("make the control group: %w", err)
 		}
 	}
 	child.pidfd, err = z.Fork(ctx, append(fds, joinFDs...), birth, uid, child.onExit)
@@ -379,16 +389,17 @@ func (p *zygotePool) fork(ctx context.Context, z *zygote.Zygote, birth, uid int)
 		if ctx.Err() != nil {
 			err = FullError(err)
 		}
-		return nil, errors.Join(err, child.abandon())
+		return nil, err
 	}
+	isForked = true
 	_ = childSock.Close() // otherwise the connection stays open if the child dies during the lockdown
 	if child.pid, err = procfs.PIDOf(child.pidfd); child.pid == 0 {
-		return nil, errors.Join(errors.New("the child died directly after the fork"), err, child.Close())
+		return nil, errors.Join(errors.New("the child died directly after the fork"), err)
 	}
 	procfs.SetOOMScore(child.pid, guestOOMScore)
 	if child.group != nil && joinFDs == nil {
 		if err = child.group.Join(child.pid); err != nil {
-			return nil, errors.Join(fmt.Errorf("join the control group: %w", err), child.Close())
+			return nil, fmt.Errorf("join the control group: %w", err)
 		}
 	}
 	return child, nil

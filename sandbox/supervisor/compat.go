@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"glasshouse/sandbox"
@@ -55,13 +54,13 @@ func (r *CompatRunner) Open(ctx context.Context, sb sandbox.Sandbox) (session *S
 	})
 	if err != nil {
 		if r.directory != nil && r.directory.HasMounts() { // a failed start may have used up the mount
-			err = errors.Join(err, r.directory.Close())
+			r.directory.Close()
 			r.directory = nil
 		}
 		return nil, err
 	}
 	if r.directory != nil && r.directory != process.SessionDir {
-		_ = r.directory.Close() // the process has another descriptor of the same mount
+		r.directory.Close() // the process has another descriptor of the same mount
 	}
 	r.directory, process.SessionDir = process.SessionDir, nil
 	if !r.directory.HasMounts() && session.onClose == nil { // the first session
@@ -82,12 +81,11 @@ func (r *CompatRunner) isExclusive() bool {
 }
 
 // Close closes the shared folder. Open sessions can use it until they are closed.
-func (r *CompatRunner) Close() error {
+func (r *CompatRunner) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.closed = true
-	if r.directory == nil {
-		return nil
+	if r.directory != nil {
+		r.directory.Close()
 	}
-	return r.directory.Close()
 }

@@ -5,7 +5,7 @@
 //	session, err := s.Open(ctx, sandbox, "")
 //	outcome, err := session.Run(ctx, supervisor.Request{Code: "1 + 1"}, supervisor.Callbacks{})
 //	files, missed, err := session.CollectArtifacts(store)
-//	err = session.Close()
+//	session.Close()
 //
 // A Session is one sandbox's Python: at most one guest process, which keeps the variables
 // between runs, and the files of /session and /data. The caller runs one thing at a time

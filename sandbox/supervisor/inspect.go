@@ -29,7 +29,8 @@ func (s *Session) InspectVariables(ctx context.Context) (sandbox.Variables, erro
 	}
 	select {
 	case <-process.Done(): // the guest was killed between runs
-		return v, s.drop(process)
+		s.drop(process)
+		return v, nil
 	default:
 	}
 	err := s.ask(ctx, process, protocol.Inspect{}, variablesTimeout, &v)
@@ -151,8 +152,8 @@ func (s *Session) ask(
 				if illegal, ok := errors.AsType[*protocol.IllegalFrame](err); ok {
 					reason = illegal.Error()
 				}
-				return errors.Join(s.drop(process), sandbox.Errorf(sandbox.FaultGone,
-					"%s; the session's variables are lost; /session stays", reason))
+				s.drop(process)
+				return sandbox.Errorf(sandbox.FaultGone, "%s; the session's variables are lost; /session stays", reason)
 			}
 			return ctx.Err()
 		case <-timer.C:
@@ -166,8 +167,8 @@ func (s *Session) ask(
 		process.Interrupt()
 		timer.Reset(timeoutGracePeriod)
 	}
-	err := s.drop(process) // closes the connection, which ends the goroutine
+	s.drop(process) // closes the connection, which ends the goroutine
 	<-answered
-	return errors.Join(err, sandbox.Errorf(sandbox.FaultGone,
-		"the session did not answer within %s and was ended; /session stays", timeout))
+	return sandbox.Errorf(sandbox.FaultGone,
+		"the session did not answer within %s and was ended; /session stays", timeout)
 }

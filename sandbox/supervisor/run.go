@@ -120,9 +120,7 @@ func (s *Session) Run(ctx context.Context, request Request, callbacks Callbacks)
 	outcome.Stdout = loop.stdout.text("stdout", outcome.Truncated)
 	outcome.Stderr = loop.stderr.text("stderr", outcome.Truncated)
 	if outcome.SessionReset {
-		if dropErr := s.drop(process); dropErr != nil {
-			err = errors.Join(fmt.Errorf("end the guest process: %w", dropErr), err)
-		}
+		s.drop(process)
 	}
 	return outcome, err
 }

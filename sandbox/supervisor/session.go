@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -49,7 +48,7 @@ func (s *Session) guest(ctx context.Context, code string) (*isolate.Process, err
 	if process != nil {
 		select {
 		case <-process.Done(): // killed between runs
-			_ = process.Close()
+			process.Close()
 		default:
 			return process, nil
 		}
@@ -71,11 +70,11 @@ func (s *Session) guest(ctx context.Context, code string) (*isolate.Process, err
 	s.process, s.directory, process.SessionDir = process, process.SessionDir, nil
 	s.uploads.attach(s.directory)
 	if last != nil && last != s.directory {
-		_ = last.Close() // the process has another descriptor of the same mount
+		last.Close() // the process has another descriptor of the same mount
 	}
 	s.cpuBefore = process.CPU() // the CPU time of the start does not count for the run
 	if s.closed {
-		_ = s.release()
+		s.release(isolate.ExitTimeout)
 		return nil, errDeleted()
 	}
 	return process, nil
@@ -95,30 +94,32 @@ func (s *Session) Environment() *sandbox.EnvironmentVersion {
 }
 
 // drop ends the guest process. /session stays for the next one.
-func (s *Session) drop(process *isolate.Process) error {
-	err := process.Close()
+func (s *Session) drop(process *isolate.Process) {
+	process.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.process == process {
 		s.process = nil
 	}
-	return err
 }
 
 // Restart ends the guest process. The next run starts another one, without variables; the files stay. No run or
 // inspection may be active.
-func (s *Session) Restart() error {
+func (s *Session) Restart() {
 	s.mu.Lock()
 	process := s.process
 	s.mu.Unlock()
-	if process == nil {
-		return nil
+	if process != nil {
+		s.drop(process)
 	}
-	return s.drop(process)
 }
 
-// Close ends the session. Its process and its files are gone when it returns.
-func (s *Session) Close() error {
+// Close is CloseWithin with isolate.ExitTimeout.
+func (s *Session) Close() { s.CloseWithin(isolate.ExitTimeout) }
+
+// CloseWithin ends the session. Its process and its files are gone when it returns, or else, if the process has not
+// exited within the timeout or the files cannot be removed, soon afterwards. No code of it runs any more.
+func (s *Session) CloseWithin(timeout time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
@@ -126,23 +127,21 @@ func (s *Session) Close() error {
 		defer s.onClose()
 		s.onClose = nil
 	}
-	return s.release()
+	s.release(timeout)
 }
 
 // release closes the process and the files. The caller holds mu.
-func (s *Session) release() error {
-	var err error
+func (s *Session) release(timeout time.Duration) {
 	if s.process != nil {
-		err = s.process.Close()
+		s.process.CloseWithin(timeout)
 		s.process = nil
 	}
 	s.uploads.close()
 	if s.directory != nil {
-		err = errors.Join(err, s.directory.Close())
+		s.directory.Close()
 		s.directory = nil
 	}
 	s.workspace.close()
-	return err
 }
 
 // Uploads returns the files of its /data.

@@ -31,6 +31,7 @@ func exportedMetrics(t *testing.T) map[string]map[string][]string {
 		PoolReady:     func() map[string]int { return map[string]int{"bare": 1} },
 		History:       func() sandbox.HistoryStatus { return sandbox.HistoryStatus{} },
 		PendingWrites: func() int { return 0 },
+		LateCleanups:  func() map[string]int { return map[string]int{"process": 0} },
 		Databases:     []string{"knowledge"},
 	})
 	for _, status := range []string{"refused", "failed", "cancelled", "captured"} {

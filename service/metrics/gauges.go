@@ -15,6 +15,8 @@ var (
 	sandboxes       = describe("glasshouse_sandboxes", "Live sandboxes by state.", "state")
 	poolReady       = describe("glasshouse_pool_ready",
 		"Guests that wait for code, by the packages that their zygote has imported.", "zygote")
+	lateCleanups = describe("glasshouse_late_cleanups",
+		"Processes, folders and control groups of ended sandboxes that could not be removed in time.", "kind")
 	historyWAL = describe("glasshouse_history_wal_bytes",
 		"Records in the write-ahead log of history that are not yet in PostgreSQL.")
 	historyLag = describe("glasshouse_history_lag_seconds",
@@ -27,7 +29,9 @@ type gauges Sources
 
 // Describe implements prometheus.Collector.
 func (gauges) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{activeSandboxes, sandboxes, poolReady, historyWAL, historyLag, pendingWrites} {
+	for _, d := range []*prometheus.Desc{
+		activeSandboxes, sandboxes, poolReady, lateCleanups, historyWAL, historyLag, pendingWrites,
+	} {
 		out <- d
 	}
 }
@@ -45,6 +49,9 @@ func (g gauges) Collect(out chan<- prometheus.Metric) {
 	send(activeSandboxes, float64(all))
 	for zygote, n := range g.PoolReady() {
 		send(poolReady, float64(n), zygote)
+	}
+	for kind, n := range g.LateCleanups() {
+		send(lateCleanups, float64(n), kind)
 	}
 	history := g.History()
 	send(historyWAL, float64(history.WaitingBytes))

@@ -54,6 +54,7 @@ type Sources struct {
 	PoolReady     func() map[string]int        // number of waiting guests by zygote
 	History       func() sandbox.HistoryStatus // what waits for PostgreSQL
 	PendingWrites func() int                   // captured statements that wait for a decision
+	LateCleanups  func() map[string]int        // what ended sandboxes have left behind by kind
 	Databases     []string                     // their names; no other is the value of a label
 }
 

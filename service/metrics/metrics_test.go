@@ -33,7 +33,8 @@ func TestStatementsAreCountedByDatabase(t *testing.T) {
 	m.Watch(metrics.Sources{
 		Sandboxes: func() map[string]int { return nil }, PoolReady: func() map[string]int { return nil },
 		History:       func() sandbox.HistoryStatus { return sandbox.HistoryStatus{} },
-		PendingWrites: func() int { return 0 }, Databases: []string{"sales", "hr"},
+		PendingWrites: func() int { return 0 }, LateCleanups: func() map[string]int { return nil },
+		Databases: []string{"sales", "hr"},
 	})
 	m.QueryEnded(&sandbox.Query{Database: "sales", Status: "ok", DurationMS: 1500})
 	m.QueryEnded(&sandbox.Query{Database: "invented", Status: "refused", Reason: sandbox.UnknownDatabase})

@@ -5,7 +5,7 @@
 //	group, err := tree.Make()
 //	err = group.SetLimits(cgroup.Limits{MemoryBytes: 512 << 20, CPUPercent: 100, Tasks: 33})
 //	err = group.Join(pid)
-//	err = group.Release()          // after the process has ended
+//	group.Release()                // after the process has ended
 //	tree.Close()
 //
 // On version 1, creating and removing a group takes longer than all other steps of starting
@@ -33,6 +33,9 @@ import (
 // Tree is the subtree in which each child has a Group: one folder for each controller
 // on version 1, and one folder on version 2.
 type Tree struct {
+	// Log gets the reason why groups cannot be removed, once until all are; nil: not. Set it before the first Release.
+	Log func(format string, args ...any)
+
 	version int
 	dirs    map[string]string // by controller; the same folder three times on version 2
 	serial  atomic.Int64      // number of groups made
@@ -42,12 +45,12 @@ type Tree struct {
 	maxSpares int
 
 	mu      sync.Mutex
-	ended   []string    // released groups that are not removed yet, by name
-	due     time.Time   // when they are removed at the latest
-	removal *time.Timer // removes them; nil: none is pending
-	spares  []*Group    // empty groups for the next children
+	ended   []endedGroup // released groups that are not removed yet
+	due     time.Time    // when they are removed at the latest
+	removal *time.Timer  // removes them; nil: none is pending
+	spares  []*Group     // empty groups for the next children
 	closed  bool
-	failed  error // of a removal; the next Release or Remove returns it
+	late    int // of ended: the groups that could not be removed for long
 
 	removing sync.Mutex // held while ended groups are removed
 }
@@ -144,7 +147,8 @@ func Open() (*Tree, error) {
 	_ = t.weigh(runtime.NumCPU()) // otherwise guests only wait longer
 	probe, err := t.Make()
 	if err == nil {
-		err = errors.Join(probe.SetLimits(Limits{MemoryBytes: 64 << 20, CPUPercent: 50, Tasks: 16}), probe.Remove())
+		err = probe.SetLimits(Limits{MemoryBytes: 64 << 20, CPUPercent: 50, Tasks: 16})
+		probe.Remove()
 	}
 	if err != nil {
 		t.Close()
@@ -232,15 +236,15 @@ func (t *Tree) Close() {
 	t.removing.Lock()
 	defer t.removing.Unlock()
 	t.mu.Lock()
-	names := t.ended
+	ended := t.ended
 	for _, g := range t.spares {
 		g.files.close()
-		names = append(names, g.name)
+		ended = append(ended, endedGroup{name: g.name})
 	}
 	t.ended, t.spares = nil, nil
 	t.mu.Unlock()
-	for _, name := range names {
-		_ = t.rmdir(name, 1000)
+	for _, g := range ended {
+		_ = t.rmdir(g.name, 1000)
 	}
 	for _, dir := range t.folders() {
 		_ = os.Remove(dir)
@@ -438,23 +442,20 @@ func (g *Group) number(file string) int64 {
 
 // Release returns the group to the tree after its processes have ended: the group becomes a
 // spare, or the tree removes it soon.
-func (g *Group) Release() error {
-	if !g.end(true) && !g.tree.removeLater(g.name) {
-		return g.tree.rmdir(g.name, 100)
+func (g *Group) Release() {
+	if !g.end(true) {
+		g.tree.removeLater(g.name)
 	}
-	return g.tree.takeFailure()
 }
 
 // Remove removes the group without reusing it. A process that still has its JoinFDs then
 // fails to join. The kernel may need a moment to notice that the group is empty; on a busy
 // machine the tree removes it later.
-func (g *Group) Remove() error {
+func (g *Group) Remove() {
 	g.end(false)
-	err := g.tree.rmdir(g.name, 100)
-	if errors.Is(err, unix.EBUSY) && g.tree.removeLater(g.name) {
-		return nil
+	if g.tree.rmdir(g.name, removeTries) != nil {
+		g.tree.removeLater(g.name)
 	}
-	return err
 }
 
 // end ends the use of the group, and reports whether it became a spare.

@@ -3,11 +3,13 @@ package cgroup
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -108,9 +110,7 @@ func TestGroupIsReusedOnlyIfItLooksNew(t *testing.T) {
 	release := func(g *Group) {
 		t.Helper()
 		waitUntil(func() bool { return hasNoProcess(g) && g.Memory() <= maxLeftover })
-		if err := g.Release(); err != nil {
-			t.Error(err)
-		}
+		g.Release()
 	}
 	first := makeGroup(t, tree)
 	runIn(t, first, "head -c 8000000 /dev/zero | tail -n 1 >/dev/null")
@@ -155,7 +155,7 @@ func TestGroupIsReusedOnlyIfItLooksNew(t *testing.T) {
 	if err := third.Join(busy.Process.Pid); err != nil {
 		t.Error(err)
 	}
-	_ = third.Release()
+	third.Release()
 	fourth := makeGroup(t, tree)
 	if fourth.name == third.name {
 		t.Errorf("the group %s was reused with a process in it", fourth.name)
@@ -172,12 +172,12 @@ func TestGroupIsReusedOnlyIfItLooksNew(t *testing.T) {
 	fifth := makeGroup(t, tree)
 	runIn(t, fifth, "head -c 4000000 /dev/zero >"+shared+"/left")
 	waitUntil(func() bool { return hasNoProcess(fifth) })
-	_ = fifth.Release()
+	fifth.Release()
 	sixth := makeGroup(t, tree)
 	if sixth.name == fifth.name {
 		t.Errorf("the group %s was reused with %d bytes in it", sixth.name, sixth.Memory())
 	}
-	_ = sixth.Remove()
+	sixth.Remove()
 	tree.Close()
 	for _, dir := range tree.folders() {
 		if _, err := os.Stat(dir); !os.IsNotExist(err) {
@@ -189,12 +189,15 @@ func TestGroupIsReusedOnlyIfItLooksNew(t *testing.T) {
 	}
 }
 
-// Groups that are not reused are removed without another call, also those whose last process ends after Release.
+// Groups that are not reused are removed without another call, also those whose last process ends after Release. Those
+// that are late are counted, and logged once.
 func TestReleasedGroupsAreRemoved(t *testing.T) {
 	tree := openTree(t)
 	if tree == nil {
 		return
 	}
+	logged := make(chan string, 10)
+	tree.Log = func(format string, args ...any) { logged <- fmt.Sprintf(format, args...) }
 	held := makeGroup(t, tree)
 	busy := exec.Command("sleep", "60")
 	if err := busy.Start(); err != nil {
@@ -208,9 +211,7 @@ func TestReleasedGroupsAreRemoved(t *testing.T) {
 		groups = append(groups, makeGroup(t, tree))
 	}
 	for _, g := range groups {
-		if err := g.Release(); err != nil {
-			t.Error(err)
-		}
+		g.Release()
 	}
 	left := func() (names []string) {
 		for _, dir := range tree.folders() {
@@ -231,11 +232,21 @@ func TestReleasedGroupsAreRemoved(t *testing.T) {
 	if names := left(); len(names) != (spares+1)*folders {
 		t.Errorf("after Release: got %v, want %d spare groups and the one with a process", names, spares)
 	}
+	waitUntil(func() bool { return tree.Late() > 0 })
+	if late := tree.Late(); late != 1 {
+		t.Errorf("got %d late groups, want the one with a process", late)
+	}
 	_ = busy.Process.Kill()
 	_ = busy.Wait()
-	waitUntil(func() bool { return len(left()) <= spares*folders })
+	waitUntil(func() bool { return len(left()) <= spares*folders && tree.Late() == 0 })
 	if names := left(); len(names) != spares*folders {
 		t.Errorf("after the last process has ended: got %v, want %d spare groups", names, spares)
+	}
+	if late := tree.Late(); late != 0 {
+		t.Errorf("after the last process has ended: got %d late groups, want none", late)
+	}
+	if len(logged) != 1 || !strings.Contains(<-logged, "busy") {
+		t.Errorf("got %d lines in the log, want one with the reason", len(logged))
 	}
 }
 
@@ -258,9 +269,7 @@ func TestRemovedGroupCannotBeJoined(t *testing.T) {
 		}
 		files = append(files, os.NewFile(uintptr(own), "tasks"))
 	}
-	if err := g.Remove(); err != nil {
-		t.Fatal(err)
-	}
+	g.Remove()
 	for _, file := range files {
 		cmd := exec.Command("sh", "-c", "echo 0 >&3")
 		cmd.ExtraFiles = []*os.File{file}
@@ -328,9 +337,7 @@ func TestTCPBuffersAreCountedAndLimited(t *testing.T) {
 		}
 		_ = stdin.Close()
 		_ = cmd.Wait()
-		if err := g.Release(); err != nil {
-			t.Error(err)
-		}
+		g.Release()
 	}
 	if used[low] > used[high]/2 || used[high] < 32<<20 {
 		t.Errorf("memory of a process with full sockets, by limit: got %v, want at least 32 MiB, "+

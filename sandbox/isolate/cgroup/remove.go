@@ -1,11 +1,6 @@
 package cgroup
 
-import (
-	"errors"
-	"time"
-
-	"golang.org/x/sys/unix"
-)
+import "time"
 
 // When the kernel removes a group of the memory controller, it moves the group's part of the lists of cached files, for
 // each file system of the machine, to the group's parent. An idle sandbox has four file systems. While 1000 sandboxes
@@ -16,19 +11,28 @@ const (
 	maxRemovalDelay = 10 * time.Second
 )
 
-// busyDelay is how long a group waits that still has a process.
-const busyDelay = time.Second
+const (
+	removeTries = 100         // of Remove, one millisecond apart
+	retryDelay  = time.Second // of the tree, after a group could not be removed; most still have a process
+	lateTries   = 3           // after so many the group is late
+)
 
-// removeLater adds an ended group to those that the tree removes soon. It returns false if the tree is closed.
-func (t *Tree) removeLater(name string) bool {
+// endedGroup is a group that the tree removes soon.
+type endedGroup struct {
+	name   string
+	failed int // tries
+}
+
+// removeLater adds an ended group to those that the tree removes soon. It removes a group of a closed tree now.
+func (t *Tree) removeLater(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
-		return false
+		_ = t.rmdir(name, removeTries)
+		return
 	}
-	t.ended = append(t.ended, name)
+	t.ended = append(t.ended, endedGroup{name: name})
 	t.scheduleRemoval(removalDelay)
-	return true
 }
 
 // scheduleRemoval makes the tree remove its ended groups after a delay. The caller holds t.mu.
@@ -43,36 +47,45 @@ func (t *Tree) scheduleRemoval(delay time.Duration) {
 	}
 }
 
-// removeEnded removes the ended groups, and tries those later that are busy.
+// removeEnded removes the ended groups, and tries those later that cannot be removed.
 func (t *Tree) removeEnded() {
 	t.removing.Lock()
 	defer t.removing.Unlock()
 	t.mu.Lock()
-	names := t.ended
+	ended := t.ended
 	t.ended, t.removal = nil, nil
 	t.mu.Unlock()
-	var busy []string
-	var failed error
-	for _, name := range names {
-		if err := t.rmdir(name, 1); errors.Is(err, unix.EBUSY) {
-			busy = append(busy, name)
-		} else if err != nil {
-			failed = errors.Join(failed, err)
+	var left []endedGroup
+	late := 0
+	var reason error
+	for _, g := range ended {
+		err := t.rmdir(g.name, 1)
+		if err == nil {
+			continue
+		}
+		g.failed++
+		left = append(left, g)
+		if g.failed >= lateTries {
+			late++
+			reason = err
 		}
 	}
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.failed = errors.Join(t.failed, failed)
-	if t.ended = append(t.ended, busy...); len(busy) > 0 && !t.closed {
-		t.scheduleRemoval(busyDelay)
+	isNew := late > 0 && t.late == 0
+	t.late = late
+	if t.ended = append(t.ended, left...); len(left) > 0 && !t.closed {
+		t.scheduleRemoval(retryDelay)
+	}
+	t.mu.Unlock()
+	if isNew && t.Log != nil {
+		t.Log("remove the control groups of ended sandboxes: %v: %d are removed later, and others that are late "+
+			"meanwhile are only counted", reason, late)
 	}
 }
 
-// takeFailure returns the error of removals since the last call.
-func (t *Tree) takeFailure() error {
+// Late returns how many ended groups could not be removed for long.
+func (t *Tree) Late() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	err := t.failed
-	t.failed = nil
-	return err
+	return t.late
 }

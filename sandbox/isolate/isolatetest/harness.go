@@ -142,11 +142,7 @@ func NewSession(t testing.TB, i *isolate.Isolator, change func(*policy.Policy)) 
 	}
 	s, err := OpenSession(i, p, 20*time.Second)
 	Must(t, err)
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(s.Close)
 	return s
 }
 

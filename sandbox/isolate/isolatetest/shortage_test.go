@@ -2,7 +2,11 @@ package isolatetest
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,7 +36,7 @@ func TestShortageOfDescriptorsRefusesNewSessionsOnly(t *testing.T) {
 	var sessions []*supervisor.Session
 	defer func() {
 		for _, s := range sessions {
-			Must(t, s.Close())
+			s.Close()
 		}
 	}()
 	var err error
@@ -61,7 +65,7 @@ func TestShortageOfDescriptorsRefusesNewSessionsOnly(t *testing.T) {
 		}
 	}
 	for _, s := range sessions[:3] {
-		Must(t, s.Close())
+		s.Close()
 	}
 	sessions = sessions[3:]
 	Eventually(t, "the shortage ends", func() bool {
@@ -71,6 +75,47 @@ func TestShortageOfDescriptorsRefusesNewSessionsOnly(t *testing.T) {
 		}
 		return err == nil
 	})
+}
+
+// Without a file descriptor the folder of a session cannot be removed. That is done when there are some again.
+func TestFilesAreRemovedAfterAShortageOfDescriptors(t *testing.T) {
+	var lines atomic.Int64
+	work := t.TempDir()
+	Must(t, os.Chmod(work, 0o711))
+	i := Open(t, isolate.Config{WorkDir: filepath.Join(work, "work"), Log: func(format string, args ...any) {
+		if strings.Contains(fmt.Sprintf(format, args...), "remove the files of a sandbox") {
+			lines.Add(1)
+		}
+	}})
+	if HasNamespaces() { // the files are in mounts, which end with the last process
+		return
+	}
+	files := func() (found []string) {
+		found, err := filepath.Glob(filepath.Join(work, "work", "*", "session", "left*"))
+		Must(t, err)
+		return found
+	}
+	sessions := []*supervisor.Session{NewSession(t, i, nil), NewSession(t, i, nil)}
+	for n, s := range sessions {
+		if o := Run(t, s, fmt.Sprintf("open('left%d', 'w').close()", n)); o.Status != sandbox.StatusCompleted {
+			t.Fatal(Why(o))
+		}
+	}
+	if len(files()) != 2 {
+		t.Fatalf("got the files %v, want two", files())
+	}
+	var limit unix.Rlimit
+	Must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
+	Must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: limit.Max}))
+	for _, s := range sessions {
+		s.Close()
+	}
+	late := i.LateCleanups()
+	Must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
+	if late["folder"] != 2 || lines.Load() != 1 {
+		t.Errorf("got %v late cleanups and %d lines in the log, want 2 folders and one line", late, lines.Load())
+	}
+	Eventually(t, "the files are removed", func() bool { return len(files()) == 0 && i.LateCleanups()["folder"] == 0 })
 }
 
 // The kernel refuses a namespace, a process or memory. The guest reports it as text.

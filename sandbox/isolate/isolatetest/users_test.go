@@ -21,7 +21,7 @@ func TestStartsAreSharedAmongUsers(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		t.Cleanup(func() { _ = session.Close() })
+		t.Cleanup(session.Close)
 		return nil
 	}
 	var done atomic.Int64

@@ -33,7 +33,7 @@ func TestPartialFramesAreBounded(t *testing.T) {
 		sb := sandbox.Sandbox{ID: user, Owner: user, Policy: isolatetest.Policy()}
 		session, err := s.Open(context.Background(), sb, "")
 		isolatetest.Must(t, err)
-		t.Cleanup(func() { _ = session.Close() })
+		t.Cleanup(session.Close)
 		return session
 	}
 	ctx, cancel := context.WithCancel(context.Background())
