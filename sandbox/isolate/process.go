@@ -311,8 +311,9 @@ func (p *Process) abandon() {
 // waitForKernel waits until the kernel has removed the process. When a zygote dies, all its
 // children are reported as killed, but without a pid namespace they die slightly later.
 func (p *Process) waitForKernel() {
+	fds := []unix.PollFd{{Fd: int32(p.pidfd), Events: unix.POLLIN}}
 	for p.pidfd >= 0 {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(p.pidfd), Events: unix.POLLIN}}, int(ExitTimeout.Milliseconds()))
+		n, err := unix.Poll(fds, int(ExitTimeout.Milliseconds()))
 		if n > 0 || err != unix.EINTR {
 			return
 		}

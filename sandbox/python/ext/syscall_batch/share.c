@@ -1,8 +1,8 @@
 /* Moves the memory of the zygote into a sealed file, of which the zygote and its children have private mappings.
  *
  * A child then shares the pages that it only reads, and copies those that it writes to, as after any fork. A copy that
- * is equal to its page of the file again can be given back, which the kernel cannot do without a file. Nobody can write to
- * the file.
+ * is equal to its page of the file again can be given back, which the kernel cannot do without a file. Nobody can write
+ * to the file.
  *
  * A fork copies no page-table entries of the file: a child gets them, 16 at once, when it uses a page. A session with a
  * DataFrame uses a third of them. If forks copied all, a fork and the end of a child would take 0.5 ms more each.
