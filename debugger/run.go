@@ -3,9 +3,12 @@ package debugger
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
+
+	"glasshouse/sandbox"
 )
 
 // This file is the run's side of a Session: its methods are called by the goroutine of the run.
@@ -164,13 +167,19 @@ func (s *Session) ask(ctx context.Context, body map[string]any, decode func(text
 	return <-c.ended
 }
 
-// askFor makes the stopped program execute a command and decodes the answer. The guest reports a failure as "error".
+// askFor makes the stopped program execute a command, if it is admitted, and decodes the answer. The guest reports a
+// failure as "error".
 func askFor[T any](ctx context.Context, s *Session, body map[string]any) (T, error) {
 	var failed struct {
 		Error string `json:"error"`
 	}
 	var v T
-	err := s.ask(ctx, body, func(text []byte) error {
+	ctx, end, err := s.admit(ctx)
+	if err != nil {
+		return v, err
+	}
+	defer end()
+	err = s.ask(ctx, body, func(text []byte) error {
 		if err := json.Unmarshal(text, &failed); err != nil || failed.Error != "" {
 			return err
 		}
@@ -178,6 +187,9 @@ func askFor[T any](ctx context.Context, s *Session, body map[string]any) (T, err
 	})
 	if err == nil && failed.Error != "" {
 		err = fmt.Errorf("%w: %s", ErrRequest, failed.Error)
+		if cause, ok := errors.AsType[*sandbox.Error](context.Cause(ctx)); ok { // it was interrupted
+			err = cause
+		}
 	}
 	return v, err
 }

@@ -56,6 +56,7 @@ type Session struct {
 
 	recording *Recording
 	onUse     func()
+	admit     Admission
 
 	mu          sync.Mutex
 	updated     chan struct{} // closed and replaced when an event is added
@@ -85,6 +86,7 @@ func NewSession(r *Recording) *Session {
 		Clock: time.Now, recording: r, running: true, state: StateRunning, onUse: func() {},
 		updated: make(chan struct{}), commands: make(chan command), over: make(chan struct{}),
 		onEdit: func(sandbox.Edit) {},
+		admit:  func(ctx context.Context) (context.Context, func(), error) { return ctx, func() {}, nil },
 	}
 }
 
@@ -98,6 +100,15 @@ func NewPastSession(r *Recording) *Session {
 
 // OnUse sets a function that is called whenever a client uses the session. Call it before the session is shared.
 func (s *Session) OnUse(f func()) { s.onUse = f }
+
+// Admission lets the stopped program execute a command of a client, or resume. The command is interrupted when the
+// returned context ends; if the cause is a *sandbox.Error, the client gets it. The error is for the client, too.
+// The caller calls end when the command has been executed.
+type Admission func(context.Context) (_ context.Context, end func(), err error)
+
+// SetAdmission sets the function that admits the commands for the program. Without it, all are admitted. Call it before
+// the session is shared.
+func (s *Session) SetAdmission(f Admission) { s.admit = f }
 
 // OnEdit sets a function that is called for each change that a client made to the stopped program. Call it before the
 // session is shared.
@@ -210,6 +221,13 @@ func search(ctx context.Context, f func(context.Context) error) error {
 // waits for the stop. At any other position it searches the recording and returns when it has found the stop. A search
 // ends with ctx.
 func (s *Session) Move(ctx context.Context, move Move) error {
+	if _, live, err := s.inspected(); err == nil && live && !move.isBackward() {
+		_, end, err := s.admit(ctx)
+		if err != nil {
+			return err
+		}
+		defer end()
+	}
 	s.mu.Lock()
 	if s.state == StateRunning {
 		s.mu.Unlock()

@@ -215,7 +215,8 @@ type Usage struct {
 	PeakMemoryMB float64 `json:"peak_memory_mb"`
 	QueueMS      float64 `json:"queue_ms" doc:"Wait for a slot, before the run; not in wall_ms"`
 	StartMS      float64 `json:"start_ms" doc:"From the slot until the guest has received the code; not in wall_ms"`
-	EndedBy      string  `json:"ended_by,omitempty"` // the limit's config key, a signal, "machine_memory" or "shutdown"
+	// EndedBy is the limit's config key or "cpu_seconds_per_day", a signal, "machine_memory" or "shutdown".
+	EndedBy string `json:"ended_by,omitempty"`
 
 	NetworkSent     int64 `json:"network_sent_bytes,omitempty"` // of all connections
 	NetworkReceived int64 `json:"network_received_bytes,omitempty"`

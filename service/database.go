@@ -80,11 +80,11 @@ func (s *Service) DatabaseNames(caller sandbox.Key) []string {
 
 // Databases returns the state of each database that the caller may use, the default one first.
 func (s *Service) Databases(ctx context.Context, caller sandbox.Key) ([]sandbox.DatabaseStatus, error) {
-	end, err := s.beginInspection(ctx, caller)
+	ctx, end, err := s.beginInspection(ctx, caller, meter{})
 	if err != nil {
 		return nil, err
 	}
-	defer end(0)
+	defer end()
 	return statusOf(ctx, s.databasesOf(caller)), nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"glasshouse/debugger"
@@ -74,6 +75,10 @@ func (s *Service) OpenDebug(ctx context.Context, caller sandbox.Key, sandboxID s
 	}
 	d.Clock = s.Clock
 	d.OnUse(func() { d.touch(s.Clock()) })
+	d.SetAdmission(func(ctx context.Context) (context.Context, func(), error) {
+		noCPU := func() time.Duration { return 0 } // that of the program counts as its run's
+		return s.beginUsage(ctx, caller, commands, meter{takeCPU: noCPU})
+	})
 	d.OnEdit(func(e sandbox.Edit) { s.recordEdit(d.Execution(), e) })
 	d.SetStopOnEntry(start.StopOnEntry)
 	views, err := d.SetLineBreakpoints(start.Breakpoints)
@@ -337,6 +342,7 @@ type interactiveRun struct {
 	session    *DebugSession
 	recorded   *debugger.Recording
 	began      chan error // gets nil when the code begins
+	isStopped  atomic.Bool
 
 	mu      sync.Mutex // stdout and stderr come from goroutines of their own
 	streams map[string]*textStream
@@ -402,5 +408,7 @@ func (i *interactiveRun) Logged(body []byte) { i.session.Logged(body) }
 
 // Stopped gives the session the stopped program.
 func (i *interactiveRun) Stopped(ctx context.Context, location []byte, command supervisor.Command) (any, error) {
+	i.isStopped.Store(true)
+	defer i.isStopped.Store(false)
 	return i.session.Stopped(ctx, location, command)
 }

@@ -184,7 +184,7 @@ type run struct {
 	session   *supervisor.Session // nil before openSession
 	recording *recording          // nil if the run is not recorded
 	artifacts collectedArtifacts
-	cpuTime   time.Duration // for the key's limit, once the code has ended
+	cpu       sessionMeter
 
 	cancel context.CancelCauseFunc // set by register
 	ended  chan struct{}           // closed when the end is on record
@@ -245,13 +245,17 @@ func (r *run) execute(ctx context.Context) (*sandbox.Execution, error) {
 
 // begin takes a run through its limits and puts it on record. The caller calls end when the run is over.
 func (r *run) begin(ctx context.Context) (_ context.Context, end func(), err error) {
-	endUsage, err := r.service.beginUsage(ctx, r.caller, executions) // the key's limits
+	var m meter
+	if r.job.Kind != sandbox.KindQuery { // a statement uses the CPU time of PostgreSQL, which does not count
+		m = meter{takeCPU: r.cpu.take, isPaused: r.isPaused}
+	}
+	ctx, endUsage, err := r.service.beginUsage(ctx, r.caller, executions, m) // the key's limits
 	if err != nil {
 		return nil, nil, err
 	}
 	ctx, unregister, err := r.register(ctx) // Cancel and Drain can reach it
 	if err != nil {
-		endUsage(0)
+		endUsage()
 		return nil, nil, err
 	}
 	r.trace = r.service.Tracer.Begin(ctx, &r.opening)
@@ -269,7 +273,7 @@ func (r *run) begin(ctx context.Context) (_ context.Context, end func(), err err
 	end = func() {
 		releaseSlot()
 		unregister()
-		endUsage(r.cpuTime)
+		endUsage()
 	}
 	if err != nil {
 		r.trace.Abort(err, r.timeline)
@@ -280,6 +284,9 @@ func (r *run) begin(ctx context.Context) (_ context.Context, end func(), err err
 	r.service.feed.add(FeedBegan, r.opening.Summary())
 	return ctx, end, nil
 }
+
+// isPaused reports whether a debugger has stopped the program.
+func (r *run) isPaused() bool { return r.job.debug != nil && r.job.debug.isStopped.Load() }
 
 // register makes the run known to Cancel and Drain.
 func (r *run) register(ctx context.Context) (_ context.Context, unregister func(), err error) {
@@ -326,6 +333,8 @@ func (r *run) acquireSlot(ctx context.Context) (release func(), err error) {
 		return nil, errBusy()
 	case errors.Is(context.Cause(ctx), errShutdown):
 		return nil, errStopping()
+	case limitReached(ctx) != nil:
+		return nil, limitReached(ctx)
 	}
 	return nil, sandbox.Errorf(sandbox.FaultGone,
 		"the execution was cancelled, or its sandbox was deleted, before it began; none of its code ran")
@@ -349,6 +358,7 @@ func (r *run) openSession(ctx context.Context) (err error) {
 	if r.session, err = r.open(ctx, r.sandbox); err != nil {
 		return err
 	}
+	r.cpu.follow(r.session)
 	for _, f := range r.job.Files {
 		if _, err := r.session.Uploads().Put(f.Path, bytes.NewReader(f.Body)); err != nil {
 			return err
@@ -439,10 +449,12 @@ func (r *run) finish(ctx context.Context, outcome sandbox.Outcome, runErr error)
 			outcome.Usage.EndedBy = "shutdown"
 		case errors.Is(cause, errDebuggerIdle):
 			outcome.Usage.EndedBy = "idle_timeout"
+		case limitReached(ctx) != nil:
+			outcome.Status, outcome.Usage.EndedBy = sandbox.StatusKilled, endedByCPUSeconds
+			outcome.Error = new("the run was ended: " + limitReached(ctx).Error())
 		}
 	}
 	execution := r.execution(outcome)
-	r.cpuTime = cpuTime(outcome)
 	if r.onCodeEnded != nil {
 		r.onCodeEnded()
 	}
@@ -470,11 +482,6 @@ func (r *run) finish(ctx context.Context, outcome sandbox.Outcome, runErr error)
 
 // milliseconds returns a duration in milliseconds with three decimals.
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
-// cpuTime returns the CPU time of a run.
-func cpuTime(o sandbox.Outcome) time.Duration {
-	return time.Duration(o.Usage.CPUMS * float64(time.Millisecond))
-}
 
 // execution makes the whole execution from its opening, the supervisor's outcome, the handler's records, the recording
 // and the artifacts.

@@ -1,10 +1,12 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -18,24 +20,46 @@ import (
 const minInspections = 5
 
 // beginInspection takes work that runs no user code, but takes a process or a statement, through the key's limits, and
-// waits for a slot. The caller calls end with the CPU time of the work. It returns FaultLimit or FaultFull.
-func (s *Service) beginInspection(ctx context.Context, caller sandbox.Key) (end func(cpu time.Duration), err error) {
-	endUsage, err := s.beginUsage(ctx, caller, inspections)
+// waits for a slot. The work ends when the returned context ends, as in beginUsage. The caller calls end. It returns
+// FaultLimit or FaultFull.
+func (s *Service) beginInspection(
+	ctx context.Context, caller sandbox.Key, m meter,
+) (_ context.Context, end func(), err error) {
+	ctx, endUsage, err := s.beginUsage(ctx, caller, inspections, m)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	release, err := s.inspections.Acquire(ctx, caller.User, slotTimeout)
 	if err != nil {
-		endUsage(0)
 		if errors.Is(err, limit.ErrFull) {
 			err = errBusy()
 		}
-		return nil, err
+		err = cmp.Or(limitReached(ctx), err)
+		endUsage()
+		return nil, nil, err
 	}
-	return func(cpu time.Duration) {
+	return ctx, func() {
 		release()
-		endUsage(cpu)
+		endUsage()
 	}, nil
+}
+
+// sessionMeter measures the CPU time of a session, which may be opened later.
+type sessionMeter struct {
+	session atomic.Pointer[supervisor.Session]
+}
+
+// follow begins to measure a session.
+func (m *sessionMeter) follow(session *supervisor.Session) {
+	session.TakeCPU() // of keys without a limit
+	m.session.Store(session)
+}
+
+func (m *sessionMeter) take() time.Duration {
+	if session := m.session.Load(); session != nil {
+		return session.TakeCPU()
+	}
+	return 0
 }
 
 // acquireIdle acquires an idle sandbox for an inspection, and returns FaultBusy if something runs in it. A run that
@@ -64,26 +88,31 @@ func (s *Service) acquireIdle(
 
 // inspect calls f with the session of an idle sandbox. f may use the session, and its CPU time counts for the key.
 func (s *Service) inspect(
-	ctx context.Context, caller sandbox.Key, id string, f func(*liveSandbox) error,
+	ctx context.Context, caller sandbox.Key, id string, f func(context.Context, *liveSandbox) error,
 ) error {
 	live, release, err := s.acquireIdle(ctx, caller, id)
 	if err != nil {
 		return err
 	}
 	defer release()
-	end, err := s.beginInspection(ctx, caller)
+	var cpu sessionMeter
+	cpu.follow(live.session)
+	ctx, end, err := s.beginInspection(ctx, caller, meter{takeCPU: cpu.take})
 	if err != nil {
 		return err
 	}
-	defer func() { end(live.session.TakeInspectionCPU()) }()
-	return f(live)
+	defer end()
+	if err = f(ctx, live); err != nil {
+		return cmp.Or(limitReached(ctx), err)
+	}
+	return nil
 }
 
 // Variables returns a sandbox's variables. It runs no user code.
 func (s *Service) Variables(
 	ctx context.Context, caller sandbox.Key, id string,
 ) (v sandbox.Variables, err error) {
-	err = s.inspect(ctx, caller, id, func(live *liveSandbox) (err error) {
+	err = s.inspect(ctx, caller, id, func(ctx context.Context, live *liveSandbox) (err error) {
 		v, err = live.session.InspectVariables(ctx)
 		return err
 	})
@@ -94,7 +123,7 @@ func (s *Service) Variables(
 func (s *Service) Check(
 	ctx context.Context, caller sandbox.Key, id, code string,
 ) (result sandbox.CheckResult, err error) {
-	err = s.inspect(ctx, caller, id, func(live *liveSandbox) (err error) {
+	err = s.inspect(ctx, caller, id, func(ctx context.Context, live *liveSandbox) (err error) {
 		if err = checkCodeSize(code, live.sandbox.Policy); err == nil {
 			result, err = live.session.Check(ctx, code)
 		}
@@ -122,7 +151,7 @@ func (s *Service) Complete(
 	}
 	var completion sandbox.Completion
 	isFinal, earlier := true, ""
-	err := s.inspect(ctx, caller, id, func(live *liveSandbox) (err error) {
+	err := s.inspect(ctx, caller, id, func(ctx context.Context, live *liveSandbox) (err error) {
 		if err = checkCodeSize(code, live.sandbox.Policy); err == nil {
 			completion, isFinal, earlier, err = live.session.Complete(ctx, code, position)
 		}
@@ -181,12 +210,12 @@ func (s *Service) runTool(ctx context.Context, caller sandbox.Key, name string, 
 	}
 	var session *supervisor.Session
 	defer func() { s.closeInBackground(session, closed) }()
-	end, err := s.beginInspection(ctx, caller)
+	var cpu sessionMeter
+	ctx, end, err := s.beginInspection(ctx, caller, meter{takeCPU: cpu.take})
 	if err != nil {
 		return err
 	}
-	var outcome sandbox.Outcome
-	defer func() { end(cpuTime(outcome)) }()
+	defer end()
 	given, err := json.Marshal(input)
 	if err != nil {
 		return err
@@ -197,9 +226,10 @@ func (s *Service) runTool(ctx context.Context, caller sandbox.Key, name string, 
 	sb := sandbox.Sandbox{ID: s.NewID(), Owner: caller.User, Policy: p, Ephemeral: true, CreatedAt: s.Clock()}
 	code := helpFile(name)
 	if session, err = s.Supervisor.Open(ctx, sb, code); err != nil {
-		return err
+		return cmp.Or(limitReached(ctx), err)
 	}
-	outcome, err = session.Run(
+	cpu.follow(session)
+	outcome, err := session.Run(
 		ctx,
 		supervisor.Request{ExecutionID: s.NewID(), Code: code, Context: given},
 		supervisor.Callbacks{},
@@ -208,7 +238,7 @@ func (s *Service) runTool(ctx context.Context, caller sandbox.Key, name string, 
 	case err != nil:
 		return err
 	case ctx.Err() != nil:
-		return ctx.Err()
+		return cmp.Or(limitReached(ctx), ctx.Err())
 	case outcome.Status == sandbox.StatusTimeout, outcome.Usage.EndedBy == "max_memory_mb":
 		return nil
 	case outcome.Status != sandbox.StatusCompleted:

@@ -13,6 +13,7 @@ import (
 	"glasshouse/debugger"
 	recordings "glasshouse/debugger/recording"
 	"glasshouse/sandbox"
+	"glasshouse/sandbox/isolate/procfs"
 )
 
 // OpenRecording is the recording of a run with its source. It can be read during the run.
@@ -166,23 +167,33 @@ const DefaultMaxSearchTime = 30 * time.Second
 func (s *Service) SearchRecording(
 	ctx context.Context, caller sandbox.Key, search func(context.Context) error,
 ) error {
-	end, err := s.beginInspection(ctx, caller)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	thread := syscall.Gettid()
+	counted := procfs.ThreadCPUTime(thread)
+	takeCPU := func() time.Duration {
+		used := procfs.ThreadCPUTime(thread)
+		taken := used - counted
+		counted = used
+		return taken
+	}
+	inspection, end, err := s.beginInspection(ctx, caller, meter{takeCPU: takeCPU})
 	if err != nil {
 		return err
 	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	began := threadCPUTime()
-	defer func() { end(threadCPUTime() - began) }()
+	defer end()
 	maxTime := cmp.Or(s.MaxSearchTime, DefaultMaxSearchTime)
-	limited, cancel := context.WithTimeout(ctx, maxTime)
+	limited, cancel := context.WithTimeout(inspection, maxTime)
 	defer cancel()
 	err = search(limited)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return sandbox.Errorf(sandbox.FaultInvalid, "this search of the recording takes longer than %s: use fewer or "+
 			"shorter conditions", maxTime)
 	}
-	return err
+	if err != nil {
+		return cmp.Or(limitReached(inspection), err)
+	}
+	return nil
 }
 
 // SearcherOf returns what calls the searches of a debug session for a caller.
@@ -190,14 +201,6 @@ func (s *Service) SearcherOf(caller sandbox.Key) debugger.Searcher {
 	return func(ctx context.Context, search func(context.Context) error) error {
 		return s.SearchRecording(ctx, caller, search)
 	}
-}
-
-// threadCPUTime returns the CPU time that the calling thread has used.
-func threadCPUTime() time.Duration {
-	const rusageThread = 1 // RUSAGE_THREAD of Linux, which syscall does not name
-	var used syscall.Rusage
-	_ = syscall.Getrusage(rusageThread, &used) // fails only for invalid arguments
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 // Steps returns a page of a recording's steps, in the form of the step stream. If folded is set, the page is without

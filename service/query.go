@@ -69,11 +69,11 @@ func (s *Service) Schema(
 			return nil, err
 		}
 	}
-	end, err := s.beginInspection(ctx, caller)
+	ctx, end, err := s.beginInspection(ctx, caller, meter{})
 	if err != nil {
 		return nil, err
 	}
-	defer end(0)
+	defer end()
 	db, err := s.database(caller, database)
 	if err != nil {
 		return nil, err

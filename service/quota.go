@@ -24,6 +24,7 @@ type activity int
 const (
 	executions  activity = iota // also a statement that a client sends
 	inspections                 // work that runs no user code, but takes a process or a statement: a check, a schema
+	commands                    // what a debugger makes a stopped program do, one after the other
 	activities
 )
 
@@ -35,21 +36,58 @@ func (a activity) plural() string {
 	return "concurrent executions"
 }
 
-// quotas count the running executions and the CPU time of accounts. CPU time is written to
-// history every usageInterval.
+// quotas count the running executions and the CPU time of accounts. CPU time is counted every sampleInterval, and
+// written to history every usageInterval.
 type quotas struct {
 	requests limit.Rates
 
-	mu       sync.Mutex
-	accounts map[string]*usage
+	mu         sync.Mutex
+	accounts   map[string]*usage
+	isSampling bool // sampleUsage will be called
 }
 
 // usage is the usage of one account.
 type usage struct {
-	active  [activities]int // what happens now
-	day     time.Time       // the day of cpu, at 00:00 UTC; zero until cpu was read from history
-	cpu     time.Duration   // used on day
-	unsaved time.Duration   // part of cpu that history does not have yet
+	active  [activities]int    // what happens now
+	metered map[*metering]bool // what happens now and uses CPU time that is limited
+	day     time.Time          // the day of cpu, at 00:00 UTC; zero until cpu was read from history
+	cpu     time.Duration      // used on day
+	unsaved time.Duration      // part of cpu that history does not have yet
+}
+
+// meter measures the CPU time of an activity while it happens. Its functions never wait.
+type meter struct {
+	takeCPU  func() time.Duration // the CPU time since it was last called; nil: the activity uses none that counts
+	isPaused func() bool          // the activity uses none now, and need not end at the limit; nil: never
+}
+
+// metering is an activity that is measured.
+type metering struct {
+	meter
+	limits sandbox.KeyLimits
+	end    context.CancelCauseFunc
+}
+
+// count counts the CPU time that the activities of an account have used since the last call. The caller holds q.mu.
+func (u *usage) count() {
+	for m := range u.metered {
+		cpu := m.takeCPU()
+		u.cpu += cpu
+		u.unsaved += cpu
+	}
+}
+
+// checkCPU returns FaultLimit if the account has used the CPU time that a key may use per day. The caller holds q.mu.
+func (u *usage) checkCPU(limits sandbox.KeyLimits, now time.Time) error {
+	if u.cpu < time.Duration(limits.CPUSeconds)*time.Second {
+		return nil
+	}
+	tomorrow := now.Truncate(24 * time.Hour).Add(24 * time.Hour)
+	return &sandbox.Error{
+		Fault: sandbox.FaultLimit, RetryAfter: int(math.Ceil(tomorrow.Sub(now).Seconds())),
+		Detail: fmt.Sprintf("this key may use %d seconds of CPU time per day and has used %.1f; retry after 00:00 UTC",
+			limits.CPUSeconds, u.cpu.Seconds()),
+	}
 }
 
 // keyLimits returns the key's limits. A limit that the key does not have is the operator's default, or none for an
@@ -69,15 +107,15 @@ func (s *Service) keyLimits(caller sandbox.Key) sandbox.KeyLimits {
 	return l
 }
 
-// usageOf returns the usage of the caller's account. The caller of usageOf holds q.mu.
-func (q *quotas) usageOf(caller sandbox.Key) *usage {
+// usageOf returns the usage of an account. The caller holds q.mu.
+func (q *quotas) usageOf(account string) *usage {
 	if q.accounts == nil {
 		q.accounts = map[string]*usage{}
 	}
-	u := q.accounts[caller.Account]
+	u := q.accounts[account]
 	if u == nil {
-		u = &usage{}
-		q.accounts[caller.Account] = u
+		u = &usage{metered: map[*metering]bool{}}
+		q.accounts[account] = u
 	}
 	return u
 }
@@ -95,59 +133,125 @@ func (s *Service) Admit(caller sandbox.Key) (limit.RateState, error) {
 	}
 }
 
-// beginUsage counts an activity that is about to begin. The returned function counts it as ended and adds its CPU time.
-// beginUsage returns FaultLimit if the key already does the same too often, or has used its CPU time of the day.
+// beginUsage counts an activity that is about to begin, and its CPU time while it happens. The activity ends when the
+// returned context ends: the cause is FaultLimit if the key has used its CPU time of the day. The caller calls end when
+// the activity has ended. beginUsage returns FaultLimit if the key already does the same too often, or has used its CPU
+// time.
 func (s *Service) beginUsage(
-	ctx context.Context, caller sandbox.Key, what activity,
-) (end func(cpu time.Duration), err error) {
+	ctx context.Context, caller sandbox.Key, what activity, m meter,
+) (_ context.Context, end func(), err error) {
 	limits := s.keyLimits(caller)
 	if limits.Concurrent == 0 && limits.CPUSeconds == 0 {
-		return func(time.Duration) {}, nil
+		return ctx, func() {}, nil
 	}
 	now := s.Clock()
-	today := now.Truncate(24 * time.Hour)
 	if limits.CPUSeconds > 0 {
-		if err := s.loadUsage(ctx, caller, today); err != nil {
-			return nil, err
+		if err := s.loadUsage(ctx, caller.Account, now.Truncate(24*time.Hour)); err != nil {
+			return nil, nil, err
 		}
 	}
 	q := &s.quotas
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	u := q.usageOf(caller)
-	if limits.Concurrent > 0 && u.active[what] >= limits.Concurrent {
-		return nil, &sandbox.Error{
+	u := q.usageOf(caller.Account)
+	if limits.Concurrent > 0 && u.active[what] >= limits.Concurrent && what != commands {
+		return nil, nil, &sandbox.Error{
 			Fault: sandbox.FaultLimit, RetryAfter: 1,
 			Detail: fmt.Sprintf("this key may have %d %s; wait until one ends", limits.Concurrent, what.plural()),
 		}
 	}
-	if maxCPU := time.Duration(limits.CPUSeconds) * time.Second; maxCPU > 0 && u.cpu >= maxCPU {
-		return nil, &sandbox.Error{
-			Fault: sandbox.FaultLimit, RetryAfter: int(math.Ceil(today.Add(24 * time.Hour).Sub(now).Seconds())),
-			Detail: fmt.Sprintf(
-				"this key may use %d seconds of CPU time per day and has used %.1f; retry after 00:00 UTC",
-				limits.CPUSeconds,
-				u.cpu.Seconds(),
-			),
+	if limits.CPUSeconds > 0 {
+		u.count()
+		if err := u.checkCPU(limits, now); err != nil {
+			return nil, nil, err
 		}
 	}
 	u.active[what]++
-	return func(cpu time.Duration) {
+	if limits.CPUSeconds == 0 || m.takeCPU == nil {
+		return ctx, func() {
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			u.active[what]--
+		}, nil
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	measured := &metering{m, limits, cancel}
+	u.metered[measured] = true
+	s.sampleLater()
+	return ctx, func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
+		u.count()
+		delete(u.metered, measured)
 		u.active[what]--
-		if limits.CPUSeconds > 0 {
-			u.cpu += cpu
-			u.unsaved += cpu
-		}
+		cancel(nil)
 	}, nil
 }
 
+// limitReached returns the FaultLimit for which an activity was ended; nil if it was not.
+func limitReached(ctx context.Context) error {
+	if cause := context.Cause(ctx); sandbox.FaultOf(cause) == sandbox.FaultLimit {
+		return cause
+	}
+	return nil
+}
+
+// endedByCPUSeconds is Usage.EndedBy of a run whose key has used its CPU time of the day.
+const endedByCPUSeconds = "cpu_seconds_per_day"
+
+// sampleInterval is the time between two measurements of the CPU time of all activities. An activity goes on at most so
+// long after its key has used its CPU time.
+const sampleInterval = 100 * time.Millisecond
+
+// sampleLater calls sampleUsage after sampleInterval. The caller holds q.mu.
+func (s *Service) sampleLater() {
+	if !s.quotas.isSampling {
+		s.quotas.isSampling = true
+		time.AfterFunc(sampleInterval, s.sampleUsage)
+	}
+}
+
+// sampleUsage counts the CPU time of all activities, and ends those whose key has used its CPU time of the day.
+func (s *Service) sampleUsage() {
+	q, now := &s.quotas, s.Clock()
+	today := now.Truncate(24 * time.Hour)
+	var before []string // accounts whose CPU time is that of the day before
+	q.mu.Lock()
+	for account, u := range q.accounts {
+		u.count()
+		if len(u.metered) > 0 && !u.day.Equal(today) {
+			before = append(before, account)
+			continue
+		}
+		for m := range u.metered {
+			if err := u.checkCPU(m.limits, now); err != nil && (m.isPaused == nil || !m.isPaused()) {
+				m.end(err)
+			}
+		}
+	}
+	q.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), usageInterval)
+	defer cancel()
+	for _, account := range before {
+		if err := s.loadUsage(ctx, account, today); err != nil {
+			s.Log.WithError(err).Warn("could not read the CPU time of a key; its executions have no limit until it can")
+		}
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.isSampling = false
+	for _, u := range q.accounts {
+		if len(u.metered) > 0 {
+			s.sampleLater()
+		}
+	}
+}
+
 // loadUsage reads from history the CPU time that an account has used today, once per day.
-func (s *Service) loadUsage(ctx context.Context, caller sandbox.Key, today time.Time) error {
+func (s *Service) loadUsage(ctx context.Context, account string, today time.Time) error {
 	q := &s.quotas
 	q.mu.Lock()
-	loaded := q.usageOf(caller).day.Equal(today)
+	loaded := q.usageOf(account).day.Equal(today)
 	q.mu.Unlock()
 	if loaded {
 		return nil
@@ -155,13 +259,13 @@ func (s *Service) loadUsage(ctx context.Context, caller sandbox.Key, today time.
 	if err := s.saveUsage(ctx); err != nil { // the unsaved time belongs to the previous day
 		return err
 	}
-	used, err := s.History.CPUUsed(ctx, caller.Account, today)
+	used, err := s.History.CPUUsed(ctx, account, today)
 	if err != nil {
 		return err
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if u := q.usageOf(caller); !u.day.Equal(today) {
+	if u := q.usageOf(account); !u.day.Equal(today) {
 		u.day, u.cpu = today, used+u.unsaved
 	}
 	return nil

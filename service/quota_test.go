@@ -34,3 +34,30 @@ func TestCPUTimeIsRememberedAcrossRestartsUntilTheNextDay(t *testing.T) {
 		t.Errorf("on the next day: got %v, want the code to run", err)
 	}
 }
+
+// A running execution ends when other executions have used the CPU time of its key.
+func TestRunsEndWhenTheirKeyHasUsedItsCPUTime(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	ctx := context.Background()
+	caller := sandbox.Key{ID: "k", Account: "k", User: "ada", Role: sandbox.RoleAgent,
+		Limits: sandbox.KeyLimits{CPUSeconds: 1}}
+	ended := make(chan *sandbox.Execution, 1)
+	go func() {
+		e, err := s.QuickExecute(ctx, caller, service.Job{Code: "wait", Kind: sandbox.KindQuick}, nil)
+		if err != nil {
+			t.Error(err)
+		}
+		ended <- e
+	}()
+	<-s.runs.started
+	for range 2 {
+		if _, err := s.QuickExecute(ctx, caller, service.Job{Code: "compute", Kind: sandbox.KindQuick}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := <-ended
+	if e == nil || e.Status != sandbox.StatusKilled || e.Usage.EndedBy != "cpu_seconds_per_day" || e.Error == nil {
+		t.Errorf("got %+v, want killed by cpu_seconds_per_day, and an error that says so", e)
+	}
+}

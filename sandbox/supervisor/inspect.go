@@ -91,23 +91,11 @@ func errNotParsed(reason string) error {
 	return sandbox.Errorf(sandbox.FaultInvalid, "Python could not read this code: %s", reason)
 }
 
-// countInspection counts the CPU time that the guest has used since its last run or inspection.
-func (s *Session) countInspection(cpu time.Duration) {
+// endInspection notes the CPU time of the guest at the end of an inspection, which is not a part of the next run.
+func (s *Session) endInspection(cpu time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if cpu > s.cpuBefore { // 0 if it cannot be read
-		s.cpuAsked += cpu - s.cpuBefore
-		s.cpuBefore = cpu
-	}
-}
-
-// TakeInspectionCPU returns the CPU time of the inspections since it was last called. It does not count for a run.
-func (s *Session) TakeInspectionCPU() time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	taken := s.cpuAsked
-	s.cpuAsked = 0
-	return taken
+	s.cpuBefore = max(s.cpuBefore, cpu) // 0 if it cannot be read
 }
 
 // ask sends one question to the guest and parses its answer into v. After timeout, or when
@@ -123,7 +111,7 @@ func (s *Session) ask(
 	process.Thaw()
 	defer func() {
 		process.Freeze()
-		s.countInspection(process.CPU())
+		s.endInspection(process.CPU())
 	}()
 	answered := make(chan error, 1)
 	go func() { // in a goroutine, because a guest that does not read blocks the write

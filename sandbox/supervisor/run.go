@@ -39,11 +39,15 @@ type Callbacks struct {
 }
 
 // Run runs code in the session and returns how it ended. Code that fails, hangs or is
-// killed is a status of the outcome, not an error, and so is a cancelled ctx. Run returns
-// FaultFull if no guest became free in time; any other error is internal.
+// killed is a status of the outcome, not an error, and so is a cancelled ctx. If the cause of
+// ctx's end is FaultLimit, the code has as long to end as at its time limit, whatever
+// request.CancelTimeout is. Run returns FaultFull if no guest became free in time; any other
+// error is internal.
 func (s *Session) Run(ctx context.Context, request Request, callbacks Callbacks) (sandbox.Outcome, error) {
 	if s.supervisor.stub != nil {
-		return s.supervisor.stub(ctx, request, callbacks)
+		outcome, err := s.supervisor.stub(ctx, request, callbacks)
+		s.cpu.add(time.Duration(outcome.Usage.CPUMS * float64(time.Millisecond)))
+		return outcome, err
 	}
 	process, err := s.guest(ctx, "")
 	if err != nil {

@@ -25,8 +25,8 @@ type Session struct {
 	closed    bool
 	onClose   func()              // called once by Close; may be nil
 	start     *sandbox.GuestStart // of the guest; nil after its first run
-	cpuBefore time.Duration       // CPU time of the process before this run
-	cpuAsked  time.Duration       // CPU time of inspections; see TakeInspectionCPU
+	cpuBefore time.Duration       // CPU time of the process before this run or inspection
+	cpu       cpuMeter
 }
 
 func (s *Supervisor) newSession(sb sandbox.Sandbox) *Session {
@@ -73,6 +73,7 @@ func (s *Session) guest(ctx context.Context, code string) (*isolate.Process, err
 		last.Close() // the process has another descriptor of the same mount
 	}
 	s.cpuBefore = process.CPU() // the CPU time of the start does not count for the run
+	s.cpu.follow(process)
 	if s.closed {
 		s.release(isolate.ExitTimeout)
 		return nil, errDeleted()
@@ -100,6 +101,7 @@ func (s *Session) drop(process *isolate.Process) {
 	defer s.mu.Unlock()
 	if s.process == process {
 		s.process = nil
+		s.cpu.follow(nil)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"glasshouse/sandbox"
 	"glasshouse/sandbox/isolate"
 )
 
@@ -51,7 +52,13 @@ func newWatchdog(
 	w := &watchdog{process: process, caller: ctx, deadline: time.Now().Add(limit)}
 	w.requests, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	w.timer = time.AfterFunc(limit, func() { w.endRun(endedByTimeout, timeoutGracePeriod) })
-	w.release = context.AfterFunc(ctx, func() { w.endRun(endedByCancel, cmp.Or(cancelTimeout, cancelGracePeriod)) })
+	w.release = context.AfterFunc(ctx, func() {
+		gracePeriod := cmp.Or(cancelTimeout, cancelGracePeriod)
+		if sandbox.FaultOf(context.Cause(ctx)) == sandbox.FaultLimit {
+			gracePeriod = timeoutGracePeriod
+		}
+		w.endRun(endedByCancel, gracePeriod)
+	})
 	return w
 }
 

@@ -281,6 +281,125 @@ func TestInspectionsUseCPUTime(t *testing.T) {
 	t.Error("got no refusal of 100 highlights of 70 kB, which take more than a second")
 }
 
+// burn uses CPU time without end. The code catches the interrupt, and goes on.
+const burn = `x = 41
+while True:
+    try:
+        while True:
+            x = 42
+    except KeyboardInterrupt:
+        pass`
+
+// fast is the config of a sandbox that may use the machine's whole CPU time.
+var fast = map[string]any{"max_execution_time": 60, "cpu_percent": 200}
+
+// maxOverrun is how much CPU time an execution may use beyond the limit of its key, in milliseconds. It is more than
+// docs/files.md says, for a machine that has much else to do.
+const maxOverrun = 1500
+
+// Executions end when their key has used its CPU time: also several that run at the same time, and code that catches
+// the interrupt.
+func TestCPUTimeEndsExecutions(t *testing.T) {
+	t.Parallel()
+	c := newLimitedUser(t, sandbox.RoleAgent, map[string]any{"cpu_seconds_per_day": 1})
+	id := c.create(t, fast)
+	c.ok(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": "kept = 7"})
+	codes := []string{burn, burn, "while True: pass"}
+	ended := make(chan answer, len(codes))
+	for n, code := range codes {
+		go func() {
+			if n == 0 {
+				ended <- c.do(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": code})
+				return
+			}
+			ended <- c.do(t, "POST", "/sandbox/agent/quick-execute", map[string]any{
+				"code": code, "config": fast})
+		}()
+	}
+	for range codes {
+		a := <-ended
+		message, _ := a.get("error").(string)
+		if a.status != http.StatusOK || a.get("status") != "killed" ||
+			a.get("usage.ended_by") != "cpu_seconds_per_day" || !strings.Contains(message, "1 seconds of CPU time") ||
+			!strings.Contains(message, "00:00 UTC") {
+			t.Errorf("got %d %s, want killed by cpu_seconds_per_day", a.status, a.text)
+		}
+		if used, _ := a.get("usage.cpu_ms").(float64); used > 1000+maxOverrun {
+			t.Errorf("an execution used %g ms of CPU time, want at most %d", used, 1000+maxOverrun)
+		}
+		wantProblem(t, c.do(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "1"}),
+			http.StatusTooManyRequests, "limit-reached", "seconds of CPU")
+	}
+}
+
+// Code that lets itself be interrupted keeps its session. A developer's other key has its own limit.
+func TestCPUTimeKeepsTheSession(t *testing.T) {
+	t.Parallel()
+	c := newLimitedUser(t, sandbox.RoleDeveloper, map[string]any{"cpu_seconds_per_day": 1})
+	other := newLimitedUser(t, sandbox.RoleDeveloper, nil)
+	id := c.create(t, fast)
+	a := c.ok(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": "kept = 7\nwhile True: pass"})
+	if a.get("status") != "killed" || a.get("session_reset") == true {
+		t.Errorf("got %s, want killed, and the session kept", a.text)
+	}
+	v := other.ok(t, "GET", "/sandbox/"+id+"/variables", nil)
+	if !strings.Contains(string(v.text), "kept") {
+		t.Errorf("got the variables %s, want kept", v.text)
+	}
+}
+
+// What a person evaluates in a stopped program counts while it is evaluated. At the limit the evaluation ends, and the
+// program stays stopped, but does not run.
+func TestCPUTimeLimitsEvaluations(t *testing.T) {
+	t.Parallel()
+	c := newLimitedUser(t, sandbox.RoleDeveloper, map[string]any{"cpu_seconds_per_day": 1})
+	a := c.ok(t, "POST", "/sandbox/"+c.create(t, fast)+"/debug/sessions?wait=60",
+		map[string]any{"code": "x = 1\ny = 2\nz = 3\n", "breakpoints": []int{2}})
+	d := debugClient{c, a.get("session_id").(string), a.get("execution_id").(string)}
+	wantStop(t, a, "breakpoint 2")
+	refused := func(command string, arguments map[string]any) {
+		t.Helper()
+		wantProblem(t, d.do(t, "POST", "/debug/sessions/"+d.session+"/"+command, arguments),
+			http.StatusTooManyRequests, "limit-reached", "seconds of CPU")
+	}
+	evaluations := 0
+	for status := 0; status != http.StatusTooManyRequests; evaluations++ { // each takes at most 5 s
+		status = d.do(t, "POST", "/debug/sessions/"+d.session+"/evaluate",
+			map[string]any{"expression": "sum(1 for _ in iter(int, 1))"}).status
+		if evaluations == 20 {
+			t.Fatal("got no refusal of 20 evaluations without end")
+		}
+	}
+	refused("evaluate", map[string]any{"expression": "1 + 1"})
+	refused("continue", nil)
+	refused("next", nil)
+	wantProblem(t, c.do(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "1"}),
+		http.StatusTooManyRequests, "limit-reached", "seconds of CPU")
+	if state := c.ok(t, "GET", "/debug/sessions/"+d.session, nil); state.get("where.state") != "stopped" ||
+		state.get("where.live") != true {
+		t.Errorf("got %s, want the program stopped at its line", state.text)
+	}
+	d.command(t, "stackTrace", nil)
+	c.ok(t, "DELETE", "/debug/sessions/"+d.session, nil)
+	e := c.ok(t, "GET", "/executions/"+d.execution, nil)
+	if used, _ := e.get("usage.cpu_ms").(float64); e.get("status") != "cancelled" || used > 1000+maxOverrun {
+		t.Errorf("after its session was closed, got the status %v and %g ms of CPU time, want cancelled and at most %d",
+			e.get("status"), used, 1000+maxOverrun)
+	}
+}
+
+// A debugged program that runs ends as any other does.
+func TestCPUTimeEndsDebuggedExecutions(t *testing.T) {
+	t.Parallel()
+	c := newLimitedUser(t, sandbox.RoleDeveloper, map[string]any{"cpu_seconds_per_day": 1})
+	a := c.ok(t, "POST", "/sandbox/"+c.create(t, fast)+"/debug/sessions?wait=60",
+		map[string]any{"code": "x = 1\nsum(1 for _ in iter(int, 1))\n"})
+	if a.get("where.state") != "ended" || a.get("result.status") != "killed" ||
+		a.get("result.usage.ended_by") != "cpu_seconds_per_day" {
+		t.Errorf("got %s, want killed by cpu_seconds_per_day", a.text)
+	}
+}
+
 // The CPU time of a day includes all executions of a key, also failed ones.
 func TestCPUTimeIsLimited(t *testing.T) {
 	t.Parallel()

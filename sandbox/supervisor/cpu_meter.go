@@ -1,0 +1,59 @@
+package supervisor
+
+import (
+	"sync"
+	"time"
+
+	"glasshouse/sandbox/isolate"
+)
+
+// cpuMeter counts the CPU time of the guests of a session, also while they run. It is safe for concurrent use, and its
+// methods never wait. The zero value is ready to use.
+type cpuMeter struct {
+	mu      sync.Mutex
+	process *isolate.Process // the guest; nil: none
+	counted time.Duration    // CPU time of process that is counted
+	untaken time.Duration    // counted since take was last called
+}
+
+// follow begins to count the CPU time of another guest, from now on; nil means none.
+func (m *cpuMeter) follow(process *isolate.Process) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.count()
+	m.process, m.counted = process, 0
+	if process != nil {
+		m.counted = process.CPU()
+	}
+}
+
+// count counts what the guest has used since the last call. The caller holds m.mu.
+func (m *cpuMeter) count() {
+	if m.process == nil {
+		return
+	}
+	if used := m.process.CPU(); used > m.counted { // 0 if it cannot be read
+		m.untaken += used - m.counted
+		m.counted = used
+	}
+}
+
+// add counts CPU time that the guest did not use.
+func (m *cpuMeter) add(used time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.untaken += used
+}
+
+func (m *cpuMeter) take() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.count()
+	taken := m.untaken
+	m.untaken = 0
+	return taken
+}
+
+// TakeCPU returns the CPU time that the session's guests have used in runs and inspections since it was last called. It
+// may be called at any time, and never waits.
+func (s *Session) TakeCPU() time.Duration { return s.cpu.take() }
