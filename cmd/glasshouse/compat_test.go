@@ -242,7 +242,7 @@ func TestCompatRunsCode(t *testing.T) {
 	if a := postCompat(t, url, compatRequest(long, 20)); a.Status != "completed" || a.Stdout != truncated {
 		t.Errorf("a long output: got %d bytes that end in %q", len(a.Stdout), a.Stdout[max(0, len(a.Stdout)-60):])
 	}
-	whole := strings.Replace(compatRequest(long, 20), `{`, `{"max_output_chars":300000,`, 1)
+	whole := strings.Replace(compatRequest(long, 20), `{`, `{"max_output_chars":3e5,`, 1)
 	if a := postCompat(t, url, whole); a.Stdout != strings.Repeat("é", 200_000)+"\n" {
 		t.Errorf("with max_output_chars: got %d bytes, want all", len(a.Stdout))
 	}

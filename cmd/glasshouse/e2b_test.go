@@ -243,7 +243,7 @@ func TestE2BSandboxThatEnded(t *testing.T) {
 		t.Errorf("the run of a deleted sandbox: got %+v, want an error and an end", lines)
 	}
 	wantEnded("deleted", killed, "it was deleted")
-	status, _ := c.send(t, "POST", "", "", "/sandboxes/"+kept+"/timeout", map[string]int{"timeout": 1})
+	status, _ := c.send(t, "POST", "", "", "/sandboxes/"+kept+"/timeout", map[string]json.Number{"timeout": "1.0"})
 	if status != 204 {
 		t.Errorf("timeout: got HTTP %d, want 204", status)
 	}

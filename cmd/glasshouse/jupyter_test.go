@@ -441,7 +441,7 @@ func TestJupyterRequests(t *testing.T) {
 		want    map[string]string // the text of these keys
 	}{
 		{"kernel_info_request", nil, map[string]string{"status": "ok", "protocol_version": "5.3"}},
-		{"complete_request", map[string]any{"code": "é = numb", "cursor_pos": 8},
+		{"complete_request", map[string]any{"code": "é = numb", "cursor_pos": json.Number("8.0")},
 			map[string]string{"status": "ok", "matches": "[number numbers]", "cursor_start": "4", "cursor_end": "8"}},
 		{"complete_request", map[string]any{"code": "n", "cursor_pos": 9}, map[string]string{"status": "error"}},
 		{"inspect_request", map[string]any{"code": "é = number", "cursor_pos": 6},

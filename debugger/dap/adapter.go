@@ -13,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	godap "github.com/google/go-dap"
+
+	"glasshouse/sandbox"
 )
 
 // Adapter is a debug adapter that an editor starts as a program. It carries messages between the editor and a service,
@@ -130,7 +132,7 @@ func (s *adapterSession) handle(ctx context.Context, body []byte) (isOver bool, 
 	if !utf8.Valid(body) {
 		return false, errors.New("decode a message of the editor: it is not UTF-8")
 	}
-	if err := json.Unmarshal(body, &r); err != nil {
+	if err := sandbox.UnmarshalIntegers(body, &r); err != nil {
 		return false, fmt.Errorf("decode a message of the editor: %w", err)
 	}
 	if r.Command == "launch" || r.Command == "attach" {

@@ -1,6 +1,7 @@
 package dap
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	godap "github.com/google/go-dap"
 
 	"glasshouse/debugger"
+	"glasshouse/sandbox"
 )
 
 // request is a request of the protocol. Exactly one of session, connection and beforeAttach is set.
@@ -170,13 +172,22 @@ func decoded[T any](handle func(context.Context, *debugger.Session, T) (any, err
 }
 
 // decode decodes the arguments of a request. Without arguments, v keeps its values. A key must have the protocol's
-// case, and may be given once; encoding/json would take EXPRESSION for expression, and the last of two.
+// case, and may be given once; encoding/json would take EXPRESSION for expression, and the last of two. An integer may be
+// written as 1.0 or 1e2, as JSON Schema allows, in which the protocol is written.
 func decode(arguments json.RawMessage, v any) error {
 	if len(arguments) == 0 {
 		return nil
 	}
-	err := jsonv2.Unmarshal(arguments, v, jsonv1.DefaultOptionsV1(), jsonv2.MatchCaseInsensitiveNames(false),
-		jsontext.AllowDuplicateNames(false))
+	unmarshal := func(text []byte) error {
+		return jsonv2.Unmarshal(text, v, jsonv1.DefaultOptionsV1(), jsonv2.MatchCaseInsensitiveNames(false),
+			jsontext.AllowDuplicateNames(false))
+	}
+	err := unmarshal(arguments)
+	if err != nil {
+		if integers := sandbox.WithIntegers(arguments); !bytes.Equal(integers, arguments) {
+			err = unmarshal(integers)
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("%w: invalid arguments: %w", debugger.ErrRequest, err)
 	}

@@ -3,7 +3,6 @@ package dap
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	godap "github.com/google/go-dap"
+
+	"glasshouse/sandbox"
 )
 
 // Limits of the requests that wait for execution. When one is reached, Serve stops reading until a request is done. The
@@ -84,7 +85,7 @@ func (c *connection) readAll(in *bufio.Reader, queue chan<- waitingRequest) erro
 			return errors.New("decode a message: it is not UTF-8")
 		}
 		var r message
-		if err := json.Unmarshal(body, &r); err != nil {
+		if err := sandbox.UnmarshalIntegers(body, &r); err != nil {
 			return fmt.Errorf("decode a message: %w", err)
 		}
 		if r.Type != "request" {

@@ -26,7 +26,7 @@ func (c Config) ReadJSON(w http.ResponseWriter, r *http.Request, v any) error {
 	if err != nil || len(body) == 0 {
 		return err
 	}
-	if err := json.Unmarshal(body, v); err != nil {
+	if err := sandbox.UnmarshalIntegers(body, v); err != nil {
 		return sandbox.Errorf(sandbox.FaultMalformed, "the body must be JSON of this request: %s", err)
 	}
 	return nil

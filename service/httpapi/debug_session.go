@@ -88,7 +88,7 @@ func (l *breakpointList) UnmarshalJSON(text []byte) error {
 		return err
 	}
 	for _, item := range list {
-		item = withIntegers(item)
+		item = sandbox.WithIntegers(item)
 		var b dap.SourceBreakpoint
 		if json.Unmarshal(item, &b.Line) != nil {
 			if err := unmarshalExact(item, &b); err != nil {

@@ -50,6 +50,15 @@ func TestMalformedDebugCommands(t *testing.T) {
 	}
 	wantProblem(t, d.do(t, "POST", path+"/evaluate", `{}`), http.StatusUnprocessableEntity, "invalid-input",
 		"an expression")
+	// An integer may be written in every way that JSON Schema takes for one.
+	whole := d.command(t, "stackTrace", map[string]any{"threadId": 1, "levels": 10})
+	if a := d.ok(t, "POST", path+"/stackTrace", `{"threadId":1.0,"levels":1e1}`); string(a.text) != string(whole.text) {
+		t.Errorf("with 1.0 and 1e1 got the stack %s, want %s", a.text, whole.text)
+	}
+	for _, body := range []string{`{"threadId":1.5}`, `{"threadId":1e18,"levels":1e19}`, `{"levels":9223372036854775808}`} {
+		wantProblem(t, d.do(t, "POST", path+"/stackTrace", body), http.StatusUnprocessableEntity, "invalid-input",
+			"invalid arguments")
+	}
 	if a := d.command(t, "next", nil); a.get("where.line_number") != 2.0 {
 		t.Errorf("got line %v, want 2", a.get("where.line_number"))
 	}

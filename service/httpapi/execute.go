@@ -112,7 +112,7 @@ func (a *api) quickExecuteCode(
 	}
 	if in.Body.Config != nil {
 		_ = json.Unmarshal(in.RawBody, &body) // huma has decoded it once
-		body.Config = withIntegers(body.Config)
+		body.Config = sandbox.WithIntegers(body.Config)
 	}
 	if in.wantsEvents() || in.wantsAsync() {
 		log, err := a.service.Start(ctx, caller, "", job, body.Config)

@@ -209,3 +209,19 @@ func TestCompletionOfTextsOnWhichJediFails(t *testing.T) {
 		}
 	}
 }
+
+// An integer may be written in every way that JSON Schema takes for one, and one out of range is named.
+func TestIntegersOfABody(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	path := "/sandbox/" + c.create(t, nil) + "/complete"
+	for _, cursor := range []string{"1", "1.0", "1e0", "10.0E-1"} {
+		if a := c.ok(t, "POST", path, `{"code":"pri","cursor":`+cursor+`}`); a.get("cursor_end") != 1.0 {
+			t.Errorf("with the cursor %s: got %s, want completions at 1", cursor, a.text)
+		}
+	}
+	for _, cursor := range []string{"1e18", "1e30", "9223372036854775808", "-1e30", "1.5"} {
+		wantProblem(t, c.do(t, "POST", path, `{"code":"pri","cursor":`+cursor+`}`), http.StatusUnprocessableEntity,
+			"invalid-input", "cursor: ")
+	}
+}

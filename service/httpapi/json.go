@@ -5,11 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"reflect"
-	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -96,48 +92,6 @@ func decodeStrict(text []byte, v any) error {
 	return sandbox.Errorf(sandbox.FaultMalformed, "the body is not valid JSON: %s", err)
 }
 
-// maxIntegers is how many integers with a fraction unmarshalIntegers takes. No body has more fields that are integers.
-const maxIntegers = 16
-
-// unmarshalIntegers is json.Unmarshal that takes 1.0 for an integer, as JSON Schema does.
-func unmarshalIntegers(text []byte, v any) error {
-	for n := 0; ; n++ {
-		err := json.Unmarshal(text, v)
-		mismatch, ok := errors.AsType[*json.UnmarshalTypeError](err)
-		if !ok || n == maxIntegers {
-			return err
-		}
-		literal, isNumber := strings.CutPrefix(mismatch.Value, "number ")
-		integer := integral(literal)
-		at := bytes.LastIndex(text[:min(int(mismatch.Offset)+1, len(text))], []byte(literal))
-		if !isNumber || integer == literal || at < 0 {
-			return err
-		}
-		text = slices.Concat(text[:at], []byte(integer), text[at+len(literal):])
-	}
-}
-
-// integral returns a JSON number without its fraction if that is zero, and otherwise as it is.
-func integral(number string) string {
-	if value, err := strconv.ParseFloat(number, 64); err == nil && math.Trunc(value) == value &&
-		math.Abs(value) < 1<<63 && strings.ContainsAny(number, ".eE") {
-		return strconv.FormatInt(int64(value), 10)
-	}
-	return number
-}
-
-var numbers = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|-?[0-9][0-9.eE+-]*`)
-
-// withIntegers returns a JSON text whose numbers are integers where integral makes them so.
-func withIntegers(text []byte) []byte {
-	return numbers.ReplaceAllFunc(text, func(token []byte) []byte {
-		if token[0] == '"' {
-			return token
-		}
-		return []byte(integral(string(token)))
-	})
-}
-
 // object is a JSON object as the client sent it, so that its numbers keep all digits. It is nil if the
 // client sent null or nothing.
 type object json.RawMessage
@@ -184,7 +138,7 @@ func decode(text []byte, v any) error {
 		}
 	}
 	if len(text) <= smallBody {
-		return unmarshalIntegers(text, v)
+		return sandbox.UnmarshalIntegers(text, v)
 	}
 	var body map[string]json.RawMessage
 	var mismatch *json.UnmarshalTypeError
@@ -204,7 +158,7 @@ func decode(text []byte, v any) error {
 		}
 	}
 	if !isValidated {
-		return unmarshalIntegers(text, v)
+		return sandbox.UnmarshalIntegers(text, v)
 	}
 	decoded := make(map[string]any, len(body))
 	for name, raw := range body {

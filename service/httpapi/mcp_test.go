@@ -99,3 +99,58 @@ func TestMistakesInMCPMessagesAreProblems(t *testing.T) {
 		t.Errorf("a message without a mistake: got HTTP %d: %s", a.status, a.text)
 	}
 }
+
+// An integer may be written in every way that JSON Schema takes for one. Arguments that agree with the schema of a tool,
+// and that the tool cannot use, are refused with their name and what is right.
+func TestToolsTakeEveryArgumentOfTheirSchema(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleDeveloper)
+	id := c.create(t, nil)
+	e := c.ok(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": "print('x' * 150)\ny = 1", "record": true})
+	execution, _ := e.get("execution_id").(string)
+	c.server = serveMCP(t)
+	for _, call := range []struct {
+		tool, arguments string
+		isError         bool
+		want            string
+	}{
+		{"query_database", `"sql":"SELECT 1","limit":1.0`, false, "1 row"},
+		{"query_database", `"sql":"SELECT 1","limit":1e2`, false, "1 row"},
+		{"query_database", `"sql":"SELECT 1","limit":10.0E1`, false, "1 row"},
+		{"query_database", `"sql":"SELECT 1","limit":1e300`, true, "limit"},
+		{"query_database", `"sql":"SELECT 1","limit":1.5`, true, "limit"},
+		{"query_database", `"sql":"SELECT :a::numeric / 2","params":{"a":1e2},"limit":5e0`, false, "[50."},
+		{"get_execution", `"part":"stdout","offset":1.4e2`, false, "xxxxxxxxxx\\n"},
+		{"get_execution", `"part":"stdout","offset":1000000000000000000`, true, "offset"},
+		{"get_execution", `"part":"stdout","offset":1e18`, true, "offset"},
+		{"get_execution", `"part":"stdout","offset":9223372036854775807`, true, "offset"},
+		{"get_execution", `"part":"stdout","offset":9223372036854775808`, true, "offset"},
+		{"get_execution", `"part":"stdout","offset":1e300`, true, "offset"},
+		{"get_execution", `"part":"output:99999999999999999999"`, true, "part"},
+		{"get_execution", `"wait_seconds":1e-300`, false, "completed"},
+		{"explain_execution", `"question":"line:99999999999999999999"`, true, "question"},
+		{"explain_execution", `"question":"step:99999999999999999999"`, true, "question"},
+		{"run_python", `"session_id":"` + id + `","code":"1+1","timeout_seconds":3e1,"wait_seconds":30.0`, false, "2"},
+		{"session_files", `"action":"write","path":"a","base64":"!!"`, true, "base64"},
+		{"session_files", `"action":"write","path":"a","base64":"YQ"`, true, "base64"},
+		{"session_files", `"action":"write","path":"a","base64":"YQ==","text":"a"`, true, "not both"},
+		{"session_files", `"action":"write","path":"a"`, true, "base64"},
+		{"session_files", `"action":"write","path":"a","base64":"YQ=="`, false, "wrote 1 bytes"},
+		{"session_files", `"action":"write","path":"b","base64":""`, false, "wrote 0 bytes"},
+	} {
+		switch call.tool {
+		case "get_execution", "explain_execution":
+			call.arguments += `,"execution_id":"` + execution + `"`
+		case "session_files":
+			call.arguments += `,"session_id":"` + id + `"`
+		}
+		a := c.do(t, "POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+call.tool+
+			`","arguments":{`+call.arguments+`}}}`, "Accept", both)
+		text := string(a.text)
+		if strings.Contains(text, "internal error") || strings.Contains(text, `"isError":true`) != call.isError ||
+			!strings.Contains(text, call.want) {
+			t.Errorf("%s with %s: got %.600s, want an error: %t, and %q", call.tool, call.arguments, text, call.isError,
+				call.want)
+		}
+	}
+}

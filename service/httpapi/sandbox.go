@@ -127,7 +127,7 @@ func (a *api) createSandbox(ctx context.Context, caller sandbox.Key, in *createS
 		}
 		config = body["config"]
 	}
-	box, err := a.service.Create(ctx, caller, withIntegers(config))
+	box, err := a.service.Create(ctx, caller, sandbox.WithIntegers(config))
 	if err != nil {
 		return nil, err
 	}

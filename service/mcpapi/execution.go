@@ -231,7 +231,10 @@ func (s *Server) openExplained(
 
 // explainLine shows the variables at the first and the last time that a line ran.
 func explainLine(ctx context.Context, opened *service.OpenRecording, argument string) (string, error) {
-	line, _ := strconv.Atoi(argument)
+	line, err := strconv.Atoi(argument)
+	if err != nil {
+		return "", errNoNumber(argument)
+	}
 	var first, last, hits int
 	for from := 1; from <= opened.Steps(); {
 		const page = 1000
@@ -262,9 +265,17 @@ func explainLine(ctx context.Context, opened *service.OpenRecording, argument st
 	return fmt.Sprintf("Line %d ran %d times. The first time:\n%s\nThe last time:\n%s", line, hits, text, end), err
 }
 
+// errNoNumber returns the error for a line or a step that is no integer of 64 bits.
+func errNoNumber(argument string) error {
+	return fmt.Errorf("%.40q is no line or step; give a number of the recording", argument)
+}
+
 // explainStep shows the stack and the variables of a step.
 func explainStep(opened *service.OpenRecording, argument string) (string, error) {
-	step, _ := strconv.Atoi(argument)
+	step, err := strconv.Atoi(argument)
+	if err != nil {
+		return "", errNoNumber(argument)
+	}
 	view, err := opened.View(step, maxStepVariables)
 	if err != nil {
 		return "", err

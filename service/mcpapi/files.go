@@ -20,7 +20,7 @@ type filesInput struct {
 	Action  string  `json:"action"`
 	Path    string  `json:"path"`
 	Text    *string `json:"text"`
-	Base64  []byte  `json:"base64"`
+	Base64  *string `json:"base64"`
 }
 
 // sessionFiles lists, reads, writes or deletes files of a session. Code reads the uploads in /data; the artifacts are
@@ -40,12 +40,9 @@ func (s *Server) sessionFiles(
 	case "read":
 		return s.readFile(ctx, caller, in.Session, name)
 	case "write":
-		body := in.Base64
-		if (in.Text == nil) == (len(body) == 0) {
-			return nil, sandbox.Errorf(sandbox.FaultInvalid, "text: give the content as text or as base64, not both")
-		}
-		if in.Text != nil {
-			body = []byte(*in.Text)
+		body, err := in.body()
+		if err != nil {
+			return nil, err
 		}
 		f, err := s.service.Upload(ctx, caller, in.Session, name, bytes.NewReader(body))
 		if err != nil {
@@ -80,6 +77,22 @@ func (s *Server) sessionFiles(
 		lines = []string{"no files; action=write puts one into /data"}
 	}
 	return textResult(strings.Join(lines, "\n")), nil
+}
+
+// body returns the content to write.
+func (in filesInput) body() ([]byte, error) {
+	if (in.Text == nil) == (in.Base64 == nil) {
+		return nil, sandbox.Errorf(sandbox.FaultInvalid, "text: give the content as text or as base64, not both")
+	}
+	if in.Text != nil {
+		return []byte(*in.Text), nil
+	}
+	body, err := base64.StdEncoding.DecodeString(*in.Base64)
+	if err != nil {
+		return nil, sandbox.Errorf(sandbox.FaultInvalid, "base64: %v; give all bytes in the alphabet A-Z a-z 0-9 + / "+
+			"with = at the end, or plain text as text", err)
+	}
+	return body, nil
 }
 
 // maxListedArtifacts is the number of artifacts, the newest first, that a list of files has.

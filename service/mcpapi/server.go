@@ -228,7 +228,7 @@ func decodeArguments(raw json.RawMessage, described *jsonschema.Schema, resolved
 	if err := resolved.Validate(arguments); err != nil {
 		return sandbox.Errorf(sandbox.FaultInvalid, "the arguments are invalid: %v", err)
 	}
-	return json.Unmarshal(raw, in)
+	return sandbox.UnmarshalIntegers(raw, in)
 }
 
 // schema returns a JSON schema of an object. properties is the JSON of its properties.

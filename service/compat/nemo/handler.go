@@ -135,7 +135,7 @@ func parseRequest(raw []byte) (in request, err error) {
 	}
 	for _, name := range []string{"max_output_chars", "max_output_characters"} {
 		if given := body[name]; given != nil &&
-			(json.Unmarshal(given, &in.maxOutputChars) != nil || in.maxOutputChars < 1) {
+			(sandbox.UnmarshalIntegers(given, &in.maxOutputChars) != nil || in.maxOutputChars < 1) {
 			return in, malformed("Invalid field: " + name + " must be a whole number above 0")
 		}
 	}

@@ -52,7 +52,7 @@ func (m *Message) ReplyKind() string { return strings.TrimSuffix(m.Kind, "_reque
 
 // DecodeContent decodes the content of a request into v. It returns FaultInvalid for a content of another form.
 func (m *Message) DecodeContent(v any) error {
-	if err := json.Unmarshal(m.Content, v); err != nil {
+	if err := sandbox.UnmarshalIntegers(m.Content, v); err != nil {
 		return sandbox.Errorf(sandbox.FaultInvalid, "the content of the request cannot be read: %s", err)
 	}
 	return nil
