@@ -35,6 +35,7 @@ var metricTypes = map[string]string{
 	"glasshouse_egress_connections_total{outcome}":                "counter",
 	"glasshouse_pending_writes":                                   "gauge",
 	"glasshouse_kills_total{reason}":                              "counter",
+	"glasshouse_late_cleanups{kind}":                              "gauge",
 	"glasshouse_http_request_duration_seconds{code,method,route}": "histogram",
 	"glasshouse_build_info{goversion,version}":                    "gauge",
 	"glasshouse_active_sandboxes":                                 "gauge",

@@ -272,7 +272,7 @@ func TestChatSendsEventsWhileItAnswers(t *testing.T) {
 	s := newChatServer(t, map[string][]chattest.Reply{
 		"slow": {{Chunks: []string{"first "}, Hold: true, Calls: nil}},
 		"run": {{Calls: []chattest.Call{chattest.Python("print('one', flush=True)\nprint('two')")}},
-			{Chunks: []string{"end"}}},
+			{Chunks: []string{"end"}, Hold: true}},
 	})
 	c := s.talker(t)
 	c.send(t, "slow")
@@ -290,7 +290,10 @@ func TestChatSendsEventsWhileItAnswers(t *testing.T) {
 		t.Errorf("got %+v, want the stored message", events[0])
 	}
 	c.send(t, "run")
-	events = until(t, c.follow(t, ""), chat.EventEnd)
+	next = c.follow(t, "")
+	events = until(t, next, chat.EventText)
+	s.Release()
+	events = append(events, until(t, next, chat.EventEnd)...)
 	text := strings.Join(names(events), " ")
 	if !strings.Contains(text, "call message message message") {
 		t.Errorf("got the events %s, want the call, its message, the run and its execution", text)
