@@ -13,7 +13,7 @@ import (
 	"glasshouse/debugger"
 	recordings "glasshouse/debugger/recording"
 	"glasshouse/sandbox"
-	"glasshouse/sandbox/isolate/procfs"
+	"glasshouse/sandbox/supervisor"
 )
 
 // OpenRecording is the recording of a run with its source. It can be read during the run.
@@ -170,9 +170,9 @@ func (s *Service) SearchRecording(
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	thread := syscall.Gettid()
-	counted := procfs.ThreadCPUTime(thread)
+	counted := supervisor.ThreadCPUTime(thread)
 	takeCPU := func() time.Duration {
-		used := procfs.ThreadCPUTime(thread)
+		used := supervisor.ThreadCPUTime(thread)
 		taken := used - counted
 		counted = used
 		return taken

@@ -52,7 +52,8 @@ func TestRunsEndWhenTheirKeyHasUsedItsCPUTime(t *testing.T) {
 	}()
 	<-s.runs.started
 	for range 2 {
-		if _, err := s.QuickExecute(ctx, caller, service.Job{Code: "compute", Kind: sandbox.KindQuick}, nil); err != nil {
+		job := service.Job{Code: "compute", Kind: sandbox.KindQuick}
+		if _, err := s.QuickExecute(ctx, caller, job, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -172,8 +172,8 @@ func decoded[T any](handle func(context.Context, *debugger.Session, T) (any, err
 }
 
 // decode decodes the arguments of a request. Without arguments, v keeps its values. A key must have the protocol's
-// case, and may be given once; encoding/json would take EXPRESSION for expression, and the last of two. An integer may be
-// written as 1.0 or 1e2, as JSON Schema allows, in which the protocol is written.
+// case, and may be given once; encoding/json would take EXPRESSION for expression, and the last of two. As in JSON
+// Schema, in which the protocol is written, 1.0 and 1e2 are integers.
 func decode(arguments json.RawMessage, v any) error {
 	if len(arguments) == 0 {
 		return nil

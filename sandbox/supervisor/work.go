@@ -143,3 +143,13 @@ func threadCPUTime() time.Duration {
 	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) // never fails
 	return time.Duration(t.Nano())
 }
+
+// ThreadCPUTime returns the CPU time of a thread of this process; 0 if the thread is gone.
+func ThreadCPUTime(tid int) time.Duration {
+	const threadSchedClock = 2 | 4 // CPUCLOCK_SCHED and CPUCLOCK_PERTHREAD_MASK
+	var t unix.Timespec
+	if tid <= 0 || unix.ClockGettime(int32(^tid)<<3|threadSchedClock, &t) != nil {
+		return 0
+	}
+	return time.Duration(t.Nano())
+}

@@ -55,7 +55,7 @@ func TestMalformedDebugCommands(t *testing.T) {
 	if a := d.ok(t, "POST", path+"/stackTrace", `{"threadId":1.0,"levels":1e1}`); string(a.text) != string(whole.text) {
 		t.Errorf("with 1.0 and 1e1 got the stack %s, want %s", a.text, whole.text)
 	}
-	for _, body := range []string{`{"threadId":1.5}`, `{"threadId":1e18,"levels":1e19}`, `{"levels":9223372036854775808}`} {
+	for _, body := range []string{`{"threadId":1.5}`, `{"levels":1e19}`, `{"levels":9223372036854775808}`} {
 		wantProblem(t, d.do(t, "POST", path+"/stackTrace", body), http.StatusUnprocessableEntity, "invalid-input",
 			"invalid arguments")
 	}

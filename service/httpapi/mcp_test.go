@@ -100,8 +100,8 @@ func TestMistakesInMCPMessagesAreProblems(t *testing.T) {
 	}
 }
 
-// An integer may be written in every way that JSON Schema takes for one. Arguments that agree with the schema of a tool,
-// and that the tool cannot use, are refused with their name and what is right.
+// An integer may be written in every way that JSON Schema takes for one. If a tool cannot use an argument that agrees
+// with its schema, the answer names the argument.
 func TestToolsTakeEveryArgumentOfTheirSchema(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)

@@ -95,16 +95,6 @@ func CPUTime(pid int) time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// ThreadCPUTime returns the CPU time of a thread of this process; 0 if the thread is gone.
-func ThreadCPUTime(tid int) time.Duration {
-	const threadSchedClock = 2 | 4 // CPUCLOCK_SCHED and CPUCLOCK_PERTHREAD_MASK
-	var t unix.Timespec
-	if tid <= 0 || unix.ClockGettime(int32(^tid)<<3|threadSchedClock, &t) != nil {
-		return 0
-	}
-	return time.Duration(t.Nano())
-}
-
 // CountThreads returns the number of a process's threads.
 func CountThreads(pid int) int { return countEntries(pid, "task") }
 
