@@ -313,6 +313,13 @@ func (s *Service) saveUsage(ctx context.Context) (err error) {
 	return err
 }
 
+// ErrConnections is the error for a request that limit.Connections refuses.
+var ErrConnections error = &sandbox.Error{
+	Fault: sandbox.FaultLimit, RetryAfter: 2,
+	Detail: "your requests hold all connections of the service that one user may have beside others; close streams " +
+		"and WebSockets that you need no more, or wait for answers",
+}
+
 // ErrLargeBodies is the error for a large request body, if limit.Bodies has no slot for it.
 var ErrLargeBodies error = &sandbox.Error{
 	Fault: sandbox.FaultLimit, RetryAfter: 2,

@@ -45,8 +45,9 @@ type app struct {
 	adminKey   string // secret of the first admin key
 	plan       plan
 	users      *limit.Users
-	cpu        *limit.CPU   // for the service's own computations
-	share      *limit.Share // of users' small operations
+	clients    *limit.Connections // of all APIs
+	cpu        *limit.CPU         // for the service's own computations
+	share      *limit.Share       // of users' small operations
 	metrics    *metrics.Metrics
 	tracer     *tracing.Tracer // nil: there are no traces
 }
@@ -81,6 +82,7 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 	if sets, err = a.makePlan(&s, sets, progress); err != nil {
 		return a, err
 	}
+	a.clients = limit.NewConnections(a.plan.connections, users)
 	if a.tracer, err = a.openTracer(ctx, s); err != nil {
 		return a, err
 	}

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"glasshouse/policy/limit"
 )
 
 // writeCertificate replaces the files of a certificate for 127.0.0.1, as a renewal does, and returns the certificate.
@@ -84,7 +86,7 @@ func TestCertificateIsRenewedWithoutARestart(t *testing.T) {
 	}
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
-	server := newServer(http.NotFoundHandler(), 10, quiet)
+	server := newServer(http.NotFoundHandler(), limit.NewConnections(10, nil), quiet)
 	server.TLSConfig = c.config()
 	go server.ServeTLS(listener, "", "")
 	defer server.Close()

@@ -197,6 +197,7 @@ func (a *app) newCompatHandlers(s compatSettings) compatHandlers {
 	handlers := compatHandlers{map[string]http.Handler{}, func() {}}
 	config := compat.Config{
 		Service: a.service, Log: a.log, Version: version, Users: a.users, Bodies: limit.NewBodies(),
+		Connections: a.clients,
 	}
 	for name := range s.apis {
 		var handler http.Handler
@@ -240,11 +241,12 @@ func (h compatHandlers) below(next http.Handler, listeners compatListeners) http
 // serve starts a server for each listener and sends its error to ended when it ends. The caller calls close to end the
 // servers. tlsConfig is nil without TLS.
 func (h compatHandlers) serve(
-	listeners compatListeners, tlsConfig *tls.Config, maxConnections int, log *logrus.Logger, ended chan<- error,
+	listeners compatListeners, tlsConfig *tls.Config, connections *limit.Connections, log *logrus.Logger,
+	ended chan<- error,
 ) (closeAll func()) {
 	var servers []*http.Server
 	for name, l := range listeners {
-		each := newServer(h.byName[name], maxConnections, log)
+		each := newServer(h.byName[name], connections, log)
 		each.TLSConfig = tlsConfig
 		servers = append(servers, each)
 		go func() {

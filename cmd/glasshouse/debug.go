@@ -72,8 +72,9 @@ func withServiceForCode(ctx context.Context, s settings, code string, do func(*c
 	if err != nil {
 		return err
 	}
-	server := newServer(httpapi.New(httpapi.Config{Service: a.service, Log: a.log, Version: version, CPU: a.cpu}),
-		a.plan.connections, a.log)
+	server := newServer(httpapi.New(httpapi.Config{
+		Service: a.service, Log: a.log, Version: version, CPU: a.cpu, Connections: a.clients,
+	}), a.clients, a.log)
 	go func() { _ = server.Serve(listener) }() // until server.Close
 	defer server.Close()
 	return do(&client{"http://" + listener.Addr().String(), a.adminKey})

@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -208,6 +210,17 @@ func start(t *testing.T, path, dir string, arguments ...string) (*exec.Cmd, *cli
 	return nil, nil
 }
 
+// limited returns a program that runs the service after the commands of a shell script, which limit it.
+func limited(t *testing.T, script string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "limited")
+	text := fmt.Sprintf("#!/bin/sh\nset -e\n%s\nexec %s \"$@\"\n", script, binary(t))
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // must sends a request and returns the answer.
 func (c *client) must(t *testing.T, method, path string, in any) map[string]any {
 	t.Helper()
@@ -225,6 +238,34 @@ func (c *client) newSandbox(t *testing.T, config map[string]any) string {
 		config = map[string]any{}
 	}
 	return fmt.Sprint(c.must(t, "POST", "/sandbox/create", config)["sandbox_id"])
+}
+
+// begin begins a run in a sandbox and returns the execution's id.
+func (c *client) begin(t *testing.T, sandbox, code string) string {
+	t.Helper()
+	text, _ := json.Marshal(map[string]any{"code": code})
+	req, err := http.NewRequest("POST", c.address+"/sandbox/"+sandbox+"/execute", bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+c.key)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Prefer", "respond-async")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusAccepted {
+		t.Fatalf("got HTTP %d %s for a run, want 202", res.StatusCode, problemDetail(res.Body))
+	}
+	var answer struct {
+		ID string `json:"execution_id"`
+	}
+	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
+		t.Fatal(err)
+	}
+	return answer.ID
 }
 
 // newUser creates a key for a user of that name and returns the user's client.

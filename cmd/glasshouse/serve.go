@@ -113,7 +113,7 @@ func serve(ctx context.Context, s settings, _ []string) error {
 	defer compatAPIs.close()
 	api := httpapi.New(httpapi.Config{
 		Service: a.service, Log: a.log, Version: version, Access: s.server.accessLog, CPU: a.cpu, SignInLink: link,
-		MCP: tools, Chat: conversations, Metrics: a.metrics, Proxy: proxy,
+		MCP: tools, Chat: conversations, Metrics: a.metrics, Proxy: proxy, Connections: a.clients,
 		PublicURL: strings.TrimSuffix(s.signIn.publicURL, "/"),
 	})
 	var tlsConfig *tls.Config // nil: without TLS
@@ -125,10 +125,10 @@ func serve(ctx context.Context, s settings, _ []string) error {
 		tlsConfig = certificate.config()
 	}
 	handler := proxy.CloseUnclear(a.tracer.Handler(compatAPIs.below(api, compatListeners)))
-	server := newServer(handler, a.plan.connections, a.log)
+	server := newServer(handler, a.clients, a.log)
 	server.TLSConfig = tlsConfig
 	ended := make(chan error, 2+len(compatListeners))
-	defer compatAPIs.serve(compatListeners, tlsConfig, a.plan.connections/4, a.log, ended)()
+	defer compatAPIs.serve(compatListeners, tlsConfig, a.clients, a.log, ended)()
 	if metricsListener != nil {
 		defer a.serveMetrics(metricsListener, ended).Close()
 	}
@@ -205,7 +205,8 @@ const maxScrapeConnections = 16
 func (a *app) serveMetrics(listener net.Listener, ended chan<- error) *http.Server {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", a.metrics.Handler())
-	server := newServer(limit.StallTimeout(mux, limit.DefaultStallTimeout), maxScrapeConnections, a.log)
+	server := newServer(limit.StallTimeout(mux, limit.DefaultStallTimeout),
+		limit.NewConnections(maxScrapeConnections, nil), a.log)
 	if !isLoopback(listener.Addr().String()) {
 		a.log.Warnf("--metrics-listen %s is beyond loopback: everyone who reaches it can read the metrics",
 			listener.Addr())

@@ -1,15 +1,15 @@
 package main
 
 import (
-	"container/list"
 	"log"
 	"net"
 	"net/http"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"glasshouse/policy/limit"
 )
 
 // listenConfig returns a configuration whose sockets hold at most 128 KiB that the client has not yet
@@ -27,48 +27,13 @@ func listenConfig() net.ListenConfig {
 	return config
 }
 
-// newServer returns a server with header and idle timeouts and at most maxConnections connections. It logs its errors
-// as warnings.
-func newServer(handler http.Handler, maxConnections int, errors *logrus.Logger) *http.Server {
-	connections := &connections{max: maxConnections, idle: map[net.Conn]*list.Element{}}
-	return &http.Server{
+// newServer returns a server with header and idle timeouts, whose connections count as those of connections. It logs its
+// errors as warnings.
+func newServer(handler http.Handler, connections *limit.Connections, errors *logrus.Logger) *http.Server {
+	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
-		ErrorLog: log.New(serverErrors{errors}, "", 0), ConnState: connections.note,
+		ErrorLog: log.New(serverErrors{errors}, "", 0),
 	}
-}
-
-// connections bounds the connections of a server. If there are too many, it closes the one that has been idle longest,
-// so that clients which keep connections open do not keep others out. If none is idle, it closes the new one.
-type connections struct {
-	max int
-
-	mu      sync.Mutex
-	open    int
-	idle    map[net.Conn]*list.Element // of waiting
-	waiting list.List                  // idle connections, the one that has been idle longest first
-}
-
-// note is the server's ConnState.
-func (c *connections) note(conn net.Conn, state http.ConnState) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if e := c.idle[conn]; e != nil {
-		c.waiting.Remove(e)
-		delete(c.idle, conn)
-	}
-	switch state {
-	case http.StateNew:
-		if c.open++; c.open <= c.max {
-			return
-		}
-		if longest := c.waiting.Front(); longest != nil {
-			conn = c.waiting.Remove(longest).(net.Conn)
-			delete(c.idle, conn)
-		}
-		_ = conn.Close()
-	case http.StateIdle:
-		c.idle[conn] = c.waiting.PushBack(conn)
-	case http.StateHijacked, http.StateClosed:
-		c.open--
-	}
+	connections.Watch(server)
+	return server
 }

@@ -18,17 +18,6 @@ import (
 	"time"
 )
 
-// limited returns a program that runs the service after the commands of a shell script, which limit it.
-func limited(t *testing.T, script string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "limited")
-	text := fmt.Sprintf("#!/bin/sh\nset -e\n%s\nexec %s \"$@\"\n", script, binary(t))
-	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // shortageTest is a service that lacks something.
 type shortageTest struct {
 	script string        // limits the service

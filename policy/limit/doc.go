@@ -10,6 +10,7 @@
 //   - Work slows down work that costs the service more CPU time than its user's processes use.
 //   - Rates gives each key a token bucket of requests per minute.
 //   - Responses counts the bytes of responses that each key has not yet read.
+//   - Connections bounds the connections of HTTP servers, and shares them among the users.
 //   - Bodies limits how many large request bodies of each key arrive at the same time.
 //   - Descriptors keeps a reserve of file descriptors.
 //   - StallTimeout ends HTTP requests whose client neither sends nor reads.

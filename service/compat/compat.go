@@ -37,6 +37,8 @@ type Config struct {
 	Version string       // of the program
 	Users   *limit.Users // are told who sends requests; nil: nobody asks
 	Bodies  limit.Bodies
+
+	Connections *limit.Connections // are held by the requests of callers; nil: without a bound
 }
 
 // Handler answers a request of a caller who is authenticated. It returns an error if it has written nothing. The
@@ -85,6 +87,11 @@ func (c Config) WithKey(secretOf func(*http.Request) string, fail FailFunc, next
 			return err
 		}
 		c.Users.Seen(caller.User, caller.Limits.Weight)
+		release, err := c.Hold(r.Context(), caller.User)
+		if err != nil {
+			return err
+		}
+		defer release()
 		ctx, stop := c.Service.WhileValid(limit.WithUser(r.Context(), caller.User), secret)
 		defer stop()
 		if err := next(w, r.WithContext(ctx), caller); err != nil {
@@ -92,6 +99,15 @@ func (c Config) WithKey(secretOf func(*http.Request) string, fail FailFunc, next
 		}
 		return nil
 	})
+}
+
+// Hold keeps the connection of a user's request until release is called. It returns FaultLimit if the user's requests
+// hold too many.
+func (c Config) Hold(ctx context.Context, user string) (release func(), err error) {
+	if release, err = c.Connections.Hold(ctx, user); err != nil {
+		return nil, service.ErrConnections
+	}
+	return release, nil
 }
 
 // LostKey returns the reason for which the key of a request is not valid any more, or else err.

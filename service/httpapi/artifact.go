@@ -89,5 +89,13 @@ func (a *api) downloadArtifact(g *gin.Context) {
 		return
 	}
 	defer file.Close()
+	if isSigned(g) { // counts for the user whose artifact it is
+		release, err := a.clients.Hold(ctx, artifact.User)
+		if err != nil {
+			a.fail(g, service.ErrConnections)
+			return
+		}
+		defer release()
+	}
 	a.serveDownload(g, download{file, artifact.Path, artifact.MIME, artifact.SHA256, artifact.CreatedAt})
 }

@@ -191,6 +191,12 @@ func (a *api) authenticate(g *gin.Context) {
 	}
 	infoFrom(g.Request.Context()).caller, infoFrom(g.Request.Context()).secret = caller, secret
 	a.cpu.Users().Seen(caller.User, caller.Limits.Weight)
+	release, err := a.clients.Hold(g.Request.Context(), caller.User)
+	if err != nil {
+		a.fail(g, service.ErrConnections)
+		return
+	}
+	defer release()
 	ctx, stop := a.service.WhileValid(limit.WithUser(g.Request.Context(), caller.User), secret)
 	defer stop()
 	g.Request = g.Request.WithContext(ctx)

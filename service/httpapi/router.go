@@ -44,7 +44,8 @@ type Config struct {
 	MCP     MCP              // serves POST /mcp
 	Chat    *chat.Chat       // serves /chat
 
-	CPU *limit.CPU // shares the encoding of large records; nil: unlimited
+	CPU         *limit.CPU         // shares the encoding of large records; nil: unlimited
+	Connections *limit.Connections // are held by the requests of callers; nil: without a bound
 
 	SignInLink *SignInLink   // nil: none
 	Proxy      *signin.Proxy // nil: no proxy names persons
@@ -70,6 +71,7 @@ type api struct {
 	limits    limits
 	metrics   *metrics.Metrics
 	cpu       *limit.CPU
+	clients   *limit.Connections
 	publicURL string
 	methods   []pathMethod // of all paths, without the prefix; for 405
 }
@@ -106,7 +108,7 @@ func newRouter(c Config) (*gin.Engine, *huma.OpenAPI) {
 	a := &api{
 		service: c.Service, chat: c.Chat, log: c.Log, access: c.Access, version: c.Version, limits: newLimits(),
 		metrics: c.Metrics, cpu: c.CPU, link: c.SignInLink, proxy: c.Proxy,
-		publicURL: c.PublicURL,
+		publicURL: c.PublicURL, clients: c.Connections,
 	}
 	if a.metrics == nil {
 		a.metrics = metrics.New(c.Version)

@@ -59,6 +59,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return sandbox.Errorf(sandbox.FaultMalformed, "Request must be JSON")
 	}
+	release, err := s.Hold(r.Context(), user)
+	if err != nil {
+		return err
+	}
+	defer release()
 	return s.execute(w, r.WithContext(limit.WithUser(r.Context(), user)))
 }
 
