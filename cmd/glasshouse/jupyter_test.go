@@ -615,7 +615,15 @@ func TestJupyterClientsShareAKernel(t *testing.T) {
 		c.connect(t, kernel)
 	}
 	c.awaitConnections(t, kernel, 32)
-	wantClose(t, c.connect(t, kernel), websocket.StatusTryAgainLater)
+	conn, res, err := websocket.Dial(t.Context(), c.address+"/api/kernels/"+kernel+"/channels?token="+c.key, nil)
+	if err == nil {
+		conn.CloseNow()
+		t.Fatal("a client too many is connected; want HTTP 429")
+	}
+	text, _ := io.ReadAll(res.Body)
+	if res.StatusCode != http.StatusTooManyRequests || !strings.Contains(string(text), "32 clients, the maximum") {
+		t.Errorf("a client too many: got HTTP %d %s, want 429 with the reason", res.StatusCode, text)
+	}
 }
 
 func TestJupyterConnectionEndsWithTheKernelAndTheKey(t *testing.T) {

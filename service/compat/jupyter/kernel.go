@@ -156,8 +156,7 @@ func (s *server) restartKernel(w http.ResponseWriter, r *http.Request, caller sa
 }
 
 func (s *server) openChannels(w http.ResponseWriter, r *http.Request, caller sandbox.Key, k *kernel.Kernel) error {
-	k.Connect(w, r, caller, secretOf(r))
-	return nil
+	return k.Connect(w, r, caller, secretOf(r))
 }
 
 // status answers what Jupyter's server says about itself, of the caller's kernels.

@@ -14,6 +14,7 @@ package kernel
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"runtime/debug"
@@ -52,6 +53,7 @@ type Kernel struct {
 	ctx           context.Context // of its executions; it ends with the sandbox
 	ended         <-chan struct{} // closed when the sandbox has ended
 	queue         chan func()     // requests that wait
+	slots         *limit.Slots    // of clients
 
 	mu          sync.Mutex
 	clients     []*socket.Client
@@ -70,8 +72,8 @@ func Start(c compat.Config, limits socket.Limits, owner sandbox.Key, spec Spec, 
 	ctx, cancel := context.WithCancel(limit.WithUser(context.Background(), owner.User))
 	k := &Kernel{
 		ID: uuid(sandboxID), SandboxID: sandboxID, Owner: owner, spec: spec, config: c, limits: limits, ctx: ctx,
-		ended: c.Service.Ended(sandboxID), queue: make(chan func(), maxQueued), state: "idle",
-		lastUsed: c.Service.Clock(),
+		ended: c.Service.Ended(sandboxID), queue: make(chan func(), maxQueued),
+		slots: limit.NewSlots(maxClients), state: "idle", lastUsed: c.Service.Clock(),
 	}
 	go func() {
 		defer cancel()
@@ -199,27 +201,34 @@ func (k *Kernel) hasRestarted(state string) {
 	k.setState("idle", nil)
 }
 
-// Connect serves a client's WebSocket until the connection ends.
-func (k *Kernel) Connect(w http.ResponseWriter, r *http.Request, caller sandbox.Key, secret string) {
+// Connect serves a client's WebSocket until the connection ends. It returns FaultLimit, before the handshake, if the
+// kernel has the maximum of clients.
+func (k *Kernel) Connect(w http.ResponseWriter, r *http.Request, caller sandbox.Key, secret string) error {
+	release, err := k.slots.Acquire(r.Context(), 0)
+	if errors.Is(err, limit.ErrFull) {
+		return &sandbox.Error{Fault: sandbox.FaultLimit, RetryAfter: 5, Detail: fmt.Sprintf(
+			"this kernel has %d clients, the maximum; close one", maxClients)}
+	}
+	if err != nil {
+		return err
+	}
+	defer release()
 	if err := socket.Serve(w, r, k.limits, caller, secret, k); err != nil {
 		k.config.Log.WithError(err).Debug("a WebSocket handshake with a kernel failed")
 	}
+	return nil
 }
 
-// Add implements socket.Kernel. A kernel has a bounded number of clients.
-func (k *Kernel) Add(c *socket.Client) error {
+// Add implements socket.Kernel.
+func (k *Kernel) Add(c *socket.Client) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if len(k.clients) >= maxClients {
-		return fmt.Errorf("a kernel has at most %d clients", maxClients)
-	}
 	k.clients = append(k.clients, c)
 	select {
 	case <-k.ended: // meanwhile, and has told the clients of then
 		c.End(endedReason)
 	default:
 	}
-	return nil
 }
 
 // KeepAlive implements socket.Kernel: clients that answer pings keep the sandbox alive.

@@ -20,10 +20,12 @@ func TestKernelGoesOnAfterAPanic(t *testing.T) {
 	log, logged := logtest.NewNullLogger()
 	k := &Kernel{
 		config: compat.Config{Log: log}, limits: socket.NewLimits(limit.NewBodies()), ended: make(chan struct{}),
-		queue: make(chan func(), 2),
+		queue: make(chan func(), 2), slots: limit.NewSlots(1),
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		k.Connect(w, r, sandbox.Key{}, "")
+		if err := k.Connect(w, r, sandbox.Key{}, ""); err != nil {
+			t.Error(err)
+		}
 	}))
 	defer server.Close()
 	client, _, err := websocket.Dial(t.Context(), server.URL, nil)

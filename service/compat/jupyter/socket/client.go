@@ -43,8 +43,8 @@ func NewLimits(bodies limit.Bodies) Limits {
 
 // Kernel is what a client is connected to.
 type Kernel interface {
-	// Add adds a client. It returns the reason for which the kernel takes no more.
-	Add(c *Client) error
+	// Add adds a client.
+	Add(c *Client)
 	// Receive takes a request that had this many bytes.
 	Receive(ctx context.Context, c *Client, m *wire.Message, bytes int)
 	// KeepAlive is called while the client answers pings. An error ends the connection.
@@ -93,10 +93,7 @@ func Serve(
 		Caller: caller, Secret: secret, limits: limits, socket: socket,
 		isV1: socket.Subprotocol() == wire.V1Protocol, cancel: cancel, wake: make(chan struct{}, 1),
 	}
-	if err := k.Add(c); err != nil {
-		_ = socket.Close(websocket.StatusTryAgainLater, err.Error())
-		return nil
-	}
+	k.Add(c)
 	var work sync.WaitGroup
 	work.Go(func() { cancel(c.write(ctx)) })
 	work.Go(func() { cancel(c.ping(ctx, k)) })
