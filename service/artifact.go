@@ -26,6 +26,7 @@ type collectedArtifacts struct {
 	list      []sandbox.Artifact
 	hostPaths map[string]string // by the path in the sandbox
 	missed    int64             // files that could not be stored
+	unlinked  int64             // stored files that have no path on the host
 }
 
 // collectArtifacts stores the files that the run has left. It logs errors and counts the files as missed; the
@@ -48,6 +49,8 @@ func (r *run) collectArtifacts(ctx context.Context) {
 	for n, hostPath := range hostPaths {
 		if hostPath != "" {
 			r.artifacts.hostPaths[prefix+found[n].Path] = hostPath
+		} else {
+			r.artifacts.unlinked++
 		}
 	}
 	if err = errors.Join(err, recordErr); err != nil {

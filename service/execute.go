@@ -502,7 +502,8 @@ func (r *run) execution(outcome sandbox.Outcome) *sandbox.Execution {
 
 	e.Truncated = map[string]int64{}
 	maps.Copy(e.Truncated, outcome.Truncated)
-	dropped := map[string]int64{"queries": r.handler.droppedQueries, "artifacts": r.artifacts.missed}
+	dropped := map[string]int64{"queries": r.handler.droppedQueries, "artifacts": r.artifacts.missed,
+		"artifact_map": r.artifacts.unlinked}
 	if r.recording != nil {
 		dropped["recording"] = r.recording.missing
 		e.RecordedSteps = r.recording.stored

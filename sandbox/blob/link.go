@@ -61,7 +61,10 @@ func (s *Store) Link(a sandbox.Artifact) (file string, err error) {
 	if removeErr := s.root.Remove(temp); err == nil && !errors.Is(removeErr, fs.ErrNotExist) {
 		err = removeErr
 	}
-	return filepath.Join(s.dir, filepath.FromSlash(name)), err
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(s.dir, filepath.FromSlash(name)), nil
 }
 
 // removeFilesAbove removes a file of an earlier run where the link needs a folder: the subfolder or one of its parents.

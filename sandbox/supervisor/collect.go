@@ -36,8 +36,8 @@ type fileState struct {
 const minChangeAge = 100 * time.Millisecond
 
 // CollectArtifacts stores the files of /session/artifacts that are new or have changed
-// since it was last called, and counts those that it could not store. It is called between
-// runs. User code has written the files, so CollectArtifacts follows no link, opens only
+// since it was last called, and counts those that it could not store: after an error, at
+// least one. The next call stores them, if it can. It is called between runs. User code has written the files, so CollectArtifacts follows no link, opens only
 // regular files, never blocks, and never leaves the folder.
 func (s *Session) CollectArtifacts(store StoreArtifact) (found []sandbox.Artifact, missed int64, err error) {
 	s.mu.Lock()
@@ -46,13 +46,22 @@ func (s *Session) CollectArtifacts(store StoreArtifact) (found []sandbox.Artifac
 		session, err = s.directory.OpenSession()
 	}
 	s.mu.Unlock()
-	if session < 0 || err != nil {
-		return nil, 0, err
+	switch {
+	case err != nil: // nobody knows how many files there are
+		return nil, 1, fmt.Errorf("collect artifacts: %w", err)
+	case session < 0:
+		return nil, 0, nil
 	}
 	defer unix.Close(session)
 	folder, err := openBeneath(session, "artifacts", unix.O_RDONLY|unix.O_DIRECTORY)
-	if err != nil { // the code has removed the folder, or replaced it by a link
+	switch err {
+	case nil:
+	case unix.ENOENT, unix.ENOTDIR, unix.ELOOP: // the code has removed the folder, or replaced it by a file or a link
 		return nil, 0, nil
+	case unix.EACCES: // the code has changed its mode
+		return nil, 1, nil
+	default:
+		return nil, 1, fmt.Errorf("collect artifacts: %w", err)
 	}
 	c := collection{
 		store: store, before: s.collected, after: map[string]fileState{}, bytesLeft: s.sandbox.Policy.WorkspaceMaxBytes,
@@ -71,7 +80,7 @@ type collection struct {
 	entries       int   // number of entries that were examined
 	found         []sandbox.Artifact
 	missed        int64
-	err           error // an internal error of the service
+	err           error // the first internal error of the service; after it, nothing is stored
 }
 
 // collectFolder collects the files in the folder fd, which it closes.
@@ -95,9 +104,6 @@ func (c *collection) collectFolder(fd int, name string, depth int) {
 	}
 	sort.Strings(entries)
 	for _, entry := range entries {
-		if c.err != nil {
-			return
-		}
 		var st unix.Stat_t
 		err := unix.Fstatat(fd, entry, &st, unix.AT_SYMLINK_NOFOLLOW)
 		switch {
@@ -148,7 +154,7 @@ func (c *collection) collectFile(folder int, entry, name string) {
 		c.after[name] = now
 		return
 	}
-	if c.files >= maxCollectedFiles || st.Size > c.bytesLeft || isSparse(st) {
+	if c.err != nil || c.files >= maxCollectedFiles || st.Size > c.bytesLeft || isSparse(st) {
 		c.missed++
 		return
 	}
@@ -157,7 +163,7 @@ func (c *collection) collectFile(folder int, entry, name string) {
 	// A thread of the guest may still run and extend the file, so only its first size bytes are read.
 	artifact, err := c.store(entry, io.LimitReader(f, st.Size))
 	if err != nil {
-		c.err = fmt.Errorf("collect artifacts: %w", err)
+		c.missed, c.err = c.missed+1, fmt.Errorf("collect artifacts: %w", err)
 		return
 	}
 	now.sha256 = artifact.SHA256

@@ -2,12 +2,14 @@ package httpapi_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -343,5 +345,56 @@ func TestSweepDeletesOldestArtifactsOverTheLimit(t *testing.T) {
 	}
 	if a := other.do(t, "GET", kept.URL, nil); string(a.text) != "old and small" {
 		t.Errorf("another user's artifact: got HTTP %d %s, want it kept", a.status, a.text)
+	}
+}
+
+// An execution counts the files that the service could not store. The next one stores them. The test is not parallel,
+// because it makes a folder of the store useless.
+func TestExecutionCountsFilesThatWereNotStored(t *testing.T) {
+	content, folder := "", ""
+	for n := 0; folder == ""; n++ {
+		content = fmt.Sprint("not stored ", n)
+		sum := fmt.Sprintf("%x", sha256.Sum256([]byte(content)))
+		if _, err := os.Stat(filepath.Join(dataDir, "artifacts", sum[:2])); err != nil {
+			folder = filepath.Join(dataDir, "artifacts", sum[:2])
+		}
+	}
+	if err := os.WriteFile(folder, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	unblock := sync.OnceFunc(func() { _ = os.Remove(folder) })
+	defer unblock()
+	code := fmt.Sprintf("for n in 'ab': open(f'artifacts/{n}.txt', 'w').write(%q)", content)
+	c := newUser(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	first := c.run(t, id, code)
+	quick := c.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": code})
+	for name, a := range map[string]answer{"execute": first, "quick-execute": quick} {
+		if a.get("status") != "completed" || a.get("truncated.artifacts") != 2.0 || a.get("artifacts") != nil {
+			t.Errorf("%s: got %s, want 2 missing artifacts", name, a.text)
+		}
+	}
+	unblock()
+	if a := c.run(t, id, "1"); describeArtifacts(artifactsOf(t, a)) != "a.txt:new b.txt:new" || a.get("truncated") != nil {
+		t.Errorf("the next execution: got %s, want both files", a.text)
+	}
+}
+
+// A file that is stored but has no path on the host is counted, too.
+func TestExecutionCountsFilesWithoutAPath(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	folder := filepath.Join(dataDir, "sessions", id)
+	if err := os.MkdirAll(filepath.Dir(folder), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(folder, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := c.run(t, id, "open('artifacts/a.txt', 'w').write('a')")
+	if describeArtifacts(artifactsOf(t, a)) != "a.txt:new" || a.get("artifact_map") != nil ||
+		a.get("truncated.artifact_map") != 1.0 {
+		t.Errorf("got %s, want the file and one path missing", a.text)
 	}
 }
