@@ -375,7 +375,8 @@ func TestExecutionCountsFilesThatWereNotStored(t *testing.T) {
 		}
 	}
 	unblock()
-	if a := c.run(t, id, "1"); describeArtifacts(artifactsOf(t, a)) != "a.txt:new b.txt:new" || a.get("truncated") != nil {
+	a := c.run(t, id, "1")
+	if describeArtifacts(artifactsOf(t, a)) != "a.txt:new b.txt:new" || a.get("truncated") != nil {
 		t.Errorf("the next execution: got %s, want both files", a.text)
 	}
 }
