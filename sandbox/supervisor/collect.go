@@ -37,8 +37,9 @@ const minChangeAge = 100 * time.Millisecond
 
 // CollectArtifacts stores the files of /session/artifacts that are new or have changed
 // since it was last called, and counts those that it could not store: after an error, at
-// least one. The next call stores them, if it can. It is called between runs. User code has written the files, so CollectArtifacts follows no link, opens only
-// regular files, never blocks, and never leaves the folder.
+// least one. The next call stores them, if it can. It is called between runs. User code
+// has written the files, so CollectArtifacts follows no link, opens only regular files,
+// never blocks, and never leaves the folder.
 func (s *Session) CollectArtifacts(store StoreArtifact) (found []sandbox.Artifact, missed int64, err error) {
 	s.mu.Lock()
 	session := -1
