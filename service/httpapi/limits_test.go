@@ -393,7 +393,7 @@ func TestCPUTimeEndsDebuggedExecutions(t *testing.T) {
 	t.Parallel()
 	c := newLimitedUser(t, sandbox.RoleDeveloper, map[string]any{"cpu_seconds_per_day": 1})
 	a := c.ok(t, "POST", "/sandbox/"+c.create(t, fast)+"/debug/sessions?wait=60",
-		map[string]any{"code": "x = 1\nsum(1 for _ in iter(int, 1))\n"})
+		map[string]any{"code": "x = 1\nsum(range(10**15))\n"}) // one step: recording many would take longer
 	if a.get("where.state") != "ended" || a.get("result.status") != "killed" ||
 		a.get("result.usage.ended_by") != "cpu_seconds_per_day" {
 		t.Errorf("got %s, want killed by cpu_seconds_per_day", a.text)
