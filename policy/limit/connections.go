@@ -115,8 +115,8 @@ func (c *Connections) note(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// move takes a connection out of its list and puts it at the end of another one, unless it is held or closed. The caller
-// holds mu.
+// move takes a connection out of its list and puts it at the end of another one, unless it is held or closed. The
+// caller holds mu.
 func (c *Connections) move(conn *connection, to *list.List) {
 	if conn.list != nil {
 		conn.list.Remove(conn.element)
