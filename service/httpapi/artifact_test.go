@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,7 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
+	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
+	"glasshouse/service/httpapi"
 )
 
 // artifactsOf returns the artifacts of a response by path.
@@ -397,5 +403,63 @@ func TestExecutionCountsFilesWithoutAPath(t *testing.T) {
 	if describeArtifacts(artifactsOf(t, a)) != "a.txt:new" || a.get("artifact_map") != nil ||
 		a.get("truncated.artifact_map") != 1.0 {
 		t.Errorf("got %s, want the file and one path missing", a.text)
+	}
+}
+
+// Downloads with signed URLs hold connections for the user whose artifact it is.
+func TestSignedDownloadsHoldConnectionsOfTheOwner(t *testing.T) {
+	t.Parallel()
+	const connections, held = 10, 8 // of one user
+	server := httptest.NewUnstartedServer(httpapi.New(httpapi.Config{
+		Service: testService, Log: logrus.New(), Connections: limit.NewConnections(connections, nil),
+	}))
+	const buffer = 4096 // the service must not write the whole file ahead of the client
+	server.Config.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
+		_ = conn.(*net.TCPConn).SetWriteBuffer(buffer)
+		return ctx
+	}
+	server.Start()
+	t.Cleanup(server.Close) // when the downloads have ended
+	slow := http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, address)
+			if err == nil {
+				err = conn.(*net.TCPConn).SetReadBuffer(buffer)
+			}
+			return conn, err
+		},
+	}}
+	ada, grace := newUser(t, sandbox.RoleAgent), newUser(t, sandbox.RoleAgent)
+	signed := func(c client) string {
+		t.Helper()
+		a := c.run(t, c.create(t, nil), "open('artifacts/a', 'w').write('a' * (1 << 20))")
+		return fmt.Sprint(c.ok(t, "POST", artifactsOf(t, a)["a"].URL+"/url", nil).get("url"))
+	}
+	get := func(path string) (status int) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), "GET", server.URL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := slow.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { res.Body.Close() }) // the test does not read it
+		return res.StatusCode
+	}
+	ofAda, ofGrace := signed(ada), signed(grace)
+	for n := range held + 2 {
+		want := http.StatusOK
+		if n >= held {
+			want = http.StatusTooManyRequests
+		}
+		if got := get(ofAda); got != want {
+			t.Errorf("download %d: got HTTP %d, want %d", n+1, got, want)
+		}
+	}
+	if got := get(ofGrace); got != http.StatusOK {
+		t.Errorf("another user's artifact: got HTTP %d, want 200", got)
 	}
 }
