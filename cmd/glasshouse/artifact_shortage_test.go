@@ -36,8 +36,8 @@ func TestExecutionSaysThatItsFilesAreMissing(t *testing.T) {
 	answers := bufio.NewReader(conn)
 	send := func(method, path string) {
 		t.Helper()
-		_, err := fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: here\r\nAuthorization: Bearer %s\r\nContent-Length: 0\r\n\r\n",
-			method, path, c.key)
+		const form = "%s %s HTTP/1.1\r\nHost: here\r\nAuthorization: Bearer %s\r\nContent-Length: 0\r\n\r\n"
+		_, err := fmt.Fprintf(conn, form, method, path, c.key)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -108,7 +108,7 @@ func TestConnectionsOfAUserLeaveSomeToOthers(t *testing.T) {
 				defer end()
 				go ada.hold(ended, "/me", answer)
 				if a := <-answer; a.status != http.StatusOK {
-					return errors.Join(fmt.Errorf("got HTTP %d %s after the streams, want 200", a.status, a.text), a.err)
+					return errors.Join(fmt.Errorf("afterwards: got HTTP %d %s, want 200", a.status, a.text), a.err)
 				}
 				return nil
 			})

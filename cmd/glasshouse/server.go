@@ -27,7 +27,7 @@ func listenConfig() net.ListenConfig {
 	return config
 }
 
-// newServer returns a server with header and idle timeouts, whose connections count as those of connections. It logs its
+// newServer returns a server with header and idle timeouts, whose connections are counted by connections. It logs its
 // errors as warnings.
 func newServer(handler http.Handler, connections *limit.Connections, errors *logrus.Logger) *http.Server {
 	server := &http.Server{
