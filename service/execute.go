@@ -328,6 +328,7 @@ func (r *run) acquireSlot(ctx context.Context) (release func(), err error) {
 	release, err = r.service.slots.Acquire(ctx, r.caller.User, slotTimeout)
 	switch {
 	case err == nil:
+		limit.BodyDone(ctx) // the slots bound the contexts of runs
 		return release, nil
 	case errors.Is(err, limit.ErrFull):
 		return nil, errBusy()

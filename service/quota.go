@@ -320,8 +320,9 @@ var ErrConnections error = &sandbox.Error{
 		"and WebSockets that you need no more, or wait for answers",
 }
 
-// ErrLargeBodies is the error for a large request body, if limit.Bodies has no slot for it.
+// ErrLargeBodies is the error for a request with a large body, if limit.Bodies has no slot for it.
 var ErrLargeBodies error = &sandbox.Error{
 	Fault: sandbox.FaultLimit, RetryAfter: 2,
-	Detail: "too many of your large requests are still being received; send fewer at the same time",
+	Detail: "too many of your large requests are still being received, or wait until their code can begin; " +
+		"send fewer at the same time",
 }

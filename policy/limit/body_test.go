@@ -10,68 +10,65 @@ import (
 	"time"
 )
 
-// Large bodies of one key take turns. Small ones and those of another key do not wait.
+// Requests of one key with large bodies take turns, from their bodies to their ends. Small ones and those of another
+// key do not wait.
 func TestLargeBodiesTakeSlots(t *testing.T) {
 	bodies, large := NewBodies(), 2*smallBody
-	var held []*io.PipeWriter
-	read := func(key string, from io.Reader) <-chan int {
-		done := make(chan int, 1)
+	read := func(key string, bytesOfBody int) <-chan func() {
+		done := make(chan func(), 1)
 		go func() {
-			text, err := io.ReadAll(bodies.Reader(t.Context(), key, from, ErrFull))
-			if err != nil {
-				t.Error(err)
+			ctx, end := bodies.Begin(t.Context(), key)
+			text, err := io.ReadAll(BodyReader(ctx, bytes.NewReader(make([]byte, bytesOfBody)), ErrFull))
+			if err != nil || len(text) != bytesOfBody {
+				t.Errorf("got %d bytes, %v; want %d", len(text), err, bytesOfBody)
 			}
-			done <- len(text)
+			done <- end
 		}()
 		return done
 	}
-	var waiting []<-chan int
+	var ends []func()
 	for range maxLargeBodies {
-		r, w := io.Pipe()
-		waiting = append(waiting, read("ada", r))
-		if _, err := w.Write(make([]byte, large)); err != nil { // it returns when a slot was taken and all is read
-			t.Fatal(err)
-		}
-		held = append(held, w)
+		ends = append(ends, <-read("ada", large))
 	}
-	next := read("ada", bytes.NewReader(make([]byte, large)))
-	if n := <-read("ada", bytes.NewReader(make([]byte, smallBody))); n != smallBody {
-		t.Errorf("got %d bytes of a small body, want %d", n, smallBody)
-	}
-	if n := <-read("bob", bytes.NewReader(make([]byte, large))); n != large {
-		t.Errorf("got %d bytes for another key, want %d", n, large)
-	}
+	next := read("ada", large)
+	ends = append(ends, <-read("ada", smallBody), <-read("bob", large))
 	select {
-	case n := <-next:
-		t.Errorf("got %d bytes of a body beyond the limit, want it to wait", n)
+	case <-next:
+		t.Error("a body beyond the limit was read, want it to wait")
 	default:
 	}
-	_ = held[0].Close()
-	if n := <-next; n != large {
-		t.Errorf("got %d bytes after a slot was released, want %d", n, large)
-	}
-	for n, w := range held {
-		_ = w.Close()
-		<-waiting[n]
+	ends[0]()
+	ends = append(ends, <-next)
+	for _, end := range ends {
+		end()
 	}
 	if len(bodies.slots.inUse) != 0 {
 		t.Errorf("got slots of %d keys at the end, want none", len(bodies.slots.inUse))
 	}
 }
 
-// A body whose request ends before it is read holds no slot.
-func TestSlotOfABodyEndsWithItsRequest(t *testing.T) {
+// A body that still arrives holds a slot, and one of which the work has begun holds none.
+func TestSlotOfABodyEndsWhenItsWorkBegins(t *testing.T) {
 	bodies := NewBodies()
 	for range 2 * maxLargeBodies {
-		ctx, cancel := context.WithCancel(t.Context())
-		r := bodies.Reader(ctx, "ada", bytes.NewReader(make([]byte, 4*smallBody)), ErrFull)
-		for range 3 { // the third piece is beyond a small body
-			if _, err := io.ReadFull(r, make([]byte, smallBody)); err != nil {
-				t.Fatal(err)
-			}
+		ctx, end := bodies.Begin(t.Context(), "ada")
+		defer end()
+		body := bytes.NewReader(make([]byte, 4*smallBody))
+		r := BodyReader(ctx, body, ErrFull)
+		n, err := r.Read(make([]byte, body.Len()))
+		if err != nil || n > smallBody+1 {
+			t.Fatalf("got %d bytes, %v, before the body has a slot; want those of a small body", n, err)
 		}
-		cancel()
+		if _, err := r.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+		if got := bodies.slots.inUse["ada"].users; got != 1 {
+			t.Errorf("got %d slots for a body that arrives, want 1", got)
+		}
+		BodyDone(WithBodyOf(context.Background(), ctx)) // another context of the same request
+		BodyDone(ctx)                                   // has no effect
 	}
+	BodyDone(WithBodyOf(t.Context(), t.Context())) // of no request
 }
 
 // A large body fails if no slot is free for bodyWait, or if its request ends while it waits.
@@ -84,7 +81,9 @@ func TestLargeBodyWithoutASlotFails(t *testing.T) {
 			}
 		}
 		read := func(ctx context.Context) error {
-			_, err := io.ReadAll(bodies.Reader(ctx, "ada", bytes.NewReader(make([]byte, 4*smallBody)), full))
+			ctx, end := bodies.Begin(ctx, "ada")
+			defer end()
+			_, err := io.ReadAll(BodyReader(ctx, bytes.NewReader(make([]byte, 4*smallBody)), full))
 			return err
 		}
 		if err := read(t.Context()); !errors.Is(err, full) || time.Since(began) != bodyWait {
@@ -96,8 +95,10 @@ func TestLargeBodyWithoutASlotFails(t *testing.T) {
 			t.Errorf("a request that ended: got %v, want %v", err, context.Canceled)
 		}
 	})
-	unbounded := Bodies{}.Reader(t.Context(), "ada", bytes.NewReader(make([]byte, 4*smallBody)), ErrFull)
-	if text, err := io.ReadAll(unbounded); err != nil || len(text) != 4*smallBody {
+	ctx, end := Bodies{}.Begin(t.Context(), "ada")
+	defer end()
+	text, err := io.ReadAll(BodyReader(ctx, bytes.NewReader(make([]byte, 4*smallBody)), ErrFull))
+	if err != nil || len(text) != 4*smallBody {
 		t.Errorf("without a bound: got %d bytes, %v; want all", len(text), err)
 	}
 }

@@ -33,11 +33,10 @@ func (c Config) ReadJSON(w http.ResponseWriter, r *http.Request, v any) error {
 }
 
 // ReadBody reads the body of a request of a user, of at most most bytes. It returns FaultTooLarge, FaultMalformed, and
-// FaultLimit if too many large bodies of the user arrive.
+// FaultLimit if too many requests with large bodies of the user arrive or wait.
 func (c Config) ReadBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
 	limited := http.MaxBytesReader(w, r.Body, most)
-	body, err := io.ReadAll(c.Bodies.Reader(r.Context(), limit.UserOf(r.Context()), limited,
-		service.ErrLargeBodies))
+	body, err := io.ReadAll(limit.BodyReader(r.Context(), limited, service.ErrLargeBodies))
 	known, isKnown := errors.AsType[*sandbox.Error](err)
 	_, isTooLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {

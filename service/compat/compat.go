@@ -94,6 +94,8 @@ func (c Config) WithKey(secretOf func(*http.Request) string, fail FailFunc, next
 		defer release()
 		ctx, stop := c.Service.WhileValid(limit.WithUser(r.Context(), caller.User), secret)
 		defer stop()
+		ctx, end := c.Bodies.Begin(ctx, caller.User)
+		defer end()
 		if err := next(w, r.WithContext(ctx), caller); err != nil {
 			return LostKey(ctx, err)
 		}

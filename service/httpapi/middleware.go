@@ -265,14 +265,18 @@ func (a *api) limitRate(g *gin.Context) {
 	}
 }
 
-// limitLargeBodies limits how many large bodies of the caller's account arrive at the same time.
+// limitLargeBodies limits how many requests with large bodies of the caller's account arrive or wait for their turn at
+// the same time.
 func (a *api) limitLargeBodies(g *gin.Context) {
-	ctx := g.Request.Context()
+	ctx, end := a.limits.bodies.Begin(g.Request.Context(), callerFrom(g.Request.Context()).Account)
+	defer end()
 	body := g.Request.Body
+	g.Request = g.Request.WithContext(ctx)
 	g.Request.Body = struct {
 		io.Reader
 		io.Closer
-	}{a.limits.bodies.Reader(ctx, callerFrom(ctx).Account, body, service.ErrLargeBodies), body}
+	}{limit.BodyReader(ctx, body, service.ErrLargeBodies), body}
+	g.Next()
 }
 
 func (a *api) notFound(g *gin.Context) {

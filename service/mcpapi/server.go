@@ -126,6 +126,7 @@ func whileAuthorized(ctx context.Context, extra *mcp.RequestExtra) (_ context.Co
 		return ctx, func() { cancel(nil) }
 	}
 	request, _ := extra.TokenInfo.Extra["request"].(context.Context) // set by identify
+	ctx = limit.WithBodyOf(ctx, request)
 	stopWatching := context.AfterFunc(request, func() {
 		if cause := context.Cause(request); sandbox.FaultOf(cause) == sandbox.FaultUnauthorized {
 			cancel(cause)

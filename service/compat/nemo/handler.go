@@ -64,7 +64,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer release()
-	return s.execute(w, r.WithContext(limit.WithUser(r.Context(), user)))
+	ctx, end := s.Bodies.Begin(limit.WithUser(r.Context(), user), user)
+	defer end()
+	return s.execute(w, r.WithContext(ctx))
 }
 
 // isLocal reports whether the Host of a request is this machine.

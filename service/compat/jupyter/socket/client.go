@@ -143,16 +143,26 @@ func (c *Client) read(ctx context.Context, k Kernel) error {
 		if err != nil {
 			return err
 		}
-		frame, err := c.readFrame(ctx, r)
-		if err != nil {
+		if err := c.receive(ctx, k, r, kind == websocket.MessageBinary); err != nil {
 			return err
 		}
-		m, err := wire.Parse(frame, kind == websocket.MessageBinary, c.isV1)
-		if err != nil {
-			return &closeError{websocket.StatusInvalidFramePayloadData, err.Error()}
-		}
-		k.Receive(ctx, c, m, len(frame))
 	}
+}
+
+// receive hands one request, whose first bytes have arrived, to the kernel.
+func (c *Client) receive(ctx context.Context, k Kernel, r io.Reader, isBinary bool) error {
+	request, end := c.limits.bodies.Begin(ctx, c.Caller.User)
+	defer end()
+	frame, err := c.readFrame(request, r)
+	if err != nil {
+		return err
+	}
+	m, err := wire.Parse(frame, isBinary, c.isV1)
+	if err != nil {
+		return &closeError{websocket.StatusInvalidFramePayloadData, err.Error()}
+	}
+	k.Receive(ctx, c, m, len(frame))
+	return nil
 }
 
 // readFrame reads one request, whose first bytes have arrived.
@@ -162,7 +172,7 @@ func (c *Client) readFrame(ctx context.Context, r io.Reader) ([]byte, error) {
 		c.cancel(&closeError{websocket.StatusPolicyViolation, reason})
 	})
 	defer timer.Stop()
-	frame, err := io.ReadAll(c.limits.bodies.Reader(ctx, c.Caller.User, r, service.ErrLargeBodies))
+	frame, err := io.ReadAll(limit.BodyReader(ctx, r, service.ErrLargeBodies))
 	if sandbox.FaultOf(err) == sandbox.FaultLimit {
 		err = &closeError{websocket.StatusTryAgainLater, err.Error()}
 	}
