@@ -1,10 +1,15 @@
 package service_test
 
 import (
+	"context"
+	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"glasshouse/dbaccess/history"
+	"glasshouse/sandbox"
 	"glasshouse/sandbox/supervisor"
 	"glasshouse/service"
 )
@@ -61,4 +66,51 @@ func TestSandboxesEndSideBySide(t *testing.T) {
 			}
 		})
 	}
+}
+
+// slowEnds records the end of a sandbox when the test allows it.
+type slowEnds struct {
+	*history.Store
+	begun, record chan struct{}
+}
+
+func (h slowEnds) EndSandbox(ctx context.Context, id, owner string, state sandbox.State, at time.Time) error {
+	h.begun <- struct{}{}
+	<-h.record
+	return h.Store.EndSandbox(ctx, id, owner, state, at)
+}
+
+// A request that meets the end of a sandbox, and one that comes later, are told why it ended.
+func TestRequestsToAnEndingSandboxAreToldWhy(t *testing.T) {
+	t.Parallel()
+	h := slowEnds{begun: make(chan struct{}), record: make(chan struct{})}
+	f := start(t, func(store *history.Store) service.History { h.Store = store; return h })
+	for reason, end := range map[string]func(sandboxID string){
+		"it was deleted": func(sandboxID string) {
+			if err := f.Delete(t.Context(), ada, sandboxID); err != nil {
+				t.Error(err)
+			}
+		},
+		"its lifetime or idle time ended": func(string) {
+			f.clock.move(48 * time.Hour)
+			f.Expire()
+		},
+	} {
+		sb, ended := f.create(t, ada, ""), make(chan struct{})
+		go func() { end(sb.ID); close(ended) }()
+		<-h.begun
+		want := func(when string) {
+			t.Helper()
+			_, err := f.execute(sb.ID, "1")
+			var known *sandbox.Error
+			if !errors.As(err, &known) || known.Fault != sandbox.FaultGone || !strings.Contains(known.Detail, reason) {
+				t.Errorf("%s the end is on record: got %v, want a text with %q", when, err, reason)
+			}
+		}
+		want("before")
+		h.record <- struct{}{}
+		<-ended
+		want("when")
+	}
+	f.Drain(t.Context())
 }

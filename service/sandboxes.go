@@ -162,13 +162,16 @@ func policyFault(err error) error {
 // owner and to admins, and FaultNotFound to other callers.
 func (s *Service) find(ctx context.Context, caller sandbox.Key, id string) (*liveSandbox, error) {
 	s.mu.Lock()
-	live := s.live[id]
+	live, endedAs := s.live[id], s.ending[id]
 	s.mu.Unlock()
 	switch {
 	case live == nil:
 		sb, err := s.sandboxRecord(ctx, caller, id)
 		if err != nil {
 			return nil, err
+		}
+		if endedAs != "" {
+			sb.State = endedAs
 		}
 		reason := map[sandbox.State]string{
 			sandbox.StateDeleted: "it was deleted", sandbox.StateExpired: "its lifetime or idle time ended",
@@ -265,6 +268,7 @@ func (s *Service) endSandbox(live *liveSandbox, state sandbox.State, timeout tim
 		return nil
 	}
 	delete(s.live, live.sandbox.ID)
+	s.ending[live.sandbox.ID] = state
 	if s.liveOf[live.sandbox.Owner]--; s.liveOf[live.sandbox.Owner] == 0 {
 		delete(s.liveOf, live.sandbox.Owner)
 	}
@@ -274,7 +278,11 @@ func (s *Service) endSandbox(live *liveSandbox, state sandbox.State, timeout tim
 	s.mu.Unlock()
 	defer close(live.ended)
 	live.session.CloseWithin(timeout)
-	return s.recordEnd(live.sandbox.ID, live.sandbox.Owner, state)
+	err := s.recordEnd(live.sandbox.ID, live.sandbox.Owner, state)
+	s.mu.Lock()
+	delete(s.ending, live.sandbox.ID)
+	s.mu.Unlock()
+	return err
 }
 
 // janitorInterval is the time between two runs of the janitor.

@@ -85,9 +85,10 @@ type Service struct {
 
 	mu         sync.Mutex
 	live       map[string]*liveSandbox
-	opening    map[string]int  // sandboxes being opened, by user
-	liveOf     map[string]int  // number of live sandboxes, by owner
-	running    map[string]*run // by execution
+	ending     map[string]sandbox.State // how sandboxes end whose end is not on record yet
+	opening    map[string]int           // sandboxes being opened, by user
+	liveOf     map[string]int           // number of live sandboxes, by owner
+	running    map[string]*run          // by execution
 	eventLogs  map[string]*EventLog
 	isDraining bool
 
@@ -137,7 +138,8 @@ func New(config Config) *Service {
 		config.NewID = newID
 	}
 	s := &Service{
-		Config: config, live: map[string]*liveSandbox{}, opening: map[string]int{}, liveOf: map[string]int{},
+		Config: config, live: map[string]*liveSandbox{}, ending: map[string]sandbox.State{},
+		opening: map[string]int{}, liveOf: map[string]int{},
 		running: map[string]*run{}, eventLogs: map[string]*EventLog{}, keys: map[[32]byte]cachedKey{},
 		sweepNow: make(chan struct{}, 1), stop: make(chan struct{}), feed: newExecutionFeed(),
 	}
