@@ -35,7 +35,8 @@ type DebugSession struct {
 	result         *sandbox.Execution // nil until the run has ended, and if it never began
 }
 
-// maxDebugSessions limits the sessions of one user: recordings of past runs take memory, too.
+// maxDebugSessions limits the sessions of one user: recordings of past runs take memory, too. Nothing lists the
+// sessions, so those that run no program make room for others.
 const maxDebugSessions = 20
 
 // pastIdleTimeout is the time after which an unused session is removed if its run has ended.
@@ -88,7 +89,7 @@ func (s *Service) OpenDebug(ctx context.Context, caller sandbox.Key, sandboxID s
 	if err != nil {
 		return nil, nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "breakpoints", Detail: err.Error()}
 	}
-	if err := s.debugSessions.add(d); err != nil {
+	if err := s.debugSessions.add(d, s.isLive); err != nil {
 		return nil, nil, err
 	}
 	runCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -131,7 +132,7 @@ func (s *Service) OpenPast(ctx context.Context, caller sandbox.Key, executionID,
 	}
 	d.OnUse(func() { d.touch(s.Clock()) })
 	close(d.over)
-	return d, s.debugSessions.add(d)
+	return d, s.debugSessions.add(d, s.isLive)
 }
 
 // DebugSession returns a session that the caller may see. It returns FaultForbidden for one of the same user whose code
@@ -223,6 +224,13 @@ func (d *DebugSession) touch(now time.Time) {
 	d.lastUsed = now
 }
 
+// usage returns when the session was last used, and whether its run has ended.
+func (d *DebugSession) usage() (lastUsed time.Time, isOver bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.lastUsed, d.result != nil
+}
+
 func (d *DebugSession) setExecution(executionID string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -267,20 +275,33 @@ type debugSessions struct {
 	all map[string]*DebugSession
 }
 
-func (s *debugSessions) add(d *DebugSession) error {
+// add adds a session. If its owner has maxDebugSessions, it replaces the one that was unused for longest among those
+// that hold no running program: the run has ended, or isLive says that the sandbox has. It returns FaultLimit if there
+// is none.
+func (s *debugSessions) add(d *DebugSession, isLive func(sandboxID string) bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0
+	var oldest *DebugSession
+	var unusedSince time.Time
 	for _, other := range s.all {
-		if other.owner == d.owner {
-			n++
+		if other.owner != d.owner {
+			continue
+		}
+		n++
+		lastUsed, isOver := other.usage()
+		if (isOver || !isLive(other.SandboxID)) && (oldest == nil || lastUsed.Before(unusedSince)) {
+			oldest, unusedSince = other, lastUsed
 		}
 	}
 	if n >= maxDebugSessions {
-		return &sandbox.Error{
-			Fault:  sandbox.FaultLimit,
-			Detail: fmt.Sprintf("you have %d debug sessions open; close one", n), RetryAfter: 60,
+		if oldest == nil {
+			return &sandbox.Error{
+				Fault: sandbox.FaultLimit, RetryAfter: 60,
+				Detail: fmt.Sprintf("you have %d debug sessions whose programs run; close one, or delete its sandbox", n),
+			}
 		}
+		delete(s.all, oldest.ID)
 	}
 	if s.all == nil {
 		s.all = map[string]*DebugSession{}
@@ -323,9 +344,8 @@ func (s *debugSessions) expire(now time.Time) {
 	all := maps.Clone(s.all)
 	s.mu.Unlock() // Where may wait, and must not delay other sessions
 	for id, d := range all {
-		d.mu.Lock()
-		unused, isOver := now.Sub(d.lastUsed), d.result != nil
-		d.mu.Unlock()
+		lastUsed, isOver := d.usage()
+		unused := now.Sub(lastUsed)
 		switch {
 		case isOver && unused > pastIdleTimeout:
 			s.remove(id)

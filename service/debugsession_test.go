@@ -19,7 +19,7 @@ func TestBusySessionDoesNotDelayOthers(t *testing.T) {
 	d := &DebugSession{Session: debugger.NewSession(recording), ID: "busy"}
 	d.Begin(func() { close(busy); <-free })
 	var s debugSessions
-	if err := s.add(d); err != nil {
+	if err := s.add(d, func(string) bool { return true }); err != nil {
 		t.Fatal(err)
 	}
 	go func() { paused <- d.Pause() }() // holds the session until free is closed

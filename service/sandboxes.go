@@ -330,6 +330,13 @@ func (s *Service) touch(live *liveSandbox) {
 	live.lastUsed = s.Clock()
 }
 
+// isLive reports whether a sandbox is live.
+func (s *Service) isLive(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.live[id] != nil
+}
+
 // touchByID postpones the idle expiry of a sandbox, if it is live.
 func (s *Service) touchByID(id string) {
 	s.mu.Lock()

@@ -1,0 +1,94 @@
+package service_test
+
+import (
+	"testing"
+	"time"
+
+	"glasshouse/sandbox"
+	"glasshouse/sandbox/supervisor"
+	"glasshouse/service"
+)
+
+// Nothing lists debug sessions. So sessions whose sandbox or run has ended make room for others, and those that were
+// used lately are kept.
+func TestEndedDebugSessionsMakeRoom(t *testing.T) {
+	t.Parallel()
+	const most = 20
+	f, end := start(t), make(chan struct{})
+	f.runs.record = func(d supervisor.DebugDriver) error {
+		d.Begin(func() {})
+		<-end
+		return nil
+	}
+	config := f.Config
+	config.PerUser, config.InAll, config.Parallel = most+2, 4*most, 10*most
+	s := service.New(config)
+	open := func() (*service.DebugSession, error) {
+		t.Helper()
+		sb, err := s.Create(t.Context(), grace, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.clock.move(time.Second)
+		d, _, err := s.OpenDebug(t.Context(), grace, sb.ID, service.DebugStart{
+			Job: service.Job{Code: "1", Kind: sandbox.KindDebug},
+		})
+		return d, err
+	}
+	openAll := func(when string) (all []*service.DebugSession) {
+		t.Helper()
+		for n := range most {
+			d, err := open()
+			if err != nil {
+				t.Fatalf("%s: got %v for session %d, want it open", when, err, n+1)
+			}
+			all = append(all, d)
+		}
+		return all
+	}
+	isOpen := func(d *service.DebugSession) bool {
+		_, err := s.DebugSession(grace, d.ID)
+		return err == nil
+	}
+
+	inDeleted := openAll("at first")
+	_, err := open()
+	isFault(t, err, sandbox.FaultLimit)
+	if _, err := s.DeleteAll(t.Context(), grace); err != nil {
+		t.Fatal(err)
+	}
+	if !isOpen(inDeleted[0]) {
+		t.Error("got no session whose sandbox is deleted, want its end to be readable until others need its place")
+	}
+	sessions := openAll("after their sandboxes are deleted")
+	for n, d := range inDeleted {
+		if isOpen(d) {
+			t.Errorf("session %d of a deleted sandbox is open beside %d others", n+1, most)
+		}
+	}
+	_, err = open()
+	isFault(t, err, sandbox.FaultLimit)
+
+	close(end)
+	for _, d := range sessions {
+		d.WaitForStop(t.Context()) // until the run has ended
+	}
+	f.clock.move(time.Second)
+	if !isOpen(sessions[0]) { // a use
+		t.Fatal("the first session is not open")
+	}
+	d, err := open()
+	if err != nil {
+		t.Fatalf("after the runs have ended: got %v, want a session", err)
+	}
+	for _, kept := range []*service.DebugSession{d, sessions[0], sessions[2], sessions[most-1]} {
+		if !isOpen(kept) {
+			t.Error("a session that was used later is not open")
+		}
+	}
+	if isOpen(sessions[1]) {
+		t.Error("the session that was unused for longest is open")
+	}
+	s.Drain(t.Context())
+	f.Drain(t.Context())
+}
