@@ -298,7 +298,8 @@ func (s *debugSessions) add(d *DebugSession, isLive func(sandboxID string) bool)
 		if oldest == nil {
 			return &sandbox.Error{
 				Fault: sandbox.FaultLimit, RetryAfter: 60,
-				Detail: fmt.Sprintf("you have %d debug sessions whose programs run; close one, or delete its sandbox", n),
+				Detail: fmt.Sprintf("you have %d debug sessions whose programs run; "+
+					"close one, or delete its sandbox", n),
 			}
 		}
 		delete(s.all, oldest.ID)
