@@ -40,6 +40,9 @@ func OpenRecording(code string, chunks []sandbox.Chunk, load func(sequence int) 
 	return &Recording{Source: SplitSource(code), journal: journal}, err
 }
 
+// CheckChunk returns an error for a stored chunk that is damaged or forged. See recording.Check.
+func CheckChunk(c sandbox.Chunk) error { return recording.Check(c) }
+
 // Append adds a piece of the recorder's stream. See recording.Journal.Append.
 func (r *Recording) Append(b []byte) error { return r.journal.Append(b) }
 

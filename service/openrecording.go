@@ -12,6 +12,7 @@ import (
 
 	"glasshouse/debugger"
 	recordings "glasshouse/debugger/recording"
+	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/supervisor"
 )
@@ -32,13 +33,25 @@ type openRecordings struct {
 	running map[string]*OpenRecording // by execution
 	past    map[string]*OpenRecording
 	order   []string // keys of past, the most recently used last
+
+	opening *limit.Keyed // one reader opens a past recording, and the others use it
 }
 
 // init makes the maps. The caller holds mu.
 func (o *openRecordings) init() {
 	if o.running == nil {
 		o.running, o.past = map[string]*OpenRecording{}, map[string]*OpenRecording{}
+		o.opening = limit.NewKeyed(1)
 	}
+}
+
+// lock waits until no other reader opens the recording of an execution, and returns the function that ends that state.
+func (o *openRecordings) lock(ctx context.Context, executionID string) (unlock func(), err error) {
+	o.mu.Lock()
+	o.init()
+	opening := o.opening
+	o.mu.Unlock()
+	return opening.Acquire(ctx, executionID, limit.Forever)
 }
 
 // begin adds the recording of a running execution.
@@ -117,6 +130,14 @@ func (s *Service) Explainable(ctx context.Context, caller sandbox.Key, execution
 	if err != nil {
 		return nil, err
 	}
+	if r := s.recordings.find(executionID); r != nil {
+		return r, nil
+	}
+	unlock, err := s.recordings.lock(ctx, executionID)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	if r := s.recordings.find(executionID); r != nil {
 		return r, nil
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -302,4 +303,40 @@ func TestOlderServiceRefusesANewerDatabase(t *testing.T) {
 		"use a newer glasshouse"
 	wantFailure(t, want, dir, "serve", "--listen", "127.0.0.1:0", flag)
 	wantFailure(t, want, dir, "history", "verify", flag)
+}
+
+// A chunk of a recording that unpacks to far more than the service writes is not imported. A service whose history has
+// it already says what is wrong.
+func TestForgedRecordingIsRefused(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; the whole gate runs it")
+	}
+	t.Parallel()
+	const want = "this recording is damaged or forged: a chunk of 126 bytes unpacks to more than the"
+	flag, _ := startHistory(t)
+	from, to, file := dataDir(t), dataDir(t), filepath.Join(t.TempDir(), "all.jsonl.zst")
+	_, c := start(t, binary(t), from, flag)
+	execution, _ := leaveFile(t, c, "it is forged")
+	conn, err := pgx.Connect(t.Context(), strings.TrimPrefix(flag, "--database-url="))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	// A frame of zstd with 30 blocks that repeat a byte 128 Ki times.
+	bomb := append([]byte{0x28, 0xb5, 0x2f, 0xfd, 0, 0x38}, bytes.Repeat([]byte{2, 0, 0x10, 0}, 30)...)
+	bomb[len(bomb)-4] |= 1       // the last block
+	eventually(t, func() error { // PostgreSQL follows the answer
+		done, err := conn.Exec(t.Context(), `UPDATE recording_chunks SET data = $1 WHERE execution_id = $2
+			AND EXISTS (SELECT FROM executions WHERE id = $2)`, bomb, execution)
+		if err == nil && done.RowsAffected() != 1 {
+			err = fmt.Errorf("got %d chunks, want 1", done.RowsAffected())
+		}
+		return err
+	})
+	err = c.call(t.Context(), "GET", "/executions/"+execution+"/steps", nil, nil)
+	if err == nil || !strings.Contains(err.Error(), "404") || !strings.Contains(err.Error(), want) {
+		t.Errorf("steps: got %v, want 404 and %q", err, want)
+	}
+	wantCommand(t, "exported 1 executions", from, "history", "export", "--since", "1h", file, flag)
+	wantFailure(t, want, to, "history", "import", file)
 }

@@ -116,7 +116,7 @@ func newHistoryImportCommand() *cobra.Command {
 		}
 		defer f.Close()
 		return s.withStoppedService(ctx, func(h openHistory, store *history.Store) error {
-			counts, err := store.Import(ctx, f, h.blobs)
+			counts, err := store.Import(ctx, f, h.blobs, debugger.CheckChunk)
 			if counts.Executions+counts.Skipped > 0 || err == nil {
 				fmt.Printf("imported %d executions with %d artifacts; skipped %d that history has\n",
 					counts.Executions, counts.Artifacts, counts.Skipped)

@@ -73,6 +73,11 @@ type archivedChunk struct {
 	Data        []byte `json:"data"`
 }
 
+func (c *archivedChunk) chunk() sandbox.Chunk {
+	return sandbox.Chunk{Sequence: c.Sequence, First: c.First, Last: c.Last, Definitions: c.Definitions, Index: c.Index,
+		Data: c.Data}
+}
+
 // archivedArtifact is an artifact with the fields that its JSON does not have.
 type archivedArtifact struct {
 	sandbox.Artifact
@@ -227,8 +232,9 @@ func (r *archiveReader) check(line archiveLine) error {
 	return nil
 }
 
-// checkArchive returns an error unless r is a whole archive in a format that this version reads.
-func checkArchive(r io.Reader) error {
+// checkArchive returns an error unless r is a whole archive in a format that this version reads, and checkChunk accepts
+// its chunks.
+func checkArchive(r io.Reader, checkChunk func(sandbox.Chunk) error) error {
 	lines, err := newArchiveReader(r)
 	if err != nil {
 		return err
@@ -256,6 +262,12 @@ func checkArchive(r io.Reader) error {
 					executions, got, line.End.Executions, line.End.SHA256)
 			}
 			return nil
+		}
+		if line.Chunk != nil {
+			if err := checkChunk(line.Chunk.chunk()); err != nil {
+				return fmt.Errorf("the export is damaged or forged: line %d, a chunk of the recording of execution "+
+					"%s: %w; nothing was imported", lines.number, lines.begun, err)
+			}
 		}
 		_, _ = sum.Write(text) // never fails
 		if line.Execution != nil {

@@ -87,6 +87,16 @@ func (h archivedHistory) fill(t *testing.T, count int) (base time.Time) {
 	return base
 }
 
+// checkAnyChunk refuses the chunk of TestBadArchivesAreRefused: the recordings of these tests are not real.
+func checkAnyChunk(c sandbox.Chunk) error {
+	if string(c.Data) == "forged" {
+		return errForged
+	}
+	return nil
+}
+
+var errForged = errors.New("the chunk is forged")
+
 func (h archivedHistory) export(t *testing.T, f ExportFilter) (string, ArchiveCounts) {
 	t.Helper()
 	var out bytes.Buffer
@@ -147,7 +157,7 @@ func TestImportMakesTheSameHistory(t *testing.T) {
 	if counts != want {
 		t.Errorf("export: got %+v, want %+v", counts, want)
 	}
-	got, err := to.Import(ctx, strings.NewReader(archive), to.blobs)
+	got, err := to.Import(ctx, strings.NewReader(archive), to.blobs, checkAnyChunk)
 	if err != nil || got != want {
 		t.Fatalf("import: got %+v, %v; want %+v", got, err, want)
 	}
@@ -188,7 +198,7 @@ func TestImportMakesTheSameHistory(t *testing.T) {
 		counts.Recordings != count || counts.Artifacts != 3*count {
 		t.Errorf("verify: got %+v, %q; want no problem", counts, problems)
 	}
-	got, err = to.Import(ctx, strings.NewReader(archive), to.blobs)
+	got, err = to.Import(ctx, strings.NewReader(archive), to.blobs, checkAnyChunk)
 	if want := (ArchiveCounts{Skipped: count}); err != nil || got != want {
 		t.Errorf("second import: got %+v, %v; want %+v", got, err, want)
 	}
@@ -233,10 +243,10 @@ func TestInterruptedImportIsRepeated(t *testing.T) {
 			t.Parallel()
 			to := newArchivedHistory(t)
 			torn := &tornArchive{Reader: strings.NewReader(archive), limit: len(archive) * part / 6}
-			if _, err := to.Import(ctx, torn, to.blobs); !errors.Is(err, errTorn) {
+			if _, err := to.Import(ctx, torn, to.blobs, checkAnyChunk); !errors.Is(err, errTorn) {
 				t.Fatalf("got %v, want %v", err, errTorn)
 			}
-			counts, err := to.Import(ctx, strings.NewReader(archive), to.blobs)
+			counts, err := to.Import(ctx, strings.NewReader(archive), to.blobs, checkAnyChunk)
 			if err != nil || counts.Executions+counts.Skipped != count {
 				t.Errorf("the second import: got %+v, %v; want %d executions", counts, err, count)
 			}
@@ -330,9 +340,11 @@ func TestBadArchivesAreRefused(t *testing.T) {
 		"artifact of another execution": {
 			forged(`"artifact_id":"large-e01","execution_id":"e01"`, `"artifact_id":"large-e01","execution_id":"e02"`),
 			"the artifact is of execution e02, want e01"},
-		"data folder":    {forged(`"folder":"sessions/s-ada/artifacts"`, `"folder":"."`), `"." cannot be the folder`},
-		"parent folder":  {forged(`"path":"large"`, `"path":"a/../../../admin.key"`), "cannot be the path"},
-		"policy":         {forged(`"policy":{`, `"policy":"x","other":{`), "the policy of a sandbox"},
+		"data folder":   {forged(`"folder":"sessions/s-ada/artifacts"`, `"folder":"."`), `"." cannot be the folder`},
+		"parent folder": {forged(`"path":"large"`, `"path":"a/../../../admin.key"`), "cannot be the path"},
+		"policy":        {forged(`"policy":{`, `"policy":"x","other":{`), "the policy of a sandbox"},
+		"chunk": {forged(`"data":"ZTAx"`, `"data":"Zm9yZ2Vk"`),
+			"a chunk of the recording of execution e01: the chunk is forged"},
 		"artifact time":  {forgedTime(`{"artifact":`), "after 9999"},
 		"execution time": {forgedTime(`{"execution":`), "after 9999"},
 		"sandbox time":   {forgedTime(`{"sandbox":`), "after 9999"},
@@ -347,7 +359,7 @@ func TestBadArchivesAreRefused(t *testing.T) {
 		"no JSON":        {zipped(strings.Replace(text, `{"begin":"e01"}`, `{"begin":`, 1)), "damaged"},
 		"newer":          {zipped(strings.Replace(text, `{"format":1`, `{"format":2`, 1)), "use a newer glasshouse"},
 	} {
-		_, err := to.Import(ctx, strings.NewReader(c.archive), to.blobs)
+		_, err := to.Import(ctx, strings.NewReader(c.archive), to.blobs, checkAnyChunk)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want an error with %q", name, err, c.want)
 		}

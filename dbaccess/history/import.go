@@ -30,9 +30,12 @@ type importer struct {
 
 // Import stores the executions of an archive that Export has written. It skips executions that history has, so it may
 // be repeated after an error. It first reads the whole archive, and stores nothing if the archive is torn, damaged or
-// of a newer format. No service may use the blob store meanwhile.
-func (s *Store) Import(ctx context.Context, archive io.ReadSeeker, blobs *blob.Store) (ArchiveCounts, error) {
-	if err := checkArchive(archive); err != nil {
+// of a newer format, or if checkChunk returns an error for a chunk of a recording. No service may use the blob store
+// meanwhile.
+func (s *Store) Import(
+	ctx context.Context, archive io.ReadSeeker, blobs *blob.Store, checkChunk func(sandbox.Chunk) error,
+) (ArchiveCounts, error) {
+	if err := checkArchive(archive, checkChunk); err != nil {
 		return ArchiveCounts{}, err
 	}
 	if _, err := archive.Seek(0, io.SeekStart); err != nil {
@@ -97,10 +100,7 @@ func (m *importer) importExecution(ctx context.Context, id string) error {
 			err = m.importSandbox(ctx, *line.Sandbox)
 		case line.Chunk != nil:
 			m.counts.Chunks++
-			err = m.store.KeepChunk(ctx, id, sandbox.Chunk{
-				Sequence: line.Chunk.Sequence, First: line.Chunk.First, Last: line.Chunk.Last,
-				Definitions: line.Chunk.Definitions, Index: line.Chunk.Index, Data: line.Chunk.Data,
-			})
+			err = m.store.KeepChunk(ctx, id, line.Chunk.chunk())
 		case line.Bytes != nil:
 			file := fileReader{lines: m.lines, rest: line.Bytes}
 			if err = m.put(&file); err == nil {

@@ -1,7 +1,7 @@
 package recording
 
 import (
-	"fmt"
+	"errors"
 	"slices"
 	"sync"
 
@@ -13,7 +13,7 @@ import (
 // checkpoints have at least as many bytes as the earlier key frame, so the checkpoints of a chunk take hardly more
 // memory than the chunk.
 const (
-	maxCachedBytes     = 2 << 20 // of one recording, besides the chunk that was read last
+	maxCachedBytes     = 2 << 20 // of one recording, besides the chunk that was read last; larger chunks are not kept
 	minCheckpointBytes = 2 << 10 // of records between checkpoints
 )
 
@@ -22,6 +22,12 @@ type chunkCache struct {
 	mu     sync.Mutex
 	chunks []*unpackedChunk
 	unzip  *zstd.Decoder
+}
+
+// newUnzip returns a decoder that decompresses as much as the caller has allocated, and no more.
+func newUnzip() (*zstd.Decoder, error) {
+	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxChunkBytes),
+		zstd.WithDecodeAllCapLimit(true))
 }
 
 // unpackedChunk is a decompressed chunk that is being read or written.
@@ -65,7 +71,11 @@ func (u *unpackedChunk) addCheckpoint(s *State, offset int) {
 	if n := len(u.list); n > 0 {
 		before = u.list[n-1]
 	}
-	if offset-before.offset >= max(minCheckpointBytes, len(before.key)) {
+	gap := max(minCheckpointBytes, len(before.key))
+	if !u.isCached() {
+		gap *= 4 // a large chunk shall not become much larger
+	}
+	if offset-before.offset >= gap {
 		u.list = append(u.list, checkpoint{s.Step, offset, s.appendKeyFrame(nil)})
 	}
 }
@@ -87,18 +97,27 @@ func (u *unpackedChunk) checkpointSteps(before int) []int {
 // maxBytes is the most memory in bytes that the chunk takes with all its checkpoints.
 func (u *unpackedChunk) maxBytes() int { return 2*len(u.key) + 3*len(u.records) }
 
-// unpack decompresses a complete chunk for reading.
-func (cache *chunkCache) unpack(c *Chunk) (*unpackedChunk, error) {
+// bytes is the size of the chunk without its checkpoints.
+func (u *unpackedChunk) bytes() int { return len(u.key) + len(u.records) }
+
+// isCached reports whether the cache keeps the chunk for later readers.
+func (u *unpackedChunk) isCached() bool { return u.maxBytes() <= maxCachedBytes }
+
+// unpack decompresses a complete chunk for reading. It returns errLargeChunk if the chunk has more than limit bytes.
+func (cache *chunkCache) unpack(c *Chunk, limit int) (*unpackedChunk, error) {
 	cache.mu.Lock()
 	defer cache.mu.Unlock()
 	if i := slices.IndexFunc(cache.chunks, func(u *unpackedChunk) bool { return u.Chunk == c }); i >= 0 {
 		u := cache.chunks[i]
+		if u.bytes() > limit {
+			return nil, errLargeChunk
+		}
 		cache.chunks = append(slices.Delete(cache.chunks, i, i+1), u)
 		return u, nil
 	}
-	u, err := cache.decompress(c)
-	if err != nil {
-		return nil, err
+	u, err := cache.decompress(c, limit)
+	if err != nil || !u.isCached() {
+		return u, err
 	}
 	before := len(cache.chunks)
 	cache.chunks = append(cache.chunks, u)
@@ -112,15 +131,21 @@ func (cache *chunkCache) unpack(c *Chunk) (*unpackedChunk, error) {
 	return u, nil
 }
 
-// unpackUncached decompresses a complete chunk without a place in the cache, for a reader of all chunks.
-func (cache *chunkCache) unpackUncached(c *Chunk) (*unpackedChunk, error) {
+// unpackUncached is unpack without a place in the cache, for a reader of all chunks.
+func (cache *chunkCache) unpackUncached(c *Chunk, limit int) (*unpackedChunk, error) {
 	cache.mu.Lock()
 	defer cache.mu.Unlock()
-	return cache.decompress(c)
+	return cache.decompress(c, limit)
 }
 
 // decompress loads and decompresses a complete chunk. The caller holds mu.
-func (cache *chunkCache) decompress(c *Chunk) (*unpackedChunk, error) {
+func (cache *chunkCache) decompress(c *Chunk, limit int) (*unpackedChunk, error) {
+	if c.damage != nil {
+		return nil, c.damage
+	}
+	if c.size > limit {
+		return nil, errLargeChunk
+	}
 	data := c.data
 	if data == nil {
 		var err error
@@ -128,18 +153,41 @@ func (cache *chunkCache) decompress(c *Chunk) (*unpackedChunk, error) {
 			return nil, err
 		}
 	}
-	whole, err := cache.unzip.DecodeAll(data, make([]byte, 0, min(c.size, 2*maxStateBytes)))
+	u, err := c.decode(cache.unzip, data, limit)
+	if err != errLargeChunk {
+		c.damage = err
+	}
+	return u, err
+}
+
+// decode decompresses the data of the chunk and decodes the deltas. It returns errLargeChunk if the chunk has more than
+// limit bytes, and at most maxUnpackedBytes.
+func (c *Chunk) decode(unzip *zstd.Decoder, data []byte, limit int) (*unpackedChunk, error) {
+	whole, err := unzip.DecodeAll(data, make([]byte, 0, c.size))
+	if errors.Is(err, zstd.ErrDecoderSizeExceeded) || errors.Is(err, zstd.ErrWindowSizeExceeded) {
+		return nil, damaged("a chunk of %d bytes unpacks to more than the %d bytes that its index says",
+			len(data), c.size)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("decompress: %w", err)
+		return nil, damaged("a chunk cannot be decompressed: %v", err)
+	}
+	if len(whole) != c.size {
+		return nil, damaged("a chunk unpacks to %d bytes; its index says %d", len(whole), c.size)
 	}
 	_, size, err := decodeKeyFrame(whole)
 	if err != nil {
-		return nil, err
+		return nil, damaged("%v", err)
 	}
 	u := &unpackedChunk{c, whole[:size], whole[size:], &checkpoints{}}
 	if c.deltaEncoded {
-		if u.records, err = decodeDeltas(u.records); err != nil {
+		u.records, err = decodeDeltas(u.records, limit-size)
+		switch {
+		case err == errLargeChunk && limit < maxUnpackedBytes:
 			return nil, err
+		case err == errLargeChunk:
+			return nil, damaged("a chunk unpacks to more than %d bytes", maxUnpackedBytes)
+		case err != nil:
+			return nil, damaged("%v", err)
 		}
 		u.key = slices.Clone(u.key) // so that the delta-encoded records can be freed
 	}

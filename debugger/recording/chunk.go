@@ -9,7 +9,7 @@ import (
 
 // A chunk ends after a line record, once it has chunkFull bytes of records, so that the changes of a line are in the
 // same chunk as the next line. Only a step of more than a quarter of chunkSize, or a large key frame, makes a chunk
-// longer than chunkSize.
+// longer than chunkSize. A chunk of fullChunkBytes ends within a step.
 const (
 	chunkSize = 128 << 10
 	chunkFull = chunkSize * 3 / 4
@@ -32,6 +32,7 @@ type Chunk struct {
 	deltaEncoded bool                   // the records are delta-encoded; those of older recordings are not
 	data         []byte                 // compressed
 	load         func() ([]byte, error) // returns data if it is nil
+	damage       error                  // why data cannot be decoded, once that is known; chunkCache.mu guards it
 	definitions  []byte                 // records that made definitions since the previous chunk
 
 	lines   map[Location]*int // how many steps each line has
@@ -178,21 +179,31 @@ func (c *Chunk) appendIndex(b []byte) []byte {
 
 func (c *Chunk) readIndex(b []byte) error {
 	r := &fieldReader{b: b}
-	c.size = int(r.n())
+	size := r.n()
+	if size > maxChunkBytes {
+		return damaged("the chunk of steps %d to %d unpacks to %d bytes; the limit is %d", c.First, c.Last, size,
+			maxChunkBytes)
+	}
+	c.size = int(size)
 	flags := r.n()
 	c.Raises, c.deltaEncoded, c.Loses = flags&1 != 0, flags&2 != 0, flags&4 != 0
 	c.lines = map[Location]*int{}
 	for count := r.n(); count > 0 && r.err == nil; count-- {
 		l := Location{File: r.n(), Line: int64(r.n())}
 		c.lines[l] = new(int(r.n()))
+		if c.memory = len(c.lines) * lineEntryBytes; c.memory > maxIndexBytes {
+			return errLargeIndexes
+		}
 	}
-	c.memory = len(c.lines) * lineEntryBytes
 	for _, set := range []*map[uint64]bool{&c.frames, &c.names, &c.objects} {
 		*set = map[uint64]bool{}
 		before := uint64(0)
 		for count := r.n(); count > 0 && r.err == nil; count-- {
 			before += r.n()
 			(*set)[before] = true
+			if c.memory+len(*set)*numberEntryBytes > maxIndexBytes {
+				return errLargeIndexes
+			}
 		}
 		c.memory += len(*set) * numberEntryBytes
 	}

@@ -156,10 +156,17 @@ func (r *fieldReader) value() Value {
 // powersOfTen are the divisors of decimals. A double represents each of them exactly.
 var powersOfTen = [...]float64{1, 10, 100, 1e3, 1e4}
 
+// maxDecimal is more than the digits of each decimal as an integer.
+const maxDecimal = 1e9
+
 func (r *fieldReader) decimal() Value {
 	places, whole := r.byte(), r.z()
 	if int(places) >= len(powersOfTen) {
 		r.fail("a decimal has %d places; the limit is %d", places, len(powersOfTen)-1)
+		return Value{}
+	}
+	if whole == 0 || whole <= -maxDecimal || whole >= maxDecimal { // appendValue would write a longer float
+		r.fail("a decimal has the digits %d; it must be 1 to %d or negative", whole, int64(maxDecimal-1))
 		return Value{}
 	}
 	return Value{Tag: TagFloat, Float: math.Float64bits(float64(whole) / powersOfTen[places])}

@@ -84,6 +84,7 @@ func TestIllegalRecordsAreRefused(t *testing.T) {
 		"line below 0":              append(bytes.Clone(module), 0x80),
 		"set of an undefined name":  append(bytes.Clone(module), byte(recording.KindSet), 9, 'N'),
 		"unknown value tag":         append(bytes.Clone(module), byte(recording.KindSet), 1, 'Z'),
+		"decimal of 0":              append(bytes.Clone(module), byte(recording.KindSet), 1, 'd', 0, 0),
 		"undefined object":          append(bytes.Clone(module), byte(recording.KindSet), 1, '@', 7),
 		"mutate of no object":       append(bytes.Clone(module), byte(recording.KindMutate), 1, 2, 0, 0, 0, 0),
 		"frame pushed twice":        append(bytes.Clone(module), byte(recording.KindPush), 1, 1, 1, 0, 0),

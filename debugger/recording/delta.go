@@ -6,13 +6,15 @@ import "errors"
 // object numbers become signed differences from the latest number. A value is compared with the previous value of the
 // same variable, or at the same index of the same object, or else of the latest object of the same type: an equal value
 // becomes one zero byte, and an integer becomes a difference. A text or float that is one of the recent values becomes
-// one byte, its place. Other fields are encoded as in the stream. Encoding and decoding a chunk each begin with a new
-// deltaCoder. Chunks of builds that had no recent values decode as before, because they have no such bytes.
+// one byte, its place. After maxDeltaBytes of objects it forgets them and begins anew. Other fields are encoded as in
+// the stream. Encoding and decoding a chunk each begin with a new deltaCoder. Chunks of builds that had no recent
+// values decode as before, because they have no such bytes.
 type deltaCoder struct {
 	frame, object uint64           // the latest numbers
 	variables     map[uint64]Value // by variableKey
 	objects       map[uint64]Object
 	byType        map[uint64]Object // the latest object of each type
+	bytes         int               // of what objects and byType have held, estimated
 	recent        recentValues
 }
 
@@ -26,6 +28,9 @@ type recentValues struct {
 
 // maxRecentValues is the size of recentValues. Places 1 to this number stand for a tag, and no tag is as low.
 const maxRecentValues = 16
+
+// maxDeltaBytes bounds the memory of a deltaCoder for objects. A recorder restates less behind a gap.
+const maxDeltaBytes = 2 * maxStateBytes
 
 // isRecalled reports whether a value of this tag is kept. The others take two bytes or fewer, or are differences.
 func isRecalled(t Tag) bool {
@@ -105,13 +110,41 @@ func (d *deltaCoder) encode(out []byte, rec *Record) []byte {
 	return AppendRecord(out, &relative)
 }
 
-// decodeDeltas returns the stream encoding of delta-encoded records.
-func decodeDeltas(b []byte) ([]byte, error) {
+// decodeDeltas returns the stream encoding of delta-encoded records. It returns errLargeChunk for records of more than
+// limit bytes.
+func decodeDeltas(b []byte, limit int) ([]byte, error) {
+	size := 2 * len(b)
+	if limit > smallChunkBytes { // count first, because out would be copied each time it grows
+		var encoded []byte
+		size = 0
+		err := eachDelta(b, func(rec *Record) error {
+			encoded = AppendRecord(encoded[:0], rec)
+			if size += len(encoded); size > limit {
+				return errLargeChunk
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	out := make([]byte, 0, size)
+	err := eachDelta(b, func(rec *Record) error {
+		if out = AppendRecord(out, rec); len(out) > limit {
+			return errLargeChunk
+		}
+		return nil
+	})
+	return out, err
+}
+
+// eachDelta decodes delta-encoded records and calls visit for each, until visit returns an error.
+func eachDelta(b []byte, visit func(*Record) error) error {
 	d := newDeltaCoder()
-	out := make([]byte, 0, 2*len(b))
 	r := &fieldReader{b: b}
+	var rec Record
 	for r.off < len(b) {
-		rec := Record{Kind: Kind(b[r.off])}
+		rec = Record{Kind: Kind(b[r.off])}
 		switch rec.Kind {
 		case KindObject:
 			r.off++
@@ -133,7 +166,7 @@ func decodeDeltas(b []byte) ([]byte, error) {
 		default:
 			size, err := decodeRecord(b[r.off:], &rec, nil)
 			if err != nil {
-				return nil, errors.Join(errDeltas, err)
+				return errors.Join(errDeltas, err)
 			}
 			r.off += size
 			d.convertNumbers(&rec, func(n, latest uint64) uint64 { return latest - uint64(unzigzag(n)) })
@@ -141,15 +174,14 @@ func decodeDeltas(b []byte) ([]byte, error) {
 				d.frame = rec.Frame
 			}
 		}
-		if r.err == nil && len(out) > maxRecordingBytes {
-			r.fail("more than %d bytes", maxRecordingBytes)
-		}
 		if r.err != nil {
-			return nil, errors.Join(errDeltas, r.err)
+			return errors.Join(errDeltas, r.err)
 		}
-		out = AppendRecord(out, &rec)
+		if err := visit(&rec); err != nil {
+			return err
+		}
 	}
-	return out, nil
+	return nil
 }
 
 func (d *deltaCoder) objectDelta(n uint64) uint64      { return zigzag(int64(d.object - n)) }
@@ -235,8 +267,13 @@ func (d *deltaCoder) decodeContents(r *fieldReader, o *Object, before Object) {
 	if count > maxObjectValues {
 		r.fail("an object has %d values; the limit is %d", count, maxObjectValues)
 	}
+	size := 0
 	for i := 0; i < int(count) && r.err == nil; i++ {
-		o.Values = append(o.Values, d.decodeValue(r, before.valueAt(i)))
+		v := d.decodeValue(r, before.valueAt(i))
+		if size += len(v.Text); size > maxRecordBytes { // a byte can stand for a long text
+			r.fail("an object has texts of more than %d bytes", maxRecordBytes)
+		}
+		o.Values = append(o.Values, v)
 	}
 	d.remember(*o)
 }
@@ -244,6 +281,11 @@ func (d *deltaCoder) decodeContents(r *fieldReader, o *Object, before Object) {
 func (d *deltaCoder) remember(o Object) {
 	if o.Type == 0 {
 		o.Type = d.objects[o.Number].Type // a mutate record has no type
+	}
+	if d.bytes += o.bytes(); d.bytes > maxDeltaBytes {
+		clear(d.objects)
+		clear(d.byType)
+		d.bytes = o.bytes()
 	}
 	d.objects[o.Number] = o
 	if o.Type != 0 {

@@ -3,6 +3,7 @@ package recording_test
 import (
 	"bytes"
 	"math"
+	"slices"
 	"testing"
 
 	"glasshouse/debugger/recording"
@@ -52,6 +53,16 @@ func TestDeltasDecodeToTheRecords(t *testing.T) {
 	for _, name := range recordingtest.Names() {
 		streams[name] = recordingtest.Recorded(name)
 	}
+	objects := recordingtest.New("list") // more than the coder remembers
+	for n := range uint64(3000) {
+		values := slices.Repeat([]recording.Value{recordingtest.Int(int64(n))}, 1024)
+		objects.Object(recordingtest.List(n+1, 3, values...))
+	}
+	for _, n := range []uint64{1, 3000} {
+		o := recordingtest.List(n, 3, recordingtest.Text("changed"))
+		objects.Add(recording.Record{Kind: recording.KindMutate, Object: o})
+	}
+	streams["objects"] = objects.Stream
 	for name, stream := range streams {
 		want := chunkRecords(t, stream)
 		deltas, err := recording.EncodeDeltas(want)

@@ -78,7 +78,8 @@
 //	'i' z        an integer
 //	'I' bytes    an integer: two's complement, little-endian, of any length
 //	'f' double   a float
-//	'd' n z      a float: the second number divided by 10 to the power of the first, which is at most 4
+//	'd' n z      a float: the second number divided by 10 to the power of the first, which is at most 4; the
+//	             second number is not 0, and less than a billion
 //	'c' double double   a complex number: real part, imaginary part
 //	's' text     a str
 //	'S' n text   a str of n characters; the text is its recorded prefix
@@ -112,9 +113,10 @@
 //
 // A reader rejects a text or bytes of more than 64 KiB, a record of more than 1 MiB, an object with more than 1024
 // values, more than 2^18 names, codes, threads or statements, 2^17 frames or 2^20 objects at a time, 64 MiB of
-// variables and objects at a time, 8 MiB of statements, a step number of more than 2^50, and a stream of more than 192
-// MiB, with more than 2^25 line records, or with so many different lines, frames, names and objects that the indexes of
-// its chunks take more than 256 MiB.
+// variables, objects and messages of exceptions at a time, 8 MiB of statements, a step number of more than 2^50, and a
+// stream of more than 192 MiB, with more than 2^25 line records, or with so many different lines, frames, names and
+// objects that the indexes of its chunks take more than 256 MiB. A stored chunk has a key frame and records of at most
+// 128 MiB, and its index says how many bytes exactly.
 //
 // # Stored chunks
 //

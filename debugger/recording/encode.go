@@ -53,9 +53,8 @@ func appendValue(b []byte, v Value) []byte {
 // shortDecimal returns f as an integer and a number of decimal places, as the recorders write it. ok is false if that
 // form is not exact, or not shorter than 8 bytes.
 func shortDecimal(f float64) (places byte, whole int64, ok bool) {
-	const limit = 1e9
 	for i, power := range powersOfTen {
-		if m := f * power; f != 0 && m > -limit && m < limit {
+		if m := f * power; f != 0 && m > -maxDecimal && m < maxDecimal {
 			whole = int64(m + math.Copysign(0.5, m))
 			if float64(whole)/power == f {
 				return byte(i), whole, true

@@ -1,5 +1,12 @@
 package recording
 
+import (
+	"slices"
+	"time"
+
+	"glasshouse/sandbox"
+)
+
 // This file exports internals to the package's tests. The tests are in another package, because they use recordingtest,
 // which imports this one.
 
@@ -16,7 +23,7 @@ var ErrIncomplete = errIncomplete
 
 func DecodeRecord(b []byte, rec *Record) (int, error) { return decodeRecord(b, rec, nil) }
 func DecodeValue(b []byte) Value                      { return (&fieldReader{b: b}).value() }
-func DecodeDeltas(b []byte) ([]byte, error)           { return decodeDeltas(b) }
+func DecodeDeltas(b []byte) ([]byte, error)           { return decodeDeltas(b, maxUnpackedBytes) }
 
 // EncodeDeltas returns the delta encoding of records.
 func EncodeDeltas(records []byte) ([]byte, error) {
@@ -55,7 +62,7 @@ func (j *Journal) ChunkSizes() (uncompressed []int, compressed int) {
 
 // LastRecords returns the records of the last complete chunk.
 func (j *Journal) LastRecords() ([]byte, error) {
-	u, err := j.reader.cache.unpack(j.reader.chunks[len(j.reader.chunks)-1])
+	u, err := j.reader.cache.unpack(j.reader.chunks[len(j.reader.chunks)-1], maxUnpackedBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -69,12 +76,13 @@ func (j *Journal) StoreWithoutDeltas() error {
 		return err
 	}
 	for _, c := range j.reader.chunks {
-		u, err := j.reader.cache.unpack(c)
+		u, err := j.reader.cache.unpack(c, maxUnpackedBytes)
 		if err != nil {
 			return err
 		}
 		c.deltaEncoded = false
-		c.data = encoder.EncodeAll(append(append([]byte(nil), u.key...), u.records...), nil)
+		whole := slices.Concat(u.key, u.records)
+		c.size, c.data = len(whole), encoder.EncodeAll(whole, nil)
 	}
 	return nil
 }
@@ -116,4 +124,23 @@ func IndexNumbers(numbers []uint64) (set map[uint64]bool, count func(Location) i
 		c.countLine(Location{n % 3, int64(n)})
 	}
 	return c.names, c.LineCount
+}
+
+func AppendNumbers(b []byte, numbers ...uint64) []byte { return appendNumbers(b, numbers...) }
+
+// ForgedChunk returns a chunk that unpacks to whole. Its index says that it unpacks to size bytes; -1: as many as it
+// has.
+func ForgedChunk(whole []byte, size int, deltaEncoded bool) sandbox.Chunk {
+	c := &Chunk{size: size, deltaEncoded: deltaEncoded}
+	if size < 0 {
+		c.size = len(whole)
+	}
+	encoder, _ := zip() // NewJournal tests it
+	return sandbox.Chunk{Index: c.appendIndex(nil), Data: encoder.EncodeAll(whole, nil)}
+}
+
+func SetLargeChunkWait(wait time.Duration) (undo func()) {
+	before := largeChunkWait
+	largeChunkWait = wait
+	return func() { largeChunkWait = before }
 }

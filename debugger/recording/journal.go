@@ -59,6 +59,7 @@ type Journal struct {
 	whole    []byte // what closeChunk compresses, and its result
 	zipped   []byte
 	isShared bool // a snapshot reads the records of the open chunk
+	hasLarge bool // a complete chunk is large
 }
 
 // NewJournal returns an empty recording.
@@ -85,7 +86,7 @@ func newJournal() (*Journal, error) {
 	if _, err := zip(); err != nil {
 		return nil, fmt.Errorf("zstd: %w", err)
 	}
-	unzip, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(2*maxStateBytes))
+	unzip, err := newUnzip()
 	if err != nil {
 		return nil, fmt.Errorf("zstd: %w", err)
 	}
@@ -103,10 +104,11 @@ func Open(chunks []sandbox.Chunk, load func(sequence int) ([]byte, error)) (*Jou
 		if stored.Sequence != i {
 			return nil, fmt.Errorf("chunk %d of the recording is missing", i)
 		}
-		c := &Chunk{First: stored.First, Last: stored.Last, load: func() ([]byte, error) { return load(i) }}
-		if err := c.readIndex(stored.Index); err != nil {
+		c, err := openChunk(stored)
+		if err != nil {
 			return nil, err
 		}
+		c.load = func() ([]byte, error) { return load(i) }
 		if err := j.reader.table.defineAll(stored.Definitions); err != nil {
 			return nil, fmt.Errorf("chunk %d of the recording: %w", i, err)
 		}
@@ -116,6 +118,35 @@ func Open(chunks []sandbox.Chunk, load func(sequence int) ([]byte, error)) (*Jou
 		j.reader.chunks = append(j.reader.chunks, c)
 	}
 	return j, nil
+}
+
+// openChunk returns a stored chunk with its index and without its Data.
+func openChunk(stored sandbox.Chunk) (*Chunk, error) {
+	c := &Chunk{First: stored.First, Last: stored.Last}
+	if err := c.readIndex(stored.Index); err != nil {
+		return nil, err
+	}
+	data := max(int(stored.Bytes)-len(stored.Index)-len(stored.Definitions), len(stored.Data))
+	if limit := c.size + c.size/64 + 64; data > limit {
+		return nil, damaged("the chunk of steps %d to %d has %d bytes for %d unpacked ones", c.First, c.Last,
+			data, c.size)
+	}
+	return c, nil
+}
+
+// Check returns an error for a stored chunk that is damaged, or that unpacks to more than a Journal writes.
+func Check(stored sandbox.Chunk) error {
+	c, err := openChunk(stored)
+	if err != nil {
+		return err
+	}
+	unzip, err := newUnzip()
+	if err != nil {
+		return err
+	}
+	defer unzip.Close()
+	_, err = c.decode(unzip, stored.Data, maxUnpackedBytes)
+	return err
 }
 
 // Follow registers visit, which is called for each record that Append accepts, with the state after the record. Call
@@ -138,6 +169,9 @@ func (j *Journal) Append(b []byte) error {
 		size, err := decodeRecord(b, &j.record, &j.intern)
 		if err == errIncomplete {
 			break
+		}
+		if err == nil && size > maxRecordBytes {
+			err = fmt.Errorf("a record has more than %d bytes", maxRecordBytes)
 		}
 		if err == nil {
 			err = j.add(&j.record, b[:size])
@@ -196,7 +230,8 @@ func (j *Journal) add(rec *Record, raw []byte) error {
 	}
 	// A large key frame is followed by at least a quarter as many bytes of records, so that key frames do not
 	// multiply the size of a recording whose state is large.
-	if rec.Kind == KindLine && len(chunk.records) >= max(chunkFull, len(chunk.key)/4) {
+	isFull := len(chunk.key)+max(len(chunk.records), len(j.deltas)) >= fullChunkBytes
+	if (rec.Kind == KindLine || isFull) && len(chunk.records) >= max(chunkFull, len(chunk.key)/4) {
 		j.closeChunk()
 		j.openChunk()
 	}
@@ -224,6 +259,7 @@ func (j *Journal) closeChunk() {
 	open.definitions, j.newDefs = j.newDefs, nil
 	open.latest = nil
 	j.indexes += open.memory
+	j.hasLarge = j.hasLarge || open.bytes() > smallChunkBytes
 	j.reader.chunks = append(j.reader.chunks, open.Chunk)
 	j.reader.open = nil
 	if !j.isShared && cap(open.records) <= maxKeptRecords {
@@ -298,10 +334,18 @@ func (j *Journal) State(step int) (s *State, err error) {
 
 // Read calls f with a Reader of the recording, which does not grow until f returns. f must be fast, because the
 // program's next record waits for f. Use Snapshot for a search.
+//
+// If the recording has a large chunk, f may wait for other readers, and has a Snapshot instead.
 func (j *Journal) Read(f func(*Reader) error) error {
 	j.mu.RLock()
+	open := j.reader.open
+	if open == nil || j.hasLarge || open.bytes() > smallChunkBytes {
+		j.mu.RUnlock()
+		return f(j.Snapshot())
+	}
 	defer j.mu.RUnlock()
-	return f(&j.reader)
+	reader := j.reader
+	return f(&reader)
 }
 
 // Snapshot returns a Reader of the current recording. The recording may grow while the Reader is used.

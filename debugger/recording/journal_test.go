@@ -22,6 +22,9 @@ func stored(t *testing.T, j *recording.Journal) (*recording.Journal, *int) {
 	loads := new(int)
 	var outlines []sandbox.Chunk
 	for _, c := range chunks {
+		if err := recording.Check(c); err != nil {
+			t.Fatal(err)
+		}
 		c.Data = nil
 		outlines = append(outlines, c)
 	}

@@ -1,6 +1,9 @@
 package recording
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 var errKeyFrame = errors.New("a key frame is damaged")
 
@@ -38,19 +41,23 @@ func appendScope(b []byte, scope map[uint64]Value) []byte {
 	return b
 }
 
-// decodeKeyFrame decodes a key frame from the front of b and returns the state and the key frame's length in bytes.
+// decodeKeyFrame decodes a key frame from the front of b and returns the state and the key frame's length in bytes. It
+// returns an error for a state that is larger than a Journal accepts.
 func decodeKeyFrame(b []byte) (*State, int, error) {
 	r := &fieldReader{b: b}
 	s := newState()
 	s.Step, s.Current, s.maxFrame = int(r.n()), r.n(), r.n()
 	objects, globals, frames := r.n(), r.n(), r.n()
+	if objects > maxObjects || frames > maxFrames {
+		r.fail("it has %d objects and %d frames; the limits are %d and %d", objects, frames, maxObjects, maxFrames)
+	}
 	for ; objects > 0 && r.err == nil; objects-- {
 		o := &Object{Number: r.n(), Type: r.n()}
 		r.contents(o)
 		s.Objects[o.Number] = o
-		s.bytes += o.bytes()
+		r.grow(s, o.bytes())
 	}
-	s.bytes += r.scope(s.Globals, globals)
+	r.scope(s, s.Globals, globals)
 	for ; frames > 0 && r.err == nil; frames-- {
 		f := &Frame{
 			Number: r.n(), Code: r.n(), Thread: r.n(), Parent: r.n(), Line: int64(r.n()), Step: int(r.n()),
@@ -60,23 +67,30 @@ func decodeKeyFrame(b []byte) (*State, int, error) {
 		f.Suspended = r.n() == 1
 		if r.n() == 1 {
 			f.Raised = &Exception{Type: r.n(), Message: r.value()}
+			r.grow(s, valueBytes(f.Raised.Message))
 		}
-		s.bytes += r.scope(f.Variables, r.n())
+		r.scope(s, f.Variables, r.n())
 		s.Frames[f.Number] = f
 	}
 	if r.err != nil {
-		return nil, 0, errKeyFrame
+		return nil, 0, fmt.Errorf("%w: %w", errKeyFrame, r.err)
 	}
 	return s, r.off, nil
 }
 
-// scope decodes count variables into scope and returns their estimated memory in bytes.
-func (r *fieldReader) scope(scope map[uint64]Value, count uint64) (bytes int) {
+// scope decodes count variables into scope, a map of s.
+func (r *fieldReader) scope(s *State, scope map[uint64]Value, count uint64) {
 	for ; count > 0 && r.err == nil; count-- {
 		name := r.n()
 		v := r.value()
 		scope[name] = v
-		bytes += valueBytes(v)
+		r.grow(s, valueBytes(v))
 	}
-	return bytes
+}
+
+// grow adds bytes to the size of s.
+func (r *fieldReader) grow(s *State, bytes int) {
+	if err := s.grow(bytes); err != nil && r.err == nil {
+		r.err = err
+	}
 }

@@ -29,7 +29,11 @@ var changesFrames = kindSet(KindPush, KindResume, KindSuspend, KindReturn, KindU
 func (r *Reader) LineMap(maxSteps int) (*LineMap, error) {
 	out := &LineMap{}
 	for _, c := range r.Chunks() {
-		more, err := r.mapChunk(c, out, maxSteps)
+		more := false
+		err := r.visit(c, r.cache.unpackUncached, func(u *unpackedChunk) (err error) {
+			more, err = r.mapChunk(u, out, maxSteps)
+			return err
+		})
 		if err != nil {
 			return nil, fmt.Errorf("chunk of steps %d to %d: %w", c.First, c.Last, err)
 		}
@@ -41,13 +45,7 @@ func (r *Reader) LineMap(maxSteps int) (*LineMap, error) {
 }
 
 // mapChunk adds the steps of a chunk to a map. It returns false if the map is full.
-func (r *Reader) mapChunk(c *Chunk, out *LineMap, maxSteps int) (more bool, err error) {
-	u := r.open
-	if u == nil || c != u.Chunk {
-		if u, err = r.cache.unpackUncached(c); err != nil {
-			return false, err
-		}
-	}
+func (r *Reader) mapChunk(u *unpackedChunk, out *LineMap, maxSteps int) (more bool, err error) {
 	s, _, err := decodeKeyFrame(u.key)
 	if err != nil {
 		return false, err

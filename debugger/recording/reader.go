@@ -12,6 +12,8 @@ type Reader struct {
 	open   *unpackedChunk // the chunk that is being written; nil once the recording is complete
 	cache  *chunkCache
 	edits  map[int]uint64 // by step: the number of the last edit there; replaced, never modified
+
+	visitsLarge bool // a large chunk is being visited; the visitor may read others
 }
 
 // Steps returns the number of the last step.
@@ -46,22 +48,54 @@ func (r *Reader) Chunks() []*Chunk {
 	return append(r.chunks[:len(r.chunks):len(r.chunks)], r.open.Chunk)
 }
 
-func (r *Reader) unpack(c *Chunk) (*unpackedChunk, error) {
+// visit calls f with a chunk that unpack has unpacked. If the chunk is large, it first waits until no other reader
+// visits one.
+func (r *Reader) visit(
+	c *Chunk, unpack func(c *Chunk, limit int) (*unpackedChunk, error), f func(*unpackedChunk) error,
+) error {
 	if r.open != nil && c == r.open.Chunk {
-		return r.open, nil
+		unpack = func(_ *Chunk, limit int) (*unpackedChunk, error) {
+			if r.open.bytes() > limit {
+				return nil, errLargeChunk
+			}
+			return r.open, nil
+		}
 	}
-	return r.cache.unpack(c)
+	u, err := unpack(c, smallChunkBytes)
+	if err == errLargeChunk {
+		if !r.visitsLarge {
+			release, err := acquireLargeChunk()
+			if err != nil {
+				return err
+			}
+			r.visitsLarge = true
+			defer func() { r.visitsLarge = false; release() }()
+		}
+		if u, err = lastLargeChunk, nil; u == nil || u.Chunk != c {
+			lastLargeChunk = nil // so that its memory can be used for u
+			u, err = unpack(c, maxUnpackedBytes)
+			lastLargeChunk = u
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if err := f(u); err != nil {
+		return damaged("%v", err)
+	}
+	return nil
 }
 
 // CheckpointSteps divides the part of a chunk before a step into segments for a backward search. It returns the first
 // step of each segment, the nearest first; the last one is 0, for the beginning of the chunk. Each segment ends where
 // the previous one in the list begins, and the first ends at the step. ReplayAfter visits one segment.
 func (r *Reader) CheckpointSteps(c *Chunk, before int) ([]int, error) {
-	u, err := r.unpack(c)
-	if err != nil {
-		return nil, err
-	}
-	return u.checkpointSteps(before), nil
+	var steps []int
+	err := r.visit(c, r.cache.unpack, func(u *unpackedChunk) error {
+		steps = u.checkpointSteps(before)
+		return nil
+	})
+	return steps, err
 }
 
 // Replay calls visit for each record of a chunk, with the state after the record, until visit returns false. The state
@@ -74,15 +108,20 @@ func (r *Reader) Replay(c *Chunk, visit func(*State, *Record) bool) error {
 // before it. If begin is not nil, it is called first, with the state before the first record; if it returns false, no
 // record is visited.
 func (r *Reader) ReplayAfter(c *Chunk, step int, begin func(*State) bool, visit func(*State, *Record) bool) error {
-	wrap := func(err error) error { return fmt.Errorf("chunk of steps %d to %d: %w", c.First, c.Last, err) }
-	u, err := r.unpack(c)
+	err := r.visit(c, r.cache.unpack, func(u *unpackedChunk) error { return r.replay(u, step, begin, visit) })
 	if err != nil {
-		return wrap(err)
+		return fmt.Errorf("chunk of steps %d to %d: %w", c.First, c.Last, err)
 	}
+	return nil
+}
+
+func (r *Reader) replay(
+	u *unpackedChunk, step int, begin func(*State) bool, visit func(*State, *Record) bool,
+) error {
 	from := u.nearest(step)
 	s, _, err := decodeKeyFrame(from.key)
 	if err != nil {
-		return wrap(err)
+		return err
 	}
 	if begin != nil && !begin(s) {
 		return nil
@@ -94,7 +133,7 @@ func (r *Reader) ReplayAfter(c *Chunk, step int, begin func(*State) bool, visit 
 			err = s.apply(&r.table, &rec)
 		}
 		if err != nil {
-			return wrap(err)
+			return err
 		}
 		offset += size
 		if rec.Kind == KindLine {

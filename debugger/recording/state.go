@@ -12,7 +12,7 @@ const (
 	maxLostSteps  = 1 << 40 // of one record
 	maxFrames     = 1 << 17
 	maxObjects    = 1 << 20
-	maxStateBytes = 64 << 20 // of variables and objects, as valueBytes and Object.bytes estimate them
+	maxStateBytes = 64 << 20 // of variables, objects and messages of exceptions, estimated
 )
 
 // Frame is a call that runs or is suspended.
@@ -45,7 +45,7 @@ type State struct {
 	Edit    uint64             // the number of the edit whose changes come next; 0: the changes are the program's
 
 	maxFrame uint64 // the highest frame number so far
-	bytes    int    // of Globals, Variables and Objects
+	bytes    int    // of Globals, Variables, Objects and messages of exceptions
 
 	reusesFrames bool     // nobody keeps a frame of this state after a call that ends it and the next call
 	ended        []*Frame // to be used again
@@ -201,9 +201,11 @@ func (s *State) apply(t *Table, rec *Record) error {
 			delete(s.Objects, rec.Number)
 		}
 	case KindRaise:
+		s.endException(current)
 		current.Raised = &Exception{Type: rec.Name, Message: rec.Value}
+		return s.grow(valueBytes(rec.Value))
 	case KindHandled:
-		current.Raised = nil
+		s.endException(current)
 	case KindOutput:
 		if rec.Number != 1 && rec.Number != 2 || rec.From > rec.To {
 			return fmt.Errorf("invalid output record: stream %d, bytes %d to %d", rec.Number, rec.From, rec.To)
@@ -252,8 +254,6 @@ func (s *State) push(t *Table, rec *Record) error {
 	return nil
 }
 
-// pop removes a frame. Frames that it called may still exist in a forged or incomplete recording; they then have no
-// caller.
 // newFrame returns a frame with empty Variables. A map takes more time than all other parts of a call.
 func (s *State) newFrame() *Frame {
 	if last := len(s.ended) - 1; last >= 0 {
@@ -265,7 +265,20 @@ func (s *State) newFrame() *Frame {
 	return &Frame{Variables: map[uint64]Value{}}
 }
 
+// endException removes the exception that passes through a frame.
+func (s *State) endException(f *Frame) {
+	if f.Raised != nil {
+		s.bytes -= valueBytes(f.Raised.Message)
+		f.Raised = nil
+	}
+}
+
+// pop removes a frame. Frames that it called may still exist in a forged or incomplete recording; they then have no
+// caller.
 func (s *State) pop(f *Frame) {
+	if f.Raised != nil {
+		s.bytes -= valueBytes(f.Raised.Message)
+	}
 	for _, v := range f.Variables {
 		s.bytes -= valueBytes(v)
 	}
@@ -323,7 +336,7 @@ func (s *State) setObject(t *Table, rec *Record) error {
 
 func (s *State) grow(bytes int) error {
 	if s.bytes += bytes; s.bytes > maxStateBytes {
-		return fmt.Errorf("variables and objects of more than %d bytes", maxStateBytes)
+		return fmt.Errorf("variables, objects and messages of more than %d bytes", maxStateBytes)
 	}
 	return nil
 }

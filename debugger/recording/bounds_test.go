@@ -1,0 +1,226 @@
+package recording_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"glasshouse/debugger/recording"
+	"glasshouse/debugger/recording/recordingtest"
+	"glasshouse/sandbox"
+)
+
+// open returns a stored recording of one chunk.
+func open(c sandbox.Chunk) (*recording.Journal, error) {
+	data := c.Data
+	c.Data, c.Bytes = nil, int64(len(data)+len(c.Index)+len(c.Definitions))
+	return recording.Open([]sandbox.Chunk{c}, func(int) ([]byte, error) { return data, nil })
+}
+
+// definitions are those of recordingtest.New.
+func definitions() []byte {
+	var out []byte
+	var rec recording.Record
+	for stream := recordingtest.New().Stream; ; {
+		size, err := recording.DecodeRecord(stream, &rec)
+		if err != nil || rec.Kind > recording.KindsThatDefine {
+			return out
+		}
+		out, stream = append(out, stream[:size]...), stream[size:]
+	}
+}
+
+// Import and readers refuse a chunk that unpacks to more than a Journal writes, and say so.
+func TestForgedChunksAreRefused(t *testing.T) {
+	t.Parallel()
+	const none = 'N' // a value of one byte, which takes 48 bytes of memory
+	objects := func(count int) (key []byte) {
+		key = recording.AppendNumbers(nil, 0, 0, 0, uint64(count), 0, 0)
+		for n := range count {
+			key = recording.AppendNumbers(key, uint64(n+1), 1, 1, 0, 1025, 1, 1024)
+			key = append(key, bytes.Repeat([]byte{none}, 1024)...)
+		}
+		return key
+	}
+	// An object of 16 texts, and changes in which one byte stands for each text.
+	deltas := recording.AppendNumbers(objects(0), uint64(recording.KindObject), 1, 1, 2, 0, 32, 1, 16)
+	deltas = append(recording.AppendNumbers(append(deltas, 's'), 60_000), bytes.Repeat([]byte("x"), 60_000)...)
+	deltas = append(deltas, bytes.Repeat([]byte{1}, 15)...)
+	change := append(recording.AppendNumbers(nil, uint64(recording.KindMutate), 0, 2, 0, 0, 1, 16), make([]byte, 16)...)
+	deltas = append(deltas, bytes.Repeat(change, 200)...)
+	// An object of one text, and an object in which one byte stands for that text 1024 times.
+	texts := recording.AppendNumbers(objects(0), uint64(recording.KindObject), 1, 1, 2, 0, 2, 1, 1)
+	texts = append(recording.AppendNumbers(append(texts, 's'), 60_000), bytes.Repeat([]byte("x"), 60_000)...)
+	texts = recording.AppendNumbers(texts, uint64(recording.KindObject), 2, 1, 2, 0, 2048, 1, 1024)
+	texts = append(texts, bytes.Repeat([]byte{1}, 1024)...)
+	// Objects with 1024 values, which all equal those of the object before.
+	equal := recording.AppendNumbers(objects(0), uint64(recording.KindObject), 1, 1, 2, 0, 2048, 1, 1024)
+	equal = append(equal, bytes.Repeat([]byte{none}, 1024)...)
+	for n := range 3000 {
+		equal = recording.AppendNumbers(equal, uint64(recording.KindObject), uint64(n+2), 1, 0, 0, 0, 1, 1024)
+		equal = append(equal, make([]byte, 1024)...)
+	}
+	for name, c := range map[string]struct {
+		chunk sandbox.Chunk
+		want  string
+	}{
+		"index":  {recording.ForgedChunk(nil, 1<<30, false), "unpacks to 1073741824 bytes; the limit is 134217728"},
+		"data":   {recording.ForgedChunk(make([]byte, 10<<20), 1000, false), "more than the 1000 bytes that its index"},
+		"less":   {recording.ForgedChunk(objects(1), 2000, false), "its index says 2000"},
+		"stored": {recording.ForgedChunk(bytes.Repeat([]byte("ab"), 1<<20), 0, false), "bytes for 0 unpacked ones"},
+		"state":  {recording.ForgedChunk(objects(1500), -1, false), "messages of more than 67108864 bytes"},
+		"deltas": {recording.ForgedChunk(deltas, -1, true), "a chunk unpacks to more than 150994944 bytes"},
+		"texts":  {recording.ForgedChunk(texts, -1, true), "an object has texts of more than 1048576 bytes"},
+		"no zstd": {sandbox.Chunk{Index: recording.ForgedChunk(nil, 100, false).Index, Data: []byte("no zstd")},
+			"cannot be decompressed"},
+	} {
+		c.chunk.First, c.chunk.Last, c.chunk.Definitions = 1, 1, definitions()
+		if err := recording.Check(c.chunk); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: Check: got %v, want an error with %q", name, err, c.want)
+		}
+		j, err := open(c.chunk)
+		for range 2 { // the second reader gets the same error
+			if j != nil {
+				_, err = j.State(1)
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) ||
+				sandbox.FaultOf(err) != sandbox.FaultNotFound {
+				t.Errorf("%s: State: got %v, want a FaultNotFound with %q", name, err, c.want)
+			}
+		}
+	}
+}
+
+// largeStream returns a recording with a state of 5 MB.
+func largeStream() []byte {
+	b := recordingtest.New("list")
+	for i := range 1200 {
+		b.Object(recordingtest.List(uint64(i+1), 3, recordingtest.Text(strings.Repeat("y", 4000))))
+	}
+	b.Line(0)
+	b.Line(0)
+	return b.Stream
+}
+
+// One reader at a time visits a large chunk, of any recording. It may read other chunks meanwhile. The tests of these
+// turns have no other beside them, because the turns are those of the process.
+func TestReadersOfLargeChunksTakeTurns(t *testing.T) {
+	stream := largeStream()
+	live := journalOf(t, stream)
+	past, _ := stored(t, journalOf(t, stream))
+	again, _ := stored(t, journalOf(t, stream))
+	var readers atomic.Int64
+	var wait sync.WaitGroup
+	for n := range 12 {
+		reader := []*recording.Journal{live, past, again}[n%3].Snapshot()
+		wait.Go(func() {
+			err := reader.States(1, 2, func(s *recording.State) bool {
+				if now := readers.Add(1); now != 1 {
+					t.Errorf("got %d readers at a time, want 1", now)
+				}
+				defer readers.Add(-1)
+				nested, err := reader.State(1)
+				if err != nil || len(nested.Objects) != 1200 || len(s.Objects) != 1200 {
+					t.Errorf("step %d: got %d objects, %v, want 1200", s.Step, len(s.Objects), err)
+				}
+				return true
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	for _, c := range append(past.Cached(), again.Cached()...) {
+		if c.Bytes > recording.MaxCachedBytes {
+			t.Errorf("got a chunk of %d bytes in a cache, want at most %d", c.Bytes, recording.MaxCachedBytes)
+		}
+	}
+}
+
+// While another reader visits a large chunk, a run goes on, and a reader gets an error that says when to try again.
+func TestRunsDoNotWaitForLargeChunks(t *testing.T) {
+	stream := largeStream()
+	live := journalOf(t, stream)
+	past, _ := stored(t, journalOf(t, stream))
+	err := past.Snapshot().States(1, 1, func(*recording.State) bool {
+		undo := recording.SetLargeChunkWait(0)
+		_, err := live.State(1)
+		if sandbox.FaultOf(err) != sandbox.FaultFull || !strings.Contains(err.Error(), "again") {
+			t.Errorf("got %v, want a FaultFull", err)
+		}
+		undo()
+		begun, read := make(chan struct{}), make(chan error)
+		go func() {
+			read <- live.Read(func(r *recording.Reader) error {
+				close(begun)
+				_, err := r.State(1)
+				return err
+			})
+		}()
+		<-begun
+		if err := live.Append([]byte{recording.ShortLineZero}); err != nil {
+			t.Error(err)
+		}
+		t.Cleanup(func() {
+			if err := <-read; err != nil {
+				t.Errorf("a reader that waits: got %v, want no error", err)
+			}
+		})
+		return false
+	})
+	if err != nil || live.Steps() != 3 {
+		t.Errorf("got %d steps, %v, want 3", live.Steps(), err)
+	}
+}
+
+// The largest recordings that a Journal accepts can be read: a state of nearly 64 MiB, which is restated behind a gap,
+// and a step with 150 MiB of records.
+func TestLargestRecordingsAreRead(t *testing.T) {
+	state := recordingtest.New("list").Stream
+	for i := range 16_000 {
+		text := recordingtest.Text(fmt.Sprint(i, strings.Repeat("y", 4000)))
+		o := recordingtest.List(uint64(i+1), 3, text)
+		o.Version = 1
+		state = recording.AppendRecord(state, &recording.Record{Kind: recording.KindObject, Object: o})
+	}
+	restated := state[len(recordingtest.New("list").Stream):]
+	lines := bytes.Repeat([]byte{recording.ShortLineZero}, 3)
+	lost := recording.AppendRecord(nil, &recording.Record{Kind: recording.KindLost, Number: 10, Text: "a gap"})
+	push := recording.AppendRecord(nil, &recording.Record{Kind: recording.KindPush, Frame: 1, Code: 1, Thread: 1})
+	churn := recordingtest.New("list").Stream
+	churn = append(churn, lines...)
+	text := recordingtest.Text(strings.Repeat("y", 60_000))
+	for n := uint64(1); len(churn) < 150<<20; n++ {
+		o := recordingtest.List(n, 3, slices.Repeat([]recording.Value{text}, 16)...)
+		o.Version = 1
+		churn = recording.AppendRecord(churn, &recording.Record{Kind: recording.KindObject, Object: o})
+		churn = recording.AppendRecord(churn, &recording.Record{Kind: recording.KindFree, Number: n})
+	}
+	for name, c := range map[string]struct {
+		stream []byte
+		steps  []int
+	}{
+		"state": {bytes.Join([][]byte{state, lines, lost, push, restated, lines}, nil), []int{1, 3, 14, 16}},
+		"step":  {append(churn, lines...), []int{1, 3, 4, 6}},
+	} {
+		if testing.Short() && name == "state" { // it takes twice as long
+			continue
+		}
+		j := journalOf(t, c.stream)
+		past, _ := stored(t, j)
+		for _, step := range c.steps {
+			if s, err := past.State(step); err != nil || s.Step != step {
+				t.Errorf("%s, step %d: got %v, want its state", name, step, err)
+			}
+		}
+		if _, err := past.State(7); name == "state" && !errors.Is(err, recording.ErrNoStep) {
+			t.Errorf("a lost step: got %v, want %v", err, recording.ErrNoStep)
+		}
+	}
+}
