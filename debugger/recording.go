@@ -43,6 +43,10 @@ func OpenRecording(code string, chunks []sandbox.Chunk, load func(sequence int) 
 // CheckChunk returns an error for a stored chunk that is damaged or forged. See recording.Check.
 func CheckChunk(c sandbox.Chunk) error { return recording.Check(c) }
 
+// IndexBytes returns the estimated memory in bytes of the indexes of a stored recording, which are kept while it is
+// open.
+func (r *Recording) IndexBytes() int { return r.journal.IndexBytes() }
+
 // Append adds a piece of the recorder's stream. See recording.Journal.Append.
 func (r *Recording) Append(b []byte) error { return r.journal.Append(b) }
 

@@ -24,8 +24,11 @@ type OpenRecording struct {
 	user  string
 }
 
-// maxCachedRecordings is the maximum number of open recordings of past runs.
-const maxCachedRecordings = 16
+// Limits of the open recordings of past runs. The one that was read last may exceed the second.
+const (
+	maxCachedRecordings = 16
+	maxCachedIndexBytes = 256 << 20
+)
 
 // openRecordings keeps the recordings of running executions, and the recordings of past executions that were read last.
 type openRecordings struct {
@@ -82,7 +85,7 @@ func (o *openRecordings) find(executionID string) *OpenRecording {
 	return nil
 }
 
-// cache adds the recording of a past execution, and removes the least recently used one if there are too many.
+// cache adds the recording of a past execution, and removes the least recently used ones that exceed the limits.
 func (o *openRecordings) cache(executionID string, r *OpenRecording) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -91,7 +94,12 @@ func (o *openRecordings) cache(executionID string, r *OpenRecording) {
 		o.order = append(o.order, executionID)
 	}
 	o.past[executionID] = r
-	for len(o.order) > maxCachedRecordings {
+	bytes := 0
+	for _, each := range o.past {
+		bytes += each.IndexBytes()
+	}
+	for len(o.order) > maxCachedRecordings || len(o.order) > 1 && bytes > maxCachedIndexBytes {
+		bytes -= o.past[o.order[0]].IndexBytes()
 		delete(o.past, o.order[0])
 		o.order = o.order[1:]
 	}

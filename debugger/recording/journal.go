@@ -134,6 +134,13 @@ func openChunk(stored sandbox.Chunk) (*Chunk, error) {
 	return c, nil
 }
 
+// IndexBytes returns the estimated memory in bytes of the indexes of the complete chunks.
+func (j *Journal) IndexBytes() int {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	return j.indexes
+}
+
 // Check returns an error for a stored chunk that is damaged, or that unpacks to more than a Journal writes.
 func Check(stored sandbox.Chunk) error {
 	c, err := openChunk(stored)
