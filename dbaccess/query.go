@@ -90,10 +90,11 @@ func (r *Reader) runOnConnection(ctx context.Context, t *transaction, bound *bou
 		return r.unavailable(err)
 	}
 	t.pg = conn.Conn().PgConn()
-	endStatement := r.beginStatement(r.pool, t.pg, t.limits, release)
+	endStatement := r.beginStatement(r.pool, t.pg.PID(), t.limits, release)
 	defer func() {
+		isClosed := t.pg.IsClosed()
 		conn.Release() // the pool discards a closed connection
-		endStatement()
+		endStatement(isClosed)
 	}()
 	if err := t.run(ctx, bound); err != nil {
 		return r.translateError(ctx, err, t.statement, t.limits)
@@ -101,19 +102,19 @@ func (r *Reader) runOnConnection(ctx context.Context, t *transaction, bound *bou
 	return nil
 }
 
-// beginStatement notes that a statement begins on a connection of a pool. The caller calls end when it is done with the
-// statement and the connection. end calls release, at once or, if the connection is closed, when the server has ended
-// the statement.
+// beginStatement notes that a statement begins in a process of the server, on a connection of a pool. The caller calls
+// end when it is done with the statement and has given back the connection. end calls release, at once or, if the
+// connection was closed, when the server has ended the statement.
 func (r *Reader) beginStatement(
-	pool *pgxpool.Pool, pg *pgconn.PgConn, l sandbox.QueryLimits, release func(),
-) (end func()) {
-	process := serverProcess{pool: pool, pid: pg.PID(), began: time.Now(), limits: l}
+	pool *pgxpool.Pool, pid uint32, l sandbox.QueryLimits, release func(),
+) (end func(isClosed bool)) {
+	process := serverProcess{pool: pool, pid: pid, began: time.Now(), limits: l}
 	endPriority := r.priorities.begin(l.User, process.pid)
-	return func() {
+	return func(isClosed bool) {
 		// Its priority bounds the rest of a long statement.
 		r.config.Share.Charge(l.User, min(time.Since(process.began), longAfter))
 		release := func() { endPriority(); release() }
-		if pg.IsClosed() {
+		if isClosed {
 			go r.overdue.await(process, release)
 		} else {
 			release()

@@ -143,12 +143,12 @@ func (r *Reader) runWithWriter(
 		return r.unavailable(err)
 	}
 	conn := pooled.Hijack()
-	endStatement := r.beginStatement(r.writer, conn.PgConn(), l, release)
+	endStatement := r.beginStatement(r.writer, conn.PgConn().PID(), l, release)
 	defer func() {
 		brief, done := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer done()
 		_ = conn.Close(brief)
-		endStatement()
+		endStatement(true)
 	}()
 	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{AccessMode: mode}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL search_path = "+stmt.SearchPath); err != nil {
