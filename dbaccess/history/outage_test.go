@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -252,7 +251,7 @@ func startKillableServer(ctx context.Context, t *testing.T) (*embedded.Server, f
 		t.Fatal(err)
 	}
 	log := logrus.New()
-	log.SetOutput(io.Discard)
+	log.SetOutput(t.Output())
 	server, err := embedded.Start(ctx, embedded.Config{Dir: dir, Log: log})
 	if err != nil {
 		t.Fatal(err)
@@ -260,6 +259,9 @@ func startKillableServer(ctx context.Context, t *testing.T) (*embedded.Server, f
 	t.Cleanup(func() {
 		if err := server.Close(); err != nil {
 			t.Error(err)
+		}
+		if text, _ := os.ReadFile(filepath.Join(dir, "postgres.log")); t.Failed() {
+			t.Logf("the end of the server's log:\n%s", text[max(0, len(text)-4000):])
 		}
 	})
 	kill := func() error {
