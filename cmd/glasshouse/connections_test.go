@@ -52,7 +52,7 @@ func (c *client) hold(ctx context.Context, path string, answers chan<- heldReque
 // One user's streams, waiting requests and WebSockets leave connections to other users. More of them get 429 at once.
 func TestConnectionsOfAUserLeaveSomeToOthers(t *testing.T) {
 	t.Parallel()
-	// With 1024 descriptors there are 104 connections, of which one user takes 84. The others are not closed.
+	// With 1024 descriptors the service has 104 connections. One user can hold 84 of them, which are not closed.
 	const sent, refused = 100, 16
 	_, admin := start(t, limited(t, "ulimit -n 1024"), dataDir(t), "--compat", "jupyter")
 	ada, grace := admin.newUser(t, "ada"), admin.newUser(t, "grace")

@@ -10,7 +10,7 @@ import (
 )
 
 // TestDeletedSandboxesEndWhileExitsAreLate stops the zygotes, which report the exits of their guests, as an overloaded
-// machine does. Deleted sandboxes are gone nevertheless, and no code of them runs. What is left of them is counted,
+// machine does. The sandboxes are deleted all the same, and none of their code runs. What is left of them is counted,
 // logged once, and removed when the zygotes go on.
 func TestDeletedSandboxesEndWhileExitsAreLate(t *testing.T) {
 	t.Parallel()

@@ -47,7 +47,7 @@ func TestLargeBodiesTakeSlots(t *testing.T) {
 	}
 }
 
-// A body that still arrives holds a slot, and one of which the work has begun holds none.
+// A body holds a slot while it arrives. When the work for which it was sent has begun, it holds none.
 func TestSlotOfABodyEndsWhenItsWorkBegins(t *testing.T) {
 	bodies := NewBodies()
 	for range 2 * maxLargeBodies {

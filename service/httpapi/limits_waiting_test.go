@@ -25,7 +25,7 @@ const mostLargeBodies = 8
 // largeText makes a request large.
 var largeText = strings.Repeat("x", 200_000)
 
-// largeJob is a job of which the request is large.
+// largeJob is a job with a large request.
 func largeJob(code string) map[string]any {
 	return map[string]any{"code": code, "context": map[string]any{"text": largeText}}
 }
