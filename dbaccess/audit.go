@@ -3,6 +3,7 @@ package dbaccess
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -123,15 +124,15 @@ func (r *Reader) auditLogin(ctx context.Context) error {
 			"database's URL:\n\n%s",
 		role,
 		why,
-		RoleSQL("glasshouse_reader", database),
+		RoleSQL("glasshouse_reader", database, false),
 	)
 }
 
-// RoleSQL returns SQL that creates a login which may read the public schema of a database and
-// nothing else. The owner of the tables runs it. Its last part needs a superuser: it revokes functions
-// that every role may call by default and that have an effect even in a read-only transaction.
-func RoleSQL(role, database string) string {
-	return fmt.Sprintf(
+// RoleSQL returns SQL that creates a login which may read the public schema of a database and nothing else. The owner
+// of the tables runs it. With revokeFromPublic its last part, which needs a superuser, revokes functions that every
+// login may call and that do more than compute a value (policy.SQLRevoke).
+func RoleSQL(role, database string, revokeFromPublic bool) string {
+	sql := fmt.Sprintf(
 		`CREATE ROLE %[1]s LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS PASSWORD 'choose-one';
 ALTER ROLE %[1]s SET default_transaction_read_only = on;
 ALTER ROLE %[1]s SET statement_timeout = '5min';
@@ -141,11 +142,16 @@ GRANT CONNECT ON DATABASE %[2]s TO %[1]s;
 GRANT USAGE ON SCHEMA public TO %[1]s;
 GRANT SELECT ON ALL TABLES IN SCHEMA public TO %[1]s;
 ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO %[1]s;
--- Run the rest as a superuser in the same database. Grant a revoked function again to a role that needs it.
-%[3]s
-`,
-		pgx.Identifier{role}.Sanitize(),
-		pgx.Identifier{database}.Sanitize(),
-		policy.SQLRevoke,
-	)
+`, pgx.Identifier{role}.Sanitize(), pgx.Identifier{database}.Sanitize())
+	if !revokeFromPublic {
+		return sql
+	}
+	return sql + `
+-- A superuser runs the rest, in the same database. Every login of this database that is no superuser, and not only
+-- the new one, loses these functions:
+--   ` + strings.Join(policy.SQLRevokeLosses(), "\n--   ") + `
+-- GRANT EXECUTE ON FUNCTION pg_advisory_lock(bigint) TO a_login gives a function back. If the service keeps its
+-- history in this database, give its owner those for locks and pg_stat_get_activity, pg_lock_status and
+-- pg_terminate_backend back.
+` + policy.SQLRevoke + "\n"
 }

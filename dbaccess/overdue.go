@@ -72,13 +72,15 @@ func (o *overdue) await(p serverProcess, end func()) {
 }
 
 // exists asks the server whether the process exists. Another process that has got its number began later. If the server
-// cannot be reached, the answer is no: statements then fail for that reason, and do not wait.
+// cannot be reached, the answer is no: statements then fail for that reason, and do not wait. The login may not read
+// pg_stat_activity (policy.SQLRevoke).
 func (p serverProcess) exists(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, overdueTimeout)
 	defer cancel()
 	var exists bool
-	err := p.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity
-		WHERE pid = $1 AND backend_start < clock_timestamp() - $2 * interval '1 microsecond')`,
+	err := p.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_stat_get_backend_idset() AS id
+		WHERE pg_stat_get_backend_pid(id) = $1
+		AND pg_stat_get_backend_start(id) < clock_timestamp() - $2 * interval '1 microsecond')`,
 		int32(p.pid), time.Since(p.began).Microseconds()).Scan(&exists)
 	return exists || errors.Is(err, context.DeadlineExceeded)
 }

@@ -57,7 +57,7 @@ func TestReader(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer admin.Close(ctx)
-		if _, err := admin.Exec(ctx, dbaccess.RoleSQL("made Here", embedded.DatabaseKnowledge)); err != nil {
+		if _, err := admin.Exec(ctx, dbaccess.RoleSQL("made Here", embedded.DatabaseKnowledge, true)); err != nil {
 			t.Fatal(err)
 		}
 		made := reader(t, "made Here", s)

@@ -56,16 +56,6 @@ lc_collate lc_ctype lc_messages lc_monetary lc_numeric lc_time default_text_sear
 max_parallel_workers_per_gather jit xmlbinary xmloption is_superuser session_authorization
 `)
 
-// SQLRevoke is SQL that revokes from PUBLIC the functions that have an effect even in a read-only transaction. It needs
-// a superuser, and may run again.
-const SQLRevoke = `DO $$ DECLARE f regprocedure; BEGIN
-  FOR f IN SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'pg_catalog'::regnamespace
-    AND (p.proname ~ '^(lo_|lo(read|write)$|pg_(try_)?advisory_(xact_)?lock|pg_logical_|pg_replication_)' OR p.proname IN
-      ('pg_notify', 'pg_cancel_backend', 'pg_terminate_backend', 'pg_export_snapshot', 'pg_log_backend_memory_contexts', 'txid_current', 'pg_current_xact_id'))
-    AND EXISTS (SELECT FROM aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) WHERE grantee = 0)
-  LOOP EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', f); END LOOP;
-END $$;`
-
 func set(words string) map[string]bool {
 	out := map[string]bool{}
 	for w := range strings.FieldsSeq(words) {

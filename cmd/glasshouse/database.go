@@ -66,8 +66,16 @@ func proveReader(ctx context.Context, s settings, name, dsn, ownerDSN string) er
 	if err := withCause(reader.AuditLogin(ctx)); err != nil {
 		return fmt.Errorf("no attack succeeded, but the login has too many privileges: %w", err)
 	}
-	fmt.Println("No attack succeeded, and the login can only read.")
-	return nil
+	reachable, err := prove.Reachable(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	if len(reachable) == 0 {
+		fmt.Println("No attack succeeded, and the login can only read.")
+		return nil
+	}
+	fmt.Println("No attack succeeded, and the login can write no table.")
+	return prove.PrintReachable(os.Stdout, reachable)
 }
 
 // ensureEmbedded makes the embedded PostgreSQL run: that of the service on the data folder, or one that
@@ -116,14 +124,22 @@ func isUnreachable(err error) bool {
 	return ok && known.Fault == sandbox.FaultUnavailable && known.Cause != nil
 }
 func newRoleSQLCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "role-sql [ROLE [DATABASE]]", Short: "Print the SQL that creates a login which can only read", Args: arguments(0, 2),
-		Long:    "Print the SQL that creates a login which can only read. ROLE is glasshouse_reader and DATABASE postgres if they are left out.",
-		Example: `  glasshouse role-sql agents shop | psql shop`,
+	revoke := false
+	cmd := &cobra.Command{
+		Use: "role-sql [flags] [ROLE [DATABASE]]", Short: "Print the SQL that creates a login which can only read",
+		Args: arguments(0, 2),
+		Long: "Print the SQL that creates a login which can only read. ROLE is glasshouse_reader and DATABASE postgres if " +
+			"they are left out.",
+		Example: `  glasshouse role-sql agents shop | psql shop
+  glasshouse role-sql --revoke-from-public agents shop   # read what others lose before you run it`,
 		Run: func(cmd *cobra.Command, args []string) {
 			names := []string{"glasshouse_reader", "postgres"}
 			copy(names, args)
-			fmt.Fprint(cmd.OutOrStdout(), dbaccess.RoleSQL(names[0], names[1]))
+			fmt.Fprint(cmd.OutOrStdout(), dbaccess.RoleSQL(names[0], names[1], revoke))
 		},
 	}
+	cmd.Flags().BoolVar(&revoke, "revoke-from-public", false,
+		"also revoke from every login the functions that run a text as SQL, show what others do, cancel, lock, sleep, or "+
+			"use large objects")
+	return cmd
 }

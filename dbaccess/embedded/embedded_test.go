@@ -20,6 +20,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"glasshouse/dbaccess/embedded"
+	"glasshouse/policy"
 )
 
 // serviceDir is an environment variable. If it is set, this binary runs as a service in that folder, for a test that
@@ -372,12 +373,20 @@ func TestReaderMayOnlyRead(t *testing.T) {
 	for _, sql := range []string{
 		"INSERT INTO facts VALUES (1)", "UPDATE facts SET n = 1", "DELETE FROM facts", "TRUNCATE facts",
 		"CREATE TABLE mine (n int)", "CREATE TEMP TABLE mine (n int)", "CREATE SCHEMA mine", "SELECT meddle()",
-		"SELECT lo_create(0)", "SELECT pg_advisory_lock(1)",
+		"SELECT lo_create(0)", "SELECT lo_get(0)", "SELECT pg_advisory_lock(1)", "SELECT pg_sleep(0)",
+		"SELECT ts_stat('SELECT 1')", "SELECT ts_rewrite('a', 'SELECT 1')",
+		"SELECT query_to_xml('SELECT 1', true, true, '')",
+		"SELECT pg_stat_get_activity(NULL)", "SELECT * FROM pg_stat_activity", "SELECT pg_cancel_backend(0)",
 		"SELECT pg_read_file('/etc/passwd')", "COPY facts TO PROGRAM 'true'", "SET ROLE " + embedded.RoleOwner,
 	} {
 		if _, err := reader.Exec(ctx, sql); !isInsufficientPrivilege(err) {
 			t.Errorf("%s: got %v, want insufficient privilege", sql, err)
 		}
+	}
+	if rows, err := reader.Query(ctx, policy.SQLReachable); err != nil || rows.Next() {
+		t.Errorf("functions with an effect that the reader may call: got %v and %v, want none", rows.RawValues(), err)
+	} else {
+		rows.Close()
 	}
 	for _, database := range []string{"history", "postgres", "template1"} {
 		if conn, err := pgx.Connect(ctx, s.URL(embedded.RoleReader, database)); err == nil {

@@ -53,8 +53,8 @@ func (s *Server) createRolesAndDatabases(ctx context.Context, conn *pgx.Conn) er
 	return err
 }
 
-// restrictKnowledge leaves the reader SELECT on the tables that the owner creates, and nothing else. PUBLIC may execute
-// the functions in policy.SQLRevoke by default, and these change something even in a read-only transaction.
+// restrictKnowledge leaves the reader SELECT on the tables that the owner creates, and nothing else. By default, PUBLIC
+// may call functions that do more than compute a value, even in a read-only transaction (policy.SQLRevoke).
 func (s *Server) restrictKnowledge(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, `
 		ALTER SCHEMA public OWNER TO glasshouse_owner;

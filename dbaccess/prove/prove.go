@@ -3,6 +3,7 @@
 //
 //	outcomes, err := prove.Run(ctx, reader, readerURL, ownerURL)
 //	succeeded, err := prove.Print(os.Stdout, outcomes)
+//	reachable, err := prove.Reachable(ctx, readerURL)
 //
 // Run tries every attack against four defences:
 //
@@ -16,6 +17,7 @@
 package prove
 
 import (
+	"bufio"
 	"context"
 	_ "embed"
 	"errors"
@@ -30,6 +32,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"glasshouse/dbaccess"
+	"glasshouse/policy"
 	"glasshouse/sandbox"
 )
 
@@ -190,4 +193,34 @@ func Print(to io.Writer, outcomes []Outcome) (succeeded int, err error) {
 	fmt.Fprintf(out, "passed, of %d attacks:\t%d\t%d\t%d\t%d\n",
 		len(outcomes), totals[0], totals[1], totals[2], totals[3])
 	return totals[3], out.Flush()
+}
+
+// ReachableFunctions are functions of one kind that the login may call.
+type ReachableFunctions struct {
+	Kind  string // what they do, after "may"
+	Names []string
+}
+
+// Reachable returns the functions of PostgreSQL that do more than compute a value and that the login of a URL may call:
+// only the check keeps statements from them. The result is empty on a database where policy.SQLRevoke ran, unless the
+// login has another role that may call them.
+func Reachable(ctx context.Context, url string) ([]ReachableFunctions, error) {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	rows, _ := conn.Query(ctx, policy.SQLReachable) // CollectRows returns the error
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[ReachableFunctions])
+}
+
+// PrintReachable writes the functions, one line for each kind, and how to revoke them.
+func PrintReachable(to io.Writer, reachable []ReachableFunctions) error {
+	out := bufio.NewWriter(to)
+	fmt.Fprintln(out, "Only the check keeps agents from these functions: PostgreSQL lets the login call them. It may")
+	for _, r := range reachable {
+		fmt.Fprintf(out, "  %s: %s\n", r.Kind, strings.Join(r.Names, ", "))
+	}
+	fmt.Fprintln(out, "`glasshouse role-sql --revoke-from-public` prints how to revoke them and what others lose.")
+	return out.Flush()
 }

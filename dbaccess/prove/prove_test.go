@@ -3,8 +3,11 @@ package prove_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"glasshouse/dbaccess"
 	"glasshouse/dbaccess/dbtest"
@@ -79,4 +82,68 @@ func TestReaderRefusesEveryAttack(t *testing.T) {
 		t.Errorf("Print: got %d succeeded, %d lines, %v; want 0 and %d", succeeded, lines, err, n+2)
 	}
 	t.Log(text.String())
+}
+
+// TestReachableFunctionsAreRevoked compares a new login in a database as PostgreSQL makes it, before and after the SQL
+// of `glasshouse role-sql --revoke-from-public`.
+func TestReachableFunctionsAreRevoked(t *testing.T) {
+	ctx := context.Background()
+	s := dbtest.StartPrivate(t) // its roles change
+	admin, err := dbtest.Connect(ctx, s.URL(embedded.RoleAdmin, "postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close(ctx)
+	run := func(sql string) {
+		t.Helper()
+		if _, err := admin.Exec(ctx, sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const calls = 9
+	refused := func(url string) (n int) {
+		t.Helper()
+		conn, err := dbtest.Connect(ctx, url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(ctx)
+		for _, sql := range []string{
+			"SELECT s.ts_stat FROM unnest(ARRAY['SELECT ''a''::tsvector']) s",
+			"SELECT query_to_xml('SELECT 1', true, true, '')", "SELECT * FROM pg_stat_activity",
+			"SELECT * FROM pg_locks", "SELECT pg_cancel_backend(0)", "SELECT pg_sleep(0)",
+			"SELECT pg_advisory_unlock_all()", "SELECT lo_get(0)", "SELECT txid_current()",
+		} {
+			_, err := conn.Exec(ctx, sql)
+			if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "42501" {
+				n++
+			} else if err != nil && (!ok || pg.Code != "42704") { // lo_get finds no large object
+				t.Errorf("%s: %v", sql, err)
+			}
+		}
+		return n
+	}
+	url := s.URL("agents", "postgres")
+	run(dbaccess.RoleSQL("agents", "postgres", false))
+	if reachable, err := prove.Reachable(ctx, url); err != nil || len(reachable) != 7 || refused(url) != 0 {
+		t.Errorf("by default: got %v, %v and %d refused calls, want functions of 7 kinds and none",
+			reachable, err, refused(url))
+	}
+	run("DROP OWNED BY agents; DROP ROLE agents")
+	for range 2 { // it may run again
+		run(dbaccess.RoleSQL("agents", "postgres", true))
+		if reachable, err := prove.Reachable(ctx, url); err != nil || len(reachable) != 0 || refused(url) != calls {
+			t.Errorf("revoked: got %v, %v and %d refused calls, want none and %d", reachable, err, refused(url), calls)
+		}
+		run("DROP OWNED BY agents; DROP ROLE agents")
+	}
+	run(dbaccess.RoleSQL("agents", "postgres", false) + "GRANT pg_monitor TO agents")
+	var text bytes.Buffer
+	reachable, err := prove.Reachable(ctx, url)
+	if err == nil {
+		err = prove.PrintReachable(&text, reachable)
+	}
+	if err != nil || len(reachable) != 1 || !strings.Contains(text.String(), "  see what others do: pg_") {
+		t.Errorf("a member of pg_monitor: got %s and %v, want that it sees what others do, and no more", &text, err)
+	}
 }
