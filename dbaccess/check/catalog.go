@@ -119,6 +119,11 @@ func (f *function) acceptsArgs(n int) bool {
 	return n <= len(f.args) && n >= len(f.args)-f.defaults || f.isVariadic && n >= len(f.args)-1
 }
 
+// takesInternal reports whether the first argument of the function has the pseudo-type internal.
+func (cat *Catalog) takesInternal(f *function) bool {
+	return len(f.args) > 0 && cat.typeName(f.args[0]) == "internal" && cat.TypesByOID[f.args[0]].Schema == "pg_catalog"
+}
+
 // findType returns the type that a name refers to: in the given schema or, if schema is "", in the first schema of the
 // search path that has it. nil: there is none.
 func (w *walker) findType(schema, name string) *Type {

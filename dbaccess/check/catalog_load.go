@@ -40,7 +40,8 @@ const functionsSQL = `SELECT p.oid, nspname, proname, coalesce(extname, ''), pro
 
 const operatorsSQL = `SELECT nspname, oprname, oprleft, oprright, oprcode::oid FROM pg_operator o JOIN pg_namespace n ON n.oid = oprnamespace`
 
-const relationsSQL = `SELECT c.oid, nspname, relname, relkind = 'v', relkind = 'm', relrowsecurity, reltype, coalesce(string_agg(attname, E'\n' ORDER BY attnum), ''), coalesce(string_agg(CASE WHEN atttypid >= 16384 THEN atttypid::text END, ' '), '')
+const relationsSQL = `SELECT c.oid, nspname, relname, relkind = 'v', relkind = 'm', relrowsecurity, reltype,
+	coalesce(array_agg(attname::text ORDER BY attnum) FILTER (WHERE attname IS NOT NULL), '{}'), coalesce(string_agg(CASE WHEN atttypid >= 16384 THEN atttypid::text END, ' '), '')
 	FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace LEFT JOIN pg_attribute a ON attrelid = c.oid AND attnum > 0 AND NOT attisdropped
 	WHERE relkind IN ('r', 'v', 'm', 'p', 'f', 'c') AND nspname NOT LIKE 'pg\_temp%' AND nspname NOT LIKE 'pg\_toast%' GROUP BY 1, 2, 3, 4, 5, 6, 7`
 
@@ -158,10 +159,11 @@ func loadCatalog(ctx context.Context, tx pgx.Tx, listed map[string]bool, masked 
 		return nil, err
 	}
 	var rel relation
-	var columns, userTypes string
+	var columns []string
+	var userTypes string
 	if err := forEachRow(ctx, tx, relationsSQL, []any{&rel.oid, &rel.schema, &rel.name, &rel.isView, &rel.isMaterialized, &rel.hasRowPolicies, &rel.rowType, &columns, &userTypes}, func() {
 		one := rel
-		one.userTypes, one.columns, one.columnOrder = parseOIDs(userTypes), map[string]bool{}, strings.Split(columns, "\n")
+		one.userTypes, one.columns, one.columnOrder = parseOIDs(userTypes), map[string]bool{}, columns
 		user := rel.schema != "pg_catalog" && rel.schema != "information_schema"
 		for _, column := range one.columnOrder {
 			one.columns[column] = true

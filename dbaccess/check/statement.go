@@ -117,7 +117,7 @@ func checkParsed(q parse.Request, parsed parse.Result, cat *Catalog, writes bool
 func (stmt *Statement) qualifyNames(w *walker) {
 	if len(w.droppedSchemas) > 0 {
 		for _, i := range w.qualifications {
-			if !w.cteNames[i.name] {
+			if len(w.withQueries[i.name]) == 0 {
 				w.qualify(i.at, i.name, i.text)
 			}
 		}

@@ -28,13 +28,15 @@ type walker struct {
 	insertions     []insertion     // bind names to the checked meaning
 	qualifications []insertion     // qualify tables and types, if a schema leaves the search path
 	droppedSchemas map[string]bool // schemas that must leave the search path because of their operators
-	cteNames       map[string]bool
+	withQueries    map[string][]fromItem
 	mentionedNames map[string]bool // types and functions in the statement: possible targets of casts
 	relations      map[*relation]bool
 	usedTypes      map[*Type]bool
-	// The meaning of table.name is known only after every table has been visited.
-	references []*pg_query.ColumnRef
-	aliases    map[string][]*relation // nil element: rows of a subquery, join or function
+	// The meaning of item.name is known only after every item of FROM has been visited.
+	references      []*pg_query.ColumnRef
+	fromItems       map[string][]fromItem
+	hasUnnamedItem  bool               // the name of an item is not known
+	knownReferences map[reference]bool // whether they are certain to be columns
 }
 
 // insertion puts text before a byte offset of the statement.
@@ -46,14 +48,15 @@ type insertion struct {
 
 func newWalker(sql string, cat *Catalog) *walker {
 	w := &walker{
-		sql:            sql,
-		catalog:        cat,
-		droppedSchemas: map[string]bool{},
-		cteNames:       map[string]bool{},
-		mentionedNames: map[string]bool{},
-		relations:      map[*relation]bool{},
-		usedTypes:      map[*Type]bool{},
-		aliases:        map[string][]*relation{},
+		sql:             sql,
+		catalog:         cat,
+		droppedSchemas:  map[string]bool{},
+		withQueries:     map[string][]fromItem{},
+		mentionedNames:  map[string]bool{},
+		relations:       map[*relation]bool{},
+		usedTypes:       map[*Type]bool{},
+		fromItems:       map[string][]fromItem{},
+		knownReferences: map[reference]bool{},
 	}
 	if cat != nil {
 		w.searchPath = cat.searchPath
@@ -85,6 +88,7 @@ func (w *walker) checkStatement(tree string) *sandbox.Refusal {
 	w.statementNode = top
 	switch {
 	case w.allowWrites:
+		w.addWriteItems()
 		if name, at := nodeNameAndOffset(top); !writingStatements[name] {
 			w.fail(at, refuseNode(name))
 		}
@@ -101,7 +105,9 @@ func (w *walker) checkStatement(tree string) *sandbox.Refusal {
 	}
 	if w.err == nil {
 		for _, n := range w.references {
-			w.checkReference(n)
+			if w.checkReference(n); w.err != nil {
+				return w.err
+			}
 		}
 		w.checkCasts()
 	}
@@ -154,8 +160,12 @@ func (w *walker) checkNode(m any) {
 			w.checkImpliedOperators(int(n.Location), "=")
 		}
 	case *pg_query.JoinExpr:
-		w.addAlias(n.Alias, nil)
-		w.addAlias(n.JoinUsingAlias, nil)
+		if n.Alias != nil {
+			w.addFromItem(n.Alias, "", w.joinItem(n))
+		}
+		if n.JoinUsingAlias != nil {
+			w.addFromItem(n.JoinUsingAlias, "", fromItem{})
+		}
 		if n.IsNatural || len(n.UsingClause) > 0 {
 			w.checkImpliedOperators(-1, "=")
 		}
@@ -166,18 +176,21 @@ func (w *walker) checkNode(m any) {
 	case *pg_query.RangeVar:
 		w.checkTable(n)
 	case *pg_query.CommonTableExpr:
-		w.cteNames[n.Ctename] = true
-		w.aliases[n.Ctename] = append(w.aliases[n.Ctename], nil)
+		query := itemOfQuery(n.Ctequery)
+		query.listed = stringsOf(n.Aliascolnames)
+		w.withQueries[n.Ctename] = append(w.withQueries[n.Ctename], query)
 	case *pg_query.RangeSubselect:
-		w.addAlias(n.Alias, nil)
+		w.addFromItem(n.Alias, "unnamed_subquery", itemOfQuery(n.Subquery))
 	case *pg_query.RangeFunction:
-		w.addAlias(n.Alias, rowsOfFunction)
+		name := nameOfFunctionItem(n)
+		w.hasUnnamedItem = w.hasUnnamedItem || n.Alias == nil && name == ""
+		w.addFromItem(n.Alias, name, functionItem(n))
 	case *pg_query.RangeTableFunc:
-		w.addAlias(n.Alias, nil)
+		w.addFromItem(n.Alias, "xmltable", fromItem{})
 	case *pg_query.A_Indirection:
 		for _, part := range n.Indirection {
 			if s := part.GetString_(); s != nil {
-				w.checkAttribute(s.Sval, locationOf(n.Arg))
+				w.checkAttribute(s.Sval, locationOf(n.Arg), false)
 			}
 		}
 	case *pg_query.ColumnRef:
@@ -216,11 +229,7 @@ func (w *walker) checkTable(n *pg_query.RangeVar) {
 			system = r.schema == "pg_catalog"
 		}
 	}
-	if name := n.Alias.GetAliasname(); name != "" {
-		w.aliases[name] = append(w.aliases[name], r)
-	} else {
-		w.aliases[n.Relname] = append(w.aliases[n.Relname], r)
-	}
+	w.addFromItem(n.Alias, n.Relname, fromItem{table: n, relation: r})
 	switch {
 	case w.isServerText && system:
 	case system && !policy.SQLCatalogRelations[n.Relname]:

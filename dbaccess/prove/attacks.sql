@@ -181,6 +181,20 @@ SELECT ts_rewrite('a'::tsquery, 'SELECT ''a''::tsquery, ''b''::tsquery')
 SELECT * FROM dblink('dbname=postgres', 'SELECT 1') AS t(a int)
 ### attribute notation
 SELECT (0::double precision).pg_sleep
+### attribute notation: sleep
+SELECT s.pg_sleep FROM unnest(ARRAY[0::double precision]) s
+### attribute notation: SQL in a string
+SELECT s.ts_stat FROM unnest(ARRAY['SELECT ''a''::tsvector']) s
+### attribute notation: what others run
+SELECT (s.pg_stat_get_activity).query FROM unnest(ARRAY[NULL::int]) s
+### attribute notation: cancel another
+SELECT s.pg_cancel_backend FROM generate_series(0, 0) s
+### attribute notation: lock
+SELECT s.pg_advisory_lock FROM generate_series(7310993, 7310993::bigint) s
+### attribute notation: large object
+SELECT s.lo_creat FROM generate_series(0, 0) s
+### attribute notation of a function without an alias
+SELECT abs.pg_sleep FROM abs(0::double precision)
 ### EXPLAIN ANALYZE
 EXPLAIN ANALYZE SELECT pg_sleep(0)
 ### EXPLAIN of a write

@@ -68,9 +68,9 @@ func TestReaderRefusesEveryAttack(t *testing.T) {
 		}
 	}
 	n := len(outcomes)
-	if n < 80 || login == 0 || login > n/2 || readOnly == 0 || readOnly > n/2 {
+	if n < 90 || login == 0 || login > n/2 || readOnly == 0 || readOnly > n/2 {
 		t.Errorf(
-			"of %d attacks %d pass the login and %d READ ONLY; want 80 or more, and some but at most half for each",
+			"of %d attacks %d pass the login and %d READ ONLY; want 90 or more, and some but at most half for each",
 			n,
 			login,
 			readOnly,

@@ -47,7 +47,7 @@ SELECT (id).pg_sleep FROM users
 SELECT (ARRAY[1, 2])[1].wrote
 ### ok
 SELECT u.name, users.name FROM users u, users LIMIT 1
-### failed
+### function-not-allowed
 SELECT o.name FROM (SELECT * FROM orders) o
 ### function-not-allowed
 SELECT wrote(id) FROM users
