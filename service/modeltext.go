@@ -24,16 +24,10 @@ const (
 	maxModelOutputs = 1200 // one line for each rich output and artifact
 )
 
-// ModelText is an execution in the words that a language model reads.
-type ModelText struct {
-	Text string
-	Cut  []string // the parts that Text does not have whole: stdout, stderr or result
-}
-
-// NewModelText returns the text of an execution in about maxChars characters: what it printed, its result, its error
-// with a hint, a line for each rich output and artifact, and last the ids and the status. A part that is too long
-// keeps its beginning and its end, and says how to read the rest.
-func NewModelText(e *sandbox.Execution, maxChars int) ModelText {
+// ModelText returns the text of an execution, in words that a language model reads, in about maxChars characters: what
+// it printed, its result, its error with a hint, a line for each rich output and artifact, and last the ids and the
+// status. A part that is too long keeps its beginning and its end, and says how to read the rest.
+func ModelText(e *sandbox.Execution, maxChars int) string {
 	maxChars = max(maxChars, MinModelTextChars)
 	parts := []*textPart{
 		{name: "stdout", text: strings.TrimRight(e.Stdout, "\n")},
@@ -53,7 +47,7 @@ func NewModelText(e *sandbox.Execution, maxChars int) ModelText {
 			flexible = append(flexible, p)
 		}
 	}
-	out := ModelText{Cut: shareChars(flexible, max(maxChars-fixed, MinModelTextChars/2), e.ID)}
+	shareChars(flexible, max(maxChars-fixed, MinModelTextChars/2), e.ID)
 	var lines []string
 	for _, p := range parts {
 		if p.title != "" {
@@ -64,8 +58,7 @@ func NewModelText(e *sandbox.Execution, maxChars int) ModelText {
 		}
 		lines = append(lines, p.text)
 	}
-	out.Text = strings.Join(lines, "\n")
-	return out
+	return strings.Join(lines, "\n")
 }
 
 // textPart is a part of a model text. A part with a name may be cut; get_execution reads it by this name.
@@ -73,9 +66,8 @@ type textPart struct {
 	name, title, text string
 }
 
-// shareChars cuts parts so that they have at most maxChars characters together. Short parts stay whole. It returns the
-// names of those that it cut.
-func shareChars(parts []*textPart, maxChars int, executionID string) (cut []string) {
+// shareChars cuts parts so that they have at most maxChars characters together. Short parts stay whole.
+func shareChars(parts []*textPart, maxChars int, executionID string) {
 	byLength := slices.Clone(parts)
 	slices.SortStableFunc(byLength, func(a, b *textPart) int { return len(a.text) - len(b.text) })
 	for i, p := range byLength {
@@ -86,12 +78,10 @@ func shareChars(parts []*textPart, maxChars int, executionID string) (cut []stri
 				return fmt.Sprintf("[%d of %d characters left out; get_execution(execution_id=%q, part=%q, offset=%d)]",
 					left, n, executionID, p.name, head)
 			})
-			cut = append(cut, p.name)
 			n = share
 		}
 		maxChars -= n
 	}
-	return cut
 }
 
 // CutMiddle returns the first five and the last three eighths of maxChars characters of a text, and between them, on a

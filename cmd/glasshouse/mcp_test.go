@@ -29,12 +29,9 @@ type mcpAnswer struct {
 	Result struct {
 		Content []struct{ Type, Text, Data string } `json:"content"`
 		IsError bool                                `json:"isError"`
-		Fields  struct {
-			Session   string   `json:"session_id"`
-			Execution string   `json:"execution_id"`
-			Status    string   `json:"status"`
-			Cut       []string `json:"cut"`
-		} `json:"structuredContent"`
+
+		StructuredContent any `json:"structuredContent"`
+
 		Tools     []struct{ Name string } `json:"tools"`
 		Templates []struct{ Name string } `json:"resourceTemplates"`
 		Contents  []struct{ Text string } `json:"contents"`
@@ -48,6 +45,17 @@ func (a mcpAnswer) text() string {
 		return a.body
 	}
 	return a.Result.Content[0].Text
+}
+
+// field returns session_id, execution_id or status of the last line of an answer about an execution, or "".
+func (a mcpAnswer) field(name string) string {
+	text := a.text()
+	for _, field := range strings.Fields(text[strings.LastIndexByte(text, '\n')+1:]) {
+		if value, ok := strings.CutPrefix(field, name+"="); ok {
+			return value
+		}
+	}
+	return ""
 }
 
 // send sends a request. The caller must close the body of the response, which has events.
@@ -179,7 +187,7 @@ func testMCP(t *testing.T, c mcpClient) {
 		t.Errorf("tools/list: got %d tools in %d bytes, want 7 in at most 9000", len(list.Result.Tools), len(list.body))
 	}
 	first := c.tool(t, "run_python", map[string]any{"code": "x = 41\nprint('hi')\nx + 1"})
-	session := first.Result.Fields.Session
+	session := first.field("session_id")
 	if want := "hi\nresult: 42\nsession_id=" + session; first.Result.IsError || !strings.HasPrefix(first.text(), want) {
 		t.Fatalf("run_python: got %q, want it to begin with %q", first.text(), want)
 	}
@@ -197,7 +205,7 @@ func testMCP(t *testing.T, c mcpClient) {
 			t.Errorf("a failure: got %q, want an error with %q", failed.text(), want)
 		}
 	}
-	explained := c.tool(t, "explain_execution", map[string]any{"execution_id": failed.Result.Fields.Execution})
+	explained := c.tool(t, "explain_execution", map[string]any{"execution_id": failed.field("execution_id")})
 	if !strings.Contains(explained.text(), "KeyError") || explained.Result.IsError {
 		t.Errorf("explain_execution: got %q", explained.text())
 	}
@@ -207,21 +215,22 @@ func testMCP(t *testing.T, c mcpClient) {
 		"record": true,
 	})
 	why := c.tool(t, "explain_execution", map[string]any{
-		"execution_id": recorded.Result.Fields.Execution, "question": "value:m",
+		"execution_id": recorded.field("execution_id"), "question": "value:m",
 	})
 	if !strings.Contains(why.text(), "m is 0") || !strings.Contains(why.text(), "line 2 (step 2) had used it up") {
 		t.Errorf("explain_execution of a value: got %q, want the used iterator", why.text())
 	}
 
 	long := run("for n in range(20_000): print(n)")
-	if n := utf8.RuneCountInString(long.text()); n > 8000+300 || len(long.Result.Fields.Cut) != 1 {
-		t.Errorf("a long output: got %d characters, cut %v, want about 8000 and stdout", n, long.Result.Fields.Cut)
+	if n := utf8.RuneCountInString(long.text()); n > 8000+300 ||
+		strings.Count(long.text(), " left out; get_execution(") != 1 {
+		t.Errorf("a long output: got %d characters, want about 8000 and one part cut: %s", n, long.text())
 	}
 	// A model that follows the hints of the cuts reads everything.
 	var whole strings.Builder
 	for offset := 0; offset >= 0; {
 		a := c.tool(t, "get_execution", map[string]any{
-			"execution_id": long.Result.Fields.Execution, "part": "stdout", "offset": offset,
+			"execution_id": long.field("execution_id"), "part": "stdout", "offset": offset,
 		})
 		text, note, more := strings.Cut(a.text(), "\n[characters ")
 		whole.WriteString(text)
@@ -249,10 +258,10 @@ func testMCP(t *testing.T, c mcpClient) {
 		"session_id": session, "code": "import time\nprint('begun', flush=True)\ntime.sleep(60)", "wait_seconds": 0,
 		"timeout_seconds": 60,
 	})
-	if slow.Result.Fields.Status != "running" {
+	if slow.field("status") != "running" {
 		t.Errorf("a run that takes longer: got %q, want status=running", slow.text())
 	}
-	id := map[string]any{"execution_id": slow.Result.Fields.Execution}
+	id := map[string]any{"execution_id": slow.field("execution_id")}
 	if a := c.tool(t, "cancel_execution", id); a.Result.IsError {
 		t.Errorf("cancel_execution: got %q", a.text())
 	}

@@ -118,7 +118,7 @@ func (a *api) getExecution(ctx context.Context, caller sandbox.Key, in *getExecu
 		Text string `json:"text,omitempty"`
 	}{Execution: e}
 	if slices.Contains(in.Include, "text") {
-		out.Text = service.NewModelText(&e, service.DefaultModelTextChars).Text
+		out.Text = service.ModelText(&e, service.DefaultModelTextChars)
 	}
 	return a.recordResponse(caller.User, out, e.TextBytes()), nil
 }

@@ -238,7 +238,7 @@ func (a *api) answer(f ExecutionForm, e *sandbox.Execution, err error) (*executi
 func answerOf(e *sandbox.Execution, include []string) sandbox.ExecutionAnswer {
 	answer := e.Answer(include...)
 	if slices.Contains(include, "text") {
-		answer.Text = service.NewModelText(e, service.DefaultModelTextChars).Text
+		answer.Text = service.ModelText(e, service.DefaultModelTextChars)
 	}
 	return answer
 }

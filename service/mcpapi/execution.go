@@ -185,7 +185,7 @@ func (s *Server) explainExecution(
 				err,
 			)
 		}
-		return textResult(service.NewModelText(&e, s.maxChars).Text), nil
+		return textResult(service.ModelText(&e, s.maxChars)), nil
 	}
 	var text string
 	switch kind {

@@ -77,12 +77,10 @@ func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Se
 
 // stillRunning answers for a run that the call does not wait for any longer.
 func (s *Server) stillRunning(e *sandbox.Execution) *mcp.CallToolResult {
-	result := textResult(
+	return textResult(
 		"The run continues. Call get_execution(execution_id=\"" + e.ID + "\", wait_seconds=55) for its end, or " +
 			"cancel_execution to stop it.\nsession_id=" + e.SandboxID + " execution_id=" + e.ID + " status=running",
 	)
-	result.StructuredContent = structured{Session: e.SandboxID, Execution: e.ID, Status: sandbox.StatusRunning}
-	return result
 }
 
 const (
@@ -157,28 +155,10 @@ func (l *newestLine) take() string {
 	return l.line
 }
 
-// structured is the structured content of an answer about an execution. It never repeats the text.
-type structured struct {
-	Session   string         `json:"session_id,omitempty"`
-	Execution string         `json:"execution_id"`
-	Status    sandbox.Status `json:"status"`
-	Cut       []string       `json:"cut,omitempty"` // parts that the text does not have whole
-	Result    any            `json:"result,omitempty"`
-}
-
-// maxStructuredResult is the maximum size of a result in structured content, in bytes of JSON.
-const maxStructuredResult = 2000
-
 // executionResult answers with an execution that has ended.
 func (s *Server) executionResult(ctx context.Context, caller sandbox.Key, e *sandbox.Execution) *mcp.CallToolResult {
-	text := service.NewModelText(e, s.maxChars)
-	result := textResult(text.Text)
+	result := textResult(service.ModelText(e, s.maxChars))
 	result.IsError = e.Status != sandbox.StatusCompleted
-	content := structured{Session: e.SandboxID, Execution: e.ID, Status: e.Status, Cut: text.Cut}
-	if len(e.Result) < maxStructuredResult && e.Truncated["result"] == 0 && string(e.Result) != "null" {
-		content.Result = e.Result
-	}
-	result.StructuredContent = content
 	result.Content = append(result.Content, s.imagesOf(ctx, caller, e.Outputs)...)
 	return result
 }

@@ -4,8 +4,9 @@
 // arguments, so the server itself is stateless: one handler serves protocol versions with a session (2025-11-25 and
 // older) and without one (2026-07-28). Every call authenticates its key, and one whose key is revoked ends.
 //
-// A model pays for each character that it reads. Therefore each answer has a bound, a cut says how to read the rest,
-// and structured content never repeats the text. docs/mcp.md has the sizes.
+// A model pays for each character that it reads. Therefore each answer has a bound, and a cut says how to read the
+// rest. docs/mcp.md has the sizes. Answers have no structured content, because several clients give it to their model
+// instead of the text and the images.
 package mcpapi
 
 import (

@@ -43,7 +43,7 @@ async def official(server, name):
         assert len(tools.tools) == 7, tools
         result = await client.call_tool("run_python", {"code": "6 * 7"})
         assert not result.is_error and text_of(result).startswith("result: 42"), result
-        session = result.structured_content["session_id"]
+        session = re.search(r"session_id=(\S+) execution_id=\S+ status=completed$", text_of(result))[1]
         result = await client.call_tool("run_python", {"code": PLOT, "session_id": session})
         assert [c.type for c in result.content] == ["text", "image"], result
         result = await client.call_tool("run_python", {"code": "1 / 0", "session_id": session})

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestMCPHidesNoText calls every tool so that it succeeds, fails, cuts its answer, or answers about a run that
+// continues. Several clients give a model the structured content of an answer instead of its text. An answer must
+// therefore have no structured content, or one with the whole text.
+func TestMCPHidesNoText(t *testing.T) {
+	t.Parallel()
+	_, admin := start(t, binary(t), dataDir(t), withPackages(), "--mcp-max-chars", "1000")
+	for _, version := range []string{"2025-11-25", "2026-07-28"} {
+		t.Run(version, func(t *testing.T) {
+			testMCPHidesNoText(t, mcpClient{admin.newUser(t, "model-"+version), version})
+		})
+	}
+}
+
+func testMCPHidesNoText(t *testing.T, c mcpClient) {
+	type args = map[string]any
+	var called []string
+	call := func(tool string, arguments args, wants ...string) mcpAnswer {
+		t.Helper()
+		called = append(called, tool)
+		a := c.tool(t, tool, arguments)
+		for _, want := range wants {
+			if !strings.Contains(a.text(), want) {
+				t.Errorf("%s of %v: got %s, want %q in its text", tool, arguments, a.body, want)
+			}
+		}
+		for _, content := range a.Result.Content {
+			if fields := a.Result.StructuredContent; fields != nil && !strings.Contains(leaves(fields), content.Text) {
+				t.Errorf("%s of %v: got structured content %v without the text %q; want none, or all of the text",
+					tool, arguments, fields, content.Text)
+			}
+		}
+		return a
+	}
+	execution := func(a mcpAnswer) args { return args{"execution_id": a.field("execution_id")} }
+	with := func(a args, name string, value any) args { return args{"execution_id": a["execution_id"], name: value} }
+
+	printed := call("run_python", args{"code": "print('seen')\n6 * 7"}, "seen\nresult: 42\n", "status=completed")
+	session := printed.field("session_id")
+	run := func(code string, wants ...string) mcpAnswer {
+		t.Helper()
+		return call("run_python", args{"session_id": session, "code": code}, wants...)
+	}
+	failed := execution(run("print('seen')\n{}['a']", "seen\nerror: KeyError", "status=failed"))
+	cut := execution(run("for n in range(999): print(n)", "left out; get_execution(", "status=completed"))
+	drawn := run("import matplotlib.pyplot as plt\nplt.plot([1, 2])\nprint('seen')", "seen\n", "status=completed")
+	if len(drawn.Result.Content) != 2 {
+		t.Errorf("a figure: got %d contents, want a text and an image", len(drawn.Result.Content))
+	}
+	call("run_python", args{"session_id": "none", "code": "1"}, "there is no such sandbox")
+
+	for _, read := range []struct {
+		arguments args
+		want      string
+	}{
+		{execution(printed), "seen\nresult: 42\n"},
+		{failed, "seen\nerror: KeyError"},
+		{cut, "left out; get_execution("},
+		{with(cut, "part", "stdout"), "go on with get_execution("},
+		{with(cut, "part", "stderr"), "is empty"},
+		{with(execution(drawn), "part", "output:1"), "Figure"},
+		{args{"execution_id": "none"}, "there is no such execution"},
+	} {
+		call("get_execution", read.arguments, read.want)
+	}
+	call("explain_execution", failed, "KeyError")
+	call("explain_execution", with(failed, "question", "line:1"), "needs a developer")
+
+	slow := call("run_python", args{
+		"session_id": session, "code": "import time\ntime.sleep(300)", "timeout_seconds": 300, "wait_seconds": 0,
+	}, "The run continues", "status=running")
+	call("get_execution", execution(slow), "The run continues", "status=running")
+	call("cancel_execution", execution(slow), "is cancelled")
+	call("get_execution", execution(slow), "status=cancelled")
+	call("cancel_execution", args{"execution_id": "none"}, "there is no such execution")
+
+	call("query_database", args{"sql": "SELECT 7 AS n"}, "columns: [\"n\"]\n[7]\n1 row")
+	call("query_database", args{"sql": "SELECT repeat('x', 99) FROM generate_series(1, 50)"}, "the answer is full")
+	call("query_database", args{"sql": "SELECT n FROM generate_series(1, 9) n", "limit": 3}, "3 rows, truncated")
+	call("query_database", args{"sql": "DROP TABLE users"}, "refused")
+	call("describe_database", args{"table": "users"}, "id integer, primary key")
+	call("describe_database", args{"detail": "full"}, "lines left out")
+	call("describe_database", args{"table": "none"}, "there is no table")
+	file := func(action, text string, wants ...string) {
+		t.Helper()
+		arguments := args{"session_id": session, "action": action, "path": "a.csv"}
+		if text != "" {
+			arguments["text"] = text
+		}
+		call("session_files", arguments, wants...)
+	}
+	file("write", "a,b\n", "wrote 4 bytes")
+	file("read", "", "a,b\n")
+	file("list", "", "/data/a.csv")
+	file("write", strings.Repeat("a,b\n", 999), "wrote")
+	file("read", "", "bytes shown; run_python")
+	file("delete", "", "deleted")
+	file("read", "", "a.csv")
+
+	for _, tool := range c.request(t, "tools/list", args{}).Result.Tools {
+		if !slices.Contains(called, tool.Name) {
+			t.Errorf("the tool %s was not called; want a call of each tool", tool.Name)
+		}
+	}
+}
+
+// leaves returns the values of a JSON value, one a line, as far as they are neither objects nor arrays.
+func leaves(value any) string {
+	var lines []string
+	switch value := value.(type) {
+	case map[string]any:
+		for _, field := range value {
+			lines = append(lines, leaves(field))
+		}
+	case []any:
+		for _, item := range value {
+			lines = append(lines, leaves(item))
+		}
+	default:
+		lines = append(lines, fmt.Sprint(value))
+	}
+	return strings.Join(lines, "\n")
+}
