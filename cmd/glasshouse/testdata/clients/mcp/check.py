@@ -6,26 +6,17 @@ OpenAI Agents and Pydantic AI are the snippets of docs/mcp.md.
 
 import asyncio
 import os
-import pathlib
 import re
 import sys
 
 import httpx2
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from snippets import snippet
 
 URL, BINARY = sys.argv[1:3]
 HEADERS = {"Authorization": "Bearer " + os.environ["GLASSHOUSE_KEY"]}
 PLOT = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nprint('plotted')"
-
-
-def snippet(library):
-    """Runs the snippet of the documentation that imports a library, and returns its names."""
-    page = (pathlib.Path(__file__).resolve().parents[5] / "docs" / "mcp.md").read_text()
-    (code,) = (block for block in re.findall(r"```python\n(.*?)```", page, re.S) if f"from {library}" in block)
-    names = {"url": URL, "key": os.environ["GLASSHOUSE_KEY"]}
-    exec(code, names)
-    return names
 
 
 def text_of(result):
@@ -61,7 +52,7 @@ async def official(server, name):
 
 
 async def openai_agents():
-    async with snippet("agents")["server"] as server:
+    async with snippet("agents", URL)["server"] as server:
         assert len(await server.list_tools()) == 7
         result = await server.call_tool("run_python", {"code": "6 * 7"})
         assert "result: 42" in result.content[0].text, result
@@ -69,7 +60,7 @@ async def openai_agents():
 
 
 async def pydantic():
-    async with snippet("pydantic_ai")["toolset"] as toolset:
+    async with snippet("pydantic_ai", URL)["toolset"] as toolset:
         result = await toolset.direct_call_tool("run_python", {"code": "6 * 7"})
         assert "42" in str(result), result
         print("pydantic-ai ok")
