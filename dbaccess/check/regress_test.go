@@ -43,7 +43,12 @@ func TestRegression(t *testing.T) {
 		t.Fatal(err)
 	}
 	url := s.URL(embedded.RoleAdmin, "regression")
-	pool, err := pgxpool.New(ctx, url)
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.ConnConfig.RuntimeParams["lock_timeout"] = "200ms" // the session that runs the files may hold locks for long
+	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		t.Fatal(err)
 	}
