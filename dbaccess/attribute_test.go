@@ -2,6 +2,7 @@ package dbaccess_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -89,6 +90,14 @@ var itemsWithoutColumn = []fromItem{
 	{kind: "typed table", from: "typed_notes s", name: "s", functions: []string{"of_type", "of_row", "of_any"}},
 	{kind: "view", from: "viewed_notes s", name: "s", functions: []string{"of_view", "of_row", "of_any"}},
 	{kind: "subquery", from: "(SELECT * FROM notes) s", name: "s", functions: []string{"of_note", "of_type", "of_row"}},
+	{kind: "subquery of * with a list that hides the column", name: "s", functions: []string{"of_row", "of_any"},
+		from: "(SELECT * FROM named) s (a, b, c, d, e, f)"},
+	{kind: "subquery of another item's *", name: "s", functions: []string{"of_row", "of_any"},
+		from: "(SELECT n.* FROM notes n, named) s"},
+	{kind: "subquery of * of its own WITH", name: "s", functions: []string{"of_row", "of_any"},
+		from: "(WITH named AS (SELECT 1 AS id) SELECT * FROM named) s"},
+	{kind: "UNION with its own WITH", name: "s", functions: []string{"of_row", "of_any"},
+		from: "((WITH named AS (SELECT 1 AS id) SELECT * FROM named) UNION SELECT 2) s"},
 	{kind: "subquery with other names", from: "(SELECT 1 AS a, 'b'::text AS b) s", name: "s",
 		functions: []string{"of_note", "of_type", "of_row"}},
 	{kind: "subquery with a list that hides the column", name: "s", functions: []string{"of_row", "of_any"},
@@ -104,6 +113,10 @@ var itemsWithoutColumn = []fromItem{
 		functions: []string{"of_note", "of_type", "of_row"}},
 	{kind: "WITH under an alias", with: "WITH w AS (SELECT 1 AS a, 'b'::text AS b)", from: "w s", name: "s",
 		functions: []string{"of_note", "of_type", "of_row"}},
+	{kind: "WITH of * of the WITH query before it", name: "s", functions: []string{"of_row", "of_any"},
+		with: "WITH named AS (SELECT 1 AS id), s AS (SELECT * FROM named)", from: "s"},
+	{kind: "WITH RECURSIVE of * of the query after it", name: "s", functions: []string{"of_row", "of_any"},
+		with: "WITH RECURSIVE s AS (SELECT * FROM named), named AS (SELECT 1 AS id)", from: "s"},
 	{kind: "WITH with a list at the item", from: "w s (a, b)", name: "s", functions: []string{"of_row", "of_any"},
 		with: "WITH w AS (SELECT 'a' AS of_row, 'b' AS of_any)"},
 	{kind: "table outside of the scope of a WITH query", name: "s", functions: []string{"of_note", "of_row"},
@@ -297,11 +310,21 @@ var itemsWithColumn = []fromItem{
 	{kind: "subquery with a list", from: "(SELECT 1) s ({column})", name: "s"},
 	{kind: "subquery that names the column", from: "(SELECT 1 AS {column}) s", name: "s"},
 	{kind: "subquery that selects the column", from: "(SELECT n.{column} FROM named n) s", name: "s"},
+	{kind: "subquery that casts the column", from: "(SELECT n.{column}::text::varchar FROM named n) s", name: "s"},
+	{kind: "subquery of *", from: "(SELECT * FROM notes, named) s", name: "s"},
+	{kind: "subquery of a table's *", from: "(SELECT n.id, j.* FROM notes n JOIN named j USING (id)) s", name: "s"},
+	{kind: "subquery of a join's *", from: "(SELECT j.* FROM (notes JOIN viewed_named USING (id)) j) s", name: "s"},
+	{kind: "subquery of * of subqueries", from: "(SELECT * FROM (SELECT o.* FROM (TABLE named) o) i) s", name: "s"},
 	{kind: "LATERAL subquery", from: "named n, LATERAL (SELECT 1 AS {column}) s", name: "s"},
 	{kind: "UNION", from: "(SELECT 1 AS {column} UNION SELECT 2) s", name: "s"},
 	{kind: "VALUES with a list", from: "(VALUES (1)) s ({column})", name: "s"},
 	{kind: "WITH", with: "WITH s AS (SELECT 1 AS {column})", from: "s", name: "s"},
 	{kind: "WITH under an alias", with: "WITH w AS (SELECT 1 AS {column})", from: "w s", name: "s"},
+	{kind: "WITH of *", with: "WITH a AS (SELECT * FROM named), b AS (SELECT a.*, 1 AS more FROM a)", from: "b s", name: "s"},
+	{kind: "WITH under the name of a table without the column", name: "s",
+		with: "WITH notes AS (SELECT 1 AS {column})", from: "notes s"},
+	{kind: "WITH RECURSIVE of *", from: "s", name: "s",
+		with: "WITH RECURSIVE s AS (SELECT * FROM named UNION SELECT * FROM s WHERE id < 1)"},
 	{kind: "WITH with a list", with: "WITH s ({column}) AS (SELECT 1)", from: "s", name: "s"},
 	{kind: "WITH RECURSIVE", from: "s", name: "s",
 		with: "WITH RECURSIVE s AS (SELECT 1 AS {column} UNION SELECT {column} + 1 FROM s WHERE {column} < 2)"},
@@ -340,10 +363,30 @@ func TestColumnsWithNamesOfFunctions(t *testing.T) {
 	}
 	// Functions of pg_catalog with such names take the type internal, which no row has.
 	for _, column := range []string{"system", "bernoulli"} {
-		sql := "SELECT s." + column + " FROM (SELECT * FROM (SELECT 1 AS " + column + ") i) s"
+		sql := "SELECT s." + column + " FROM (WITH w AS (SELECT 1 AS " + column + ") SELECT * FROM w) s"
 		if got := reason(r.Check(ctx, sql)); got != "ok" {
 			t.Errorf("%s: got %s, want ok", sql, got)
 		}
+	}
+	// The search for a column through queries of * is bounded.
+	chain := func(length int) string {
+		sql := strings.Builder{}
+		sql.WriteString("WITH c0 AS (SELECT * FROM named)")
+		for n := range length {
+			fmt.Fprintf(&sql, ", c%d AS (SELECT c%d.*, c%d.pg_sleep AS p FROM c%d)", n+1, n, n, n)
+		}
+		return sql.String() + " SELECT 1"
+	}
+	for length, want := range map[int]string{300: "ok", 1500: "function-not-allowed"} {
+		if got := reason(r.Check(ctx, chain(length))); got != want {
+			t.Errorf("a chain of %d queries: got %s, want %s", length, got, want)
+		}
+	}
+	// The inner of two WITH queries is meant.
+	const shadowed = "WITH named AS (SELECT * FROM public.named) " +
+		"SELECT * FROM (WITH named AS (SELECT 1 AS id) SELECT named.of_row FROM named) s"
+	if got := reason(r.Check(ctx, shadowed)); got != "function-not-allowed" {
+		t.Errorf("%s: got %s, want function-not-allowed", shadowed, got)
 	}
 	// The rows of a statement that writes are no items of FROM.
 	const merge = "MERGE INTO notes n USING named s ON n.id = s.id WHEN MATCHED THEN UPDATE SET body = "
@@ -353,6 +396,7 @@ func TestColumnsWithNamesOfFunctions(t *testing.T) {
 		insert + update + "excluded.body":                                             "ok",
 		insert + update + "excluded.of_note":                                          "function-not-allowed",
 		"INSERT INTO notes SELECT 1, 'a' FROM excluded " + update + "excluded.of_row": "function-not-allowed",
+		"WITH notes AS (SELECT 1 AS of_note) UPDATE notes SET body = notes.of_note":   "function-not-allowed",
 		insert + "RETURNING n.body":                                                   "ok",
 		insert + "RETURNING n.of_note":                                                "function-not-allowed",
 		merge + "s.of_row":                                                            "ok",

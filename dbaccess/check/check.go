@@ -10,7 +10,7 @@
 //  1. Package parse limits its size and parses it in a child process; tree.go reads the tree.
 //  2. The walker visits every node (walker.go). Only listed nodes are allowed (nodes.go). Functions,
 //     operators, casts and types are allowed by everything that their names can mean in the live
-//     catalog (names.go, attribute.go, catalog.go). Names that could mean something else are
+//     catalog (names.go, attribute.go, from_item.go, catalog.go). Names that could mean something else are
 //     qualified in the text, or a schema leaves the search path.
 //  3. The definitions of views, row policies and domains that the statement uses are walked too
 //     (definitions.go).

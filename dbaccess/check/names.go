@@ -125,7 +125,12 @@ func refuseFunction(full string, suggest bool) *sandbox.Refusal {
 // qualify inserts a schema before an unqualified name. It returns false if the text at that offset
 // is not the name.
 func (w *walker) qualify(at int, name, prefix string) bool {
-	if at < 0 || at+len(name) > len(w.sql) || w.sql[at] != '"' && !strings.EqualFold(w.sql[at:at+len(name)], name) {
+	if at < 0 || at >= len(w.sql) {
+		return false
+	}
+	text := w.sql[at:]
+	isQuoted := text[0] == '"' || len(text) > 2 && strings.EqualFold(text[:3], `U&"`)
+	if !isQuoted && (len(text) < len(name) || !strings.EqualFold(text[:len(name)], name)) {
 		return false
 	}
 	w.insertions = append(w.insertions, insertion{at, prefix, name})

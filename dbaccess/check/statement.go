@@ -97,28 +97,38 @@ func checkParsed(q parse.Request, parsed parse.Result, cat *Catalog, writes bool
 	}
 	w := newWalker(stmt.numbered, cat)
 	w.allowWrites = writes
-	if stmt.Refusal = w.checkStatement(parsed.Tree); stmt.Refusal != nil {
-		if stmt.Refusal.Position > 0 {
-			stmt.Refusal.Position, stmt.Refusal.Line = characterAndLine(q.SQL,
-				originalOffset(stmt.toNumbered, stmt.Refusal.Position-1))
-		}
+	if no := w.checkStatement(parsed.Tree); no != nil {
+		stmt.refuse(no)
 		return stmt, nil
 	}
 	stmt.ColumnNames = map[string]bool{}
 	for r := range w.relations {
 		maps.Copy(stmt.ColumnNames, r.columns)
 	}
-	stmt.qualifyNames(w)
+	if no := stmt.qualifyNames(w); no != nil {
+		stmt.refuse(no)
+	}
 	return stmt, w
 }
 
+// refuse sets the refusal. Its position is that in the numbered text, and becomes that in the caller's.
+func (stmt *Statement) refuse(no *sandbox.Refusal) {
+	if stmt.Refusal = no; no.Position > 0 {
+		no.Position, no.Line = characterAndLine(stmt.Original, originalOffset(stmt.toNumbered, no.Position-1))
+	}
+}
+
 // qualifyNames sets the text that runs. The text has the insertions of the walker. If the operators of
-// a schema must not be found, that schema leaves the search path and the names of tables are qualified.
-func (stmt *Statement) qualifyNames(w *walker) {
+// a schema must not be found, that schema leaves the search path and the names of tables are qualified. It returns a
+// refusal if a name cannot be qualified: without the schema it could mean another table.
+func (stmt *Statement) qualifyNames(w *walker) *sandbox.Refusal {
 	if len(w.droppedSchemas) > 0 {
 		for _, i := range w.qualifications {
-			if len(w.withQueries[i.name]) == 0 {
-				w.qualify(i.at, i.name, i.text)
+			if !w.qualify(i.at, i.name, i.text) {
+				no := sandbox.Refusef("statement-not-allowed", "the name %s is ambiguous here: write %s%s", i.name,
+					i.text, pgx.Identifier{i.name}.Sanitize())
+				no.Position = i.at + 1
+				return no
 			}
 		}
 	}
@@ -132,7 +142,7 @@ func (stmt *Statement) qualifyNames(w *walker) {
 	stmt.SearchPath = strings.Join(append(path, "pg_temp"), ", ")
 	stmt.SQL = stmt.numbered
 	if len(w.insertions) == 0 {
-		return
+		return nil
 	}
 	slices.SortFunc(w.insertions, func(a, b insertion) int { return a.at - b.at })
 	var out strings.Builder
@@ -148,6 +158,7 @@ func (stmt *Statement) qualifyNames(w *walker) {
 	}
 	out.WriteString(stmt.numbered[copied:])
 	stmt.SQL = out.String()
+	return nil
 }
 
 // Locate maps a position that the server reports (in characters of sql, from 1) to the character

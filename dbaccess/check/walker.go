@@ -25,16 +25,19 @@ type walker struct {
 
 	statementNode  *pg_query.Node
 	err            *sandbox.Refusal
-	insertions     []insertion     // bind names to the checked meaning
-	qualifications []insertion     // qualify tables and types, if a schema leaves the search path
-	droppedSchemas map[string]bool // schemas that must leave the search path because of their operators
-	withQueries    map[string][]fromItem
-	mentionedNames map[string]bool // types and functions in the statement: possible targets of casts
+	insertions     []insertion        // bind names to the checked meaning
+	qualifications []insertion        // qualify tables and types, if a schema leaves the search path
+	droppedSchemas map[string]bool    // schemas that must leave the search path because of their operators
+	withQueries    []withQuery        // that are visible at this point of the walk, the innermost last
+	target         *pg_query.RangeVar // of a statement that writes; it is no WITH query
+	mentionedNames map[string]bool    // types and functions in the statement: possible targets of casts
 	relations      map[*relation]bool
 	usedTypes      map[*Type]bool
 	// The meaning of item.name is known only after every item of FROM has been visited.
 	references      []*pg_query.ColumnRef
-	fromItems       map[string][]fromItem
+	fromItems       map[string][]*fromItem
+	itemsByNode     map[any]*fromItem
+	columnSteps     int                // of hasColumn
 	hasUnnamedItem  bool               // the name of an item is not known
 	knownReferences map[reference]bool // whether they are certain to be columns
 }
@@ -51,11 +54,11 @@ func newWalker(sql string, cat *Catalog) *walker {
 		sql:             sql,
 		catalog:         cat,
 		droppedSchemas:  map[string]bool{},
-		withQueries:     map[string][]fromItem{},
 		mentionedNames:  map[string]bool{},
 		relations:       map[*relation]bool{},
 		usedTypes:       map[*Type]bool{},
-		fromItems:       map[string][]fromItem{},
+		fromItems:       map[string][]*fromItem{},
+		itemsByNode:     map[any]*fromItem{},
 		knownReferences: map[reference]bool{},
 	}
 	if cat != nil {
@@ -123,11 +126,11 @@ func (w *walker) fail(at int, r *sandbox.Refusal) {
 	}
 }
 
-// walk visits a node (a pointer to a struct of the parser's package) and everything below it.
 func (w *walker) refuse(at int, reason, format string, args ...any) {
 	w.fail(at, sandbox.Refusef(reason, format, args...))
 }
 
+// walk visits a node (a pointer to a struct of the parser's package) and everything below it.
 func (w *walker) walk(s *nodeType, node reflect.Value) {
 	if w.err != nil {
 		return
@@ -136,8 +139,43 @@ func (w *walker) walk(s *nodeType, node reflect.Value) {
 		w.fail(s.offset(node.Elem()), refuseNode(s.name))
 		return
 	}
-	w.checkNode(node.Interface())
-	s.forEachChild(node.Elem(), w.walk)
+	content := node.Interface()
+	w.checkNode(content)
+	if with, ok := content.(*pg_query.WithClause); ok {
+		w.walkWith(s, with)
+		return
+	}
+	withClause := withClauseOf(content)
+	if withClause == nil {
+		s.forEachChild(node.Elem(), w.walk)
+		return
+	}
+	// The names of the queries are visible in all other parts of the statement, and only there.
+	outer, with := len(w.withQueries), reflect.ValueOf(withClause)
+	w.walk(nodeTypeOf(with.Type().Elem()), with)
+	s.forEachChild(node.Elem(), func(child *nodeType, node reflect.Value) {
+		if node.Pointer() != with.Pointer() {
+			w.walk(child, node)
+		}
+	})
+	w.withQueries = w.withQueries[:outer]
+}
+
+// withClauseOf returns the WITH clause of a statement; nil: it has none.
+func withClauseOf(node any) *pg_query.WithClause {
+	switch n := node.(type) {
+	case *pg_query.SelectStmt:
+		return n.WithClause
+	case *pg_query.InsertStmt:
+		return n.WithClause
+	case *pg_query.UpdateStmt:
+		return n.WithClause
+	case *pg_query.DeleteStmt:
+		return n.WithClause
+	case *pg_query.MergeStmt:
+		return n.WithClause
+	}
+	return nil
 }
 
 // checkNode checks the names in a node. Its children are visited in any case.
@@ -149,6 +187,14 @@ func (w *walker) checkNode(m any) {
 		w.checkTypeName(n)
 	case *pg_query.A_Expr:
 		w.checkExpression(n)
+	case *pg_query.InsertStmt:
+		w.target = n.Relation
+	case *pg_query.UpdateStmt:
+		w.target = n.Relation
+	case *pg_query.DeleteStmt:
+		w.target = n.Relation
+	case *pg_query.MergeStmt:
+		w.target = n.Relation
 	case *pg_query.SubLink:
 		if len(n.OperName) > 0 {
 			w.checkOperator(n.OperName, int(n.Location))
@@ -161,10 +207,10 @@ func (w *walker) checkNode(m any) {
 		}
 	case *pg_query.JoinExpr:
 		if n.Alias != nil {
-			w.addFromItem(n.Alias, "", w.joinItem(n))
+			w.addFromItem(n.Alias, "", w.itemOf(n))
 		}
 		if n.JoinUsingAlias != nil {
-			w.addFromItem(n.JoinUsingAlias, "", fromItem{})
+			w.addFromItem(n.JoinUsingAlias, "", &fromItem{})
 		}
 		if n.IsNatural || len(n.UsingClause) > 0 {
 			w.checkImpliedOperators(-1, "=")
@@ -175,18 +221,14 @@ func (w *walker) checkNode(m any) {
 		}
 	case *pg_query.RangeVar:
 		w.checkTable(n)
-	case *pg_query.CommonTableExpr:
-		query := itemOfQuery(n.Ctequery)
-		query.listed = stringsOf(n.Aliascolnames)
-		w.withQueries[n.Ctename] = append(w.withQueries[n.Ctename], query)
 	case *pg_query.RangeSubselect:
-		w.addFromItem(n.Alias, "unnamed_subquery", itemOfQuery(n.Subquery))
+		w.addFromItem(n.Alias, "unnamed_subquery", w.itemOf(n))
 	case *pg_query.RangeFunction:
 		name := nameOfFunctionItem(n)
 		w.hasUnnamedItem = w.hasUnnamedItem || n.Alias == nil && name == ""
-		w.addFromItem(n.Alias, name, functionItem(n))
+		w.addFromItem(n.Alias, name, w.itemOf(n))
 	case *pg_query.RangeTableFunc:
-		w.addFromItem(n.Alias, "xmltable", fromItem{})
+		w.addFromItem(n.Alias, "xmltable", &fromItem{})
 	case *pg_query.A_Indirection:
 		for _, part := range n.Indirection {
 			if s := part.GetString_(); s != nil {
@@ -229,7 +271,7 @@ func (w *walker) checkTable(n *pg_query.RangeVar) {
 			system = r.schema == "pg_catalog"
 		}
 	}
-	w.addFromItem(n.Alias, n.Relname, fromItem{table: n, relation: r})
+	w.addFromItem(n.Alias, n.Relname, w.itemOf(n))
 	switch {
 	case w.isServerText && system:
 	case system && !policy.SQLCatalogRelations[n.Relname]:
@@ -238,7 +280,7 @@ func (w *walker) checkTable(n *pg_query.RangeVar) {
 		w.refuse(int(n.Location), "permission", "%s.%s is refused: it belongs to the server", n.Schemaname, n.Relname)
 	case r != nil && !system && r.schema != "information_schema":
 		w.relations[r] = true
-		if n.Schemaname == "" {
+		if n.Schemaname == "" && w.findWithQuery(n) == nil {
 			w.qualifications = append(w.qualifications,
 				insertion{int(n.Location), pgx.Identifier{r.schema}.Sanitize() + ".", n.Relname})
 		}

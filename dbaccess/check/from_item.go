@@ -1,0 +1,227 @@
+package check
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+)
+
+// fromItem is what is certain about the columns of an item of FROM, a WITH query, or the target of a statement that
+// writes. Columns that an item has beyond them are unknown.
+type fromItem struct {
+	relation *relation   // nil: the item is no table, or an unknown one
+	columns  []string    // names of columns
+	parts    []*fromItem // the item has their columns
+	listed   []string    // names that an explicit list gives to the first columns
+}
+
+// withQuery is a WITH query whose name is visible.
+type withQuery struct {
+	name string
+	item *fromItem
+}
+
+// findWithQuery returns the WITH query that the name of a table means at this point of the walk; nil: it means a table.
+func (w *walker) findWithQuery(n *pg_query.RangeVar) *fromItem {
+	if n.Schemaname != "" || n == w.target {
+		return nil
+	}
+	for i := len(w.withQueries) - 1; i >= 0; i-- {
+		if w.withQueries[i].name == n.Relname {
+			return w.withQueries[i].item
+		}
+	}
+	return nil
+}
+
+// walkWith visits the queries of a WITH clause and makes their names visible, in the order of the server: a query sees
+// those before it, and after RECURSIVE all of them. The caller of the walk over the statement removes the names.
+func (w *walker) walkWith(s *nodeType, with *pg_query.WithClause) {
+	if with.Recursive {
+		var made []*fromItem
+		for _, n := range with.Ctes {
+			made = append(made, &fromItem{})
+			w.withQueries = append(w.withQueries, withQuery{n.GetCommonTableExpr().GetCtename(), made[len(made)-1]})
+		}
+		for i, n := range with.Ctes {
+			*made[i] = w.itemOfWithQuery(n.GetCommonTableExpr())
+		}
+		s.forEachChild(reflect.ValueOf(with).Elem(), w.walk)
+		return
+	}
+	s.forEachChild(reflect.ValueOf(with).Elem(), func(child *nodeType, node reflect.Value) {
+		w.walk(child, node)
+		query := node.Interface().(*pg_query.Node).GetCommonTableExpr()
+		item := w.itemOfWithQuery(query)
+		w.withQueries = append(w.withQueries, withQuery{query.GetCtename(), &item})
+	})
+}
+
+func (w *walker) itemOfWithQuery(n *pg_query.CommonTableExpr) fromItem {
+	item := w.itemOfQuery(n.GetCtequery())
+	item.listed = stringsOf(n.GetAliascolnames())
+	return item
+}
+
+// addFromItem adds an item under its alias or, if it has none, under the name that the server gives it.
+func (w *walker) addFromItem(alias *pg_query.Alias, name string, item *fromItem) {
+	if alias != nil {
+		name = alias.Aliasname
+	}
+	w.fromItems[name] = append(w.fromItems[name], item)
+}
+
+// addWriteItems adds the rows that a statement which writes can name without an item of FROM.
+func (w *walker) addWriteItems() {
+	for _, name := range []string{"excluded", "old", "new"} { // RETURNING has old and new since PostgreSQL 18
+		w.addFromItem(nil, name, &fromItem{})
+	}
+}
+
+// itemOf returns an item of FROM with its alias. n is one of the types in fromNode. The names of tables have the
+// meaning of this point of the walk.
+func (w *walker) itemOf(n any) *fromItem {
+	if item := w.itemsByNode[n]; item != nil {
+		return item
+	}
+	item, alias := fromItem{}, (*pg_query.Alias)(nil)
+	switch n := n.(type) {
+	case *pg_query.RangeVar:
+		alias = n.Alias
+		if query := w.findWithQuery(n); query != nil {
+			item.parts = []*fromItem{query}
+		} else if w.catalog != nil {
+			item.relation = w.findRelation(n)
+		}
+	case *pg_query.RangeSubselect:
+		item, alias = w.itemOfQuery(n.Subquery), n.Alias
+	case *pg_query.RangeFunction:
+		alias = n.Alias
+		for _, c := range n.Coldeflist {
+			item.listed = append(item.listed, c.GetColumnDef().GetColname())
+		}
+	case *pg_query.JoinExpr:
+		alias = n.Alias
+		item.parts = []*fromItem{w.itemOf(fromNode(n.Larg)), w.itemOf(fromNode(n.Rarg))}
+	}
+	item.listed = append(item.listed, stringsOf(alias.GetColnames())...)
+	w.itemsByNode[n] = &item
+	return &item
+}
+
+// fromNode returns the content of an item of FROM whose columns may be certain, or nil.
+func fromNode(n *pg_query.Node) any {
+	switch {
+	case n.GetRangeVar() != nil:
+		return n.GetRangeVar()
+	case n.GetRangeSubselect() != nil:
+		return n.GetRangeSubselect()
+	case n.GetRangeFunction() != nil:
+		return n.GetRangeFunction()
+	case n.GetJoinExpr() != nil:
+		return n.GetJoinExpr()
+	}
+	return nil
+}
+
+// itemOfQuery returns the columns of a query whose names its text has. UNION and its like take those of the first
+// query.
+func (w *walker) itemOfQuery(n *pg_query.Node) (item fromItem) {
+	query := n.GetSelectStmt()
+	hasWith := query.GetWithClause() != nil // then the names in FROM have another meaning than here
+	for query.GetLarg() != nil {
+		query = query.Larg
+		hasWith = hasWith || query.WithClause != nil
+	}
+	for _, t := range query.GetTargetList() {
+		target := t.GetResTarget()
+		if target.GetName() != "" {
+			item.columns = append(item.columns, target.Name)
+			continue
+		}
+		value := target.GetVal()
+		for value.GetTypeCast() != nil { // a cast keeps the name of a column
+			value = value.GetTypeCast().Arg
+		}
+		fields := value.GetColumnRef().GetFields()
+		switch {
+		case len(fields) == 0:
+		case fields[len(fields)-1].GetAStar() == nil:
+			item.columns = append(item.columns, fields[len(fields)-1].GetString_().GetSval())
+		case hasWith:
+		case len(fields) == 1:
+			for _, n := range query.FromClause {
+				item.parts = append(item.parts, w.itemOf(fromNode(n)))
+			}
+		case len(fields) == 2:
+			for _, n := range query.FromClause {
+				if named := w.findNamedItem(n, fields[0].GetString_().GetSval()); named != nil {
+					item.parts = append(item.parts, named)
+				}
+			}
+		}
+	}
+	return item
+}
+
+// findNamedItem returns the item of a name in an item of FROM, which may be a join; nil: there is none.
+func (w *walker) findNamedItem(n *pg_query.Node, name string) *fromItem {
+	content, found := fromNode(n), ""
+	switch n := content.(type) {
+	case *pg_query.RangeVar:
+		found = cmp.Or(n.Alias.GetAliasname(), n.Relname)
+	case *pg_query.RangeSubselect:
+		found = n.Alias.GetAliasname()
+	case *pg_query.RangeFunction:
+		found = n.Alias.GetAliasname()
+	case *pg_query.JoinExpr:
+		if n.Alias == nil {
+			return cmp.Or(w.findNamedItem(n.Larg, name), w.findNamedItem(n.Rarg, name))
+		}
+		found = n.Alias.Aliasname
+	}
+	if content == nil || found != name {
+		return nil
+	}
+	return w.itemOf(content)
+}
+
+// nameOfFunctionItem returns the name that the server gives a function of FROM without an alias, that of the first
+// function, or "" if it is not known: it may be an expression such as CURRENT_DATE.
+func nameOfFunctionItem(n *pg_query.RangeFunction) string {
+	if len(n.Functions) == 0 || len(n.Functions[0].GetList().GetItems()) == 0 {
+		return ""
+	}
+	names := stringsOf(n.Functions[0].GetList().Items[0].GetFuncCall().GetFuncname())
+	if len(names) == 0 {
+		return ""
+	}
+	return names[len(names)-1]
+}
+
+// maxColumnSteps bounds the search for columns in one statement: long chains of queries of * with many references
+// would take minutes. It takes about 0.1 s, and honest statements need some hundred steps.
+const maxColumnSteps = 1_000_000
+
+// hasColumn reports whether an item is certain to have a column. known has the answers for its parts, which several
+// items may share.
+func (w *walker) hasColumn(item *fromItem, name string, known map[*fromItem]bool) bool {
+	has, isKnown := known[item]
+	if w.columnSteps++; isKnown || w.columnSteps > maxColumnSteps {
+		return has
+	}
+	known[item] = false // for a query that reads itself
+	switch {
+	case slices.Contains(item.listed, name):
+		has = true
+	case item.relation != nil:
+		has = slices.Index(item.relation.columnOrder, name) >= len(item.listed)
+	case len(item.listed) == 0: // which columns a list renames is known of tables only
+		has = slices.Contains(item.columns, name) ||
+			slices.ContainsFunc(item.parts, func(part *fromItem) bool { return w.hasColumn(part, name, known) })
+	}
+	known[item] = has
+	return has
+}
