@@ -64,7 +64,7 @@ func TestOtherVersionsOfPostgreSQL(t *testing.T) {
 			testNewerSyntax(t, r, url, version)
 			createHostileObjects(t, server)
 			testCases(t, url)
-			attributes, admin := attributeDatabase(t, server)
+			attributes, admin := attributeDatabase(t, server, "generated.sql")
 			testAttributeNotation(t, attributes, admin)
 			owner, err := dbaccess.Open(t.Context(), dbaccess.Config{
 				URL: server.URL(embedded.RoleOwner, embedded.DatabaseKnowledge),
