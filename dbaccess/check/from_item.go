@@ -135,6 +135,8 @@ func (w *walker) itemOfQuery(n *pg_query.Node) (item fromItem) {
 		query = query.Larg
 		hasWith = hasWith || query.WithClause != nil
 	}
+	selectsAll := false // SELECT *
+	var named map[string]*fromItem
 	for _, t := range query.GetTargetList() {
 		target := t.GetResTarget()
 		if target.GetName() != "" {
@@ -152,40 +154,43 @@ func (w *walker) itemOfQuery(n *pg_query.Node) (item fromItem) {
 			item.columns = append(item.columns, fields[len(fields)-1].GetString_().GetSval())
 		case hasWith:
 		case len(fields) == 1:
-			for _, n := range query.FromClause {
-				item.parts = append(item.parts, w.itemOf(fromNode(n)))
-			}
+			selectsAll = true
 		case len(fields) == 2:
-			for _, n := range query.FromClause {
-				if named := w.findNamedItem(n, fields[0].GetString_().GetSval()); named != nil {
-					item.parts = append(item.parts, named)
-				}
+			if named == nil {
+				named = map[string]*fromItem{}
+				w.addNamedItems(named, query.FromClause)
 			}
+			if part := named[fields[0].GetString_().GetSval()]; part != nil {
+				item.parts = append(item.parts, part)
+			}
+		}
+	}
+	if selectsAll {
+		for _, n := range query.FromClause {
+			item.parts = append(item.parts, w.itemOf(fromNode(n)))
 		}
 	}
 	return item
 }
 
-// findNamedItem returns the item of a name in an item of FROM, which may be a join; nil: there is none.
-func (w *walker) findNamedItem(n *pg_query.Node, name string) *fromItem {
-	content, found := fromNode(n), ""
-	switch n := content.(type) {
-	case *pg_query.RangeVar:
-		found = cmp.Or(n.Alias.GetAliasname(), n.Relname)
-	case *pg_query.RangeSubselect:
-		found = n.Alias.GetAliasname()
-	case *pg_query.RangeFunction:
-		found = n.Alias.GetAliasname()
-	case *pg_query.JoinExpr:
-		if n.Alias == nil {
-			return cmp.Or(w.findNamedItem(n.Larg, name), w.findNamedItem(n.Rarg, name))
+// addNamedItems adds the items of FROM by their names, and those in joins without an alias.
+func (w *walker) addNamedItems(named map[string]*fromItem, from []*pg_query.Node) {
+	for _, n := range from {
+		switch n := fromNode(n).(type) {
+		case *pg_query.RangeVar:
+			named[cmp.Or(n.Alias.GetAliasname(), n.Relname)] = w.itemOf(n)
+		case *pg_query.RangeSubselect:
+			named[n.Alias.GetAliasname()] = w.itemOf(n)
+		case *pg_query.RangeFunction:
+			named[n.Alias.GetAliasname()] = w.itemOf(n)
+		case *pg_query.JoinExpr:
+			if n.Alias == nil {
+				w.addNamedItems(named, []*pg_query.Node{n.Larg, n.Rarg})
+			} else {
+				named[n.Alias.Aliasname] = w.itemOf(n)
+			}
 		}
-		found = n.Alias.Aliasname
 	}
-	if content == nil || found != name {
-		return nil
-	}
-	return w.itemOf(content)
 }
 
 // nameOfFunctionItem returns the name that the server gives a function of FROM without an alias, that of the first
