@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"glasshouse/dbaccess/dbtest"
+	"glasshouse/dbaccess/embedded"
 	"glasshouse/sandbox"
 )
 
@@ -181,7 +182,7 @@ func TestStatementEndsWhenItsExecutionEnds(t *testing.T) {
 			}
 			t.Parallel()
 			c := newUser(t, sandbox.RoleAdmin) // only an admin may choose a profile in which code can end its process
-			observer, err := dbtest.Connect(t.Context(), knowledgeURL)
+			observer, err := dbtest.Connect(t.Context(), testPostgres.URL(embedded.RoleAdmin, "postgres"))
 			if err != nil {
 				t.Fatal(err)
 			}
