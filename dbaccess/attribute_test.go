@@ -2,6 +2,7 @@ package dbaccess_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -407,6 +408,24 @@ func TestColumnsWithNamesOfFunctions(t *testing.T) {
 	for length, want := range map[int]string{300: "ok", 1500: "function-not-allowed"} {
 		if got := reason(r.Check(ctx, chain(length))); got != want {
 			t.Errorf("a chain of %d queries: got %s, want %s", length, got, want)
+		}
+	}
+	// Who follows the hint gets an answer.
+	for sql, hint := range map[string]string{
+		"SELECT s.of_int FROM (WITH w AS (SELECT 1 AS of_int) SELECT * FROM w) s": "AS s (column, ...)",
+		"SELECT s.of_int FROM named s WHERE EXISTS (SELECT FROM notes s)":         "this name for nothing else",
+	} {
+		var no *sandbox.Refusal
+		if err := r.Check(ctx, sql); !errors.As(err, &no) || !strings.HasSuffix(no.Hint, hint) {
+			t.Errorf("%s: got %v, want a refusal whose hint ends with %q", sql, err, hint)
+		}
+	}
+	for _, sql := range []string{
+		"SELECT s.of_int FROM (WITH w AS (SELECT 1 AS of_int) SELECT * FROM w) AS s (of_int)",
+		"SELECT s.of_int FROM named s WHERE EXISTS (SELECT FROM notes n)",
+	} {
+		if got := reason(r.Check(ctx, sql)); got != "ok" {
+			t.Errorf("%s: got %s, want ok", sql, got)
 		}
 	}
 	// The inner of two WITH queries is meant.

@@ -45,6 +45,9 @@ func (w *walker) checkReference(n *pg_query.ColumnRef) {
 	if w.err != nil {
 		w.err.Message += fmt.Sprintf(", and %s is not certain to have a column %s", r.of, r.name)
 		w.err.Hint = fmt.Sprintf("if it has one, list its columns in FROM: AS %s (column, ...)", r.of)
+		if len(w.fromItems[r.of]) > 1 {
+			w.err.Hint += ", and use this name for nothing else"
+		}
 	}
 }
 
