@@ -133,7 +133,7 @@ func TestDAPPauseAndException(t *testing.T) {
 	e := dapConnect(t)
 	e.mustRequest("initialize", map[string]any{"adapterID": "glasshouse"})
 	e.mustRequest("launch", map[string]any{"token": c.secret, "sandbox": id,
-		"code": "going = True\nwhile going:\n    pass\n{}['missing']"})
+		"code": "going = True\nprint('begins')\nwhile going:\n    pass\n{}['missing']"})
 	e.waitEvent("initialized")
 	e.mustRequest("setExceptionBreakpoints", map[string]any{"filters": []string{"uncaught"}})
 	e.mustRequest("configurationDone", nil)
@@ -147,6 +147,7 @@ func TestDAPPauseAndException(t *testing.T) {
 	if m := e.request("next", map[string]any{"threadId": 1}); m["success"] != false {
 		t.Errorf("next while the program runs: got %v, want an error", m)
 	}
+	e.waitEventOf("output", "output", "begins\n") // a program that is paused before it begins would set going again
 	e.mustRequest("pause", map[string]any{"threadId": 1})
 	if body := e.waitEvent("stopped"); body["reason"] != "pause" {
 		t.Errorf("got the stop %v, want pause", body)

@@ -91,9 +91,10 @@ func TestKilledRunBehindTheBudgetLosesItsLastStepsVisibly(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
 	defer c.deleteSandboxes(t)
-	code := manySteps + "sum(range(10 ** 12))\n" // does not notice an interrupt
+	// sum does not notice an interrupt. One that comes just before it is caught.
+	code := manySteps + "while True:\n  try: sum(range(10 ** 12))\n  except KeyboardInterrupt: pass\n"
 	d, a := c.openDebugSession(t, map[string]any{"code": code, "breakpoints": []any{map[string]any{
-		"line": 5, "logMessage": "summing"}}}, map[string]any{"cpu_percent": 100})
+		"line": 6, "logMessage": "summing"}}}, map[string]any{"cpu_percent": 100})
 	stream := c.stream(t, "GET", "/debug/sessions/"+d.session+"/events", nil)
 	for {
 		if e, ok := stream.next(); !ok {
