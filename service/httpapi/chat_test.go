@@ -310,15 +310,18 @@ func lastEvent(list []chatEvent) chatEvent { return list[len(list)-1] }
 func TestChatTruncatesLiveOutput(t *testing.T) {
 	t.Parallel()
 	s := newChatServer(t, map[string][]chattest.Reply{
-		"print": {{Calls: []chattest.Call{chattest.Python(
+		"print": {{Chunks: []string{"I print."}, Hold: true, Calls: []chattest.Call{chattest.Python(
 			"for n in range(40):\n    print('x' * 1999, flush=True)\n" +
 				"print('é' * 9000)\nfor n in range(40):\n    print(n)",
 		)}}, {Chunks: []string{"end"}}},
 	})
 	c := s.talker(t)
 	c.send(t, "print")
+	next := c.follow(t, "")
+	until(t, next, chat.EventText)
+	s.Release() // the code runs while the reader follows
 	output, truncated := "", 0
-	for _, e := range until(t, c.follow(t, ""), chat.EventEnd) {
+	for _, e := range until(t, next, chat.EventEnd) {
 		if e.name == chat.EventStdout {
 			output += e.data.Text
 			if e.data.Truncated {

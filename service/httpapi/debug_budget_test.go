@@ -27,7 +27,7 @@ func TestStopBehindTheBudgetIsExact(t *testing.T) {
 	if got := fmt.Sprint(a.get("where.step"), a.get("where.variables.i")); got != fmt.Sprint(2*509990+3.0, "509990") {
 		t.Errorf("got step and i %s, want the state at the breakpoint: %s", got, a.text)
 	}
-	a = d.command(t, "next", nil)
+	a = d.moveLong(t, "next")
 	wantStop(t, a, "step 2")
 	if got := fmt.Sprint(a.get("where.changed")); got != "[t]" {
 		t.Errorf("got the changes %s, want those of the line: %s", got, a.text)
@@ -40,20 +40,20 @@ func TestStopBehindTheBudgetIsExact(t *testing.T) {
 	if reason, _ := a.get("where.gap.reason").(string); !strings.Contains(reason, "budget") {
 		t.Errorf("got %s, want the gap before the step", a.text)
 	}
-	a = d.command(t, "stepBack", nil)
+	a = d.moveLong(t, "stepBack")
 	wantStop(t, a, "step 2")
 	if a.get("where.step") != float64(manyStepsEnd-1) || a.get("where.gap.reason") == nil {
 		t.Errorf("got %s, want the step before, behind the gap", a.text)
 	}
-	a = d.command(t, "reverseContinue", nil)
+	a = d.moveLong(t, "reverseContinue")
 	wantStop(t, a, "breakpoint 3")
-	a = d.command(t, "reverseContinue", nil)
+	a = d.moveLong(t, "reverseContinue")
 	wantStop(t, a, "entry 1")
 	if a.get("where.gap") != nil {
 		t.Errorf("got %s, want no gap before the first step", a.text)
 	}
-	wantStop(t, d.command(t, "continue", nil), "breakpoint 3")
-	wantStop(t, d.command(t, "continue", nil), "breakpoint 4")
+	wantStop(t, d.continueLong(t), "breakpoint 3")
+	wantStop(t, d.continueLong(t), "breakpoint 4")
 	a = d.continueLong(t)
 	if got := a.get("result.stdout"); got != manyTotal+"\n" {
 		t.Errorf("got %s, want the output of the completed program", a.text)
@@ -113,8 +113,15 @@ func TestKilledRunBehindTheBudgetLosesItsLastStepsVisibly(t *testing.T) {
 // continueLong resumes the program and waits for its next stop, however long that takes.
 func (d debugClient) continueLong(t testing.TB) answer {
 	t.Helper()
+	return d.moveLong(t, "continue")
+}
+
+// moveLong moves a program and waits for its next stop, however long that takes: a step behind the budget waits until
+// the steps before it are stored.
+func (d debugClient) moveLong(t testing.TB, name string) answer {
+	t.Helper()
 	stream := d.stream(t, "GET", "/debug/sessions/"+d.session+"/events", nil)
-	a := d.command(t, "continue", nil)
+	a := d.command(t, name, nil)
 	for a.get("where.state") == "running" {
 		e, ok := stream.next()
 		if !ok {

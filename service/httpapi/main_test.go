@@ -153,6 +153,7 @@ func runTests(m *testing.M) (int, error) {
 		Blobs:     blobs, Default: defaults, Ceiling: ceiling,
 		PerUser: 4, InAll: 400, Parallel: 8, Mask: []string{"secret"}, Log: log,
 		AdminKeyID: "admin", SigningKey: []byte("of the tests"), ArtifactAge: time.Hour, ArtifactBytes: 2 << 20,
+		MaxSearchTime: 5 * time.Minute, // a busy machine with the race detector; a test of the limit sets its own
 	}
 	testConfig = config
 	testService = service.New(config)
