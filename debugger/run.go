@@ -79,7 +79,7 @@ func (s *Session) Logged(body []byte) {
 // Stopped tells the session that the program has stopped. It executes the clients' commands through ask until a command
 // resumes the program, and returns that command for the guest. When ctx ends, the program runs on without stops.
 func (s *Session) Stopped(
-	ctx context.Context, body []byte, ask func(context.Context, any) ([]byte, error),
+	ctx context.Context, body []byte, ask func(context.Context, time.Duration, any) ([]byte, error),
 ) (any, error) {
 	var stop struct {
 		Reason string `json:"reason"`
@@ -116,9 +116,7 @@ func (s *Session) Stopped(
 				c.ended <- nil
 				return c.body, nil
 			}
-			limited, done := context.WithTimeout(c.ctx, maxExpressionTime)
-			text, err := ask(limited, c.body)
-			done()
+			text, err := ask(c.ctx, maxExpressionTime, c.body)
 			if err == nil {
 				if err = c.decode(text); err != nil {
 					err = fmt.Errorf("decode the guest's answer: %w", err)

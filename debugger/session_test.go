@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"glasshouse/debugger/recording/recordingtest"
 )
@@ -140,7 +141,7 @@ func TestCommandForAnEndedProgramFails(t *testing.T) {
 	ended := make(chan error)
 	go func() {
 		_, err := s.Stopped(context.Background(), []byte(`{"reason":"entry"}`),
-			func(context.Context, any) ([]byte, error) { return nil, killed })
+			func(context.Context, time.Duration, any) ([]byte, error) { return nil, killed })
 		ended <- err
 	}()
 	s.WaitForStop(t.Context())

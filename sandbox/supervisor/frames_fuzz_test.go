@@ -191,6 +191,6 @@ func (*askingDebugger) Stopped(ctx context.Context, location []byte, command Com
 	if err := json.Unmarshal(location, &stop); err != nil {
 		return nil, err
 	}
-	_, err := command(ctx, map[string]any{"do": "evaluate"})
+	_, err := command(ctx, time.Minute, map[string]any{"do": "evaluate"})
 	return map[string]any{"do": "resume"}, err
 }

@@ -190,8 +190,11 @@ func (l *runLoop) handleStop(ctx context.Context, location []byte) error {
 		l.process.Resume()
 	}()
 	var commandErr error // of the connection
-	command := func(commandCtx context.Context, command any) (answer []byte, err error) {
+	command := func(commandCtx context.Context, limit time.Duration, command any) (answer []byte, err error) {
 		defer func() { commandErr = err }()
+		l.meter.wait()
+		commandCtx, cancel := context.WithTimeout(commandCtx, limit)
+		defer cancel()
 		answered := l.interruptAfter(commandCtx) // before the write, which may block
 		l.process.Resume()
 		defer l.process.Freeze()
