@@ -64,8 +64,9 @@ func TestOtherVersionsOfPostgreSQL(t *testing.T) {
 			testNewerSyntax(t, r, url, version)
 			createHostileObjects(t, server)
 			testCases(t, url)
-			attributes, admin := attributeDatabase(t, server, "generated.sql")
-			testAttributeNotation(t, attributes, admin)
+			_, admin := attributeDatabase(t, server, "generated.sql")
+			testAttributeNotation(t, newJudge(t, server, embedded.DatabaseKnowledge), admin)
+			testNames(t, server)
 			owner, err := dbaccess.Open(t.Context(), dbaccess.Config{
 				URL: server.URL(embedded.RoleOwner, embedded.DatabaseKnowledge),
 			})

@@ -65,8 +65,8 @@ func TestNamesMeanTheTableThatWasChecked(t *testing.T) {
 		"SELECT * FROM (WITH report AS (SELECT 2 AS leak) SELECT leak + 0 FROM report) s":                       two,
 		"(WITH report AS (SELECT 2 AS leak) SELECT leak + 0 FROM report) INTERSECT SELECT leak + 0 FROM report": two,
 		"SELECT leak + 0 FROM hidden.report":                          "function-not-allowed",
-		"SELECT s.leak + 0 FROM hidden.part s":                        "function-not-allowed",
-		"WITH part AS (SELECT 1 AS id) SELECT s.leak + 0 FROM part s": "function-not-allowed",
+		"SELECT s.leak + 0 FROM hidden.part s":                        "unknown-column",
+		"WITH part AS (SELECT 1 AS id) SELECT s.leak + 0 FROM part s": "unknown-column",
 	} {
 		rows, err := all(ctx, r, sql, nil, sandbox.QueryLimits{})
 		if refused, isReason := want.(string); isReason {

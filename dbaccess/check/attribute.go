@@ -8,6 +8,7 @@ import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 
 	"glasshouse/policy"
+	"glasshouse/sandbox"
 )
 
 // The server reads x.y as y(x), or as a cast of x to the type y, if x has no column y. The text of such a call cannot
@@ -15,7 +16,8 @@ import (
 // type, and an item of FROM may be a scalar. Therefore x.y is allowed only if
 //
 //   - x is certain to have the column y, or
-//   - every visible function y that can take one argument is allowed, and every visible type y is.
+//   - every function y of pg_catalog that can take one argument is allowed, and every type y is. Functions and types of
+//     other schemas are not on the search path, unless the statement needs them there (path.go).
 
 // reference is the name of an item of FROM and what follows it.
 type reference struct{ of, name string }
@@ -41,38 +43,54 @@ func (w *walker) checkReference(n *pg_query.ColumnRef) {
 	if w.isServerText || !isCallable || w.isColumn(r) {
 		return
 	}
-	w.checkAttribute(r.name, int(n.Location), true)
-	if w.err != nil {
-		w.err.Message += fmt.Sprintf(", and %s is not certain to have a column %s", r.of, r.name)
-		w.err.Hint = fmt.Sprintf("if it has one, list its columns in FROM: AS %s (column, ...)", r.of)
-		if len(w.fromItems[r.of]) > 1 {
-			w.err.Hint += ", and use this name for nothing else"
-		}
-	}
+	w.checkAttribute(r.name, int(n.Location), r.of)
 }
 
-// checkAttribute checks .name after an expression of any type. ofFromItem says that the expression is an item of FROM.
-func (w *walker) checkAttribute(name string, at int, ofFromItem bool) {
+// checkAttribute checks .name after an expression of any type. If the expression is an item of FROM, of is its name.
+func (w *walker) checkAttribute(name string, at int, of string) {
+	refuse := func(schema string, no *sandbox.Refusal) {
+		if of != "" {
+			no.Message += fmt.Sprintf(", and %s is not certain to have a column %s", of, name)
+			no.Hint = fmt.Sprintf("if it has one, list its columns in FROM: AS %s (column, ...)", of)
+			if len(w.fromItems[of]) > 1 {
+				no.Hint += ", and use this name for nothing else"
+			}
+		}
+		if schema == "pg_catalog" || w.allowWrites { // somebody may approve it before the server reads it
+			w.fail(at, no)
+		} else {
+			w.bar(schema, at, no)
+		}
+	}
 	switch {
 	case w.isServerText: // the server writes such calls in functional notation
 		return
 	case w.catalog == nil:
 		if strings.HasPrefix(name, "pg_") || policy.SQLHasEffect(name) {
-			w.fail(at, refuseFunction(name+", in attribute notation,", false))
+			refuse("pg_catalog", refuseFunction(name+", in attribute notation,", false))
 		}
 		return
 	}
-	w.mentionedNames[name] = true
 	for _, t := range w.catalog.types[name] {
 		// The server does not cast to types of rows in this notation. Only cstring, of the pseudo-types, has values.
 		if w.isVisible(t.Schema) && t.Kind != 'c' && (t.Kind != 'p' || t.Name == "cstring") {
-			w.checkType(t, at)
+			w.mentionedNames[name] = true
+			w.keepsPath = w.keepsPath || w.catalog.isNameType(t.oid)
+			if !w.isTypeAllowed(t, 0) {
+				refuse(t.Schema, refuseType(t.Name))
+			}
 		}
 	}
 	for _, f := range w.catalog.functions[name] {
 		// No row has the pseudo-type internal. A NULL may have any type.
-		if !f.allowed && f.acceptsArgs(1) && w.isVisible(f.schema) && !(ofFromItem && w.catalog.takesInternal(f)) {
-			w.fail(at, refuseFunction(name+", in attribute notation,", false))
+		if !f.allowed && f.acceptsArgs(1) && w.isVisible(f.schema) && !(of != "" && w.catalog.takesInternal(f)) {
+			refuse(f.schema, refuseFunction(name+", in attribute notation,", false))
+		} else if f.allowed && f.acceptsArgs(1) && w.isVisible(f.schema) {
+			w.keepsPath = w.keepsPath || f.usesPath
+			if f.schema != "pg_catalog" {
+				w.resultTypes[f.result] = true
+				w.keep(f.schema)
+			}
 		}
 	}
 }

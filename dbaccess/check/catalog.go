@@ -24,13 +24,18 @@ type Catalog struct {
 	types         map[string][]*Type
 	TypesByOID    map[uint32]*Type
 	relations     map[string][]*relation
+
+	functionsByOID map[uint32]*function
+	operatorsByOID map[uint32]*operator
+	relationsByOID map[uint32]*relation
+
 	unlistedCasts []cast          // casts whose function is not allowed
 	TableNames    map[string]bool // for suggestions
 	ColumnNames   map[string]bool
 
 	MaskedColumns map[Origin]bool
 
-	checkedDefinitions sync.Map // of views, policies and domains, by kind and oid: why they are refused, or ""
+	checkedDefinitions sync.Map // of views, policies and domains: from kind and oid to verdict
 	tracedViews        sync.Map // from *relation to *tracedColumns: which columns of a view are masked
 }
 
@@ -40,11 +45,15 @@ type function struct {
 	defaults                int // number of trailing arguments with defaults
 	isVariadic              bool
 	allowed                 bool
+	result                  uint32
+	usesPath                bool // what it computes may depend on the search path
 }
 
 type operator struct {
-	schema  string
-	allowed bool
+	schema, name string
+	left, right  uint32
+	allowed      bool
+	usesPath     bool
 }
 
 type Type struct {
@@ -59,16 +68,17 @@ type Type struct {
 }
 
 type relation struct {
-	oid, rowType   uint32
-	schema, name   string
-	isView         bool
-	isMaterialized bool
-	hasRowPolicies bool
-	columns        map[string]bool
-	columnOrder    []string
-	maskedColumns  map[string]bool // listed by the operator, or with the same values
-	readsMasked    bool            // this relation, or one that it reads, has a masked column
-	userTypes      []uint32        // user-defined types of columns
+	oid, rowType      uint32
+	schema, name      string
+	isView            bool
+	isMaterialized    bool
+	hasRowPolicies    bool
+	hasVirtualColumns bool // generated when they are read, since PostgreSQL 18
+	columns           map[string]bool
+	columnOrder       []string
+	maskedColumns     map[string]bool // listed by the operator, or with the same values
+	readsMasked       bool            // this relation, or one that it reads, has a masked column
+	userTypes         []uint32        // user-defined types of columns
 }
 
 type cast struct {
@@ -94,6 +104,23 @@ func (cat *Catalog) isAllowed(f *function, listed map[string]bool) bool {
 		return true
 	}
 	return slices.Contains(cat.searchPath, f.schema) && (listed[f.name] || listed[f.name+cat.signature(f)])
+}
+
+// usesPath reports whether a function of pg_catalog may read names by the search path or print them by it. Values of
+// the types reg... do, and so do functions that PostgreSQL documents as system information about names.
+func (cat *Catalog) usesPath(f *function) bool {
+	return slices.ContainsFunc(f.args, cat.isNameType) || cat.isNameType(f.result) ||
+		strings.HasPrefix(f.name, "pg_get_") || strings.HasSuffix(f.name, "_is_visible") ||
+		strings.HasPrefix(f.name, "has_") || strings.HasPrefix(f.name, "current_schema") || f.name == "format_type"
+}
+
+// isNameType reports whether a type is regclass or another whose values are read and printed as names.
+func (cat *Catalog) isNameType(oid uint32) bool {
+	t := cat.TypesByOID[oid]
+	for t != nil && t.Element != 0 {
+		t = cat.TypesByOID[t.Element]
+	}
+	return t != nil && t.Schema == "pg_catalog" && strings.HasPrefix(t.Name, "reg")
 }
 
 func (cat *Catalog) signature(f *function) string {

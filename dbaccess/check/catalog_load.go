@@ -2,6 +2,7 @@ package check
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"glasshouse/policy"
+	"glasshouse/sandbox"
 )
 
 // catalogVersionSQL returns a text that changes when the meaning of a name may change. It covers
@@ -33,15 +35,22 @@ const typesSQL = `SELECT t.oid, nspname, typname, typtype::text, coalesce(extnam
 	LEFT JOIN pg_depend d ON d.classid = 'pg_type'::regclass AND d.objid = t.oid AND d.deptype = 'e' LEFT JOIN pg_extension e ON e.oid = d.refobjid
 	WHERE nspname NOT LIKE 'pg\_toast%' AND nspname NOT LIKE 'pg\_temp%'`
 
-const functionsSQL = `SELECT p.oid, nspname, proname, coalesce(extname, ''), proargtypes::text, pronargdefaults::int, provariadic <> 0
+// The last column tells that the body of a user-defined function may have names which the search path binds: it is kept
+// as text, and the function sets no path. The functions behind an aggregate are not read.
+const functionsSQL = `SELECT p.oid, nspname, proname, coalesce(extname, ''), proargtypes::text, pronargdefaults::int,
+	provariadic <> 0, prorettype, p.oid >= 16384 AND (prokind = 'a' AND extname IS NULL
+		OR prolang NOT IN (SELECT oid FROM pg_language WHERE lanname IN ('internal', 'c'))
+		AND array_to_string(coalesce(proconfig, '{}'), ' ') !~ '\msearch_path='
+		AND to_jsonb(p) ->> 'prosqlbody' IS NULL)
 	FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace
 	LEFT JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e' LEFT JOIN pg_extension e ON e.oid = d.refobjid
 	WHERE nspname NOT LIKE 'pg\_temp%'`
 
-const operatorsSQL = `SELECT nspname, oprname, oprleft, oprright, oprcode::oid FROM pg_operator o JOIN pg_namespace n ON n.oid = oprnamespace`
+const operatorsSQL = `SELECT o.oid, nspname, oprname, oprleft, oprright, oprcode::oid
+	FROM pg_operator o JOIN pg_namespace n ON n.oid = oprnamespace`
 
 const relationsSQL = `SELECT c.oid, nspname, relname, relkind = 'v', relkind = 'm', relrowsecurity, reltype,
-	coalesce(array_agg(attname::text ORDER BY attnum) FILTER (WHERE attname IS NOT NULL), '{}'), coalesce(string_agg(CASE WHEN atttypid >= 16384 THEN atttypid::text END, ' '), '')
+	coalesce(array_agg(attname::text ORDER BY attnum) FILTER (WHERE attname IS NOT NULL), '{}'), coalesce(string_agg(CASE WHEN atttypid >= 16384 THEN atttypid::text END, ' '), ''), coalesce(bool_or(attgenerated = 'v'), false)
 	FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace LEFT JOIN pg_attribute a ON attrelid = c.oid AND attnum > 0 AND NOT attisdropped
 	WHERE relkind IN ('r', 'v', 'm', 'p', 'f', 'c') AND nspname NOT LIKE 'pg\_temp%' AND nspname NOT LIKE 'pg\_toast%' GROUP BY 1, 2, 3, 4, 5, 6, 7`
 
@@ -113,13 +122,22 @@ func loadCatalog(ctx context.Context, tx pgx.Tx, listed map[string]bool, masked 
 	cat := &Catalog{
 		functions: map[string][]*function{}, operators: map[string][]*operator{}, types: map[string][]*Type{}, TypesByOID: map[uint32]*Type{}, relations: map[string][]*relation{},
 		TableNames: map[string]bool{}, ColumnNames: map[string]bool{},
+		functionsByOID: map[uint32]*function{}, operatorsByOID: map[uint32]*operator{},
+		relationsByOID: map[uint32]*relation{},
 	}
 	if err := tx.QueryRow(ctx, catalogVersionSQL).Scan(&cat.version); err != nil {
 		return nil, err
 	}
-	const serverVersion = `SELECT current_setting('server_version_num')::int / 10000`
-	if err := tx.QueryRow(ctx, serverVersion).Scan(&cat.serverVersion); err != nil {
+	const server = `SELECT current_setting('server_version_num')::int / 10000, current_setting('server_encoding'),
+		current_database()::text`
+	var encoding, database string
+	if err := tx.QueryRow(ctx, server).Scan(&cat.serverVersion, &encoding, &database); err != nil {
 		return nil, err
+	}
+	if encoding != "UTF8" { // the server could read other tokens than the parser, and other names than the catalog's
+		return nil, &sandbox.Error{Fault: sandbox.FaultUnavailable, Detail: fmt.Sprintf("the database %s has the "+
+			"encoding %s, and only databases in UTF8 are read: copy it into a database made with ENCODING UTF8",
+			database, encoding)}
 	}
 	if err := tx.QueryRow(ctx, `SELECT array_remove(current_schemas(false), 'pg_catalog')::text[]`).Scan(&cat.searchPath); err != nil {
 		return nil, err
@@ -138,30 +156,38 @@ func loadCatalog(ctx context.Context, tx pgx.Tx, listed map[string]bool, masked 
 	var f function
 	var oid uint32
 	var args string
-	if err := forEachRow(ctx, tx, functionsSQL, []any{&oid, &f.schema, &f.name, &f.extension, &args, &f.defaults, &f.isVariadic}, func() {
+	if err := forEachRow(ctx, tx, functionsSQL, []any{
+		&oid, &f.schema, &f.name, &f.extension, &args, &f.defaults, &f.isVariadic, &f.result, &f.usesPath,
+	}, func() {
 		one := f
 		one.args = parseOIDs(args)
 		one.allowed = cat.isAllowed(&one, listed)
+		one.usesPath = f.usesPath || f.schema == "pg_catalog" && cat.usesPath(&one)
 		allowed[oid] = one.allowed
+		cat.functionsByOID[oid] = &one
 		cat.functions[f.name] = append(cat.functions[f.name], &one)
 	}); err != nil {
 		return nil, err
 	}
 	var left, right uint32
 	var schema, name string
-	if err := forEachRow(ctx, tx, operatorsSQL, []any{&schema, &name, &left, &right, &oid}, func() {
+	var id uint32
+	if err := forEachRow(ctx, tx, operatorsSQL, []any{&id, &schema, &name, &left, &right, &oid}, func() {
 		ok := allowed[oid]
 		if schema == "pg_catalog" {
 			ok = policy.SQLOperators[name]["("+cat.typeName(left)+","+cat.typeName(right)+")"]
 		}
-		cat.operators[name] = append(cat.operators[name], &operator{schema, ok})
+		f := cat.functionsByOID[oid]
+		one := &operator{schema, name, left, right, ok, f != nil && f.usesPath}
+		cat.operators[name] = append(cat.operators[name], one)
+		cat.operatorsByOID[id] = one
 	}); err != nil {
 		return nil, err
 	}
 	var rel relation
 	var columns []string
 	var userTypes string
-	if err := forEachRow(ctx, tx, relationsSQL, []any{&rel.oid, &rel.schema, &rel.name, &rel.isView, &rel.isMaterialized, &rel.hasRowPolicies, &rel.rowType, &columns, &userTypes}, func() {
+	if err := forEachRow(ctx, tx, relationsSQL, []any{&rel.oid, &rel.schema, &rel.name, &rel.isView, &rel.isMaterialized, &rel.hasRowPolicies, &rel.rowType, &columns, &userTypes, &rel.hasVirtualColumns}, func() {
 		one := rel
 		one.userTypes, one.columns, one.columnOrder = parseOIDs(userTypes), map[string]bool{}, columns
 		user := rel.schema != "pg_catalog" && rel.schema != "information_schema"
@@ -178,6 +204,7 @@ func loadCatalog(ctx context.Context, tx pgx.Tx, listed map[string]bool, masked 
 			}
 		}
 		cat.relations[rel.name] = append(cat.relations[rel.name], &one)
+		cat.relationsByOID[one.oid] = &one
 	}); err != nil {
 		return nil, err
 	}

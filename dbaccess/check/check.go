@@ -10,8 +10,8 @@
 //  1. Package parse limits its size and parses it in a child process; tree.go reads the tree.
 //  2. The walker visits every node (walker.go). Only listed nodes are allowed (nodes.go). Functions,
 //     operators, casts and types are allowed by everything that their names can mean in the live
-//     catalog (names.go, attribute.go, from_item.go, catalog.go). Names that could mean something else are
-//     qualified in the text, or a schema leaves the search path.
+//     catalog (names.go, attribute.go, from_item.go, catalog.go). Names of other schemas are qualified in the
+//     text, and the search path is pg_catalog (path.go).
 //  3. The definitions of views, row policies and domains that the statement uses are walked too
 //     (definitions.go).
 //  4. The tracer follows masked columns (mask*.go). A masked column may be selected. It may not be used
@@ -124,6 +124,11 @@ func (c *Checker) Statement(ctx context.Context, q parse.Request, writes bool) (
 		err := c.checkDefinitions(ctx, w)
 		if err == nil {
 			err = c.traceMasked(ctx, stmt, w)
+		}
+		if err == nil {
+			if no := stmt.bindNames(w); no != nil {
+				stmt.refuse(no)
+			}
 		}
 		if err != nil && !errors.As(err, &stmt.Refusal) {
 			return nil, err

@@ -2,8 +2,8 @@ package check
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -11,16 +11,21 @@ import (
 	"glasshouse/sandbox"
 )
 
-// Queries for the definitions that the server runs along with a statement: views, row policies of
-// tables, and checks of domains. The server writes them with every name outside of pg_catalog
-// qualified, so their calls are unambiguous.
+// Queries for what the server runs along with a statement, as trees (nodetree.go): the definition of a view, the row
+// policies and the virtual generated columns of a table, and the checks of a domain.
 const (
-	viewSQL   = `SELECT pg_get_viewdef($1::int8::oid)`
-	policySQL = `SELECT 'SELECT ' || pg_get_expr(polqual, polrelid) FROM pg_policy WHERE polrelid = $1::int8::oid AND polqual IS NOT NULL AND polcmd IN ('r', '*')`
-	domainSQL = `SELECT 'SELECT ' || pg_get_expr(conbin, 0) FROM pg_constraint WHERE contypid = $1::int8::oid AND conbin IS NOT NULL`
+	viewTreeSQL  = `SELECT ev_action::text FROM pg_rewrite WHERE ev_class = $1::int8::oid AND rulename = '_RETURN'`
+	tableTreeSQL = `SELECT polqual::text FROM pg_policy
+		WHERE polrelid = $1::int8::oid AND polqual IS NOT NULL AND polcmd IN ('r', '*')
+		UNION ALL SELECT adbin::text FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
+		WHERE adrelid = $1::int8::oid AND attgenerated = 'v'`
+	domainTreeSQL = `SELECT conbin::text FROM pg_constraint WHERE contypid = $1::int8::oid AND conbin IS NOT NULL`
 )
 
-// definition identifies a view, a table with a policy, or a domain.
+// viewSQL returns the definition of a view as text, for the trace of masked columns.
+const viewSQL = `SELECT pg_get_viewdef($1::int8::oid)`
+
+// definition identifies a view, a table with policies or virtual columns, or a domain.
 type definition struct {
 	kind, name, sql string
 	oid             uint32
@@ -29,83 +34,222 @@ type definition struct {
 // definitions returns the definitions that the statement uses.
 func (w *walker) definitions() []definition {
 	var out []definition
+	makesValues := w.makesColumnValues()
 	for r := range w.relations {
-		if r.isView {
-			out = append(out, definition{"view", r.schema + "." + r.name, viewSQL, r.oid})
-		}
-		if r.hasRowPolicies {
-			out = append(out, definition{"table with the policy", r.schema + "." + r.name, policySQL, r.oid})
-		}
+		out = append(out, r.definitions()...)
 		for _, oid := range r.userTypes {
-			if w.buildsRows() {
-				_ = w.isTypeAllowed(w.catalog.TypesByOID[oid], 0) // adds its domains to usedTypes
-			}
+			out = append(out, w.catalog.domainsIn(w.catalog.TypesByOID[oid], makesValues, 0)...)
 		}
 	}
 	for t := range w.usedTypes {
-		if t.Kind == 'd' && t.Schema != "information_schema" {
-			out = append(out, definition{"domain", t.Schema + "." + t.Name, domainSQL, t.oid})
-		}
+		out = append(out, t.definitions()...)
 	}
 	return out
 }
 
-// buildsRows reports whether the statement may construct rows of a table's type, which evaluates the
-// domains of its columns.
-func (w *walker) buildsRows() bool {
-	for _, name := range []string{"jsonb_populate_record", "jsonb_populate_recordset", "json_populate_record", "json_populate_recordset"} {
-		if w.mentionedNames[name] {
+func (r *relation) definitions() (out []definition) {
+	if r.isView {
+		out = append(out, definition{"view", r.schema + "." + r.name, viewTreeSQL, r.oid})
+	}
+	if r.hasRowPolicies || r.hasVirtualColumns {
+		what := "table with the policy"
+		if r.hasVirtualColumns {
+			what = "table with computed columns"
+		}
+		out = append(out, definition{what, r.schema + "." + r.name, tableTreeSQL, r.oid})
+	}
+	return out
+}
+
+func (t *Type) definitions() []definition {
+	if t.Kind != 'd' || t.Schema == "information_schema" {
+		return nil
+	}
+	return []definition{{"domain", t.Schema + "." + t.Name, domainTreeSQL, t.oid}}
+}
+
+// makesColumnValues reports whether a value of a column's domain may come from another value of the statement, which
+// evaluates the checks of the domain: from a literal that takes its type from the column (lag(email, 1, 'x')), or from
+// a row's text or JSON.
+func (w *walker) makesColumnValues() bool {
+	if w.unifiesTypes {
+		return true
+	}
+	for name := range w.mentionedNames {
+		if rowBuilders[name] {
+			return true
+		}
+	}
+	for _, name := range w.shortNames {
+		if len(w.fromItems[name]) > 0 { // a row as a whole
 			return true
 		}
 	}
 	return false
 }
 
+// domainsIn returns the definitions of the domains in a type of a column, if a value of them may be made. A literal
+// beside an array, a range or a row of a domain is read as one; beside the domain itself, as its base type.
+func (cat *Catalog) domainsIn(t *Type, mayBeMade bool, depth int) (out []definition) {
+	if t == nil || depth > maxTypeDepth {
+		return nil
+	}
+	if mayBeMade {
+		out = append(out, t.definitions()...)
+	}
+	if t.Element != 0 {
+		out = append(out, cat.domainsIn(cat.TypesByOID[t.Element], mayBeMade || t.Kind != 'd', depth+1)...)
+	}
+	for _, m := range t.members {
+		out = append(out, cat.domainsIn(cat.TypesByOID[m], true, depth+1)...)
+	}
+	return out
+}
+
+// isPolymorphic reports whether the function gives one of its arguments, or a new array, the type of another argument.
+func (cat *Catalog) isPolymorphic(f *function) bool {
+	n, takesArray := 0, false
+	for _, oid := range f.args {
+		if cat.isPolymorphicType(oid) {
+			n++
+			takesArray = takesArray || arrayTypes[cat.typeName(oid)]
+		}
+	}
+	makesArray := !takesArray && arrayTypes[cat.typeName(f.result)]
+	return n > 1 || n == 1 && (f.schema != "pg_catalog" || makesArray)
+}
+
+var arrayTypes = wordSet("anyarray anycompatiblearray")
+
+func (cat *Catalog) isPolymorphicType(oid uint32) bool {
+	name := cat.typeName(oid)
+	return strings.HasPrefix(name, "any") && name != "any"
+}
+
+// rowBuilders are the functions of pg_catalog that construct rows of a type from JSON.
+var rowBuilders = wordSet("jsonb_populate_record jsonb_populate_recordset json_populate_record json_populate_recordset")
+
 // checkDefinitions refuses a statement whose views, policies or domains call a function that the
 // statement itself may not call.
 func (c *Checker) checkDefinitions(ctx context.Context, w *walker) error {
 	for _, d := range w.definitions() {
-		why, err := c.checkDefinition(ctx, w.catalog, d)
+		v, err := c.checkDefinition(ctx, w.catalog, d)
 		if err != nil {
 			return err
 		}
-		if why != "" {
-			return sandbox.Refusef("function-not-allowed", "the %s %s is refused: in it, %s", d.kind, d.name, why)
+		if v.refused != "" {
+			return sandbox.Refusef("function-not-allowed", "the %s %s is refused: in it, %s", d.kind, d.name, v.refused)
 		}
+		w.keepsPath = w.keepsPath || v.keepsPath
 	}
 	return nil
 }
 
-// checkDefinition returns why a definition is refused, or "", and caches the answer.
-func (c *Checker) checkDefinition(ctx context.Context, cat *Catalog, d definition) (string, error) {
+// verdict is the outcome of checking a definition.
+type verdict struct {
+	refused   string // why; "": it is not
+	keepsPath bool   // it calls a function that needs the search path
+}
+
+// checkDefinition checks a definition and those in it, and caches the verdict.
+func (c *Checker) checkDefinition(ctx context.Context, cat *Catalog, d definition) (v verdict, err error) {
 	key := fmt.Sprint(d.kind, d.oid)
-	if why, done := cat.checkedDefinitions.Load(key); done {
-		return why.(string), nil
+	if known, done := cat.checkedDefinitions.Load(key); done {
+		return known.(verdict), nil
 	}
 	texts, err := c.readDefinition(ctx, d)
 	if err != nil {
-		return "", err
+		return verdict{}, err
 	}
-	why := ""
 	for _, text := range texts {
-		var w *walker
-		if w, why, err = c.checkServerText(ctx, cat, text); err != nil {
-			return "", err
-		}
-		if why == "" {
-			var no *sandbox.Refusal
-			if err := c.checkDefinitions(ctx, w); errors.As(err, &no) { // views cannot be cyclic
-				why = no.Message
-			} else if err != nil {
-				return "", err
+		objects := readNodeTree(text)
+		v.refused, v.keepsPath = cat.checkTree(objects, v.keepsPath)
+		for _, inner := range cat.definitionsIn(objects, d) {
+			if v.refused != "" {
+				break
+			}
+			in, err := c.checkDefinition(ctx, cat, inner) // neither views nor domains can be cyclic
+			if err != nil {
+				return verdict{}, err
+			}
+			if v.keepsPath = v.keepsPath || in.keepsPath; in.refused != "" {
+				v.refused = fmt.Sprintf("the %s %s is refused: in it, %s", inner.kind, inner.name, in.refused)
 			}
 		}
-		if why != "" {
+		if v.refused != "" {
 			break
 		}
 	}
-	cat.checkedDefinitions.Store(key, why)
-	return why, nil
+	cat.checkedDefinitions.Store(key, v)
+	return v, nil
+}
+
+// checkTree returns why a tree is refused, or "", and whether one of its functions needs the search path. The casts and
+// operators of pg_catalog call functions that are not listed by name.
+func (cat *Catalog) checkTree(objects treeObjects, usesPath bool) (why string, keepsPath bool) {
+	if objects.locksRows {
+		return "it locks rows", usesPath
+	}
+	for _, oid := range objects.functions {
+		f := cat.functionsByOID[oid]
+		isSetting := f != nil && f.name == "current_setting" && f.schema == "pg_catalog" // the view's owner chose which
+		if f == nil || !f.allowed && !isSetting {
+			return cat.refusedFunction(f), usesPath
+		}
+		usesPath = usesPath || f.usesPath
+	}
+	for _, oid := range objects.casts {
+		if f := cat.functionsByOID[oid]; f == nil || !f.allowed && f.schema != "pg_catalog" {
+			return cat.refusedFunction(f), usesPath
+		}
+	}
+	for _, oid := range objects.operators {
+		if o := cat.operatorsByOID[oid]; o == nil || !o.allowed {
+			if o == nil {
+				o = &operator{name: fmt.Sprint(oid)}
+			}
+			return refuseOperator(o.name).Message, usesPath
+		}
+	}
+	return "", usesPath
+}
+
+func (cat *Catalog) refusedFunction(f *function) string {
+	if f == nil {
+		return "a function is not in the catalog"
+	}
+	return refuseFunction(strings.TrimPrefix(f.schema+"."+f.name, "pg_catalog."), false).Message
+}
+
+// definitionsIn returns the definitions that the objects of a tree use. outer is the definition with this tree: the
+// query of a view names the view itself.
+func (cat *Catalog) definitionsIn(objects treeObjects, outer definition) (out []definition) {
+	for _, oid := range objects.relations {
+		if r := cat.relationsByOID[oid]; r != nil && oid != outer.oid {
+			if r.schema != "pg_catalog" && r.schema != "information_schema" {
+				out = append(out, r.definitions()...)
+			}
+		}
+	}
+	seen := map[*Type]bool{}
+	var add func(t *Type)
+	add = func(t *Type) {
+		if t == nil || seen[t] || t.Schema == "pg_catalog" && t.Element == 0 {
+			return
+		}
+		seen[t] = true
+		if t.oid != outer.oid {
+			out = append(out, t.definitions()...)
+		}
+		add(cat.TypesByOID[t.Element])
+		for _, m := range t.members {
+			add(cat.TypesByOID[m])
+		}
+	}
+	for _, oid := range objects.types {
+		add(cat.TypesByOID[oid])
+	}
+	return out
 }
 
 // checkServerText checks a text that the server wrote.

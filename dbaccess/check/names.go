@@ -48,16 +48,24 @@ func (w *walker) checkFunction(n *pg_query.FuncCall) {
 	if args == 1 && !w.checkCastCall(schema, name, at) {
 		return
 	}
-	system, users, home := candidates{}, candidates{}, ""
+	if schema == "pg_catalog" && !w.hasText(at, "pg_catalog") {
+		w.checkSyntaxCall(name, at)
+	}
+	system, users, schemas := candidates{}, candidates{}, map[string]bool{}
 	for _, f := range w.catalog.functions[name] {
 		switch {
 		case !f.acceptsArgs(args) && !n.FuncVariadic:
+			continue
 		case f.schema == "pg_catalog" && (schema == "" || schema == "pg_catalog"):
 			system.add(f.allowed)
 		case f.schema == schema, schema == "" && slices.Contains(w.searchPath, f.schema):
 			users.add(f.allowed)
-			home = f.schema
+			schemas[f.schema], w.resultTypes[f.result] = true, true
+		default:
+			continue
 		}
+		w.keepsPath = w.keepsPath || f.usesPath
+		w.unifiesTypes = w.unifiesTypes || w.catalog.isPolymorphic(f)
 	}
 	switch {
 	case system.allAllowed() && users.hasDisallowed:
@@ -68,10 +76,19 @@ func (w *walker) checkFunction(n *pg_query.FuncCall) {
 	case system.hasDisallowed, users.hasDisallowed:
 		w.fail(at, refuseFunction(strings.Join(parts, "."), false))
 	case system.found, users.found:
-		if schema == "" && !system.found {
-			w.qualifications = append(w.qualifications, insertion{at, pgx.Identifier{home}.Sanitize() + ".", name})
+		switch homes := w.homesOf(schemas); {
+		case schema != "":
+		case !system.found && len(homes) == 1:
+			w.qualifications = append(w.qualifications, insertion{at, pgx.Identifier{homes[0]}.Sanitize() + ".", name})
+		default: // the server chooses by the arguments
+			for _, s := range homes {
+				w.keep(s)
+			}
 		}
 	case args == 1 && w.findType(schema, name) != nil:
+		if t := w.findType(schema, name); schema == "" && t.Schema != "pg_catalog" {
+			w.qualifications = append(w.qualifications, insertion{at, pgx.Identifier{t.Schema}.Sanitize() + ".", name})
+		}
 	case w.hasAllowedFunction(schema, name):
 		// No function of this name takes this number of arguments; the server reports the error.
 	case len(w.catalog.functions[name]) == 0:
@@ -128,13 +145,17 @@ func (w *walker) qualify(at int, name, prefix string) bool {
 	if at < 0 || at >= len(w.sql) {
 		return false
 	}
-	text := w.sql[at:]
-	isQuoted := text[0] == '"' || len(text) > 2 && strings.EqualFold(text[:3], `U&"`)
-	if !isQuoted && (len(text) < len(name) || !strings.EqualFold(text[:len(name)], name)) {
+	isQuoted := w.sql[at] == '"' || w.hasText(at, `U&"`)
+	if !isQuoted && !w.hasText(at, name) {
 		return false
 	}
 	w.insertions = append(w.insertions, insertion{at, prefix, name})
 	return true
+}
+
+// hasText reports whether the statement has a text at an offset, in any case.
+func (w *walker) hasText(at int, text string) bool {
+	return at >= 0 && at+len(text) <= len(w.sql) && strings.EqualFold(w.sql[at:at+len(text)], text)
 }
 
 func (w *walker) isUserDefined(name string) bool {
@@ -151,8 +172,7 @@ func (w *walker) isUserDefined(name string) bool {
 // hasAllowedFunction reports whether an allowed function has that name, for any arguments.
 func (w *walker) hasAllowedFunction(schema, name string) bool {
 	for _, f := range w.catalog.functions[name] {
-		if f.allowed &&
-			(f.schema == schema || schema == "" && (f.schema == "pg_catalog" || slices.Contains(w.searchPath, f.schema))) {
+		if f.allowed && (f.schema == schema || schema == "" && w.isVisible(f.schema)) {
 			return true
 		}
 	}
@@ -222,9 +242,7 @@ func refuseOperator(full string) *sandbox.Refusal {
 		"the operator %s is user-defined and not on the list of allowed operators", full)
 }
 
-// checkOperatorName checks an operator. Qualifying it in the text would change its precedence.
-// Therefore, if a user-defined operator is not allowed, its schema is dropped from the search path
-// of the statement.
+// checkOperatorName checks an operator. checkOperatorSchemas decides about user-defined ones without a schema.
 func (w *walker) checkOperatorName(schema, name string, at int) {
 	if name == "!=" {
 		name = "<>"
@@ -235,26 +253,22 @@ func (w *walker) checkOperatorName(schema, name string, at int) {
 		}
 		return
 	}
+	if schema == "" {
+		w.operatorNames[name] = at
+	}
 	system, users := candidates{}, candidates{}
-	var drop []string
 	for _, o := range w.catalog.operators[name] {
 		switch {
 		case o.schema == "pg_catalog" && (schema == "" || schema == "pg_catalog"):
 			system.add(o.allowed)
 		case schema != "" && o.schema == schema, schema == "" && slices.Contains(w.searchPath, o.schema):
 			users.add(o.allowed)
-			if !o.allowed {
-				drop = append(drop, o.schema)
-			}
+			w.keepsPath = w.keepsPath || schema != "" && o.usesPath
 		}
 	}
 	switch {
-	case system.hasDisallowed, !system.found && users.hasDisallowed:
+	case system.hasDisallowed, users.hasDisallowed && (!system.found || schema != ""):
 		w.fail(at, refuseOperator(name))
-	case users.hasDisallowed:
-		for _, s := range drop {
-			w.droppedSchemas[s] = true
-		}
 	case !system.found && !users.found && schema != "" && schema != "pg_catalog":
 		w.fail(at, refuseOperator(schema+"."+name))
 	}
@@ -292,6 +306,7 @@ func (w *walker) checkTypeName(n *pg_query.TypeName) {
 	if schema == "" && t.Schema != "pg_catalog" {
 		w.qualifications = append(w.qualifications, insertion{at, pgx.Identifier{t.Schema}.Sanitize() + ".", name})
 	}
+	w.keepsPath = w.keepsPath || w.catalog.isNameType(t.oid)
 	w.checkType(t, at)
 }
 
@@ -308,8 +323,11 @@ func (w *walker) checkType(t *Type, at int) {
 	}
 }
 
+// maxTypeDepth bounds the search through arrays, domains, ranges and rows in one another.
+const maxTypeDepth = 20
+
 func (w *walker) isTypeAllowed(t *Type, depth int) bool {
-	if t == nil || depth > 20 {
+	if t == nil || depth > maxTypeDepth {
 		return false
 	}
 	w.usedTypes[t] = true

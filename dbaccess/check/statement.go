@@ -13,8 +13,6 @@ import (
 	"glasshouse/dbaccess/parse"
 	"glasshouse/policy"
 	"glasshouse/sandbox"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // Statement is the result of checking a statement against one catalog: the text to run, or
@@ -34,7 +32,7 @@ type Statement struct {
 	Refusal        *sandbox.Refusal
 }
 
-// parseAndCheck parses and checks a statement, without the definitions that it uses.
+// parseAndCheck parses and checks a statement, without the definitions that it uses and without the text that runs.
 func parseAndCheck(
 	ctx context.Context, parsers *parse.Pool, q parse.Request, cat *Catalog, writes bool,
 ) (stmt *Statement, w *walker, err error) {
@@ -105,9 +103,6 @@ func checkParsed(q parse.Request, parsed parse.Result, cat *Catalog, writes bool
 	for r := range w.relations {
 		maps.Copy(stmt.ColumnNames, r.columns)
 	}
-	if no := stmt.qualifyNames(w); no != nil {
-		stmt.refuse(no)
-	}
 	return stmt, w
 }
 
@@ -116,49 +111,6 @@ func (stmt *Statement) refuse(no *sandbox.Refusal) {
 	if stmt.Refusal = no; no.Position > 0 {
 		no.Position, no.Line = characterAndLine(stmt.Original, originalOffset(stmt.toNumbered, no.Position-1))
 	}
-}
-
-// qualifyNames sets the text that runs. The text has the insertions of the walker. If the operators of
-// a schema must not be found, that schema leaves the search path and the names of tables are qualified. It returns a
-// refusal if a name cannot be qualified: without the schema it could mean another table.
-func (stmt *Statement) qualifyNames(w *walker) *sandbox.Refusal {
-	if len(w.droppedSchemas) > 0 {
-		for _, i := range w.qualifications {
-			if !w.qualify(i.at, i.name, i.text) {
-				no := sandbox.Refusef("statement-not-allowed", "the name %s is ambiguous here: write %s%s", i.name,
-					i.text, pgx.Identifier{i.name}.Sanitize())
-				no.Position = i.at + 1
-				return no
-			}
-		}
-	}
-	path := []string{"pg_catalog"}
-	for _, s := range w.searchPath {
-		if !w.droppedSchemas[s] {
-			path = append(path, pgx.Identifier{s}.Sanitize())
-		}
-	}
-	// pg_temp is searched first unless the path names it, so it is named last.
-	stmt.SearchPath = strings.Join(append(path, "pg_temp"), ", ")
-	stmt.SQL = stmt.numbered
-	if len(w.insertions) == 0 {
-		return nil
-	}
-	slices.SortFunc(w.insertions, func(a, b insertion) int { return a.at - b.at })
-	var out strings.Builder
-	copied := 0
-	for n, i := range w.insertions {
-		if n > 0 && i.at == w.insertions[n-1].at {
-			continue
-		}
-		out.WriteString(stmt.numbered[copied:i.at])
-		out.WriteString(i.text)
-		copied = i.at
-		stmt.toSQL = append(stmt.toSQL, parse.Shift{At: out.Len(), Delta: out.Len() - copied})
-	}
-	out.WriteString(stmt.numbered[copied:])
-	stmt.SQL = out.String()
-	return nil
 }
 
 // Locate maps a position that the server reports (in characters of sql, from 1) to the character

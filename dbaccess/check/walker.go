@@ -3,7 +3,6 @@ package check
 import (
 	"maps"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -26,13 +25,21 @@ type walker struct {
 	statementNode  *pg_query.Node
 	err            *sandbox.Refusal
 	insertions     []insertion        // bind names to the checked meaning
-	qualifications []insertion        // qualify tables and types, if a schema leaves the search path
-	droppedSchemas map[string]bool    // schemas that must leave the search path because of their operators
+	qualifications []insertion        // qualify what has one meaning; it would keep it on the whole search path
 	withQueries    []withQuery        // that are visible at this point of the walk, the innermost last
 	target         *pg_query.RangeVar // of a statement that writes; it is no WITH query
 	mentionedNames map[string]bool    // types and functions in the statement: possible targets of casts
 	relations      map[*relation]bool
 	usedTypes      map[*Type]bool
+
+	operatorNames   map[string]int              // without a schema, and where
+	unifiesTypes    bool                        // a literal may take its type from a column of a domain
+	shortNames      []string                    // without a qualification: columns, or rows of an item of FROM
+	hasUnknownTable bool                        // not in the catalog
+	resultTypes     map[uint32]bool             // of functions of other schemas than pg_catalog
+	keepsPath       bool                        // every schema must stay on the search path
+	keptSchemas     map[string]bool             // these schemas must
+	barredSchemas   map[string]*sandbox.Refusal // these must not, and why
 	// The meaning of item.name is known only after every item of FROM has been visited.
 	references      []*pg_query.ColumnRef
 	fromItems       map[string][]*fromItem
@@ -53,7 +60,10 @@ func newWalker(sql string, cat *Catalog) *walker {
 	w := &walker{
 		sql:             sql,
 		catalog:         cat,
-		droppedSchemas:  map[string]bool{},
+		operatorNames:   map[string]int{},
+		resultTypes:     map[uint32]bool{},
+		keptSchemas:     map[string]bool{},
+		barredSchemas:   map[string]*sandbox.Refusal{},
 		mentionedNames:  map[string]bool{},
 		relations:       map[*relation]bool{},
 		usedTypes:       map[*Type]bool{},
@@ -113,6 +123,7 @@ func (w *walker) checkStatement(tree string) *sandbox.Refusal {
 			}
 		}
 		w.checkCasts()
+		w.checkOperatorSchemas()
 	}
 	return w.err
 }
@@ -196,6 +207,7 @@ func (w *walker) checkNode(m any) {
 	case *pg_query.MergeStmt:
 		w.target = n.Relation
 	case *pg_query.SubLink:
+		w.unifiesTypes = w.unifiesTypes || n.SubLinkType == pg_query.SubLinkType_ARRAY_SUBLINK
 		if len(n.OperName) > 0 {
 			w.checkOperator(n.OperName, int(n.Location))
 		} else if n.SubLinkType == pg_query.SubLinkType_ANY_SUBLINK {
@@ -232,19 +244,44 @@ func (w *walker) checkNode(m any) {
 	case *pg_query.A_Indirection:
 		for _, part := range n.Indirection {
 			if s := part.GetString_(); s != nil {
-				w.checkAttribute(s.Sval, locationOf(n.Arg), false)
+				w.checkAttribute(s.Sval, locationOf(n.Arg), "")
 			}
 		}
 	case *pg_query.ColumnRef:
-		if last := len(n.Fields) - 1; last > 0 && n.Fields[last].GetString_() != nil {
+		switch last := len(n.Fields) - 1; {
+		case n.Fields[last].GetString_() == nil:
+		case last > 0:
 			w.references = append(w.references, n)
+			w.shortNames = append(w.shortNames, n.Fields[last].GetString_().Sval) // schema.table
+		default:
+			w.shortNames = append(w.shortNames, n.Fields[0].GetString_().Sval)
 		}
+	case *pg_query.A_ArrayExpr:
+		w.unifiesTypes = true
 	case *pg_query.RangeTableSample:
 		if s := stringsOf(n.Method); len(s) != 1 || s[0] != "system" && s[0] != "bernoulli" {
 			w.refuse(int(n.Location), "function-not-allowed", "TABLESAMPLE takes SYSTEM or BERNOULLI")
 		}
 	case *pg_query.ExplainStmt:
 		w.checkExplain(n)
+	case *pg_query.CollateClause:
+		if s := stringsOf(n.Collname); len(s) == 1 && !builtInCollations[s[0]] {
+			w.keepsPath = true
+		}
+	case *pg_query.SQLValueFunction:
+		if n.Op == pg_query.SQLValueFunctionOp_SVFOP_CURRENT_SCHEMA {
+			w.keepsPath = true
+		}
+	case *pg_query.JsonObjectConstructor:
+		w.checkSyntaxCall("json_object", int(n.Location))
+	case *pg_query.JsonArrayConstructor:
+		w.checkSyntaxCall("json_array", int(n.Location))
+	case *pg_query.JsonArrayQueryConstructor:
+		w.checkSyntaxCall("json_array", int(n.Location))
+	case *pg_query.JsonObjectAgg:
+		w.checkSyntaxCall("json_objectagg", int(n.Constructor.GetLocation()))
+	case *pg_query.JsonArrayAgg:
+		w.checkSyntaxCall("json_arrayagg", int(n.Constructor.GetLocation()))
 	}
 }
 
@@ -272,6 +309,10 @@ func (w *walker) checkTable(n *pg_query.RangeVar) {
 		}
 	}
 	w.addFromItem(n.Alias, n.Relname, w.itemOf(n))
+	if n.Schemaname == "" && (r == nil || system) && w.findWithQuery(n) == nil {
+		w.keepsPath = true // a table that is new or none, or one whose columns are printed as names
+		w.hasUnknownTable = w.hasUnknownTable || r == nil
+	}
 	switch {
 	case w.isServerText && system:
 	case system && !policy.SQLCatalogRelations[n.Relname]:
@@ -289,6 +330,7 @@ func (w *walker) checkTable(n *pg_query.RangeVar) {
 
 // checkSetting refuses settings that are not on the list of readable settings.
 func (w *walker) checkSetting(name string, at int) {
+	w.keepsPath = w.keepsPath || strings.EqualFold(name, "search_path")
 	if w.isServerText || policy.SQLSettings[strings.ToLower(name)] {
 		return
 	}
@@ -307,27 +349,13 @@ func (w *walker) checkCasts() {
 	for _, c := range w.catalog.unlistedCasts {
 		// to_json looks for casts to json itself.
 		implicit := !c.isExplicit || c.target.Name == "json" || c.target.Name == "jsonb"
-		near := w.mayHaveValue(c.source) && (w.mentionedNames[c.target.Name] || implicit && w.mayHaveValue(c.target))
+		near := w.mayOccur(c.source) && (w.mentionedNames[c.target.Name] || implicit && w.mayOccur(c.target))
 		if near {
 			w.refuse(-1, "function-not-allowed",
 				"the cast from %s to %s calls a function that is not on the list of allowed functions", c.source.Name,
 				c.target.Name)
 		}
 	}
-}
-
-// mayHaveValue reports whether a value of the type may occur in the statement. A value of a built-in
-// type always may.
-func (w *walker) mayHaveValue(t *Type) bool {
-	if t.Schema == "pg_catalog" || w.mentionedNames[t.Name] {
-		return true
-	}
-	for r := range w.relations {
-		if slices.Contains(r.userTypes, t.oid) || r.rowType == t.oid {
-			return true
-		}
-	}
-	return false
 }
 
 func stringsOf(nodes []*pg_query.Node) []string {

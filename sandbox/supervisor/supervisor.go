@@ -54,8 +54,8 @@ type DebugDriver interface {
 
 // Command makes a stopped program execute a command, and returns its answer. After limit, or when ctx ends, the
 // supervisor interrupts the command, and the program answers that it was interrupted. If the command continues, the
-// run is killed. The limit is the program's: it begins when the user may cause work again (workMeter), which takes seconds where
-// the program recorded much on a busy machine.
+// run is killed. The limit is the program's: it begins when the user may cause work again (workMeter), which takes
+// seconds where the program recorded much on a busy machine.
 type Command func(ctx context.Context, limit time.Duration, command any) ([]byte, error)
 
 // OutputListener gets the output of a run while it runs. The calls for one stream come in

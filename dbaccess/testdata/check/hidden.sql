@@ -23,31 +23,31 @@ SELECT round(2.5::float8), round(2.55, 1), round(1.5::float8::numeric, 1)
 SELECT upper('x'), upper(name::varchar) FROM users LIMIT 1
 ### ok
 SELECT length(name) FROM users LIMIT 1
-### function-not-allowed
+### unknown-column
 SELECT u.secret FROM users u
-### function-not-allowed
+### unknown-column
 SELECT users.secret FROM users
-### function-not-allowed
+### unknown-column
 SELECT public.users.secret FROM users
-### function-not-allowed
+### unknown-column
 SELECT (u).secret FROM users u
-### function-not-allowed
+### unknown-column
 SELECT (SELECT u FROM users u LIMIT 1).secret
-### function-not-allowed
+### unknown-column
 SELECT u.anything FROM users u
-### function-not-allowed
+### unknown-column
 SELECT s.anything FROM (SELECT 1 AS a) s
-### function-not-allowed
+### failed
 SELECT (name).anything FROM users
-### function-not-allowed
+### failed
 SELECT (1).wrote
 ### function-not-allowed
 SELECT (id).pg_sleep FROM users
-### function-not-allowed
+### failed
 SELECT (ARRAY[1, 2])[1].wrote
 ### ok
 SELECT u.name, users.name FROM users u, users LIMIT 1
-### function-not-allowed
+### unknown-column
 SELECT o.name FROM (SELECT * FROM orders) o
 ### function-not-allowed
 SELECT wrote(id) FROM users
@@ -133,8 +133,10 @@ SELECT 'a'::text OPERATOR(public.+) 'b'::text
 SELECT 'a'::text === 'a'::text
 ### ok
 WITH paints AS (SELECT 1 AS id) SELECT id + 1 FROM paints
-### ok
+### function-not-allowed
 SELECT p.amount + 1, 'red'::colour, vouched(1) + 1 FROM paints p, other.things
+### ok
+SELECT p.amount + 1, 'red'::colour FROM paints p, other.things
 ### function-not-allowed
 SELECT ts_rewrite('a'::tsquery, 'SELECT t, s FROM x')
 ### ok

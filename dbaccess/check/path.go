@@ -1,0 +1,171 @@
+package check
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"glasshouse/dbaccess/parse"
+	"glasshouse/sandbox"
+)
+
+// A statement runs with the search path pg_catalog. Its tables, types and functions of other schemas are qualified in
+// the text. So a text that the check reads in another way than the server cannot reach a function of another schema:
+// there is none on the path.
+//
+// Some statements need more. Operators cannot be qualified without a change of their precedence, and IN, BETWEEN and
+// LIKE not at all. Texts such as 'orders'::regclass are names which the server looks up while the statement runs, and
+// so does the body of a function that sets no path. For these the schemas stay on the path. A schema cannot stay if the
+// statement would then call one of its functions that is not allowed; such a statement is refused.
+
+// keep notes that a schema must stay on the path.
+func (w *walker) keep(schema string) { w.keptSchemas[schema] = true }
+
+// bar notes that the statement would call something if a schema stayed on the path.
+func (w *walker) bar(schema string, at int, why *sandbox.Refusal) {
+	if w.barredSchemas[schema] == nil {
+		why.Position = at + 1 // 0 if it is unknown
+		w.barredSchemas[schema] = why
+	}
+}
+
+// checkSyntaxCall bars the schemas with a function of a name that the parser reads as syntax, and that a server of
+// another version reads as a call.
+func (w *walker) checkSyntaxCall(name string, at int) {
+	if w.catalog == nil {
+		return
+	}
+	for _, f := range w.catalog.functions[name] {
+		switch {
+		case !slices.Contains(w.searchPath, f.schema):
+		case f.allowed:
+			w.keep(f.schema)
+			w.resultTypes[f.result] = true
+		default:
+			w.bar(f.schema, at, refuseFunction(name, false))
+		}
+	}
+}
+
+// checkOperatorSchemas decides, after the walk, which schemas the operators of the statement need, and which must not
+// stay because of them. An operator of another schema may be meant if values of its operands' types may occur.
+func (w *walker) checkOperatorSchemas() {
+	if w.catalog == nil || len(w.searchPath) == 0 {
+		return
+	}
+	for name, at := range w.operatorNames {
+		isBuiltIn := slices.ContainsFunc(w.catalog.operators[name],
+			func(o *operator) bool { return o.schema == "pg_catalog" })
+		for _, o := range w.catalog.operators[name] {
+			if !slices.Contains(w.searchPath, o.schema) || isBuiltIn &&
+				!(w.mayOccur(w.catalog.TypesByOID[o.left]) && w.mayOccur(w.catalog.TypesByOID[o.right])) {
+				continue
+			}
+			if !o.allowed {
+				w.bar(o.schema, at, refuseOperator(name))
+				continue
+			}
+			w.keep(o.schema)
+			w.keepsPath = w.keepsPath || o.usesPath
+			w.unifiesTypes = w.unifiesTypes ||
+				w.catalog.isPolymorphicType(o.left) || w.catalog.isPolymorphicType(o.right)
+		}
+	}
+}
+
+// mayOccur reports whether a value of the type may occur in the statement. A value of a built-in type always may. nil
+// stands for the missing operand of an operator with one operand.
+func (w *walker) mayOccur(t *Type) bool {
+	if t == nil || t.Schema == "pg_catalog" || w.hasUnknownTable || w.mentionedNames[t.Name] {
+		return true
+	}
+	for r := range w.relations {
+		if r.rowType == t.oid {
+			return true
+		}
+		for _, oid := range r.userTypes {
+			if w.catalog.contains(oid, t, 0) {
+				return true
+			}
+		}
+	}
+	for oid := range w.resultTypes {
+		if w.catalog.typeName(oid) == "record" || w.catalog.contains(oid, t, 0) {
+			return true
+		}
+	}
+	for used := range w.usedTypes {
+		if w.catalog.contains(used.oid, t, 0) {
+			return true
+		}
+	}
+	return false
+}
+
+// contains reports whether values of a type are, or have in them, values of the type part.
+func (cat *Catalog) contains(oid uint32, part *Type, depth int) bool {
+	t := cat.TypesByOID[oid]
+	if t == nil || depth > maxTypeDepth {
+		return false
+	}
+	return t == part || t.Element != 0 && cat.contains(t.Element, part, depth+1) ||
+		slices.ContainsFunc(t.members, func(m uint32) bool { return cat.contains(m, part, depth+1) })
+}
+
+// bindNames sets the text that runs and its search path. It returns a refusal if a schema must stay on the path and must
+// not.
+func (stmt *Statement) bindNames(w *walker) *sandbox.Refusal {
+	for _, i := range w.qualifications {
+		if !w.qualify(i.at, i.name, i.text) {
+			w.keepsPath = true // the name is not in the text, or it is written in another way
+		}
+	}
+	// pg_temp is searched first unless the path names it, so it is named last.
+	path := []string{"pg_catalog", "pg_temp"}
+	for _, s := range w.searchPath {
+		no, must := w.barredSchemas[s], w.keepsPath || w.keptSchemas[s]
+		if must && no != nil {
+			if no.Hint == "" {
+				no.Hint = "without the schema " + s + " on the search path it would not be called, but other names of the " +
+					"statement, or the body of a function, need this schema there"
+			}
+			return no
+		}
+		if must || w.allowWrites && no == nil { // the triggers of a table may need it
+			path = slices.Insert(path, len(path)-1, pgx.Identifier{s}.Sanitize())
+		}
+	}
+	stmt.SearchPath = strings.Join(path, ", ")
+	stmt.SQL = stmt.numbered
+	if len(w.insertions) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(w.insertions, func(a, b insertion) int { return a.at - b.at })
+	var out strings.Builder
+	copied := 0
+	for n, i := range w.insertions {
+		if n > 0 && i.at == w.insertions[n-1].at {
+			continue
+		}
+		out.WriteString(stmt.numbered[copied:i.at])
+		out.WriteString(i.text)
+		copied = i.at
+		stmt.toSQL = append(stmt.toSQL, parse.Shift{At: out.Len(), Delta: out.Len() - copied})
+	}
+	out.WriteString(stmt.numbered[copied:])
+	stmt.SQL = out.String()
+	return nil
+}
+
+// builtInCollations have the same name on every server. Another collation may belong to any schema.
+var builtInCollations = wordSet("C POSIX default ucs_basic und-x-icu unicode")
+
+// homesOf returns the schemas of the search path that are in a set, in the order of the path.
+func (w *walker) homesOf(schemas map[string]bool) []string {
+	homes := slices.Collect(maps.Keys(schemas))
+	place := func(schema string) int { return slices.Index(w.searchPath, schema) }
+	slices.SortFunc(homes, func(a, b string) int { return place(a) - place(b) })
+	return homes
+}

@@ -1,0 +1,79 @@
+-- Names of the schema public: what a statement may use, and functions of the owner that it must not reach.
+CREATE TYPE mood AS ENUM ('sad', 'happy');
+CREATE DOMAIN amount AS numeric CHECK (VALUE >= 0);
+CREATE TYPE place AS (street text, number int);
+CREATE TABLE people (id int, name text, email citext, tags hstore, feels mood, pays amount, home place, emails citext[]);
+INSERT INTO people VALUES
+  (1, 'Ann', 'Ann@x.org', 'a=>1', 'happy', 5, ('High', 1), '{A,b}'),
+  (2, 'Bob', 'bob@x.org', 'b=>2', 'sad', 7, ('Low', 2), '{C}');
+CREATE TABLE "Odd name" (id int, "or der" int);
+INSERT INTO "Odd name" VALUES (1, 2);
+CREATE VIEW happy_people AS SELECT * FROM people WHERE feels = 'happy';
+CREATE FUNCTION counted() RETURNS bigint LANGUAGE plpgsql STABLE AS 'BEGIN RETURN (SELECT count(*) FROM people); END';
+CREATE FUNCTION counted_with_path() RETURNS bigint LANGUAGE sql STABLE SET search_path = public
+  AS 'SELECT count(*) FROM people';
+CREATE VIEW counts AS SELECT counted() AS n;
+CREATE FUNCTION plain(int) RETURNS int LANGUAGE sql IMMUTABLE RETURN $1 + 1;
+CREATE TEXT SEARCH CONFIGURATION plain_words (COPY = simple);
+CREATE COLLATION by_bytes FROM "C";
+
+-- Functions that are not listed, with names of columns, types, syntax and operators.
+CREATE FUNCTION leak(people) RETURNS text LANGUAGE sql AS $$ SELECT 'leaked' $$;
+CREATE FUNCTION street(place) RETURNS text LANGUAGE sql AS $$ SELECT 'leaked' $$;
+CREATE FUNCTION leak_any(anyelement) RETURNS text LANGUAGE sql AS $$ SELECT 'leaked' $$;
+CREATE FUNCTION "json_array"(int, int) RETURNS text LANGUAGE sql AS $$ SELECT 'leaked' $$;
+CREATE FUNCTION "json_array"(int) RETURNS text LANGUAGE sql AS $$ SELECT 'leaked' $$;
+CREATE FUNCTION "json_object"(int) RETURNS text LANGUAGE sql AS $$ SELECT 'leaked' $$;
+CREATE FUNCTION "json_scalar"(int) RETURNS text LANGUAGE sql AS $$ SELECT 'leaked' $$;
+CREATE FUNCTION "json_serialize"(int) RETURNS text LANGUAGE sql AS $$ SELECT 'leaked' $$;
+CREATE AGGREGATE "json_arrayagg"(int) (SFUNC = int4_sum, STYPE = bigint);
+CREATE FUNCTION joined(text, text) RETURNS boolean LANGUAGE sql AS 'SELECT true';
+CREATE OPERATOR === (LEFTARG = text, RIGHTARG = text, FUNCTION = joined);
+CREATE OPERATOR >> (LEFTARG = int, RIGHTARG = bigint, FUNCTION = int48ne);
+
+-- Casts that call a function which is not listed, and types with values of their source in them.
+CREATE TYPE coin AS ENUM ('cent', 'euro');
+CREATE FUNCTION coin_text(coin) RETURNS text LANGUAGE sql AS $$ SELECT 'leaked' $$;
+CREATE CAST (coin AS text) WITH FUNCTION coin_text(coin) AS IMPLICIT;
+CREATE DOMAIN small_coin AS coin;
+CREATE TYPE purse AS (c coin, n int);
+CREATE TYPE coins AS RANGE (SUBTYPE = coin);
+CREATE TABLE purses (id int, c coin, list coin[], d small_coin, p purse, ps purse[], r coins);
+CREATE TABLE boxes (id int, ps purses[]);
+CREATE VIEW lists AS SELECT id, list FROM purses;
+
+-- A domain whose check calls a function that is not listed, and types with its values in them.
+CREATE FUNCTION seen(text) RETURNS boolean LANGUAGE sql AS 'SELECT true';
+CREATE DOMAIN mail AS text CHECK (seen(VALUE));
+CREATE TYPE contact AS (m mail, n int);
+CREATE TABLE letters (id int, m mail);
+CREATE TABLE lists_of_mail (id int, ms mail[]);
+CREATE TABLE contacts (id int, c contact);
+INSERT INTO letters VALUES (1, 'a'), (2, 'b');
+
+-- Views that call functions which are not listed, and whose text does not show it.
+CREATE TYPE grade AS ENUM ('low', 'high');
+CREATE FUNCTION grade_is(grade, text) RETURNS boolean LANGUAGE sql AS 'SELECT true';
+CREATE FUNCTION text_is(text, grade) RETURNS boolean LANGUAGE sql AS 'SELECT true';
+CREATE OPERATOR = (LEFTARG = grade, RIGHTARG = text, FUNCTION = grade_is);
+CREATE OPERATOR = (LEFTARG = text, RIGHTARG = grade, FUNCTION = text_is);
+CREATE FUNCTION same_grade(grade, grade) RETURNS boolean LANGUAGE sql AS 'SELECT true';
+CREATE OPERATOR = (LEFTARG = grade, RIGHTARG = grade, FUNCTION = same_grade);
+CREATE TABLE grades (id int, g grade);
+CREATE VIEW of_case AS SELECT CASE g WHEN 'low'::text THEN 1 END AS n FROM grades;
+CREATE VIEW of_nullif AS SELECT NULLIF(g, 'low'::text) IS NULL AS n FROM grades;
+CREATE VIEW of_distinct AS SELECT id FROM grades WHERE g IS DISTINCT FROM 'low'::text;
+CREATE VIEW of_using AS SELECT 1 AS n FROM grades JOIN (SELECT 'low'::grade AS g) t USING (g);
+CREATE VIEW of_natural AS SELECT 1 AS n FROM (SELECT g FROM grades) a NATURAL JOIN (SELECT 'low'::grade AS g) t;
+CREATE VIEW of_in AS SELECT id FROM grades WHERE g IN ('low'::text, 'high'::text);
+CREATE VIEW of_any AS SELECT id FROM grades WHERE g = ANY (ARRAY['low'::text]);
+CREATE VIEW of_cast AS SELECT upper(c) AS t FROM purses;
+CREATE VIEW of_array AS SELECT (list[1])::text AS t FROM purses;
+CREATE VIEW over_case AS SELECT n FROM (SELECT * FROM of_case) s;
+CREATE DOMAIN graded AS text CHECK (CASE VALUE WHEN 'low'::grade THEN true ELSE true END);
+CREATE VIEW of_domain AS SELECT 'a'::text::graded::text AS t;
+CREATE TABLE watched (id int);
+ALTER TABLE watched ENABLE ROW LEVEL SECURITY;
+CREATE POLICY p ON watched USING (NULLIF('low'::grade, 'x'::text) IS NOT NULL);
+CREATE VIEW ":funcid 1" AS SELECT 1 AS ":funcid", 2 AS "{FUNCEXPR :funcid 2622", 3 AS "a\ (" FROM people ":opno";
+GRANT SELECT ON ALL TABLES IN SCHEMA public TO glasshouse_reader;
