@@ -138,3 +138,34 @@ func rowsOf(ctx context.Context, conn *pgx.Conn, stmt *check.Statement) string {
 	}
 	return text
 }
+
+// The schemas of many names do not make a text grow without bounds.
+func TestBoundTextIsLimited(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := dbtest.Start(t)
+	admin, err := dbtest.Connect(ctx, s.URL(embedded.RoleAdmin, embedded.DatabaseKnowledge))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close(ctx)
+	schema := strings.Repeat("s", 63)
+	_, err = admin.Exec(ctx, "CREATE SCHEMA "+schema+"; GRANT USAGE ON SCHEMA "+schema+" TO PUBLIC; "+
+		"CREATE TYPE "+schema+".m AS ENUM ('a')")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := dbaccess.Open(ctx, dbaccess.Config{
+		URL: s.URL(embedded.RoleReader, embedded.DatabaseKnowledge) + "&search_path=" + schema,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for n, want := range map[int]string{1000: "ok", 70_000: "too-large"} {
+		got := r.Check(ctx, "SELECT 1 WHERE 'a'::m IN ('a'"+strings.Repeat(",'a'::m", n)+")")
+		if reason(got) != want || want != "ok" && !strings.Contains(got.Error(), "names of other schemas") {
+			t.Errorf("%d names: got %v, want %s", n, got, want)
+		}
+	}
+}

@@ -114,6 +114,9 @@ func (cat *Catalog) contains(oid uint32, part *Type, depth int) bool {
 		slices.ContainsFunc(t.members, func(m uint32) bool { return cat.contains(m, part, depth+1) })
 }
 
+// maxBoundBytes bounds the text with the schemas of its names. A text of 1 MiB has at most half a million names.
+const maxBoundBytes = 4 << 20
+
 // bindNames sets the text that runs and its search path. It returns a refusal if a schema must stay on the path and must
 // not.
 func (stmt *Statement) bindNames(w *walker) *sandbox.Refusal {
@@ -143,6 +146,14 @@ func (stmt *Statement) bindNames(w *walker) *sandbox.Refusal {
 		return nil
 	}
 	slices.SortStableFunc(w.insertions, func(a, b insertion) int { return a.at - b.at })
+	size := len(stmt.numbered)
+	for _, i := range w.insertions {
+		size += len(i.text)
+	}
+	if size > maxBoundBytes {
+		return sandbox.Refusef("too-large", "the statement has too many names of other schemas than pg_catalog: "+
+			"with the schemas written it would have %d bytes, and %d are allowed", size, maxBoundBytes)
+	}
 	var out strings.Builder
 	copied := 0
 	for n, i := range w.insertions {
