@@ -17,6 +17,7 @@ import (
 	"glasshouse/dbaccess/check"
 	"glasshouse/dbaccess/dbtest"
 	"glasshouse/dbaccess/embedded"
+	"glasshouse/dbaccess/oracle"
 	"glasshouse/dbaccess/parse"
 	"glasshouse/sandbox"
 )
@@ -273,8 +274,7 @@ func TestAttributeNotationCallsNoFunction(t *testing.T) {
 // judge compares the check with what PostgreSQL makes of a statement that it allows.
 type judge struct {
 	checker *check.Checker
-	oracle  *dbtest.Oracle
-	pool    *pgxpool.Pool
+	oracle  *oracle.Oracle
 }
 
 func newJudge(t *testing.T, s interface {
@@ -285,13 +285,15 @@ func newJudge(t *testing.T, s interface {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := judge{
-		checker: check.New(check.Config{Pool: pool, AllowFunctions: allowed}), pool: pool,
-		oracle: dbtest.NewOracle(t, s.URL(embedded.RoleAdmin, database)),
+	o, err := oracle.Open(t.Context(), s.URL(embedded.RoleAdmin, database), embedded.RoleReader)
+	if err != nil {
+		t.Fatal(err)
 	}
+	c := check.New(check.Config{Pool: pool, AllowFunctions: allowed})
 	t.Cleanup(pool.Close)
-	t.Cleanup(j.checker.Close)
-	return j
+	t.Cleanup(c.Close)
+	t.Cleanup(o.Close)
+	return judge{checker: c, oracle: o}
 }
 
 // judge returns "refused", "ok", "finds nothing" if PostgreSQL does not find a name on the statement's search path, or

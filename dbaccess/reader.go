@@ -243,3 +243,18 @@ func (r *Reader) Check(ctx context.Context, sql string) error {
 	}
 	return r.checker.Check(ctx, sql)
 }
+
+// Bind checks a statement like Check and returns the text and the search path that it would run with.
+func (r *Reader) Bind(ctx context.Context, sql string) (text, searchPath string, err error) {
+	if err := r.ensureAudited(ctx); err != nil {
+		return "", "", err
+	}
+	stmt, err := r.checker.Statement(ctx, parse.Request{SQL: sql, AllowAnyName: true}, false)
+	if err == nil && stmt.Refusal != nil {
+		err = stmt.Refusal
+	}
+	if err != nil {
+		return "", "", err
+	}
+	return stmt.SQL, stmt.SearchPath, nil
+}

@@ -60,7 +60,14 @@ func proveReader(ctx context.Context, s settings, name, dsn, ownerDSN string) er
 	if err != nil {
 		return err
 	}
-	if succeeded > 0 {
+	generated, err := prove.Generate(ctx, reader, dsn, s.readerConfig(name, dsn).AllowFunctions)
+	if err != nil {
+		return withCause(err)
+	}
+	if err := prove.PrintGenerated(os.Stdout, generated); err != nil {
+		return err
+	}
+	if succeeded += len(generated.Calls); succeeded > 0 {
 		return fmt.Errorf("%d attacks succeeded", succeeded)
 	}
 	if err := withCause(reader.AuditLogin(ctx)); err != nil {

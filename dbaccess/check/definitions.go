@@ -7,12 +7,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"glasshouse/dbaccess/nodetree"
 	"glasshouse/dbaccess/parse"
 	"glasshouse/sandbox"
 )
 
-// Queries for what the server runs along with a statement, as trees (nodetree.go): the definition of a view, the row
-// policies and the virtual generated columns of a table, and the checks of a domain.
+// Queries for what the server runs along with a statement, as trees (package nodetree): the definition of a view, the
+// row policies and the virtual generated columns of a table, and the checks of a domain.
 const (
 	viewTreeSQL  = `SELECT ev_action::text FROM pg_rewrite WHERE ev_class = $1::int8::oid AND rulename = '_RETURN'`
 	tableTreeSQL = `SELECT polqual::text FROM pg_policy
@@ -162,7 +163,7 @@ func (c *Checker) checkDefinition(ctx context.Context, cat *Catalog, d definitio
 		return verdict{}, err
 	}
 	for _, text := range texts {
-		objects := readNodeTree(text)
+		objects := nodetree.Read(text)
 		v.refused, v.keepsPath = cat.checkTree(objects, v.keepsPath)
 		for _, inner := range cat.definitionsIn(objects, d) {
 			if v.refused != "" {
@@ -186,11 +187,11 @@ func (c *Checker) checkDefinition(ctx context.Context, cat *Catalog, d definitio
 
 // checkTree returns why a tree is refused, or "", and whether one of its functions needs the search path. The casts and
 // operators of pg_catalog call functions that are not listed by name.
-func (cat *Catalog) checkTree(objects treeObjects, usesPath bool) (why string, keepsPath bool) {
-	if objects.locksRows {
+func (cat *Catalog) checkTree(objects nodetree.Objects, usesPath bool) (why string, keepsPath bool) {
+	if objects.LocksRows {
 		return "it locks rows", usesPath
 	}
-	for _, oid := range objects.functions {
+	for _, oid := range objects.Functions {
 		f := cat.functionsByOID[oid]
 		isSetting := f != nil && f.name == "current_setting" && f.schema == "pg_catalog" // the view's owner chose which
 		if f == nil || !f.allowed && !isSetting {
@@ -198,12 +199,12 @@ func (cat *Catalog) checkTree(objects treeObjects, usesPath bool) (why string, k
 		}
 		usesPath = usesPath || f.usesPath
 	}
-	for _, oid := range objects.casts {
+	for _, oid := range objects.Casts {
 		if f := cat.functionsByOID[oid]; f == nil || !f.allowed && f.schema != "pg_catalog" {
 			return cat.refusedFunction(f), usesPath
 		}
 	}
-	for _, oid := range objects.operators {
+	for _, oid := range objects.Operators {
 		if o := cat.operatorsByOID[oid]; o == nil || !o.allowed {
 			if o == nil {
 				o = &operator{name: fmt.Sprint(oid)}
@@ -223,8 +224,8 @@ func (cat *Catalog) refusedFunction(f *function) string {
 
 // definitionsIn returns the definitions that the objects of a tree use. outer is the definition with this tree: the
 // query of a view names the view itself.
-func (cat *Catalog) definitionsIn(objects treeObjects, outer definition) (out []definition) {
-	for _, oid := range objects.relations {
+func (cat *Catalog) definitionsIn(objects nodetree.Objects, outer definition) (out []definition) {
+	for _, oid := range objects.Relations {
 		if r := cat.relationsByOID[oid]; r != nil && oid != outer.oid {
 			if r.schema != "pg_catalog" && r.schema != "information_schema" {
 				out = append(out, r.definitions()...)
@@ -246,7 +247,7 @@ func (cat *Catalog) definitionsIn(objects treeObjects, outer definition) (out []
 			add(cat.TypesByOID[m])
 		}
 	}
-	for _, oid := range objects.types {
+	for _, oid := range objects.Types {
 		add(cat.TypesByOID[oid])
 	}
 	return out

@@ -21,6 +21,7 @@ import (
 
 	"glasshouse/dbaccess/dbtest"
 	"glasshouse/dbaccess/embedded"
+	"glasshouse/dbaccess/oracle"
 	"glasshouse/dbaccess/parse"
 )
 
@@ -58,7 +59,10 @@ func TestRegression(t *testing.T) {
 	defer r.Close()
 	p := &probe{t: t, r: r, url: url, isCatalogStale: true, refused: map[string]int{}, examples: map[string]string{}}
 	p.connect(ctx)
-	p.oracle = dbtest.NewOracle(t, url)
+	if p.oracle, err = oracle.Open(ctx, url, embedded.RoleReader); err != nil {
+		t.Fatal(err)
+	}
+	defer p.oracle.Close()
 	for _, file := range schedule(t, dir) {
 		if end, ok := t.Deadline(); ok && time.Until(end) < 30*time.Second {
 			t.Errorf("out of time before %s: give it more with -timeout", file)
@@ -115,7 +119,7 @@ type probe struct {
 	noEffect       string // result of effectSQL for a statement without effect
 	isCatalogStale bool   // the catalog may have changed
 
-	oracle                  *dbtest.Oracle
+	oracle                  *oracle.Oracle
 	judged, unlisted        int // by the oracle: statements, and those that call what is not listed
 	seen, allowed, harmless int
 	refused                 map[string]int

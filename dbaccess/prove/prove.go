@@ -3,6 +3,7 @@
 //
 //	outcomes, err := prove.Run(ctx, reader, readerURL, ownerURL)
 //	succeeded, err := prove.Print(os.Stdout, outcomes)
+//	generated, err := prove.Generate(ctx, reader, readerURL, nil)
 //	reachable, err := prove.Reachable(ctx, readerURL)
 //
 // Run tries every attack against four defences:

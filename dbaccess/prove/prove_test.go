@@ -147,3 +147,45 @@ func TestReachableFunctionsAreRevoked(t *testing.T) {
 		t.Errorf("a member of pg_monitor: got %s and %v, want that it sees what others do, and no more", &text, err)
 	}
 }
+
+// No generated statement calls a function that is not listed. If the check lets one pass, PostgreSQL's tree shows it.
+func TestGeneratedStatementsCallNothing(t *testing.T) {
+	ctx := context.Background()
+	s := dbtest.Start(t)
+	owner, err := dbtest.Connect(ctx, s.URL(embedded.RoleOwner, embedded.DatabaseKnowledge))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owner.Close(ctx)
+	const functions = `CREATE FUNCTION leak(int) RETURNS text LANGUAGE sql AS $$ SELECT 'leaked' $$;
+		CREATE FUNCTION leak_any(anyelement) RETURNS text LANGUAGE sql AS $$ SELECT 'leaked' $$;
+		GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO PUBLIC`
+	if _, err := owner.Exec(ctx, functions); err != nil {
+		t.Fatal(err)
+	}
+	url := s.URL(embedded.RoleReader, embedded.DatabaseKnowledge)
+	generate := func(allowed ...string) prove.Generated {
+		r, err := dbaccess.Open(ctx, dbaccess.Config{URL: url, AllowFunctions: allowed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		g, err := prove.Generate(ctx, r, url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	g := generate()
+	if g.Functions < 300 || g.Statements < 42*g.Functions || g.Refused == 0 || g.Unfound == 0 || len(g.Calls) > 0 {
+		t.Errorf("got %+v, want statements with more than 300 functions, and no call", g)
+	}
+	if g = generate("leak"); len(g.Calls) < 20 || !strings.HasSuffix(g.Calls[0], ": public.leak(int4)") {
+		t.Errorf("a reader that may call leak: got %d calls %.3v, want those of leak", len(g.Calls), g.Calls)
+	}
+	var out bytes.Buffer
+	if err := prove.PrintGenerated(&out, g); err != nil || !strings.Contains(out.String(), "CALLS SELECT ") ||
+		!strings.Contains(out.String(), " generated statements with ") {
+		t.Errorf("got %s and %v, want the calls and the numbers", out.String(), err)
+	}
+}

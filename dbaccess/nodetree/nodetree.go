@@ -1,20 +1,26 @@
-package check
+// Package nodetree reads the text form of PostgreSQL's trees: of expressions and queries that the server has stored
+// (pg_rewrite.ev_action, pg_policy.polqual, pg_constraint.conbin), and of statements (debug_print_rewritten).
+//
+//	objects := nodetree.Read(text)
+//	for _, oid := range objects.Functions { ... }
+//
+// In a tree every name is bound: it has the operators of CASE, NULLIF and USING, and the casts, which no text of SQL
+// shows.
+package nodetree
 
 import (
 	"strconv"
 	"strings"
 )
 
-// treeObjects are the objects that a stored expression or query uses, by their identifiers. The server wrote it when a
-// view, a policy or a domain was made, with every name bound: it has the operators of CASE, NULLIF and USING, and the
-// casts, which the text of a definition does not show.
-type treeObjects struct {
-	functions []uint32 // that are called by name
-	casts     []uint32 // functions of casts
-	operators []uint32
-	relations []uint32
-	types     []uint32 // to which values are converted, and that functions return
-	locksRows bool
+// Objects are the objects that a tree uses, by their identifiers and in the order of the tree. One may occur twice.
+type Objects struct {
+	Functions []uint32 // that are called by name, also aggregates, window functions and ways to sample a table
+	Casts     []uint32 // functions of casts
+	Operators []uint32
+	Relations []uint32
+	Types     []uint32 // to which values are converted, of constants, and that functions return
+	LocksRows bool     // SELECT FOR UPDATE and its like
 }
 
 // Values of funcformat (CoercionForm in PostgreSQL's primnodes.h).
@@ -23,14 +29,14 @@ const (
 	implicitCast = "2"
 )
 
-// readNodeTree returns the objects of a value of pg_node_tree. Its format is {NAME :field value ...}; a value is a word,
+// Read returns the objects of a tree. Its format is {NAME :field value ...}; a value is a word,
 // a node, a list (...), or the bytes of a constant, length [ ... ]. Words escape spaces and brackets by a backslash.
-func readNodeTree(text string) (objects treeObjects) {
+func Read(text string) (objects Objects) {
 	var field, function string // the field whose value comes next, and the value of the last funcid
 	inOperators := false       // in the list of the operators of a comparison of rows
 	before := ""
 	for word := range nodeWords(text) {
-		objects.locksRows = objects.locksRows || before == "{" && word == "ROWMARKCLAUSE"
+		objects.LocksRows = objects.LocksRows || before == "{" && word == "ROWMARKCLAUSE"
 		before = word
 		if field == "" && strings.HasPrefix(word, ":") { // a value may begin with a colon, too
 			field, inOperators = word[1:], false
@@ -41,23 +47,23 @@ func readNodeTree(text string) (objects treeObjects) {
 			function = word
 		case "funcformat":
 			if word == explicitCast || word == implicitCast {
-				objects.casts = appendOID(objects.casts, function)
+				objects.Casts = appendOID(objects.Casts, function)
 			} else {
-				objects.functions = appendOID(objects.functions, function)
+				objects.Functions = appendOID(objects.Functions, function)
 			}
 		case "aggfnoid", "winfnoid", "tsmhandler":
-			objects.functions = appendOID(objects.functions, word)
+			objects.Functions = appendOID(objects.Functions, word)
 		case "opno", "eqop", "sortop":
-			objects.operators = appendOID(objects.operators, word)
+			objects.Operators = appendOID(objects.Operators, word)
 		case "opnos":
 			inOperators = true
 		case "relid":
-			objects.relations = appendOID(objects.relations, word)
+			objects.Relations = appendOID(objects.Relations, word)
 		case "resulttype", "funcresulttype", "consttype", "array_typeid", "row_typeid":
-			objects.types = appendOID(objects.types, word)
+			objects.Types = appendOID(objects.Types, word)
 		case "":
 			if inOperators = inOperators && word != ")"; inOperators {
-				objects.operators = appendOID(objects.operators, word)
+				objects.Operators = appendOID(objects.Operators, word)
 			}
 		}
 		field = ""

@@ -1,0 +1,34 @@
+package nodetree
+
+import (
+	"reflect"
+	"testing"
+)
+
+// The words of a tree are PostgreSQL's: names in it may look like its fields and brackets.
+func TestRead(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]Objects{
+		"":   {},
+		"<>": {},
+		`{FUNCEXPR :funcid 20 :funcresulttype 25 :funcretset false :funcvariadic false :funcformat 0 :args <>}`: {
+			Functions: []uint32{20}, Types: []uint32{25}},
+		`{FUNCEXPR :funcid 20 :funcresulttype 0 :funcformat 2 :args ({AGGREF :aggfnoid 30 :aggtype 23})}`: {
+			Casts: []uint32{20}, Functions: []uint32{30}},
+		`({OPEXPR :opno 96 :opfuncid 65} {ROWCOMPAREEXPR :rctype 1 :opnos (o 97 98) :opfamilies (o 1 2) :largs <>})`: {
+			Operators: []uint32{96, 97, 98}},
+		`{TARGETENTRY :resname :opno :r 1} {RTE :relid 1259}`:                          {Relations: []uint32{1259}},
+		`{ALIAS :aliasname \{OPEXPR\ :opno\ 96} {ALIAS :aliasname :funcid} {X :opno 7`: {Operators: []uint32{7}},
+		`{CONST :consttype 23 :constvalue 4 [ 96 0 0 0 ]} {X :resulttype 16400}`:       {Types: []uint32{23, 16400}},
+		`:rowMarks ({ROWMARKCLAUSE :rti 1})`:                                           {LocksRows: true},
+		`{ALIAS :aliasname ROWMARKCLAUSE}`:                                             {},
+		"{FUNCEXPR :funcid 20 :funcresulttype\n\t25 :funcretset false\n\t:funcformat\n 0}": { // as logs break lines
+			Functions: []uint32{20}, Types: []uint32{25}},
+		"\\":                       {},
+		"{RTE :relid 99999999999}": {},
+	} {
+		if got := Read(text); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %+v, want %+v", text, got, want)
+		}
+	}
+}

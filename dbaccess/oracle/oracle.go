@@ -1,0 +1,187 @@
+// Package oracle tells what a statement calls, from the tree that PostgreSQL itself makes of it.
+//
+//	o, err := oracle.Open(ctx, url, "")
+//	defer o.Close()
+//	calls, err := o.Unlisted(ctx, "SELECT pg_sleep(1)", "pg_catalog")
+//
+// It judges what package check allows, and knows nothing about that package.
+package oracle
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"glasshouse/dbaccess/nodetree"
+	"glasshouse/policy"
+)
+
+// Oracle asks one database. PostgreSQL analyses a text and expands views and row policies, then it sends the tree
+// (debug_print_rewritten). Nothing runs. One goroutine may use an Oracle.
+//
+// The tree has no checks of domains, no input and output functions of types, no support functions of indexes, no
+// functions behind aggregates, and nothing that a function looks up while it runs.
+type Oracle struct {
+	conn          *pgx.Conn
+	tree          string
+	functions     map[uint32]boundFunction
+	viewFunctions map[uint32][]uint32 // of PostgreSQL's own views
+}
+
+type boundFunction struct{ schema, name, signature, extension string }
+
+// Open connects to a database. The trees are those that a role gets; "": the login of the URL.
+func Open(ctx context.Context, url, role string) (*Oracle, error) {
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		return nil, err
+	}
+	o := &Oracle{functions: map[uint32]boundFunction{}, viewFunctions: map[uint32][]uint32{}}
+	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+		if strings.HasPrefix(n.Message, "rewritten parse tree") {
+			o.tree += n.Detail
+		}
+	}
+	if o.conn, err = pgx.ConnectConfig(ctx, config); err != nil {
+		return nil, err
+	}
+	// Only a superuser may keep the trees out of the server's log.
+	_, _ = o.conn.Exec(ctx, "SET log_min_messages = fatal")
+	set := "SET client_min_messages = log; SET debug_pretty_print = off; SET debug_print_rewritten = on"
+	if role != "" {
+		set += "; SET ROLE " + pgx.Identifier{role}.Sanitize()
+	}
+	if _, err := o.conn.Exec(ctx, set); err != nil {
+		o.Close()
+		return nil, err
+	}
+	return o, nil
+}
+
+// Close ends the connection.
+func (o *Oracle) Close() { _ = o.conn.Close(context.Background()) }
+
+var explained = regexp.MustCompile(`^\s*EXPLAIN(\s*\([^)]*\))?(\s+VERBOSE)?\s+`)
+
+// firstUserOID is the first identifier of an object that is not PostgreSQL's own.
+const firstUserOID = 16384
+
+// Unlisted returns the functions which a statement would call on a search path and that neither package policy lists
+// nor allowed ("schema.name" or "name"), as "schema.name(types)". A *pgconn.PgError is PostgreSQL's answer to the
+// statement: then it calls nothing. Functions in PostgreSQL's own views that may be read are left out.
+func (o *Oracle) Unlisted(ctx context.Context, sql, searchPath string, allowed ...string) (calls []string, err error) {
+	if _, err := o.conn.Exec(ctx, "SET search_path = "+searchPath); err != nil {
+		return nil, err
+	}
+	o.tree = ""
+	sql = explained.ReplaceAllString(sql, "") // the tree of EXPLAIN does not have that of the statement in it
+	if _, err := o.conn.Prepare(ctx, "", sql); err != nil {
+		return nil, err
+	}
+	if o.tree == "" {
+		return nil, fmt.Errorf("PostgreSQL has sent no tree of %s", sql)
+	}
+	objects := nodetree.Read(o.tree)
+	own := map[uint32]bool{} // functions of PostgreSQL's own views
+	for _, oid := range objects.Relations {
+		if err := o.addOwn(ctx, own, oid); err != nil {
+			return nil, err
+		}
+	}
+	implied := objects.Casts
+	for _, oid := range objects.Operators {
+		if oid >= firstUserOID {
+			var function uint32
+			if err := o.conn.QueryRow(ctx, "SELECT oprcode::oid FROM pg_operator WHERE oid = $1", oid).
+				Scan(&function); err != nil {
+				return nil, err
+			}
+			implied = append(implied, function)
+		}
+	}
+	for _, oid := range objects.Functions {
+		if own[oid] {
+			continue
+		}
+		if calls, err = o.add(ctx, calls, oid, allowed); err != nil {
+			return nil, err
+		}
+	}
+	for _, oid := range implied { // PostgreSQL's own casts and operators call functions that are not listed by name
+		if oid < firstUserOID {
+			continue
+		}
+		if calls, err = o.add(ctx, calls, oid, allowed); err != nil {
+			return nil, err
+		}
+	}
+	return calls, nil
+}
+
+// addOwn adds the functions of a view of PostgreSQL that may be read.
+func (o *Oracle) addOwn(ctx context.Context, own map[uint32]bool, relation uint32) error {
+	functions, known := o.viewFunctions[relation]
+	if !known && relation < firstUserOID {
+		rows, _ := o.conn.Query(ctx, `SELECT nspname, relname, ev_action::text FROM pg_rewrite
+			JOIN pg_class c ON c.oid = ev_class JOIN pg_namespace n ON n.oid = relnamespace
+			WHERE ev_class = $1`, relation)
+		var schema, name, tree string
+		_, err := pgx.ForEachRow(rows, []any{&schema, &name, &tree}, func() error {
+			if schema == "information_schema" || policy.SQLCatalogRelations[name] {
+				functions = nodetree.Read(tree).Functions
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		o.viewFunctions[relation] = functions
+	}
+	for _, f := range functions {
+		own[f] = true
+	}
+	return nil
+}
+
+// add adds a function that is not listed.
+func (o *Oracle) add(ctx context.Context, calls []string, oid uint32, allowed []string) ([]string, error) {
+	f, err := o.function(ctx, oid)
+	if err != nil {
+		return nil, err
+	}
+	full := f.schema + "." + f.name
+	isListed := slices.Contains(allowed, full) || slices.Contains(allowed, f.name)
+	switch {
+	case f.extension != "":
+		isListed = isListed || policy.SQLExtensions[f.extension] && !policy.SQLExtensionFunctions[f.name]
+	case f.schema == "pg_catalog":
+		isListed = isListed || policy.SQLFunctions[f.name][f.signature] || checkedOtherwise[f.name]
+	}
+	if !isListed {
+		calls = append(calls, full+f.signature)
+	}
+	return calls, nil
+}
+
+// checkedOtherwise are functions behind TABLESAMPLE, and the one whose argument must be on a list of settings.
+var checkedOtherwise = map[string]bool{"system": true, "bernoulli": true, "current_setting": true}
+
+func (o *Oracle) function(ctx context.Context, oid uint32) (f boundFunction, err error) {
+	if f, ok := o.functions[oid]; ok {
+		return f, nil
+	}
+	err = o.conn.QueryRow(ctx, `SELECT nspname, proname,
+		'(' || coalesce((SELECT string_agg(typname, ',' ORDER BY n) FROM unnest(proargtypes) WITH ORDINALITY a (t, n)
+			JOIN pg_type ON pg_type.oid = t), '') || ')',
+		coalesce((SELECT extname FROM pg_depend d JOIN pg_extension e ON e.oid = refobjid
+			WHERE classid = 'pg_proc'::regclass AND objid = p.oid AND deptype = 'e'), '')
+		FROM pg_proc p JOIN pg_namespace ON pg_namespace.oid = pronamespace WHERE p.oid = $1`,
+		oid).Scan(&f.schema, &f.name, &f.signature, &f.extension)
+	o.functions[oid] = f
+	return f, err
+}
