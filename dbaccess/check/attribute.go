@@ -87,6 +87,7 @@ func (w *walker) checkAttribute(name string, at int, of string) {
 			refuse(f.schema, refuseFunction(name+", in attribute notation,", false))
 		} else if f.allowed && f.acceptsArgs(1) && w.isVisible(f.schema) {
 			w.keepsPath = w.keepsPath || f.usesPath
+			w.castsToText = w.castsToText || f.castsArguments
 			if f.schema != "pg_catalog" {
 				w.resultTypes[f.result] = true
 				w.keep(f.schema)

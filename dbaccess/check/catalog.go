@@ -46,14 +46,15 @@ type function struct {
 	isVariadic              bool
 	allowed                 bool
 	result                  uint32
+	castsArguments          bool // of any type to text, which the server looks up while it runs
 	usesPath                bool // what it computes may depend on the search path
 }
 
 type operator struct {
 	schema, name string
 	left, right  uint32
+	function     *function
 	allowed      bool
-	usesPath     bool
 }
 
 type Type struct {
@@ -74,11 +75,13 @@ type relation struct {
 	isMaterialized    bool
 	hasRowPolicies    bool
 	hasVirtualColumns bool // generated when they are read, since PostgreSQL 18
+	hasNames          bool // columns of regclass and the like
 	columns           map[string]bool
 	columnOrder       []string
 	maskedColumns     map[string]bool // listed by the operator, or with the same values
 	readsMasked       bool            // this relation, or one that it reads, has a masked column
 	userTypes         []uint32        // user-defined types of columns
+	columnTypes       []uint32        // types of all columns
 }
 
 type cast struct {

@@ -3,6 +3,7 @@ package check
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,7 +16,7 @@ import (
 
 // catalogVersionSQL returns a text that changes when the meaning of a name may change. It covers
 // user-defined objects, whose identifiers begin at 16384, except temporary tables.
-const catalogVersionSQL = `SELECT concat_ws(' ', current_schemas(false)::text,
+const catalogVersionSQL = `SELECT concat_ws(' ',
 	(SELECT sum(hashint8(oid::int8) # hashint8(xmin::text::int8)) FROM pg_proc WHERE oid >= 16384),
 	(SELECT sum(hashint8(oid::int8) # hashint8(xmin::text::int8)) FROM pg_operator WHERE oid >= 16384),
 	(SELECT sum(hashint8(oid::int8) # hashint8(xmin::text::int8)) FROM pg_type WHERE oid >= 16384 AND typnamespace NOT IN (SELECT oid FROM pg_namespace WHERE nspname LIKE 'pg\_%temp\_%')),
@@ -38,7 +39,7 @@ const typesSQL = `SELECT t.oid, nspname, typname, typtype::text, coalesce(extnam
 // The last column tells that the body of a user-defined function may have names which the search path binds: it is kept
 // as text, and the function sets no path. The functions behind an aggregate are not read.
 const functionsSQL = `SELECT p.oid, nspname, proname, coalesce(extname, ''), proargtypes::text, pronargdefaults::int,
-	provariadic <> 0, prorettype, p.oid >= 16384 AND (prokind = 'a' AND extname IS NULL
+	provariadic <> 0, prorettype, p.oid < 16384 AND prolang = (SELECT oid FROM pg_language WHERE lanname = 'sql'), p.oid >= 16384 AND (prokind = 'a' AND extname IS NULL
 		OR prolang NOT IN (SELECT oid FROM pg_language WHERE lanname IN ('internal', 'c'))
 		AND array_to_string(coalesce(proconfig, '{}'), ' ') !~ '\msearch_path='
 		AND to_jsonb(p) ->> 'prosqlbody' IS NULL)
@@ -50,7 +51,8 @@ const operatorsSQL = `SELECT o.oid, nspname, oprname, oprleft, oprright, oprcode
 	FROM pg_operator o JOIN pg_namespace n ON n.oid = oprnamespace`
 
 const relationsSQL = `SELECT c.oid, nspname, relname, relkind = 'v', relkind = 'm', relrowsecurity, reltype,
-	coalesce(array_agg(attname::text ORDER BY attnum) FILTER (WHERE attname IS NOT NULL), '{}'), coalesce(string_agg(CASE WHEN atttypid >= 16384 THEN atttypid::text END, ' '), ''), coalesce(bool_or(attgenerated = 'v'), false)
+	coalesce(array_agg(attname::text ORDER BY attnum) FILTER (WHERE attname IS NOT NULL), '{}'), coalesce(string_agg(CASE WHEN atttypid >= 16384 THEN atttypid::text END, ' '), ''), coalesce(bool_or(attgenerated = 'v'), false),
+	coalesce(string_agg(DISTINCT atttypid::text, ' '), ''), coalesce(bool_or(atttypid < 16384 AND format_type(atttypid, NULL) ~ '^reg'), false)
 	FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace LEFT JOIN pg_attribute a ON attrelid = c.oid AND attnum > 0 AND NOT attisdropped
 	WHERE relkind IN ('r', 'v', 'm', 'p', 'f', 'c') AND nspname NOT LIKE 'pg\_temp%' AND nspname NOT LIKE 'pg\_toast%' GROUP BY 1, 2, 3, 4, 5, 6, 7`
 
@@ -78,7 +80,11 @@ func (c *Checker) Catalog(ctx context.Context) (*Catalog, error) {
 	}
 	began := time.Now()
 	var stamp string
-	if err := c.pool.QueryRow(ctx, catalogVersionSQL).Scan(&stamp); err != nil {
+	err := pgx.BeginTxFunc(ctx, c.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
+		_, stamp, err = readVersion(ctx, tx)
+		return err
+	})
+	if err != nil {
 		return nil, Unavailable(c.name, err)
 	}
 	nextVersionCheck := time.Now().Add(max(time.Second, 20*time.Since(began)))
@@ -87,7 +93,7 @@ func (c *Checker) Catalog(ctx context.Context) (*Catalog, error) {
 		return loaded, nil
 	}
 	var cat *Catalog
-	err := pgx.BeginTxFunc(
+	err = pgx.BeginTxFunc(
 		ctx,
 		c.pool,
 		pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
@@ -101,6 +107,21 @@ func (c *Checker) Catalog(ctx context.Context) (*Catalog, error) {
 	}
 	c.setCatalog(cat, nextVersionCheck)
 	return cat, nil
+}
+
+// readVersion returns the login's search path after pg_catalog, and a text that changes with the catalog. From then on
+// the transaction has the path pg_catalog, so that its queries call no function of another schema.
+func readVersion(ctx context.Context, tx pgx.Tx) (path []string, version string, err error) {
+	const schemas = `SELECT pg_catalog.current_schemas(false)::pg_catalog.text[]`
+	if err := tx.QueryRow(ctx, schemas).Scan(&path); err != nil {
+		return nil, "", err
+	}
+	if _, err := tx.Exec(ctx, "SET LOCAL search_path = pg_catalog"); err != nil {
+		return nil, "", err
+	}
+	err = tx.QueryRow(ctx, catalogVersionSQL).Scan(&version)
+	version = fmt.Sprintf("%q %s", path, version)
+	return slices.DeleteFunc(path, func(s string) bool { return s == "pg_catalog" }), version, err
 }
 
 // loadedCatalog returns the catalog that was loaded last; nil: none. isFresh reports that its version need not be
@@ -125,7 +146,8 @@ func loadCatalog(ctx context.Context, tx pgx.Tx, listed map[string]bool, masked 
 		functionsByOID: map[uint32]*function{}, operatorsByOID: map[uint32]*operator{},
 		relationsByOID: map[uint32]*relation{},
 	}
-	if err := tx.QueryRow(ctx, catalogVersionSQL).Scan(&cat.version); err != nil {
+	var err error
+	if cat.searchPath, cat.version, err = readVersion(ctx, tx); err != nil {
 		return nil, err
 	}
 	const server = `SELECT current_setting('server_version_num')::int / 10000, current_setting('server_encoding'),
@@ -139,9 +161,6 @@ func loadCatalog(ctx context.Context, tx pgx.Tx, listed map[string]bool, masked 
 			"encoding %s, and only databases in UTF8 are read: copy it into a database made with ENCODING UTF8",
 			database, encoding)}
 	}
-	if err := tx.QueryRow(ctx, `SELECT array_remove(current_schemas(false), 'pg_catalog')::text[]`).Scan(&cat.searchPath); err != nil {
-		return nil, err
-	}
 	var t Type
 	var kind string
 	if err := forEachRow(ctx, tx, typesSQL, []any{&t.oid, &t.Schema, &t.Name, &kind, &t.extension, &t.Element, &t.hasCanonicalFunction, &t.relation}, func() {
@@ -154,14 +173,16 @@ func loadCatalog(ctx context.Context, tx pgx.Tx, listed map[string]bool, masked 
 	}
 	allowed := map[uint32]bool{}
 	var f function
+	var isSQL bool
 	var oid uint32
 	var args string
 	if err := forEachRow(ctx, tx, functionsSQL, []any{
-		&oid, &f.schema, &f.name, &f.extension, &args, &f.defaults, &f.isVariadic, &f.result, &f.usesPath,
+		&oid, &f.schema, &f.name, &f.extension, &args, &f.defaults, &f.isVariadic, &f.result, &isSQL, &f.usesPath,
 	}, func() {
 		one := f
 		one.args = parseOIDs(args)
 		one.allowed = cat.isAllowed(&one, listed)
+		one.castsArguments = isSQL && slices.ContainsFunc(one.args, cat.isPolymorphicType)
 		one.usesPath = f.usesPath || f.schema == "pg_catalog" && cat.usesPath(&one)
 		allowed[oid] = one.allowed
 		cat.functionsByOID[oid] = &one
@@ -178,7 +199,7 @@ func loadCatalog(ctx context.Context, tx pgx.Tx, listed map[string]bool, masked 
 			ok = policy.SQLOperators[name]["("+cat.typeName(left)+","+cat.typeName(right)+")"]
 		}
 		f := cat.functionsByOID[oid]
-		one := &operator{schema, name, left, right, ok, f != nil && f.usesPath}
+		one := &operator{schema, name, left, right, f, ok}
 		cat.operators[name] = append(cat.operators[name], one)
 		cat.operatorsByOID[id] = one
 	}); err != nil {
@@ -186,9 +207,10 @@ func loadCatalog(ctx context.Context, tx pgx.Tx, listed map[string]bool, masked 
 	}
 	var rel relation
 	var columns []string
-	var userTypes string
-	if err := forEachRow(ctx, tx, relationsSQL, []any{&rel.oid, &rel.schema, &rel.name, &rel.isView, &rel.isMaterialized, &rel.hasRowPolicies, &rel.rowType, &columns, &userTypes, &rel.hasVirtualColumns}, func() {
+	var userTypes, types string
+	if err := forEachRow(ctx, tx, relationsSQL, []any{&rel.oid, &rel.schema, &rel.name, &rel.isView, &rel.isMaterialized, &rel.hasRowPolicies, &rel.rowType, &columns, &userTypes, &rel.hasVirtualColumns, &types, &rel.hasNames}, func() {
 		one := rel
+		one.columnTypes = parseOIDs(types)
 		one.userTypes, one.columns, one.columnOrder = parseOIDs(userTypes), map[string]bool{}, columns
 		user := rel.schema != "pg_catalog" && rel.schema != "information_schema"
 		for _, column := range one.columnOrder {

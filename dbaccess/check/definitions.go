@@ -3,6 +3,7 @@ package check
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -87,6 +88,15 @@ func (w *walker) makesColumnValues() bool {
 		}
 	}
 	return false
+}
+
+// makesJSON reports whether a function of pg_catalog turns values of any type to JSON. It calls their casts to json.
+func (f *function) makesJSON(cat *Catalog) bool {
+	return f.schema == "pg_catalog" && strings.Contains(f.name, "json") && slices.ContainsFunc(f.args,
+		func(oid uint32) bool {
+			return oid == 0 || cat.isPolymorphicType(oid) || slices.Contains(
+				[]string{"any", "record"}, cat.typeName(oid))
+		}) || f.name == "row_to_json"
 }
 
 // domainsIn returns the definitions of the domains in a type of a column, if a value of them may be made. A literal
@@ -188,6 +198,7 @@ func (c *Checker) checkDefinition(ctx context.Context, cat *Catalog, d definitio
 // checkTree returns why a tree is refused, or "", and whether one of its functions needs the search path. The casts and
 // operators of pg_catalog call functions that are not listed by name.
 func (cat *Catalog) checkTree(objects nodetree.Objects, usesPath bool) (why string, keepsPath bool) {
+	casts, makesJSON := false, false
 	if objects.LocksRows {
 		return "it locks rows", usesPath
 	}
@@ -198,6 +209,8 @@ func (cat *Catalog) checkTree(objects nodetree.Objects, usesPath bool) (why stri
 			return cat.refusedFunction(f), usesPath
 		}
 		usesPath = usesPath || f.usesPath
+		casts = casts || f.castsArguments
+		makesJSON = makesJSON || f.makesJSON(cat)
 	}
 	for _, oid := range objects.Casts {
 		if f := cat.functionsByOID[oid]; f == nil || !f.allowed && f.schema != "pg_catalog" {
@@ -205,14 +218,50 @@ func (cat *Catalog) checkTree(objects nodetree.Objects, usesPath bool) (why stri
 		}
 	}
 	for _, oid := range objects.Operators {
-		if o := cat.operatorsByOID[oid]; o == nil || !o.allowed {
+		o := cat.operatorsByOID[oid]
+		if o == nil || !o.allowed {
 			if o == nil {
 				o = &operator{name: fmt.Sprint(oid)}
 			}
 			return refuseOperator(o.name).Message, usesPath
 		}
+		casts = casts || o.function != nil && o.function.castsArguments
+	}
+	for _, oid := range objects.Types {
+		usesPath = usesPath || cat.isNameType(oid)
+	}
+	for _, oid := range objects.Relations {
+		r := cat.relationsByOID[oid]
+		usesPath = usesPath || r != nil && cat.printsNames(r)
+	}
+	// Which types the arguments have is not read from the tree.
+	for _, c := range cat.unlistedCasts {
+		if casts && c.target.Name == "text" || makesJSON && (c.target.Name == "json" || c.target.Name == "jsonb") {
+			return refuseCast(c).Message, usesPath
+		}
 	}
 	return "", usesPath
+}
+
+// printsNames reports whether values of a relation may be read or printed by the search path.
+func (cat *Catalog) printsNames(r *relation) bool {
+	if r.hasNames {
+		return true
+	}
+	for _, oid := range r.userTypes {
+		t := cat.TypesByOID[oid]
+		for t != nil && t.Element != 0 {
+			t = cat.TypesByOID[t.Element]
+		}
+		if t == nil {
+			continue
+		}
+		row := cat.relationsByOID[t.relation]
+		if cat.isNameType(t.oid) || row != nil && row.hasNames {
+			return true
+		}
+	}
+	return false
 }
 
 func (cat *Catalog) refusedFunction(f *function) string {

@@ -26,7 +26,7 @@ type Origin struct {
 const maskedSQL = `WITH RECURSIVE masked(listed, rel, att) AS (
 	SELECT l, c.oid, attnum FROM unnest($1::text[]) l JOIN pg_attribute a ON NOT attisdropped AND attnum > 0 AND l LIKE '%.' || replace(replace(attname, '\', '\\'), '_', '\_')
 	JOIN pg_class c ON c.oid = attrelid AND relkind IN ('r', 'v', 'm', 'p', 'f') JOIN pg_namespace n ON n.oid = relnamespace
-	WHERE l = nspname || '.' || relname || '.' || attname OR l = relname || '.' || attname AND nspname = ANY (current_schemas(false))
+	WHERE l = nspname || '.' || relname || '.' || attname OR l = relname || '.' || attname AND nspname = ANY ($2::text[])
 	UNION SELECT listed, same.rel, same.att FROM masked m CROSS JOIN LATERAL (
 		SELECT a.attrelid AS rel, a.attnum AS att FROM pg_attribute mine JOIN pg_inherits i ON mine.attrelid IN (inhrelid, inhparent)
 		JOIN pg_attribute a ON a.attrelid IN (inhrelid, inhparent) AND a.attname = mine.attname AND NOT a.attisdropped WHERE mine.attrelid = m.rel AND mine.attnum = m.att
@@ -69,7 +69,7 @@ func (cat *Catalog) loadMaskedColumns(ctx context.Context, tx pgx.Tx, listed []s
 			}
 			r.maskedColumns[column] = true
 		}
-	}, listed); err != nil {
+	}, listed, cat.searchPath); err != nil {
 		return err
 	}
 	for _, name := range listed {

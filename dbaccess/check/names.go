@@ -66,6 +66,7 @@ func (w *walker) checkFunction(n *pg_query.FuncCall) {
 		}
 		w.keepsPath = w.keepsPath || f.usesPath
 		w.unifiesTypes = w.unifiesTypes || w.catalog.isPolymorphic(f)
+		w.castsToText = w.castsToText || f.castsArguments
 	}
 	switch {
 	case system.allAllowed() && users.hasDisallowed:
@@ -261,9 +262,10 @@ func (w *walker) checkOperatorName(schema, name string, at int) {
 		switch {
 		case o.schema == "pg_catalog" && (schema == "" || schema == "pg_catalog"):
 			system.add(o.allowed)
+			w.castsToText = w.castsToText || o.function != nil && o.function.castsArguments
 		case schema != "" && o.schema == schema, schema == "" && slices.Contains(w.searchPath, o.schema):
 			users.add(o.allowed)
-			w.keepsPath = w.keepsPath || schema != "" && o.usesPath
+			w.keepsPath = w.keepsPath || schema != "" && o.usesPath()
 		}
 	}
 	switch {
@@ -307,6 +309,7 @@ func (w *walker) checkTypeName(n *pg_query.TypeName) {
 		w.qualifications = append(w.qualifications, insertion{at, pgx.Identifier{t.Schema}.Sanitize() + ".", name})
 	}
 	w.keepsPath = w.keepsPath || w.catalog.isNameType(t.oid)
+	w.castTypes[t] = w.castTypes[t] || !w.literalTypes[n]
 	w.checkType(t, at)
 }
 

@@ -68,12 +68,14 @@ func (w *walker) checkOperatorSchemas() {
 				continue
 			}
 			w.keep(o.schema)
-			w.keepsPath = w.keepsPath || o.usesPath
+			w.keepsPath = w.keepsPath || o.usesPath()
 			w.unifiesTypes = w.unifiesTypes ||
 				w.catalog.isPolymorphicType(o.left) || w.catalog.isPolymorphicType(o.right)
 		}
 	}
 }
+
+func (o *operator) usesPath() bool { return o.function != nil && o.function.usesPath }
 
 // mayOccur reports whether a value of the type may occur in the statement. A value of a built-in type always may. nil
 // stands for the missing operand of an operator with one operand.
@@ -125,8 +127,9 @@ func (stmt *Statement) bindNames(w *walker) *sandbox.Refusal {
 			w.keepsPath = true // the name is not in the text, or it is written in another way
 		}
 	}
-	// pg_temp is searched first unless the path names it, so it is named last.
-	path := []string{"pg_catalog", "pg_temp"}
+	// pg_temp is searched first unless the path names it, so it is named last. pg_catalog is searched first unless the
+	// path names it: if a schema stays, it is not named, so current_schema() is the login's.
+	path := []string{"pg_temp"}
 	for _, s := range w.searchPath {
 		no, must := w.barredSchemas[s], w.keepsPath || w.keptSchemas[s]
 		if must && no != nil {
@@ -139,6 +142,9 @@ func (stmt *Statement) bindNames(w *walker) *sandbox.Refusal {
 		if must || w.allowWrites && no == nil { // the triggers of a table may need it
 			path = slices.Insert(path, len(path)-1, pgx.Identifier{s}.Sanitize())
 		}
+	}
+	if len(path) == 1 {
+		path = []string{"pg_catalog", "pg_temp"}
 	}
 	stmt.SearchPath = strings.Join(path, ", ")
 	stmt.SQL = stmt.numbered

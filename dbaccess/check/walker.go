@@ -3,6 +3,7 @@ package check
 import (
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -33,6 +34,9 @@ type walker struct {
 	usedTypes      map[*Type]bool
 
 	operatorNames   map[string]int              // without a schema, and where
+	castTypes       map[*Type]bool              // to which other values than literals are cast
+	literalTypes    map[*pg_query.TypeName]bool // of literals, which call no cast
+	castsToText     bool                        // a function that it calls casts arguments of any type to text
 	unifiesTypes    bool                        // a literal may take its type from a column of a domain
 	shortNames      []string                    // without a qualification: columns, or rows of an item of FROM
 	hasUnknownTable bool                        // not in the catalog
@@ -61,6 +65,8 @@ func newWalker(sql string, cat *Catalog) *walker {
 		sql:             sql,
 		catalog:         cat,
 		operatorNames:   map[string]int{},
+		castTypes:       map[*Type]bool{},
+		literalTypes:    map[*pg_query.TypeName]bool{},
 		resultTypes:     map[uint32]bool{},
 		keptSchemas:     map[string]bool{},
 		barredSchemas:   map[string]*sandbox.Refusal{},
@@ -196,6 +202,10 @@ func (w *walker) checkNode(m any) {
 		w.checkFunction(n)
 	case *pg_query.TypeName:
 		w.checkTypeName(n)
+	case *pg_query.TypeCast:
+		if n.Arg.GetAConst() != nil {
+			w.literalTypes[n.TypeName] = true
+		}
 	case *pg_query.A_Expr:
 		w.checkExpression(n)
 	case *pg_query.InsertStmt:
@@ -321,6 +331,7 @@ func (w *walker) checkTable(n *pg_query.RangeVar) {
 		w.refuse(int(n.Location), "permission", "%s.%s is refused: it belongs to the server", n.Schemaname, n.Relname)
 	case r != nil && !system && r.schema != "information_schema":
 		w.relations[r] = true
+		w.keepsPath = w.keepsPath || w.catalog.printsNames(r)
 		if n.Schemaname == "" && w.findWithQuery(n) == nil {
 			w.qualifications = append(w.qualifications,
 				insertion{int(n.Location), pgx.Identifier{r.schema}.Sanitize() + ".", n.Relname})
@@ -349,13 +360,46 @@ func (w *walker) checkCasts() {
 	for _, c := range w.catalog.unlistedCasts {
 		// to_json looks for casts to json itself.
 		implicit := !c.isExplicit || c.target.Name == "json" || c.target.Name == "jsonb"
-		near := w.mayOccur(c.source) && (w.mentionedNames[c.target.Name] || implicit && w.mayOccur(c.target))
-		if near {
-			w.refuse(-1, "function-not-allowed",
-				"the cast from %s to %s calls a function that is not on the list of allowed functions", c.source.Name,
-				c.target.Name)
+		if w.mayOccur(c.source) && (w.mayCastTo(c.target) || implicit && w.mayOccur(c.target)) {
+			w.fail(-1, refuseCast(c))
 		}
 	}
+}
+
+func refuseCast(c cast) *sandbox.Refusal {
+	return sandbox.Refusef("function-not-allowed",
+		"the cast from %s to %s calls a function that is not on the list of allowed functions", c.source.Name,
+		c.target.Name)
+}
+
+// mayCastTo reports whether the statement may cast to a type: it names the type, a domain over it or another type with
+// its values, or it calls a function that casts its arguments to text. Casts of rows cast their fields.
+func (w *walker) mayCastTo(target *Type) bool {
+	if w.mentionedNames[target.Name] || w.castsToText && target.Name == "text" {
+		return true
+	}
+	for t, is := range w.castTypes {
+		if is && w.catalog.castsInto(t, target, 0) {
+			return true
+		}
+	}
+	return false
+}
+
+// castsInto reports whether a cast to a type casts to another type, too.
+func (cat *Catalog) castsInto(t, target *Type, depth int) bool {
+	if t == nil || depth > maxTypeDepth {
+		return false
+	}
+	if t == target || t.Element != 0 && cat.castsInto(cat.TypesByOID[t.Element], target, depth+1) {
+		return true
+	}
+	if r := cat.relationsByOID[t.relation]; r != nil && slices.Contains(r.columnTypes, target.oid) {
+		return true
+	}
+	return slices.ContainsFunc(t.members, func(oid uint32) bool {
+		return cat.castsInto(cat.TypesByOID[oid], target, depth+1)
+	})
 }
 
 func stringsOf(nodes []*pg_query.Node) []string {

@@ -33,13 +33,13 @@ const (
 // a node, a list (...), or the bytes of a constant, length [ ... ]. Words escape spaces and brackets by a backslash.
 func Read(text string) (objects Objects) {
 	var field, function string // the field whose value comes next, and the value of the last funcid
-	inOperators := false       // in the list of the operators of a comparison of rows
+	list := ""                 // the field of the list whose words come
 	before := ""
 	for word := range nodeWords(text) {
 		objects.LocksRows = objects.LocksRows || before == "{" && word == "ROWMARKCLAUSE"
 		before = word
 		if field == "" && strings.HasPrefix(word, ":") { // a value may begin with a colon, too
-			field, inOperators = word[1:], false
+			field, list = word[1:], ""
 			continue
 		}
 		switch field {
@@ -55,15 +55,22 @@ func Read(text string) (objects Objects) {
 			objects.Functions = appendOID(objects.Functions, word)
 		case "opno", "eqop", "sortop":
 			objects.Operators = appendOID(objects.Operators, word)
-		case "opnos":
-			inOperators = true
+		case "opnos", "funccoltypes", "coltypes":
+			list = field
 		case "relid":
 			objects.Relations = appendOID(objects.Relations, word)
-		case "resulttype", "funcresulttype", "consttype", "array_typeid", "row_typeid":
+		case "resulttype", "funcresulttype", "opresulttype", "aggtype", "wintype", "consttype",
+			"array_typeid", "row_typeid":
 			objects.Types = appendOID(objects.Types, word)
 		case "":
-			if inOperators = inOperators && word != ")"; inOperators {
+			if word == ")" {
+				list = ""
+			}
+			switch list {
+			case "opnos": // of a comparison of rows
 				objects.Operators = appendOID(objects.Operators, word)
+			case "funccoltypes", "coltypes": // of an item of FROM
+				objects.Types = appendOID(objects.Types, word)
 			}
 		}
 		field = ""

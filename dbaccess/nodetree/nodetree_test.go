@@ -14,7 +14,9 @@ func TestRead(t *testing.T) {
 		`{FUNCEXPR :funcid 20 :funcresulttype 25 :funcretset false :funcvariadic false :funcformat 0 :args <>}`: {
 			Functions: []uint32{20}, Types: []uint32{25}},
 		`{FUNCEXPR :funcid 20 :funcresulttype 0 :funcformat 2 :args ({AGGREF :aggfnoid 30 :aggtype 23})}`: {
-			Casts: []uint32{20}, Functions: []uint32{30}},
+			Casts: []uint32{20}, Functions: []uint32{30}, Types: []uint32{23}},
+		`:funccoltypes (o 23 16400) :funccoltypmods (o -1 5)} {TABLEFUNC :coltypes (o 25)`: {
+			Types: []uint32{23, 16400, 25}},
 		`({OPEXPR :opno 96 :opfuncid 65} {ROWCOMPAREEXPR :rctype 1 :opnos (o 97 98) :opfamilies (o 1 2) :largs <>})`: {
 			Operators: []uint32{96, 97, 98}},
 		`{TARGETENTRY :resname :opno :r 1} {RTE :relid 1259}`:                          {Relations: []uint32{1259}},

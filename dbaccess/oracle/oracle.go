@@ -169,7 +169,10 @@ func (o *Oracle) add(ctx context.Context, calls []string, oid uint32, allowed []
 }
 
 // checkedOtherwise are functions behind TABLESAMPLE, and the one whose argument must be on a list of settings.
-var checkedOtherwise = map[string]bool{"system": true, "bernoulli": true, "current_setting": true}
+var checkedOtherwise = map[string]bool{
+	"system": true, "bernoulli": true, "current_setting": true,
+	"int8inc": true, // of WITH ... SEARCH DEPTH FIRST
+}
 
 func (o *Oracle) function(ctx context.Context, oid uint32) (f boundFunction, err error) {
 	if f, ok := o.functions[oid]; ok {

@@ -84,7 +84,11 @@ SELECT * FROM well_guarded
 ### ok
 SELECT * FROM other.things
 ### ok
-SELECT 1::positive, 'red'::colour, ROW(1, 2)::pair, '[1,3)'::span, '{red}'::colour[], NULL::paints
+SELECT 1::positive, 'red'::colour, '[1,3)'::span, '{red}'::colour[], NULL::paints
+### ok
+SELECT ROW(1, 2)::pair
+### function-not-allowed
+SELECT ROW(1, 2)::pair, 'red'::colour
 ### function-not-allowed
 SELECT 1::watched
 ### function-not-allowed

@@ -79,9 +79,23 @@ SELECT relname FROM pg_class WHERE pg_table_is_visible(oid) AND oid = 'people'::
 ### same
 SELECT column_name FROM information_schema.columns WHERE table_name = 'people' ORDER BY 1
 ### same
-SELECT current_schema(), current_schema, current_schemas(false), current_setting('search_path')
+SELECT current_schema(), current_schema, current_schemas(false)
 ### same
-SHOW search_path
+SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema() ORDER BY 1
+### same
+SELECT count(*) FROM pg_tables WHERE schemaname = current_schema
+### same
+SELECT r, r::text = 'people', concat(r), to_jsonb(r), n FROM names
+### same
+SELECT coalesce(r, 'people'), lag(r, 1, 'people') OVER () FROM names
+### same
+SELECT * FROM viewed_names
+### same
+SELECT DISTINCT t FROM table_names
+### same
+SELECT quote_literal(name), 'x' || name, name || 1 FROM people ORDER BY id
+### same
+SELECT to_json(p.home), to_json(p.feels) FROM people p ORDER BY id
 ### same
 SELECT has_table_privilege('people', 'SELECT')
 ### same
@@ -254,3 +268,51 @@ SELECT count(*), max(m), string_agg(m, ',' ORDER BY id) FROM letters
 SELECT coalesce(m, 'x'), CASE WHEN id > 1 THEN m ELSE 'x' END, NULLIF(m, 'a') FROM letters ORDER BY id
 ### same
 SELECT letters.m, l.m FROM letters JOIN letters l USING (id) WHERE l.m IN ('a', 'x')
+### refused
+SELECT 'x' || e FROM of_explicit
+### refused
+SELECT e || 'x' FROM of_explicit
+### refused
+SELECT quote_literal(e) FROM of_explicit
+### refused
+SELECT quote_nullable(es[1]) FROM of_explicit
+### refused
+SELECT (e).quote_literal FROM of_explicit
+### refused
+SELECT d || 'x' FROM of_explicit
+### refused
+SELECT 'a'::text::over_explicit
+### refused
+SELECT upper(s)::over_explicit FROM texts
+### refused
+SELECT ARRAY[s]::over_explicit[] FROM texts
+### refused
+SELECT e::over_text FROM of_explicit
+### refused
+SELECT ARRAY[e]::over_text[] FROM of_explicit
+### refused
+SELECT ROW(e)::row_of_text FROM of_explicit
+### refused
+SELECT ARRAY[ROW(e)]::row_of_text[] FROM of_explicit
+### refused
+SELECT ROW(e)::over_row FROM of_explicit
+### refused
+SELECT ROW(s)::row_of_explicit FROM texts
+### refused
+SELECT * FROM concatenated
+### refused
+SELECT * FROM quoted
+### refused
+SELECT * FROM jsoned
+### refused
+SELECT * FROM json_aggregated
+### refused
+SELECT * FROM of_record
+### refused
+SELECT * FROM of_xml
+### refused
+SELECT * FROM of_hstore
+### refused
+SELECT id FROM json_policy
+### refused
+SELECT 'a'::json_domain

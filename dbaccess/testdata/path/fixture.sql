@@ -31,6 +31,10 @@ CREATE FUNCTION joined(text, text) RETURNS boolean LANGUAGE sql AS 'SELECT true'
 CREATE OPERATOR === (LEFTARG = text, RIGHTARG = text, FUNCTION = joined);
 CREATE OPERATOR >> (LEFTARG = int, RIGHTARG = bigint, FUNCTION = int48ne);
 
+-- The service's own queries must not call these.
+CREATE FUNCTION array_to_string(text[], text) RETURNS text LANGUAGE sql AS 'SELECT NULL::text';
+CREATE FUNCTION array_agg(text) RETURNS text[] LANGUAGE sql AS $$ SELECT '{}'::text[] $$;
+
 -- Casts that call a function which is not listed, and types with values of their source in them.
 CREATE TYPE coin AS ENUM ('cent', 'euro');
 CREATE FUNCTION coin_text(coin) RETURNS text LANGUAGE sql AS $$ SELECT 'leaked' $$;
@@ -75,5 +79,42 @@ CREATE VIEW of_domain AS SELECT 'a'::text::graded::text AS t;
 CREATE TABLE watched (id int);
 ALTER TABLE watched ENABLE ROW LEVEL SECURITY;
 CREATE POLICY p ON watched USING (NULLIF('low'::grade, 'x'::text) IS NOT NULL);
+
+-- Casts that the server looks up while it runs, and casts by another type than the one that is named.
+CREATE TYPE explicit AS ENUM ('a', 'b');
+CREATE DOMAIN over_explicit AS explicit;
+CREATE DOMAIN over_text AS text;
+CREATE TYPE row_of_text AS (s text);
+CREATE TYPE row_of_explicit AS (e explicit);
+CREATE DOMAIN over_row AS row_of_text;
+CREATE FUNCTION explicit_text(explicit) RETURNS text LANGUAGE sql AS $$ SELECT 'leaked' $$;
+CREATE FUNCTION text_explicit(text) RETURNS explicit LANGUAGE sql AS $$ SELECT 'a'::explicit $$;
+CREATE CAST (explicit AS text) WITH FUNCTION explicit_text(explicit);
+CREATE CAST (text AS explicit) WITH FUNCTION text_explicit(text);
+CREATE TABLE of_explicit (e explicit, es explicit[], d over_explicit);
+CREATE TABLE texts (s text);
+CREATE VIEW concatenated AS SELECT 'x' || e AS t FROM of_explicit;
+CREATE VIEW quoted AS SELECT quote_literal(e) AS t FROM of_explicit;
+CREATE TYPE jsonic AS ENUM ('a');
+CREATE FUNCTION jsonic_json(jsonic) RETURNS json LANGUAGE sql AS $$ SELECT '1'::json $$;
+CREATE CAST (jsonic AS json) WITH FUNCTION jsonic_json(jsonic);
+CREATE TABLE of_jsonic (id int, j jsonic);
+CREATE VIEW jsoned AS SELECT to_json(j)::text AS t FROM of_jsonic;
+CREATE VIEW json_aggregated AS SELECT jsonb_agg(j)::text AS t FROM of_jsonic;
+CREATE TABLE json_policy (id int);
+ALTER TABLE json_policy ENABLE ROW LEVEL SECURITY;
+CREATE POLICY p ON json_policy USING (to_json('a'::jsonic) IS NOT NULL);
+CREATE DOMAIN json_domain AS text CHECK (to_json(VALUE::jsonic) IS NOT NULL);
+CREATE VIEW of_record AS SELECT z.a FROM jsonb_to_record('{"m": "x"}') AS z (a int, m mail);
+CREATE VIEW of_xml AS SELECT x.m::text AS t FROM xmltable('/a' PASSING '<a>1</a>' COLUMNS m mail PATH '.') x;
+CREATE VIEW of_hstore AS SELECT (l #= 'm=>z').id FROM letters l;
+
+-- Values that are printed as names.
+CREATE TYPE row_of_name AS (r regclass);
+CREATE TABLE names (r regclass, n row_of_name);
+INSERT INTO names VALUES ('people', ROW('people'));
+CREATE VIEW viewed_names AS SELECT concat(r) AS t, concat(r) = 'people' AS same FROM names;
+CREATE VIEW table_names AS SELECT tableoid::regclass::text AS t FROM people;
+
 CREATE VIEW ":funcid 1" AS SELECT 1 AS ":funcid", 2 AS "{FUNCEXPR :funcid 2622", 3 AS "a\ (" FROM people ":opno";
 GRANT SELECT ON ALL TABLES IN SCHEMA public TO glasshouse_reader;
