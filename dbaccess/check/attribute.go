@@ -86,7 +86,7 @@ func (w *walker) checkAttribute(name string, at int, of string) {
 		if !f.allowed && f.acceptsArgs(1) && w.isVisible(f.schema) && !(of != "" && w.catalog.takesInternal(f)) {
 			refuse(f.schema, refuseFunction(name+", in attribute notation,", false))
 		} else if f.allowed && f.acceptsArgs(1) && w.isVisible(f.schema) {
-			w.keepsPath = w.keepsPath || f.usesPath
+			w.keepPathOf(f)
 			w.castsToText = w.castsToText || f.castsArguments
 			if f.schema != "pg_catalog" {
 				w.resultTypes[f.result] = true

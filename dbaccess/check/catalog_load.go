@@ -39,7 +39,8 @@ const typesSQL = `SELECT t.oid, nspname, typname, typtype::text, coalesce(extnam
 // The last column tells that the body of a user-defined function may have names which the search path binds: it is kept
 // as text, and the function sets no path. The functions behind an aggregate are not read.
 const functionsSQL = `SELECT p.oid, nspname, proname, coalesce(extname, ''), proargtypes::text, pronargdefaults::int,
-	provariadic <> 0, prorettype, p.oid < 16384 AND prolang = (SELECT oid FROM pg_language WHERE lanname = 'sql'), p.oid >= 16384 AND (prokind = 'a' AND extname IS NULL
+	provariadic <> 0, prorettype, p.oid < 16384 AND prolang = (SELECT oid FROM pg_language WHERE lanname = 'sql'),
+	p.oid >= 16384 AND (prokind = 'a' AND extname IS NULL
 		OR prolang NOT IN (SELECT oid FROM pg_language WHERE lanname IN ('internal', 'c'))
 		AND array_to_string(coalesce(proconfig, '{}'), ' ') !~ '\msearch_path='
 		AND to_jsonb(p) ->> 'prosqlbody' IS NULL)
@@ -52,7 +53,8 @@ const operatorsSQL = `SELECT o.oid, nspname, oprname, oprleft, oprright, oprcode
 
 const relationsSQL = `SELECT c.oid, nspname, relname, relkind = 'v', relkind = 'm', relrowsecurity, reltype,
 	coalesce(array_agg(attname::text ORDER BY attnum) FILTER (WHERE attname IS NOT NULL), '{}'), coalesce(string_agg(CASE WHEN atttypid >= 16384 THEN atttypid::text END, ' '), ''), coalesce(bool_or(attgenerated = 'v'), false),
-	coalesce(string_agg(DISTINCT atttypid::text, ' '), ''), coalesce(bool_or(atttypid < 16384 AND format_type(atttypid, NULL) ~ '^reg'), false)
+	coalesce(string_agg(DISTINCT atttypid::text, ' '), ''),
+	coalesce(bool_or(atttypid < 16384 AND format_type(atttypid, NULL) ~ '^reg'), false)
 	FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace LEFT JOIN pg_attribute a ON attrelid = c.oid AND attnum > 0 AND NOT attisdropped
 	WHERE relkind IN ('r', 'v', 'm', 'p', 'f', 'c') AND nspname NOT LIKE 'pg\_temp%' AND nspname NOT LIKE 'pg\_toast%' GROUP BY 1, 2, 3, 4, 5, 6, 7`
 

@@ -64,7 +64,7 @@ func (w *walker) checkFunction(n *pg_query.FuncCall) {
 		default:
 			continue
 		}
-		w.keepsPath = w.keepsPath || f.usesPath
+		w.keepPathOf(f)
 		w.unifiesTypes = w.unifiesTypes || w.catalog.isPolymorphic(f)
 		w.castsToText = w.castsToText || f.castsArguments
 	}
@@ -309,7 +309,11 @@ func (w *walker) checkTypeName(n *pg_query.TypeName) {
 		w.qualifications = append(w.qualifications, insertion{at, pgx.Identifier{t.Schema}.Sanitize() + ".", name})
 	}
 	w.keepsPath = w.keepsPath || w.catalog.isNameType(t.oid)
-	w.castTypes[t] = w.castTypes[t] || !w.literalTypes[n]
+	if c := w.castLiterals[n]; c == nil {
+		w.castTypes[t] = true
+	} else if !c.Isnull && c.GetSval() == nil { // a string is read as the type, without a cast
+		w.numberTypes[t] = true
+	}
 	w.checkType(t, at)
 }
 

@@ -23,6 +23,18 @@ import (
 // keep notes that a schema must stay on the path.
 func (w *walker) keep(schema string) { w.keptSchemas[schema] = true }
 
+// keepPathOf notes that the schemas which a called function needs must stay: those of the login's path, or that of its
+// extension, so that the body of an extension's function finds no function of another schema.
+func (w *walker) keepPathOf(f *function) {
+	switch {
+	case !f.usesPath:
+	case f.extension != "":
+		w.keep(f.schema)
+	default:
+		w.keepsPath = true
+	}
+}
+
 // bar notes that the statement would call something if a schema stayed on the path.
 func (w *walker) bar(schema string, at int, why *sandbox.Refusal) {
 	if w.barredSchemas[schema] == nil {

@@ -33,9 +33,10 @@ type walker struct {
 	relations      map[*relation]bool
 	usedTypes      map[*Type]bool
 
-	operatorNames   map[string]int              // without a schema, and where
-	castTypes       map[*Type]bool              // to which other values than literals are cast
-	literalTypes    map[*pg_query.TypeName]bool // of literals, which call no cast
+	operatorNames   map[string]int // without a schema, and where
+	castTypes       map[*Type]bool // to which other values than literals are cast
+	castLiterals    map[*pg_query.TypeName]*pg_query.A_Const
+	numberTypes     map[*Type]bool              // to which literals are cast that are no strings
 	castsToText     bool                        // a function that it calls casts arguments of any type to text
 	unifiesTypes    bool                        // a literal may take its type from a column of a domain
 	shortNames      []string                    // without a qualification: columns, or rows of an item of FROM
@@ -66,7 +67,8 @@ func newWalker(sql string, cat *Catalog) *walker {
 		catalog:         cat,
 		operatorNames:   map[string]int{},
 		castTypes:       map[*Type]bool{},
-		literalTypes:    map[*pg_query.TypeName]bool{},
+		castLiterals:    map[*pg_query.TypeName]*pg_query.A_Const{},
+		numberTypes:     map[*Type]bool{},
 		resultTypes:     map[uint32]bool{},
 		keptSchemas:     map[string]bool{},
 		barredSchemas:   map[string]*sandbox.Refusal{},
@@ -203,8 +205,8 @@ func (w *walker) checkNode(m any) {
 	case *pg_query.TypeName:
 		w.checkTypeName(n)
 	case *pg_query.TypeCast:
-		if n.Arg.GetAConst() != nil {
-			w.literalTypes[n.TypeName] = true
+		if c := n.Arg.GetAConst(); c != nil {
+			w.castLiterals[n.TypeName] = c
 		}
 	case *pg_query.A_Expr:
 		w.checkExpression(n)
@@ -360,7 +362,7 @@ func (w *walker) checkCasts() {
 	for _, c := range w.catalog.unlistedCasts {
 		// to_json looks for casts to json itself.
 		implicit := !c.isExplicit || c.target.Name == "json" || c.target.Name == "jsonb"
-		if w.mayOccur(c.source) && (w.mayCastTo(c.target) || implicit && w.mayOccur(c.target)) {
+		if w.mayOccur(c.source) && (w.mayCast(c.source, c.target) || implicit && w.mayOccur(c.target)) {
 			w.fail(-1, refuseCast(c))
 		}
 	}
@@ -372,14 +374,20 @@ func refuseCast(c cast) *sandbox.Refusal {
 		c.target.Name)
 }
 
-// mayCastTo reports whether the statement may cast to a type: it names the type, a domain over it or another type with
-// its values, or it calls a function that casts its arguments to text. Casts of rows cast their fields.
-func (w *walker) mayCastTo(target *Type) bool {
+// mayCast reports whether the statement may cast between two types: it names the target, a domain over it or another
+// type with its values, or it calls a function that casts its arguments to text. Casts of rows cast their fields.
+func (w *walker) mayCast(source, target *Type) bool {
 	if w.mentionedNames[target.Name] || w.castsToText && target.Name == "text" {
 		return true
 	}
-	for t, is := range w.castTypes {
-		if is && w.catalog.castsInto(t, target, 0) {
+	casts := func(t *Type) bool { return w.catalog.castsInto(t, target, 0) }
+	for t := range w.castTypes {
+		if casts(t) {
+			return true
+		}
+	}
+	for t := range w.numberTypes {
+		if source.Schema == "pg_catalog" && casts(t) {
 			return true
 		}
 	}

@@ -10,6 +10,7 @@ package oracle
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,10 +28,10 @@ import (
 // The tree has no checks of domains, no input and output functions of types, no support functions of indexes, no
 // functions behind aggregates, and nothing that a function looks up while it runs.
 type Oracle struct {
-	conn          *pgx.Conn
-	tree          string
-	functions     map[uint32]boundFunction
-	viewFunctions map[uint32][]uint32 // of PostgreSQL's own views
+	conn      *pgx.Conn
+	tree      string
+	functions map[uint32]boundFunction
+	views     map[uint32]nodetree.Objects // of PostgreSQL's own views that may be read
 }
 
 type boundFunction struct{ schema, name, signature, extension string }
@@ -41,7 +42,7 @@ func Open(ctx context.Context, url, role string) (*Oracle, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &Oracle{functions: map[uint32]boundFunction{}, viewFunctions: map[uint32][]uint32{}}
+	o := &Oracle{functions: map[uint32]boundFunction{}, views: map[uint32]nodetree.Objects{}}
 	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
 		if strings.HasPrefix(n.Message, "rewritten parse tree") {
 			o.tree += n.Detail
@@ -89,7 +90,7 @@ func (o *Oracle) Unlisted(ctx context.Context, sql, searchPath string, allowed .
 	objects := nodetree.Read(o.tree)
 	own := map[uint32]bool{} // functions of PostgreSQL's own views
 	for _, oid := range objects.Relations {
-		if err := o.addOwn(ctx, own, oid); err != nil {
+		if err := o.addOwn(ctx, own, oid, false); err != nil {
 			return nil, err
 		}
 	}
@@ -123,27 +124,37 @@ func (o *Oracle) Unlisted(ctx context.Context, sql, searchPath string, allowed .
 	return calls, nil
 }
 
-// addOwn adds the functions of a view of PostgreSQL that may be read.
-func (o *Oracle) addOwn(ctx context.Context, own map[uint32]bool, relation uint32) error {
-	functions, known := o.viewFunctions[relation]
+// addOwn adds the functions of a view of PostgreSQL that may be read, and of the views in it.
+func (o *Oracle) addOwn(ctx context.Context, own map[uint32]bool, relation uint32, isRead bool) error {
+	objects, known := o.views[relation]
 	if !known && relation < firstUserOID {
-		rows, _ := o.conn.Query(ctx, `SELECT nspname, relname, ev_action::text FROM pg_rewrite
-			JOIN pg_class c ON c.oid = ev_class JOIN pg_namespace n ON n.oid = relnamespace
-			WHERE ev_class = $1`, relation)
-		var schema, name, tree string
-		_, err := pgx.ForEachRow(rows, []any{&schema, &name, &tree}, func() error {
-			if schema == "information_schema" || policy.SQLCatalogRelations[name] {
-				functions = nodetree.Read(tree).Functions
+		rows, _ := o.conn.Query(ctx, `SELECT nspname = 'information_schema' OR relname = ANY ($2), ev_action::text
+			FROM pg_rewrite JOIN pg_class c ON c.oid = ev_class JOIN pg_namespace n ON n.oid = relnamespace
+			WHERE ev_class = $1`, relation, slices.Collect(maps.Keys(policy.SQLCatalogRelations)))
+		var mayBeRead bool
+		var tree string
+		_, err := pgx.ForEachRow(rows, []any{&mayBeRead, &tree}, func() error {
+			if mayBeRead || isRead {
+				objects = nodetree.Read(tree)
 			}
 			return nil
 		})
 		if err != nil {
 			return err
 		}
-		o.viewFunctions[relation] = functions
+		if !isRead {
+			o.views[relation] = objects
+		}
 	}
-	for _, f := range functions {
+	for _, f := range objects.Functions {
 		own[f] = true
+	}
+	for _, inner := range objects.Relations {
+		if inner != relation {
+			if err := o.addOwn(ctx, own, inner, true); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

@@ -316,3 +316,9 @@ SELECT * FROM of_hstore
 SELECT id FROM json_policy
 ### refused
 SELECT 'a'::json_domain
+### refused
+SELECT 1::over_explicit
+### refused
+SELECT id::over_explicit FROM people
+### same
+SELECT NULL::over_explicit, 'a'::over_explicit

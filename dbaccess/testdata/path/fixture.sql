@@ -91,6 +91,8 @@ CREATE FUNCTION explicit_text(explicit) RETURNS text LANGUAGE sql AS $$ SELECT '
 CREATE FUNCTION text_explicit(text) RETURNS explicit LANGUAGE sql AS $$ SELECT 'a'::explicit $$;
 CREATE CAST (explicit AS text) WITH FUNCTION explicit_text(explicit);
 CREATE CAST (text AS explicit) WITH FUNCTION text_explicit(text);
+CREATE FUNCTION int_explicit(int) RETURNS explicit LANGUAGE sql AS $$ SELECT 'a'::explicit $$;
+CREATE CAST (int AS explicit) WITH FUNCTION int_explicit(int);
 CREATE TABLE of_explicit (e explicit, es explicit[], d over_explicit);
 CREATE TABLE texts (s text);
 CREATE VIEW concatenated AS SELECT 'x' || e AS t FROM of_explicit;
