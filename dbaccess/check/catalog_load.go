@@ -17,18 +17,18 @@ import (
 // catalogVersionSQL returns a text that changes when the meaning of a name may change. It covers
 // user-defined objects, whose identifiers begin at 16384, except temporary tables.
 const catalogVersionSQL = `SELECT concat_ws(' ',
-	(SELECT sum(hashint8(oid::int8) # hashint8(xmin::text::int8)) FROM pg_proc WHERE oid >= 16384),
-	(SELECT sum(hashint8(oid::int8) # hashint8(xmin::text::int8)) FROM pg_operator WHERE oid >= 16384),
-	(SELECT sum(hashint8(oid::int8) # hashint8(xmin::text::int8)) FROM pg_type WHERE oid >= 16384 AND typnamespace NOT IN (SELECT oid FROM pg_namespace WHERE nspname LIKE 'pg\_%temp\_%')),
-	(SELECT sum(hashint8(oid::int8) # hashint8(xmin::text::int8)) FROM pg_cast WHERE oid >= 16384),
-	(SELECT sum(hashint8(oid::int8) # hashint8(xmin::text::int8)) FROM pg_policy WHERE oid >= 16384),
-	(SELECT sum(hashint8(oid::int8) # hashint8(xmin::text::int8)) FROM pg_constraint WHERE contypid >= 16384),
-	(SELECT sum(hashint8(oid::int8) # hashint8(xmin::text::int8)) FROM pg_rewrite WHERE oid >= 16384),
-	(SELECT sum(hashint8(oid::int8) # hashint8(xmin::text::int8)) FROM pg_extension WHERE oid >= 16384),
-	(SELECT sum(hashint8(oid::int8) # hashint8(xmin::text::int8)) FROM pg_namespace WHERE nspname NOT LIKE 'pg\_%'),
-	(SELECT sum(hashint8(attrelid::int8) # hashint8(a.xmin::text::int8)) FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid
+	(SELECT sum(hashint8(oid::int8) # hashtext(xmin::text)) FROM pg_proc WHERE oid >= 16384),
+	(SELECT sum(hashint8(oid::int8) # hashtext(xmin::text)) FROM pg_operator WHERE oid >= 16384),
+	(SELECT sum(hashint8(oid::int8) # hashtext(xmin::text)) FROM pg_type WHERE oid >= 16384 AND typnamespace NOT IN (SELECT oid FROM pg_namespace WHERE nspname LIKE 'pg\_%temp\_%')),
+	(SELECT sum(hashint8(oid::int8) # hashtext(xmin::text)) FROM pg_cast WHERE oid >= 16384),
+	(SELECT sum(hashint8(oid::int8) # hashtext(xmin::text)) FROM pg_policy WHERE oid >= 16384),
+	(SELECT sum(hashint8(oid::int8) # hashtext(xmin::text)) FROM pg_constraint WHERE contypid >= 16384),
+	(SELECT sum(hashint8(oid::int8) # hashtext(xmin::text)) FROM pg_rewrite WHERE oid >= 16384),
+	(SELECT sum(hashint8(oid::int8) # hashtext(xmin::text)) FROM pg_extension WHERE oid >= 16384),
+	(SELECT sum(hashint8(oid::int8) # hashtext(xmin::text)) FROM pg_namespace WHERE nspname NOT LIKE 'pg\_%'),
+	(SELECT sum(hashint8(attrelid::int8) # hashtext(a.xmin::text)) FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid
 	 WHERE attrelid >= 16384 AND relkind IN ('r', 'v', 'm', 'p', 'f', 'c') AND relpersistence <> 't'),
-	(SELECT sum(hashint8(oid::int8) # hashint8(xmin::text::int8)) FROM pg_class WHERE oid >= 16384 AND relpersistence <> 't' AND relkind IN ('r', 'v', 'm', 'p', 'f')))`
+	(SELECT sum(hashint8(oid::int8) # hashtext(xmin::text)) FROM pg_class WHERE oid >= 16384 AND relpersistence <> 't' AND relkind IN ('r', 'v', 'm', 'p', 'f')))`
 
 const typesSQL = `SELECT t.oid, nspname, typname, typtype::text, coalesce(extname, ''), CASE WHEN typtype = 'd' THEN typbasetype WHEN rngsubtype IS NOT NULL THEN rngsubtype WHEN typcategory = 'A' OR t.oid = 'record[]'::regtype THEN typelem ELSE 0 END,
 	coalesce(rngcanonical <> 0 AND t.oid >= 16384, false), typrelid
@@ -152,11 +152,15 @@ func loadCatalog(ctx context.Context, tx pgx.Tx, listed map[string]bool, masked 
 	if cat.searchPath, cat.version, err = readVersion(ctx, tx); err != nil {
 		return nil, err
 	}
-	const server = `SELECT current_setting('server_version_num')::int / 10000, current_setting('server_encoding'),
+	const server = `SELECT current_setting('server_version'), current_setting('server_encoding'),
 		current_database()::text`
-	var encoding, database string
-	if err := tx.QueryRow(ctx, server).Scan(&cat.serverVersion, &encoding, &database); err != nil {
+	var version, encoding, database string
+	if err := tx.QueryRow(ctx, server).Scan(&version, &encoding, &database); err != nil {
 		return nil, err
+	}
+	digits := strings.IndexFunc(version, func(c rune) bool { return c < '0' || c > '9' })
+	if cat.serverVersion, err = strconv.Atoi(version[:max(digits, 0)]); err != nil {
+		return nil, fmt.Errorf("the server's version %q is no number: %w", version, err)
 	}
 	if encoding != "UTF8" { // the server could read other tokens than the parser, and other names than the catalog's
 		return nil, &sandbox.Error{Fault: sandbox.FaultUnavailable, Detail: fmt.Sprintf("the database %s has the "+
