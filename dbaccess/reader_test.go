@@ -296,23 +296,28 @@ func TestReader(t *testing.T) {
 			)
 		}()
 		<-started
-		waited := func(user string) bool {
-			brief, stop := context.WithTimeout(ctx, 300*time.Millisecond)
+		waited := func(user string, limit time.Duration) bool {
+			brief, stop := context.WithTimeout(ctx, limit)
 			defer stop()
 			_, err := all(brief, turns, `SELECT 1`, nil, sandbox.QueryLimits{User: user})
 			return reason(err) == "cancelled"
 		}
-		for deadline := time.Now().Add(5 * time.Second); !waited("a"); {
+		for deadline := time.Now().Add(5 * time.Second); !waited("a", 300*time.Millisecond); {
 			if time.Now().After(deadline) {
 				t.Fatal("a second statement of the same user ran")
 			}
 		}
-		if waited("b") {
+		if waited("b", time.Minute) {
 			t.Error("a statement of another user waited")
+		}
+		select {
+		case <-done:
+			t.Error("a statement of another user waited until the slow one ended")
+		default:
 		}
 		end()
 		<-done
-		if waited("a") {
+		if waited("a", time.Minute) {
 			t.Error("the slot was not released")
 		}
 	})
