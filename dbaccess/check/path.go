@@ -61,8 +61,9 @@ func (w *walker) checkSyntaxCall(name string, at int) {
 	}
 }
 
-// checkOperatorSchemas decides, after the walk, which schemas the operators of the statement need, and which must not
-// stay because of them. An operator of another schema may be meant if values of its operands' types may occur.
+// checkOperatorSchemas keeps the schemas of allowed operators that the statement may mean, and bars those of operators
+// that are not allowed. The statement may mean an operator if values of its operands' types may occur. It is called
+// after the walk, which finds these types.
 func (w *walker) checkOperatorSchemas() {
 	if w.catalog == nil || len(w.searchPath) == 0 {
 		return
@@ -131,8 +132,8 @@ func (cat *Catalog) contains(oid uint32, part *Type, depth int) bool {
 // maxBoundBytes bounds the text with the schemas of its names. A text of 1 MiB has at most half a million names.
 const maxBoundBytes = 4 << 20
 
-// bindNames sets the text that runs and its search path. It returns a refusal if a schema must stay on the path and must
-// not.
+// bindNames sets the text that runs and its search path. It returns a refusal if the statement needs a schema that is
+// barred.
 func (stmt *Statement) bindNames(w *walker) *sandbox.Refusal {
 	for _, i := range w.qualifications {
 		if !w.qualify(i.at, i.name, i.text) {

@@ -17,7 +17,7 @@ import (
 	"glasshouse/sandbox"
 )
 
-// Generated counts generated statements, each of which names a function that is not listed.
+// Generated has the results of Generate. Each generated statement names a function that is not listed.
 type Generated struct {
 	Functions  int      // names of functions
 	Statements int      // Refused + Unfound + others that PostgreSQL reads as something harmless + len(Calls)
