@@ -100,6 +100,10 @@ func statusOf(ctx context.Context, databases []Database) []sandbox.DatabaseStatu
 			var err error
 			if st.ServerVersion, err = d.Reader.Status(ctx); err != nil {
 				st.Status, st.Problem = sandbox.DatabaseUnavailable, err.Error()
+				if ctx.Err() != nil {
+					const late = "the database %q has not answered within %s; try again soon"
+					st.Problem = fmt.Sprintf(late, d.Name, statusTimeout)
+				}
 			}
 			list[i] = st
 		})

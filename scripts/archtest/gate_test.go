@@ -121,3 +121,22 @@ func TestReportCountsWhatWasNotTested(t *testing.T) {
 		}
 	}
 }
+
+// TestReportShowsFailedPythonTests checks that the report shows pytest's failures, and not what Python prints while it
+// ends.
+func TestReportShowsFailedPythonTests(t *testing.T) {
+	dir := t.TempDir()
+	log, groups := filepath.Join(dir, "log"), filepath.Join(dir, "groups")
+	text := "E   assert 1 == 2\nFAILED test_a.py::test_b - assert 1 == 2\n1 failed, 2 passed in 1.2s\n" +
+		strings.Repeat("<sys>:0: ResourceWarning: unclosed <socket>\n", 500)
+	for name, text := range map[string]string{log: text, groups: "python\tpytest\t1\t1\t" + log + "\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := exec.Command("python3", filepath.Join(root(t), "scripts/archtest/report.py"), groups).Output()
+	if err == nil || !strings.Contains(string(out), "FAILED test_a.py::test_b - assert 1 == 2\n") ||
+		strings.Contains(string(out), "ResourceWarning") {
+		t.Errorf("got error %v and\n%.2000s\nwant the failed test without what follows pytest's last line", err, out)
+	}
+}

@@ -149,6 +149,10 @@ def read_pytest(group: Group, lines: list[str]) -> None:
     group.skipped += counts.get("skipped", 0)
     group.failed = counts.get("failed", 0) + counts.get("error", 0)
     group.not_run += [text for text in lines if text.startswith("SKIPPED ")]
+    # What is printed while the interpreter ends comes after pytest's last line, and hides the failures.
+    if group.failed and last:
+        end = len(lines) - lines[::-1].index(last)
+        group.failures = [f"--- FAIL {group.name}", *lines[max(0, end - 200) : end]]
     if count := counts.get("deselected"):
         group.not_run.append(
             f"{group.name}: {count} tests with the mark of a later tier (long: whole, nightly: nightly)"
