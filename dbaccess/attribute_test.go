@@ -277,9 +277,7 @@ type judge struct {
 	oracle  *oracle.Oracle
 }
 
-func newJudge(t *testing.T, s interface {
-	URL(role, database string) string
-}, database string, allowed ...string) judge {
+func newJudge(t *testing.T, s roleURLs, database string, allowed ...string) judge {
 	t.Helper()
 	pool, err := pgxpool.New(t.Context(), s.URL(embedded.RoleReader, database))
 	if err != nil {

@@ -124,14 +124,35 @@ func (r *Reader) auditLogin(ctx context.Context) error {
 			"database's URL:\n\n%s",
 		role,
 		why,
-		RoleSQL("glasshouse_reader", database, false),
+		RoleSQL("glasshouse_reader", database, RoleOptions{}),
 	)
 }
 
+// LogsTrees reports whether the server writes the trees of Config.ServerCheck to its log.
+func (r *Reader) LogsTrees(ctx context.Context) (bool, error) {
+	if !r.config.ServerCheck {
+		return false, nil
+	}
+	var logs bool
+	const query = `SELECT current_setting('log_min_messages') NOT IN ('fatal', 'panic')`
+	if err := r.pool.QueryRow(ctx, query).Scan(&logs); err != nil {
+		return false, r.unavailable(err)
+	}
+	return logs, nil
+}
+
+// RoleOptions add to RoleSQL what a superuser runs.
+type RoleOptions struct {
+	// RevokeFromPublic revokes functions that every login may call and that do more than compute a value
+	// (policy.SQLRevoke).
+	RevokeFromPublic bool
+	// ServerCheck keeps the trees of Config.ServerCheck out of the server's log.
+	ServerCheck bool
+}
+
 // RoleSQL returns SQL that creates a login which may read the public schema of a database and nothing else. The owner
-// of the tables runs it. With revokeFromPublic its last part, which needs a superuser, revokes functions that every
-// login may call and that do more than compute a value (policy.SQLRevoke).
-func RoleSQL(role, database string, revokeFromPublic bool) string {
+// of the tables runs it, and a superuser the parts of the options, which come last.
+func RoleSQL(role, database string, o RoleOptions) string {
 	sql := fmt.Sprintf(
 		`CREATE ROLE %[1]s LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS PASSWORD 'choose-one';
 ALTER ROLE %[1]s SET default_transaction_read_only = on;
@@ -143,7 +164,14 @@ GRANT USAGE ON SCHEMA public TO %[1]s;
 GRANT SELECT ON ALL TABLES IN SCHEMA public TO %[1]s;
 ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO %[1]s;
 `, pgx.Identifier{role}.Sanitize(), pgx.Identifier{database}.Sanitize())
-	if !revokeFromPublic {
+	if o.ServerCheck {
+		sql += `
+-- A superuser runs this. The server's log then has no error and no statement of this login: with --server-check the
+-- server would write its analysis of each query there, about 10 KB. The service keeps every statement and its error.
+ALTER ROLE ` + pgx.Identifier{role}.Sanitize() + ` SET log_min_messages = fatal;
+`
+	}
+	if !o.RevokeFromPublic {
 		return sql
 	}
 	return sql + `

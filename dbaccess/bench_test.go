@@ -115,6 +115,20 @@ func BenchmarkTransaction(b *testing.B) {
 			}
 		}
 	})
+	b.Run("safe, analysed", func(b *testing.B) {
+		r, err := dbaccess.Open(ctx, dbaccess.Config{
+			URL: s.URL(embedded.RoleReader, embedded.DatabaseKnowledge), ServerCheck: true,
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer r.Close()
+		for b.Loop() {
+			if _, err := r.Query(ctx, sql, nil, sandbox.QueryLimits{}, dropped); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 	b.Run("safe, 16 readers", func(b *testing.B) {
 		b.SetParallelism((16 + runtime.GOMAXPROCS(0) - 1) / runtime.GOMAXPROCS(0))
 		b.RunParallel(func(p *testing.PB) {

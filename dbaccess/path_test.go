@@ -24,9 +24,7 @@ func TestNamesKeepTheirMeaning(t *testing.T) {
 	testNames(t, dbtest.Start(t))
 }
 
-func testNames(t *testing.T, s interface {
-	URL(role, database string) string
-}) {
+func testNames(t *testing.T, s roleURLs) {
 	t.Helper()
 	ctx := context.Background()
 	const database = "names"

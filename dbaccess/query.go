@@ -8,7 +8,9 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
@@ -44,7 +46,9 @@ func (r *Reader) Query(
 		return none, err
 	}
 	r.applyCeilings(&l)
-	t := transaction{statement: stmt, limits: l, summary: none, batcher: rowBatcher{sink: sink}}
+	t := transaction{
+		statement: stmt, limits: l, summary: none, batcher: rowBatcher{sink: sink}, checksTrees: r.config.ServerCheck,
+	}
 	if err := r.runOnConnection(ctx, &t, bound); err != nil {
 		return none, err
 	}
@@ -140,13 +144,17 @@ const (
 	cancelTimeout       = time.Second     // for a cancel request to reach the server
 )
 
-// transaction runs one checked statement on one connection, in one round trip.
+// transaction runs one checked statement on one connection, in one round trip, or in two if the server analyses the
+// statement before it runs.
 type transaction struct {
 	pg        *pgconn.PgConn
 	statement *check.Statement
 	limits    sandbox.QueryLimits
 	summary   sandbox.QuerySummary
 	batcher   rowBatcher
+
+	checksTrees bool // the server's trees of the statement are judged
+	hasBodies   bool // CheckTree
 
 	statementError error // the server's answer to the statement
 	overByteLimit  bool  // the rows exceed limits.MaxBytes
@@ -211,19 +219,34 @@ func (t *transaction) isClean() bool {
 func (t *transaction) roundTrip(bound *boundParameters) error {
 	fe := t.pg.Frontend()
 	fe.SetMaxBodyLen(int(min(t.limits.MaxBytes+maxErrorTextBytes, math.MaxInt32)))
-	for _, sql := range []string{
+	settings := []string{
 		"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
 		"SET LOCAL search_path = " + t.statement.SearchPath,
 		"SET LOCAL statement_timeout = " + strconv.FormatInt(t.limits.Timeout.Milliseconds(), 10),
-	} {
+	}
+	if t.checksTrees {
+		settings = append(settings, "SET LOCAL debug_print_rewritten = on")
+	}
+	for _, sql := range settings {
 		fe.SendParse(&pgproto3.Parse{Query: sql})
 		fe.SendBind(&pgproto3.Bind{})
 		fe.SendExecute(&pgproto3.Execute{})
 	}
+	if at := t.statement.Explained; t.checksTrees && at > 0 { // the tree of EXPLAIN does not have that of the query
+		spaces := strings.Repeat(" ", utf8.RuneCountInString(t.statement.SQL[:at])) // positions stay what they are
+		fe.SendParse(&pgproto3.Parse{Query: spaces + t.statement.SQL[at:], ParameterOIDs: bound.oids})
+	}
 	fe.SendParse(&pgproto3.Parse{Query: t.statement.SQL, ParameterOIDs: bound.oids})
-	fe.SendBind(&pgproto3.Bind{Parameters: bound.texts})
-	fe.SendDescribe(&pgproto3.Describe{ObjectType: 'P'})
-	fe.SendExecute(&pgproto3.Execute{MaxRows: uint32(min(t.limits.MaxRows+1, math.MaxInt32))})
+	if t.checksTrees {
+		if err := t.checkTrees(len(settings)); err != nil {
+			return err
+		}
+	}
+	if t.statementError == nil {
+		fe.SendBind(&pgproto3.Bind{Parameters: bound.texts})
+		fe.SendDescribe(&pgproto3.Describe{ObjectType: 'P'})
+		fe.SendExecute(&pgproto3.Execute{MaxRows: uint32(min(t.limits.MaxRows+1, math.MaxInt32))})
+	}
 	fe.SendSync(&pgproto3.Sync{})
 	fe.SendQuery(&pgproto3.Query{String: "ROLLBACK"})
 	fe.SendQuery(&pgproto3.Query{String: "DISCARD ALL"})
@@ -250,6 +273,11 @@ func (t *transaction) roundTrip(bound *boundParameters) error {
 			} else {
 				return err // not an error of the statement
 			}
+		case *pgproto3.NoticeResponse:
+			// The server analyses the prepared statement again if the catalog has changed.
+			if _, no := t.judge(m); no != nil && !t.hasBodies {
+				return no
+			}
 		case *pgproto3.ReadyForQuery:
 			ready++
 		case *pgproto3.CopyInResponse, *pgproto3.CopyOutResponse, *pgproto3.CopyBothResponse:
@@ -257,6 +285,62 @@ func (t *transaction) roundTrip(bound *boundParameters) error {
 		}
 	}
 	return nil
+}
+
+// checkTrees has the server analyse the statement, and sets t.statementError if its tree calls what is not allowed. The
+// messages before it have settings statements.
+func (t *transaction) checkTrees(settings int) error {
+	fe := t.pg.Frontend()
+	fe.Send(&pgproto3.Flush{})
+	if err := fe.Flush(); err != nil {
+		return err
+	}
+	parses := settings + 1
+	if t.statement.Explained > 0 {
+		parses++
+	}
+	trees := 0
+	for parsed := 0; parsed < parses; {
+		message, err := t.pg.ReceiveMessage(context.Background())
+		if large, ok := errors.AsType[*pgproto3.ExceededMaxBodyLenErr](err); ok {
+			return sandbox.Refusef("too-large", "PostgreSQL's analysis of the statement has %d bytes, more than a "+
+				"result may have: write it shorter, or pass data as parameters", large.ActualBodyLen)
+		} else if err != nil {
+			return err
+		}
+		switch m := message.(type) {
+		case *pgproto3.ParseComplete:
+			parsed++
+		case *pgproto3.NoticeResponse:
+			isTree, no := t.judge(m)
+			if isTree {
+				trees++
+			}
+			if no != nil && t.statementError == nil {
+				t.statementError = no
+			}
+		case *pgproto3.ErrorResponse:
+			t.statementError = pgconn.ErrorResponseToPgError(m)
+			return nil
+		}
+	}
+	if trees < parses-settings {
+		return sandbox.Refusef("failed", "the server has not sent its analysis of the statement, which --server-check "+
+			"needs: the operator connects to PostgreSQL itself, not to a pooler that keeps its messages")
+	}
+	return nil
+}
+
+// judge judges a message of the server if it is a tree.
+func (t *transaction) judge(m *pgproto3.NoticeResponse) (isTree bool, no error) {
+	if !t.checksTrees || !strings.HasPrefix(m.Message, "rewritten parse tree") {
+		return false, nil
+	}
+	hasBodies, refusal := t.statement.Catalog.CheckTree(m.Detail)
+	if t.hasBodies = t.hasBodies || hasBodies; refusal != nil {
+		return true, refusal
+	}
+	return true, nil
 }
 
 // checkReadError returns nil if err means that a single row exceeds the byte limit; the result is

@@ -11,11 +11,13 @@
 //  1. Lexical limits and the parser, in a child process (package parse).
 //  2. The check (package check): every node of the tree and everything that a name can mean must be
 //     on an allow-list. A masked column may only be selected, which returns ***.
-//  3. A login that has only SELECT (AuditLogin).
-//  4. A READ ONLY transaction with a timeout that always rolls back.
+//  3. With Config.ServerCheck, the server's own analysis of the statement (check.Catalog.CheckTree).
+//  4. A login that has only SELECT (AuditLogin).
+//  5. A READ ONLY transaction with a timeout that always rolls back.
 //
-// BEGIN, two SET LOCALs, the statement, ROLLBACK and DISCARD ALL are one round trip. The server
-// limits rows; bytes are counted as they arrive. A connection that does not answer all of that is
+// BEGIN, two SET LOCALs, the statement, ROLLBACK and DISCARD ALL are one round trip, or two with
+// Config.ServerCheck. The server limits rows; bytes are counted as they arrive. A connection that does not answer all
+// of that is
 // closed, and its statement is cancelled on the server.
 //
 // The goroutine that calls Query reads the rows and passes them to the sink in bounded batches. It
@@ -50,6 +52,10 @@ type Config struct {
 	Limits         sandbox.QueryLimits // ceilings; zero fields mean 1 000 000 rows, 64 MiB, 30 s
 	AllowFunctions []string            // user-defined functions that may be called: "name" or "schema.name", optionally with "(type,type)"
 	MaskColumns    []string            // columns whose values are hidden: "schema.table.column" or "table.column"
+
+	// ServerCheck has the server analyse each query first, and refuses one whose tree calls what is not allowed. It
+	// costs a round trip. The server writes each tree to its log unless the login has log_min_messages = fatal.
+	ServerCheck bool
 
 	Checked func(took time.Duration) // called after each check of a statement, by several goroutines; nil: not
 	Parsers *Parsers                 // that several readers share; nil: the reader's own
@@ -133,6 +139,10 @@ func Open(ctx context.Context, c Config) (*Reader, error) {
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	maps.Copy(config.ConnConfig.RuntimeParams, pinnedSettings)
 	config.ConnConfig.RuntimeParams["statement_timeout"] = strconv.FormatInt(c.Limits.Timeout.Milliseconds(), 10)
+	if c.ServerCheck { // the tree of a statement comes as a message of level LOG
+		config.ConnConfig.RuntimeParams["client_min_messages"] = "log"
+		config.ConnConfig.RuntimeParams["debug_pretty_print"] = "off"
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, err
@@ -153,7 +163,7 @@ func Open(ctx context.Context, c Config) (*Reader, error) {
 	}
 	r.checker = check.New(check.Config{
 		Name: c.Name, Pool: pool, Parsers: r.config.Parsers.pool,
-		AllowFunctions: c.AllowFunctions, MaskColumns: c.MaskColumns,
+		AllowFunctions: c.AllowFunctions, MaskColumns: c.MaskColumns, ReadsTrees: c.ServerCheck,
 	})
 	if c.WriterURL != "" {
 		if r.writer, err = openWriter(ctx, c.WriterURL); err != nil {

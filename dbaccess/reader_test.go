@@ -57,7 +57,8 @@ func TestReader(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer admin.Close(ctx)
-		if _, err := admin.Exec(ctx, dbaccess.RoleSQL("made Here", embedded.DatabaseKnowledge, true)); err != nil {
+		sql := dbaccess.RoleSQL("made Here", embedded.DatabaseKnowledge, dbaccess.RoleOptions{RevokeFromPublic: true})
+		if _, err := admin.Exec(ctx, sql); err != nil {
 			t.Fatal(err)
 		}
 		made := reader(t, "made Here", s)
@@ -67,6 +68,25 @@ func TestReader(t *testing.T) {
 		if rows, err := all(ctx, made, "SELECT count(*) FROM users", nil, sandbox.QueryLimits{}); err != nil ||
 			rows.Data[0][0] != int64(500) {
 			t.Errorf("got %v, %v, want 500", rows.Data, err)
+		}
+
+		// The server's analysis of its statements is in the server's log until role-sql --server-check.
+		for _, want := range []bool{true, false} {
+			checked, err := dbaccess.Open(ctx, dbaccess.Config{
+				URL: s.URL("made Here", embedded.DatabaseKnowledge), ServerCheck: true,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if logs, err := checked.LogsTrees(ctx); err != nil || logs != want {
+				t.Errorf("LogsTrees: got %v, %v, want %v", logs, err, want)
+			}
+			checked.Close()
+			sql := dbaccess.RoleSQL("made Here", "", dbaccess.RoleOptions{ServerCheck: true})
+			_, sql, _ = strings.Cut(sql, "A superuser")
+			if _, err := admin.Exec(ctx, "-- A superuser"+sql); err != nil {
+				t.Fatal(err)
+			}
 		}
 	})
 

@@ -67,6 +67,8 @@ func TestOtherVersionsOfPostgreSQL(t *testing.T) {
 			_, admin := attributeDatabase(t, server, "generated.sql")
 			testAttributeNotation(t, newJudge(t, server, embedded.DatabaseKnowledge), admin)
 			testNames(t, server)
+			testServerCheckStops(t, server)
+			testServerCheckAllows(t, server)
 			owner, err := dbaccess.Open(t.Context(), dbaccess.Config{
 				URL: server.URL(embedded.RoleOwner, embedded.DatabaseKnowledge),
 			})

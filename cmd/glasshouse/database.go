@@ -131,7 +131,7 @@ func isUnreachable(err error) bool {
 	return ok && known.Fault == sandbox.FaultUnavailable && known.Cause != nil
 }
 func newRoleSQLCommand() *cobra.Command {
-	revoke := false
+	var options dbaccess.RoleOptions
 	cmd := &cobra.Command{
 		Use: "role-sql [flags] [ROLE [DATABASE]]", Short: "Print the SQL that creates a login which can only read",
 		Args: arguments(0, 2),
@@ -142,10 +142,13 @@ func newRoleSQLCommand() *cobra.Command {
 		Run: func(cmd *cobra.Command, args []string) {
 			names := []string{"glasshouse_reader", "postgres"}
 			copy(names, args)
-			fmt.Fprint(cmd.OutOrStdout(), dbaccess.RoleSQL(names[0], names[1], revoke))
+			fmt.Fprint(cmd.OutOrStdout(), dbaccess.RoleSQL(names[0], names[1], options))
 		},
 	}
-	cmd.Flags().BoolVar(&revoke, "revoke-from-public", false,
+	cmd.Flags().BoolVar(&options.ServerCheck, "server-check", false,
+		"also keep the analysis of each query that `serve --server-check` asks for out of the server's log; "+
+			"the log then has no errors of this login, too")
+	cmd.Flags().BoolVar(&options.RevokeFromPublic, "revoke-from-public", false,
 		"also revoke from every login the functions that run a text as SQL, show what others do, cancel, lock, sleep, or "+
 			"use large objects")
 	return cmd

@@ -38,8 +38,12 @@ func TestRoleSQLGrantsToTheNamedRole(t *testing.T) {
 	if want := `GRANT CONNECT ON DATABASE "shop" TO "agents"`; err != nil || !strings.Contains(string(out), want) {
 		t.Errorf("got %v and %s, want it to contain %s", err, out, want)
 	}
-	if strings.Contains(string(out), "REVOKE EXECUTE") {
-		t.Errorf("got %s, want nothing that takes functions from other logins", out)
+	if strings.Contains(string(out), "REVOKE EXECUTE") || strings.Contains(string(out), "log_min_messages") {
+		t.Errorf("got %s, want nothing that takes functions from other logins or errors from the server's log", out)
+	}
+	out, err = exec.Command(binary(t), "role-sql", "--server-check", "agents", "shop").Output()
+	if want := `ALTER ROLE "agents" SET log_min_messages = fatal`; err != nil || !strings.Contains(string(out), want) {
+		t.Errorf("got %v and %s, want it to contain %s", err, out, want)
 	}
 	out, err = exec.Command(binary(t), "role-sql", "--revoke-from-public", "agents", "shop").Output()
 	if err != nil || !strings.Contains(string(out), "REVOKE EXECUTE") ||

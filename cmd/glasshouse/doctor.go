@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,10 +12,13 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"glasshouse/dbaccess"
 	"glasshouse/dbaccess/embedded"
+	"glasshouse/sandbox"
 	"glasshouse/sandbox/isolate"
 )
 
@@ -28,9 +32,9 @@ func newDoctorCommand() *cobra.Command {
   glasshouse doctor --isolation landlock`,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return withSettings(cmd, func(_ context.Context, s settings, _ []string) error {
+	return withSettings(cmd, func(ctx context.Context, s settings, _ []string) error {
 		report := isolate.ProbeMachine(s.isolateConfig(nil, nil))
-		report.Probes = append(report.Probes, findPostgres(s))
+		report.Probes = append(report.Probes, findPostgres(s), findServerCheck(ctx, s))
 		var err error
 		if asJSON {
 			encoder := json.NewEncoder(os.Stdout)
@@ -57,6 +61,49 @@ func findPostgres(s settings) isolate.Probe {
 		p.OK, p.Found, p.Remedy = false, err.Error(), "install PostgreSQL, or name databases with --database-url and --knowledge-url"
 	}
 	return p
+}
+
+// findServerCheckTimeout bounds how long a database has to tell what its log gets.
+const findServerCheckTimeout = 3 * time.Second
+
+// findServerCheck tells which databases analyse queries before they run them, and which of them log that.
+func findServerCheck(ctx context.Context, s settings) isolate.Probe {
+	p := isolate.Probe{Name: "queries analysed by PostgreSQL first", OK: true}
+	var on, off, logging []string
+	knowledge := namedURL{sandbox.DefaultDatabase, s.databases.knowledgeURL}
+	for _, n := range append([]namedURL{knowledge}, s.databases.named.list...) {
+		config := s.readerConfig(n.name, n.url)
+		if !config.ServerCheck {
+			off = append(off, n.name)
+			continue
+		}
+		on = append(on, n.name)
+		if config.URL == "" { // the embedded database's role is set up at each start
+			continue
+		}
+		if logs, err := logsTrees(ctx, config); err != nil {
+			logging = append(logging, fmt.Sprintf("%s: %v", n.name, withCause(err)))
+		} else if logs {
+			logging = append(logging, n.name+": "+treesAreLogged)
+		}
+	}
+	p.Found = "on for " + cmp.Or(strings.Join(on, ", "), "none")
+	if len(off) > 0 {
+		p.Found += "; off for " + strings.Join(off, ", ") + ": --server-check NAME turns it on"
+	}
+	p.OK, p.Remedy = len(logging) == 0, strings.Join(logging, "; ")
+	return p
+}
+
+func logsTrees(ctx context.Context, config dbaccess.Config) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, findServerCheckTimeout)
+	defer cancel()
+	reader, err := dbaccess.Open(ctx, config)
+	if err != nil {
+		return false, err
+	}
+	defer reader.Close()
+	return reader.LogsTrees(ctx)
 }
 
 func printReport(out io.Writer, r isolate.Report) error {

@@ -48,6 +48,17 @@ func TestDoctorReportsTheLevelThatTheServiceUses(t *testing.T) {
 			report.Levels[strongest].Name,
 		)
 	}
+	const refused = "postgres://127.0.0.1:1/x"
+	for args, want := range map[string]string{
+		"":                           "queries analysed by PostgreSQL first: on for knowledge\n",
+		"--knowledge-url " + refused: "on for none; off for knowledge: --server-check NAME turns it on\n",
+		"--server-check hr --database hr=" + refused: "on for knowledge, hr\n      remedy: hr: the database",
+	} {
+		out, _ := exec.Command(path, append([]string{"doctor", "--data-dir", dir}, strings.Fields(args)...)...).Output()
+		if !strings.Contains(string(out), want) {
+			t.Errorf("doctor %s: got %s, want %q", args, out, want)
+		}
+	}
 	out, err = exec.Command(path, "doctor", "--data-dir", dir).Output()
 	if want := "Level in use: " + report.Isolation.Level; err != nil || !strings.Contains(string(out), want) {
 		t.Errorf("doctor: got %v and %s, want %q", err, out, want)

@@ -192,6 +192,9 @@ func (s *settings) checkNames() error {
 			}
 		}
 	}
+	for _, name := range splitList(s.databases.serverCheck) {
+		errs = append(errs, check("server-check", name))
+	}
 	for name := range s.databases.writers {
 		errs = append(errs, check("writer-url", name))
 	}
@@ -215,6 +218,8 @@ func (s *settings) readerConfig(name, url string) dbaccess.Config {
 		Name: name, URL: url,
 		AllowFunctions: s.databases.itemsOf(s.databases.functions(), name),
 		MaskColumns:    s.databases.itemsOf(splitList(s.databases.maskColumns), name),
+		ServerCheck: slices.Contains(splitList(s.databases.serverCheck), name) ||
+			name == sandbox.DefaultDatabase && s.databases.knowledgeURL == "",
 	}
 }
 
@@ -282,6 +287,16 @@ func (a *app) openReaders(ctx context.Context, s settings, knowledgeURL string) 
 	return a.auditLogins(ctx)
 }
 
+// warnOfTrees tells that a server's log grows by --server-check.
+func (a *app) warnOfTrees(ctx context.Context, name string, reader *dbaccess.Reader) {
+	if logs, err := reader.LogsTrees(ctx); err == nil && logs {
+		a.log.Warnf("the database %q: %s", name, treesAreLogged)
+	}
+}
+
+const treesAreLogged = "--server-check makes PostgreSQL write about 10 KB to its log for each query, because " +
+	"the login lacks log_min_messages = fatal; `glasshouse role-sql --server-check` prints how to set it"
+
 // startAuditTimeout bounds the audit of a login at the start.
 const startAuditTimeout = 15 * time.Second
 
@@ -310,6 +325,11 @@ func (a *app) auditLogins(ctx context.Context) error {
 	}
 	if len(refused) > 0 || len(unreachable) == len(outcomes) {
 		return errors.Join(append(refused, unreachable...)...)
+	}
+	for i, reader := range a.readers {
+		if outcomes[i] == nil {
+			a.warnOfTrees(ctx, a.databases[i].Name, reader)
+		}
 	}
 	for _, err := range unreachable {
 		a.log.Warnf("%v; the other databases are used, and this one as soon as it answers", err)

@@ -25,7 +25,7 @@ func TestSettingsOfNamedDatabases(t *testing.T) {
 	s, err := parseSettings("--database", "sales=postgres://b@db/sales", "--database=ops=postgres://c@db/ops",
 		"--mask-columns", "users.email,sales:public.orders.email hr:people.pay", "--allow-functions",
 		"total(int,int), sales:shop.tax(int, text)", "--writer-url", "hr=postgres://w@db/hr", "--writer-url",
-		"host=db dbname=x", "--knowledge-url", "host=db dbname=x")
+		"host=db dbname=x", "--knowledge-url", "host=db dbname=x", "--server-check", "sales")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,11 +35,12 @@ func TestSettingsOfNamedDatabases(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if got := s.readerConfig("sales", "u"); !reflect.DeepEqual(got.MaskColumns, []string{"public.orders.email"}) ||
-		!reflect.DeepEqual(got.AllowFunctions, []string{"shop.tax(int, text)"}) || got.Name != "sales" {
+		!reflect.DeepEqual(got.AllowFunctions, []string{"shop.tax(int, text)"}) ||
+		got.Name != "sales" || !got.ServerCheck {
 		t.Errorf("sales: got %+v", got)
 	}
 	if got := s.readerConfig(sandbox.DefaultDatabase, "u"); !reflect.DeepEqual(got.MaskColumns, []string{"users.email"}) ||
-		!reflect.DeepEqual(got.AllowFunctions, []string{"total(int,int)"}) {
+		!reflect.DeepEqual(got.AllowFunctions, []string{"total(int,int)"}) || got.ServerCheck {
 		t.Errorf("the default database: got %+v", got)
 	}
 	if got := s.databases.writers; !reflect.DeepEqual(got, writerURLs{
@@ -64,6 +65,7 @@ func TestWrongSettingsOfNamedDatabasesAreRefused(t *testing.T) {
 		{"--mask-columns hr:people.pay", `no database "hr"; the databases are knowledge`},
 		{"--allow-functions hr:f(int)", `no database "hr"`},
 		{"--writer-url hr=postgres://db/x", `no database "hr"`},
+		{"--server-check hr", `no database "hr"`},
 		{"--max-queries-per-user 8,hr:2", `no database "hr"`},
 		{"--max-queries 0", "at least 1"},
 		{"--max-queries 3,knowledge:0", "at least 1"},

@@ -282,6 +282,7 @@ type databaseSettings struct {
 	writers                     writerURLs
 	synchronousCommit           bool
 	allowFunctions              string
+	serverCheck                 string
 	maskColumns, maskParameters string
 }
 
@@ -320,6 +321,9 @@ func (s *databaseSettings) register(f *pflag.FlagSet) {
 		"",
 		"comma-separated user-defined SQL `FUNCTIONS` that statements may call; NAME:FUNCTION of another database",
 	)
+	f.StringVar(&s.serverCheck, "server-check", "",
+		"comma-separated `NAMES` of databases whose PostgreSQL analyses each query before it runs, which costs a "+
+			"round trip and needs the login of `glasshouse role-sql --server-check`; the embedded demo always does")
 	f.StringVar(&s.maskColumns, "mask-columns", "",
 		"comma-separated `COLUMNS` whose values agents never see, each schema.table.column or table.column; "+
 			"NAME:COLUMN of another database")

@@ -28,6 +28,7 @@ type Catalog struct {
 	functionsByOID map[uint32]*function
 	operatorsByOID map[uint32]*operator
 	relationsByOID map[uint32]*relation
+	ownViews       map[uint32]map[uint32]bool // of CheckTree: the functions in PostgreSQL's views that may be read
 
 	unlistedCasts []cast          // casts whose function is not allowed
 	TableNames    map[string]bool // for suggestions
@@ -48,6 +49,7 @@ type function struct {
 	result                  uint32
 	castsArguments          bool // of any type to text, which the server looks up while it runs
 	usesPath                bool // what it computes may depend on the search path
+	hasBody                 bool // in SQL or a procedural language
 }
 
 type operator struct {

@@ -37,9 +37,11 @@ const typesSQL = `SELECT t.oid, nspname, typname, typtype::text, coalesce(extnam
 	WHERE nspname NOT LIKE 'pg\_toast%' AND nspname NOT LIKE 'pg\_temp%'`
 
 // The last column tells that the body of a user-defined function may have names which the search path binds: it is kept
-// as text, and the function sets no path. The functions behind an aggregate are not read.
+// as text, and the function sets no path. The functions behind an aggregate are not read. The column before it tells
+// that the server analyses a body when it calls the function.
 const functionsSQL = `SELECT p.oid, nspname, proname, coalesce(extname, ''), proargtypes::text, pronargdefaults::int,
 	provariadic <> 0, prorettype, p.oid < 16384 AND prolang = (SELECT oid FROM pg_language WHERE lanname = 'sql'),
+	prolang NOT IN (SELECT oid FROM pg_language WHERE lanname IN ('internal', 'c')),
 	p.oid >= 16384 AND (prokind = 'a' AND extname IS NULL
 		OR prolang NOT IN (SELECT oid FROM pg_language WHERE lanname IN ('internal', 'c'))
 		AND array_to_string(coalesce(proconfig, '{}'), ' ') !~ '\msearch_path='
@@ -101,6 +103,9 @@ func (c *Checker) Catalog(ctx context.Context) (*Catalog, error) {
 		pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
 		func(tx pgx.Tx) (err error) {
 			cat, err = loadCatalog(ctx, tx, c.allowedFunctions, c.maskColumns)
+			if err == nil && c.readsTrees {
+				err = cat.loadOwnViews(ctx, tx)
+			}
 			return err
 		},
 	)
@@ -183,7 +188,8 @@ func loadCatalog(ctx context.Context, tx pgx.Tx, listed map[string]bool, masked 
 	var oid uint32
 	var args string
 	if err := forEachRow(ctx, tx, functionsSQL, []any{
-		&oid, &f.schema, &f.name, &f.extension, &args, &f.defaults, &f.isVariadic, &f.result, &isSQL, &f.usesPath,
+		&oid, &f.schema, &f.name, &f.extension, &args, &f.defaults, &f.isVariadic, &f.result, &isSQL, &f.hasBody,
+		&f.usesPath,
 	}, func() {
 		one := f
 		one.args = parseOIDs(args)

@@ -43,6 +43,7 @@ type Config struct {
 	Parsers        *parse.Pool   // nil: the Checker's own
 	AllowFunctions []string      // user-defined functions that may be called: "name" or "schema.name", optionally with "(type,type)"
 	MaskColumns    []string      // columns whose values are hidden: "schema.table.column" or "table.column"
+	ReadsTrees     bool          // Catalog.CheckTree is called
 }
 
 // Checker checks statements. It is safe for concurrent use.
@@ -53,6 +54,7 @@ type Checker struct {
 	ownsParsers      bool
 	allowedFunctions map[string]bool
 	maskColumns      []string
+	readsTrees       bool
 	cache            cache
 
 	refreshing       chan struct{} // has an element while the catalog is compared with the database
@@ -75,6 +77,7 @@ func New(c Config) *Checker {
 		refreshing:       make(chan struct{}, 1),
 		allowedFunctions: setOf(c.AllowFunctions),
 		maskColumns:      c.MaskColumns,
+		readsTrees:       c.ReadsTrees,
 	}
 }
 

@@ -22,6 +22,7 @@ type Statement struct {
 	Original       string // as the caller wrote it
 	numbered       string // with $n in place of :name
 	SQL            string // with qualified names; this text runs
+	Explained      int    // offset in SQL of the query that EXPLAIN explains; 0: no EXPLAIN
 	SearchPath     string // search_path to run it with
 	ParameterNames []string
 	MaskedOutputs  []bool          // one per output column; nil if none is masked
@@ -66,6 +67,7 @@ func checkParsed(q parse.Request, parsed parse.Result, cat *Catalog, writes bool
 		Catalog:        cat,
 		Original:       q.SQL,
 		numbered:       parsed.SQL,
+		Explained:      parsed.Explained,
 		ParameterNames: parsed.Names,
 		toNumbered:     parsed.Shifts,
 	}
@@ -97,6 +99,10 @@ func checkParsed(q parse.Request, parsed parse.Result, cat *Catalog, writes bool
 	w.allowWrites = writes
 	if no := w.checkStatement(parsed.Tree); no != nil {
 		stmt.refuse(no)
+		return stmt, nil
+	}
+	if w.statementNode.GetExplainStmt() != nil && stmt.Explained == 0 {
+		stmt.refuse(sandbox.Refusef("statement-not-allowed", "the query that EXPLAIN explains was not found"))
 		return stmt, nil
 	}
 	stmt.ColumnNames = map[string]bool{}

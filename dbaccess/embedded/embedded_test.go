@@ -395,3 +395,26 @@ func TestReaderMayOnlyRead(t *testing.T) {
 		}
 	}
 }
+
+// The trees that the service has the server make of each statement of the reader stay out of the server's log.
+func TestLogHasNoTrees(t *testing.T) {
+	t.Parallel()
+	dir := newFolder(t)
+	s := startServer(t, dir)
+	for _, role := range []string{embedded.RoleReader, embedded.RoleOwner} {
+		conn := connect(t, s.URL(role, embedded.DatabaseKnowledge))
+		execute(t, conn, "SET debug_print_rewritten = on")
+		execute(t, conn, "SELECT 1 AS tree_of_"+role)
+	}
+	isLogged := func(role string) bool {
+		text, err := os.ReadFile(filepath.Join(dir, "postgres.log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Contains(string(text), "tree_of_"+role)
+	}
+	eventually(t, "the tree of another role in the log", func() bool { return isLogged(embedded.RoleOwner) })
+	if isLogged(embedded.RoleReader) {
+		t.Error("the log has a tree of the reader's statement")
+	}
+}

@@ -49,7 +49,8 @@ func (s *Server) createRolesAndDatabases(ctx context.Context, conn *pgx.Conn) er
 		ALTER ROLE glasshouse_reader SET default_transaction_read_only = on;
 		ALTER ROLE glasshouse_reader SET statement_timeout = '5min';
 		ALTER ROLE glasshouse_reader SET idle_in_transaction_session_timeout = '5min';
-		ALTER ROLE glasshouse_reader SET temp_file_limit = '1GB'`)
+		ALTER ROLE glasshouse_reader SET temp_file_limit = '1GB';
+		ALTER ROLE glasshouse_reader SET log_min_messages = fatal`)
 	return err
 }
 

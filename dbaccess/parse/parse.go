@@ -2,6 +2,7 @@ package parse
 
 import (
 	"errors"
+	"slices"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"github.com/pganalyze/pg_query_go/v5/parser"
@@ -21,6 +22,7 @@ type Result struct {
 	Names          []string // by number: Names[0] is $1
 	Shifts         []Shift  // from the given text to SQL
 	Tree           string   // a pg_query.ParseResult as JSON
+	Explained      int      // offset in SQL of the query that EXPLAIN explains; 0: no EXPLAIN
 	Sample         string   // of a request for a sample: the query, with :name
 	Fault          *Fault
 	InNumberedText bool // Fault.Position refers to SQL, not to the given text
@@ -50,7 +52,38 @@ func ParseInProcess(q Request) (out Result) {
 		out.Fault, out.InNumberedText = syntaxFault(err), true
 		return out
 	}
+	out.Explained = explainedOffset(tokens)
 	return out
+}
+
+// explainedOffset returns the offset of the query after EXPLAIN and its options. No parameter stands before it, so it
+// is that of the numbered text, too. 0: no EXPLAIN.
+func explainedOffset(tokens []token) int {
+	isComment := func(t token) bool {
+		return t.kind == pg_query.Token_SQL_COMMENT || t.kind == pg_query.Token_C_COMMENT
+	}
+	first := slices.IndexFunc(tokens, func(t token) bool { return !isComment(t) })
+	if first < 0 || tokens[first].kind != pg_query.Token_EXPLAIN {
+		return 0
+	}
+	tokens = slices.DeleteFunc(slices.Clone(tokens[first+1:]), isComment)
+	if len(tokens) > 1 && tokens[0].kind == pg_query.Token_ASCII_40 {
+		switch tokens[1].kind {
+		case pg_query.Token_SELECT, pg_query.Token_VALUES, pg_query.Token_WITH, pg_query.Token_TABLE,
+			pg_query.Token_ASCII_40: // no name of an option
+			return tokens[0].start
+		}
+		closed := func(t token) bool { return t.kind == pg_query.Token_ASCII_41 } // options have no parentheses in them
+		tokens = tokens[slices.IndexFunc(tokens, closed)+1:]
+	}
+	for _, t := range tokens {
+		switch t.kind {
+		case pg_query.Token_ANALYZE, pg_query.Token_ANALYSE, pg_query.Token_VERBOSE:
+		default:
+			return t.start
+		}
+	}
+	return 0
 }
 
 // GrammarVersion is the version of PostgreSQL whose grammar the parser has. A newer server can read more.

@@ -124,20 +124,20 @@ func TestReachableFunctionsAreRevoked(t *testing.T) {
 		return n
 	}
 	url := s.URL("agents", "postgres")
-	run(dbaccess.RoleSQL("agents", "postgres", false))
+	run(dbaccess.RoleSQL("agents", "postgres", dbaccess.RoleOptions{}))
 	if reachable, err := prove.Reachable(ctx, url); err != nil || len(reachable) != 7 || refused(url) != 0 {
 		t.Errorf("by default: got %v, %v and %d refused calls, want functions of 7 kinds and none",
 			reachable, err, refused(url))
 	}
 	run("DROP OWNED BY agents; DROP ROLE agents")
 	for range 2 { // it may run again
-		run(dbaccess.RoleSQL("agents", "postgres", true))
+		run(dbaccess.RoleSQL("agents", "postgres", dbaccess.RoleOptions{RevokeFromPublic: true}))
 		if reachable, err := prove.Reachable(ctx, url); err != nil || len(reachable) != 0 || refused(url) != calls {
 			t.Errorf("revoked: got %v, %v and %d refused calls, want none and %d", reachable, err, refused(url), calls)
 		}
 		run("DROP OWNED BY agents; DROP ROLE agents")
 	}
-	run(dbaccess.RoleSQL("agents", "postgres", false) + "GRANT pg_monitor TO agents")
+	run(dbaccess.RoleSQL("agents", "postgres", dbaccess.RoleOptions{}) + "GRANT pg_monitor TO agents")
 	var text bytes.Buffer
 	reachable, err := prove.Reachable(ctx, url)
 	if err == nil {
