@@ -224,9 +224,7 @@ func (item fromItem) in(f calledFunction) (all []attributeStatement) {
 
 // attributeDatabase makes the objects of a file of testdata/attribute. It returns a reader, and a connection of a
 // superuser.
-func attributeDatabase(t *testing.T, s interface {
-	URL(role, database string) string
-}, file string) (*dbaccess.Reader, *pgx.Conn) {
+func attributeDatabase(t *testing.T, s roleURLs, file string) (*dbaccess.Reader, *pgx.Conn) {
 	t.Helper()
 	ctx := context.Background()
 	fixture, err := os.ReadFile("testdata/attribute/" + file)

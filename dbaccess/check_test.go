@@ -116,9 +116,7 @@ func TestRefusalsSuggestTheIntendedName(t *testing.T) {
 }
 
 // createHostileObjects creates the objects of the fixture as the owner of the database.
-func createHostileObjects(t testing.TB, s interface {
-	URL(role, database string) string
-}) {
+func createHostileObjects(t testing.TB, s roleURLs) {
 	t.Helper()
 	ctx := context.Background()
 	fixture, err := os.ReadFile("testdata/check/fixture.sql")

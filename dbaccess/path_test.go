@@ -17,6 +17,36 @@ import (
 	"glasshouse/dbaccess/parse"
 )
 
+// namesDatabase makes a database with the objects of testdata/path, and returns its name.
+func namesDatabase(t *testing.T, s roleURLs, name string) string {
+	t.Helper()
+	ctx := context.Background()
+	server, err := dbtest.Connect(ctx, s.URL(embedded.RoleAdmin, "postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close(ctx)
+	if _, err := server.Exec(ctx, "CREATE DATABASE "+name+" TEMPLATE template0 ENCODING UTF8"); err != nil {
+		t.Fatal(err)
+	}
+	admin, err := dbtest.Connect(ctx, s.URL(embedded.RoleAdmin, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close(ctx)
+	fixture, err := os.ReadFile("testdata/path/fixture.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const extensions = "CREATE EXTENSION citext; CREATE EXTENSION hstore; CREATE EXTENSION pg_trgm"
+	for _, sql := range []string{extensions, string(fixture)} {
+		if _, err := admin.Exec(ctx, sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return name
+}
+
 // TestNamesKeepTheirMeaning compares each statement that the check allows with the same text on the search path of the
 // login: its rows must be the same, and it calls nothing that is not listed.
 func TestNamesKeepTheirMeaning(t *testing.T) {
@@ -27,31 +57,14 @@ func TestNamesKeepTheirMeaning(t *testing.T) {
 func testNames(t *testing.T, s roleURLs) {
 	t.Helper()
 	ctx := context.Background()
-	const database = "names"
-	server, err := dbtest.Connect(ctx, s.URL(embedded.RoleAdmin, "postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close(ctx)
-	if _, err := server.Exec(ctx, "CREATE DATABASE "+database+" TEMPLATE template0 ENCODING UTF8"); err != nil {
-		t.Fatal(err)
-	}
+	database := namesDatabase(t, s, "names")
 	admin, err := dbtest.Connect(ctx, s.URL(embedded.RoleAdmin, database))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer admin.Close(ctx)
-	fixture, err := os.ReadFile("testdata/path/fixture.sql")
-	if err != nil {
+	if _, err := admin.Exec(ctx, "SET default_transaction_read_only = on"); err != nil {
 		t.Fatal(err)
-	}
-	for _, sql := range []string{
-		"CREATE EXTENSION citext; CREATE EXTENSION hstore; CREATE EXTENSION pg_trgm", string(fixture),
-		"SET default_transaction_read_only = on",
-	} {
-		if _, err := admin.Exec(ctx, sql); err != nil {
-			t.Fatal(err)
-		}
 	}
 	j := newJudge(t, s, database, "counted", "counted_with_path", "plain")
 	n := map[string]int{}

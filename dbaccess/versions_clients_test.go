@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sirupsen/logrus"
 
@@ -67,6 +68,7 @@ func TestOtherVersionsOfPostgreSQL(t *testing.T) {
 			_, admin := attributeDatabase(t, server, "generated.sql")
 			testAttributeNotation(t, newJudge(t, server, embedded.DatabaseKnowledge), admin)
 			testNames(t, server)
+			testGenerated(t, server, 1, 5000, time.Time{})
 			testServerCheckStops(t, server)
 			testServerCheckAllows(t, server)
 			owner, err := dbaccess.Open(t.Context(), dbaccess.Config{
