@@ -11,6 +11,7 @@ import (
 	"glasshouse/sandbox"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 const (
@@ -80,14 +81,28 @@ func (r *Reader) runAudit(ctx context.Context) error {
 	return a.outcome
 }
 
+// readCatalog runs queries of the service itself. Their names are those of pg_catalog, whatever the path of the login
+// is: the owner of a database could have a pg_class of another schema found first, or another operator.
+func readCatalog(ctx context.Context, pool *pgxpool.Pool, read func(tx pgx.Tx) error) error {
+	return pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SET LOCAL search_path = pg_catalog, pg_temp"); err != nil {
+			return err
+		}
+		return read(tx)
+	})
+}
+
 func (r *Reader) auditLogin(ctx context.Context) error {
 	var role, database string
 	var super, bypass, create bool
 	var writable int
-	err := r.pool.QueryRow(ctx, `SELECT current_user::text, current_database()::text, rolsuper, rolbypassrls, rolcreaterole OR rolcreatedb OR rolreplication,
+	err := readCatalog(ctx, r.pool, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, `SELECT current_user::text, current_database()::text, rolsuper, rolbypassrls,
+		rolcreaterole OR rolcreatedb OR rolreplication,
 		(SELECT count(*)::int FROM pg_class c WHERE relkind IN ('r', 'p', 'v', 'm', 'f') AND relnamespace NOT IN (SELECT oid FROM pg_namespace WHERE nspname IN ('pg_catalog', 'information_schema') OR nspname LIKE 'pg\_toast%' OR nspname LIKE 'pg\_temp%')
 		 AND (pg_has_role(relowner, 'MEMBER') OR has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER'))) FROM pg_roles WHERE rolname = current_user`).
-		Scan(&role, &database, &super, &bypass, &create, &writable)
+			Scan(&role, &database, &super, &bypass, &create, &writable)
+	})
 	if err != nil {
 		return r.unavailable(err)
 	}
@@ -96,7 +111,12 @@ func (r *Reader) auditLogin(ctx context.Context) error {
 	}
 	if r.writer != nil {
 		var powerful bool
-		if err := r.writer.QueryRow(ctx, `SELECT rolsuper OR rolbypassrls OR rolcreaterole OR rolcreatedb FROM pg_roles WHERE rolname = current_user`).Scan(&powerful); err != nil {
+		err := readCatalog(ctx, r.writer, func(tx pgx.Tx) error {
+			const query = `SELECT rolsuper OR rolbypassrls OR rolcreaterole OR rolcreatedb FROM pg_roles
+				WHERE rolname = current_user`
+			return tx.QueryRow(ctx, query).Scan(&powerful)
+		})
+		if err != nil {
 			return r.unavailable(err)
 		}
 		if powerful {
@@ -134,11 +154,10 @@ func (r *Reader) LogsTrees(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	var logs bool
-	const query = `SELECT current_setting('log_min_messages') NOT IN ('fatal', 'panic')`
-	if err := r.pool.QueryRow(ctx, query).Scan(&logs); err != nil {
-		return false, r.unavailable(err)
-	}
-	return logs, nil
+	err := readCatalog(ctx, r.pool, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, `SELECT current_setting('log_min_messages') NOT IN ('fatal', 'panic')`).Scan(&logs)
+	})
+	return logs, r.unavailable(err)
 }
 
 // RoleOptions add to RoleSQL what a superuser runs.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"glasshouse/sandbox"
@@ -78,10 +79,12 @@ func (p serverProcess) exists(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, overdueTimeout)
 	defer cancel()
 	var exists bool
-	err := p.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_stat_get_backend_idset() AS id
-		WHERE pg_stat_get_backend_pid(id) = $1
-		AND pg_stat_get_backend_start(id) < clock_timestamp() - $2 * interval '1 microsecond')`,
-		int32(p.pid), time.Since(p.began).Microseconds()).Scan(&exists)
+	err := readCatalog(ctx, p.pool, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_stat_get_backend_idset() AS id
+			WHERE pg_stat_get_backend_pid(id) = $1
+			AND pg_stat_get_backend_start(id) < clock_timestamp() - $2 * interval '1 microsecond')`,
+			int32(p.pid), time.Since(p.began).Microseconds()).Scan(&exists)
+	})
 	return exists || errors.Is(err, context.DeadlineExceeded)
 }
 

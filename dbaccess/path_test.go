@@ -17,6 +17,10 @@ import (
 	"glasshouse/dbaccess/parse"
 )
 
+// listedFunctions may be called in the database of testdata/path.
+var listedFunctions = strings.Fields(`counted counted_with_path plain with_default with_harmless_default takes_amount
+	takes_mail takes_mails takes_contact takes_token gives_mail gives_mails gives_table`)
+
 // namesDatabase makes a database with the objects of testdata/path, and returns its name.
 func namesDatabase(t *testing.T, s roleURLs, name string) string {
 	t.Helper()
@@ -66,12 +70,12 @@ func testNames(t *testing.T, s roleURLs) {
 	if _, err := admin.Exec(ctx, "SET default_transaction_read_only = on"); err != nil {
 		t.Fatal(err)
 	}
-	j := newJudge(t, s, database, "counted", "counted_with_path", "plain")
+	j := newJudge(t, s, database, listedFunctions...)
 	n := map[string]int{}
 	for _, c := range dbtest.Cases(t, "testdata/path/cases.sql") {
 		n[c.Want]++
-		got := j.judge(ctx, t, attributeStatement{sql: c.SQL}, "public.counted", "public.counted_with_path",
-			"public.plain", "pg_catalog.json_agg_strict") // what JSON_ARRAYAGG calls since PostgreSQL 16
+		got := j.judge(ctx, t, attributeStatement{sql: c.SQL},
+			append(listedFunctions, "pg_catalog.json_agg_strict")...) // what JSON_ARRAYAGG calls since PostgreSQL 16
 		switch {
 		case c.Want != "same":
 			if got != "refused" && got != "finds nothing" && (c.Want != "uncalled" || got != "ok") {
@@ -86,8 +90,12 @@ func testNames(t *testing.T, s roleURLs) {
 			}
 		}
 	}
-	if n["same"] < 50 || n["refused"] < 25 || n["uncalled"] < 7 {
-		t.Errorf("read %v cases, want at least 50, 25 and 7", n)
+	stmt, err := j.checker.Statement(ctx, parse.Request{SQL: "SELECT id FROM peeple"}, false)
+	if err != nil || stmt.Refusal == nil || stmt.Refusal.Reason != "unknown-table" || stmt.Refusal.Nearest != "people" {
+		t.Errorf("an unknown table: got %+v, %v", stmt.Refusal, err)
+	}
+	if n["same"] < 50 || n["refused"] < 120 || n["uncalled"] < 7 {
+		t.Errorf("read %v cases, want at least 50, 120 and 7", n)
 	}
 }
 

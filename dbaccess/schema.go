@@ -51,18 +51,33 @@ type catalogTable struct {
 }
 
 func (r *Reader) tables(ctx context.Context) ([]catalogTable, error) {
-	rows, _ := r.pool.Query(ctx, tablesSQL)
-	tables, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (catalogTable, error) {
-		t := catalogTable{
-			Table: sandbox.Table{
-				PrimaryKey:  []string{},
-				ForeignKeys: []sandbox.ForeignKey{},
-				Columns:     []sandbox.TableColumn{},
-			},
-		}
-		return t, row.Scan(&t.oid, &t.Name, &t.Kind, &t.Comment, &t.RowEstimate, &t.unqualifiedName)
-	})
+	var tables []catalogTable
+	var t catalogTable
+	err := r.forEachRow(ctx, tablesSQL,
+		[]any{&t.oid, &t.Name, &t.Kind, &t.Comment, &t.RowEstimate, &t.unqualifiedName},
+		func() {
+			one := t
+			one.PrimaryKey, one.ForeignKeys, one.Columns = []string{}, []sandbox.ForeignKey{}, []sandbox.TableColumn{}
+			tables = append(tables, one)
+			t = catalogTable{}
+		},
+	)
 	return tables, r.unavailable(err)
+}
+
+// forEachRow runs a query of the service that prints names by the path of the login. The names in the query itself are
+// looked up in pg_catalog first.
+func (r *Reader) forEachRow(ctx context.Context, sql string, into []any, take func(), args ...any) error {
+	const setPath = `SELECT pg_catalog.set_config('search_path',
+		pg_catalog.concat('pg_catalog, ', pg_catalog.current_setting('search_path')), true)`
+	return pgx.BeginTxFunc(ctx, r.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, setPath); err != nil {
+			return err
+		}
+		rows, _ := tx.Query(ctx, sql, args...)
+		_, err := pgx.ForEachRow(rows, into, func() error { take(); return nil })
+		return err
+	})
 }
 
 // columnsSQL reads pg_constraint because information_schema shows no constraints to a role that
@@ -155,11 +170,12 @@ func (r *Reader) describe(ctx context.Context, tables []catalogTable) error {
 	if err != nil {
 		return err
 	}
-	rows, _ := r.pool.Query(ctx, columnsSQL, oids)
-	if _, err := pgx.ForEachRow(rows, []any{&oid, &c.Name, &c.Type, &c.IsNullable, &c.Default, &c.Comment, &c.Position, &c.PrimaryKey, &c.Unique, &c.References}, func() error {
-		of[oid].Columns = append(of[oid].Columns, c)
-		return nil
-	}); err != nil {
+	column := []any{
+		&oid, &c.Name, &c.Type, &c.IsNullable, &c.Default, &c.Comment, &c.Position, &c.PrimaryKey, &c.Unique,
+		&c.References,
+	}
+	err = r.forEachRow(ctx, columnsSQL, column, func() { of[oid].Columns = append(of[oid].Columns, c) }, oids)
+	if err != nil {
 		return err
 	}
 	if err := r.checker.MarkMasked(ctx, cat, of); err != nil {
@@ -167,20 +183,18 @@ func (r *Reader) describe(ctx context.Context, tables []catalogTable) error {
 	}
 	var primary bool
 	var key sandbox.ForeignKey
-	rows, _ = r.pool.Query(ctx, keysSQL, oids)
-	_, err = pgx.ForEachRow(
-		rows,
+	return r.forEachRow(
+		ctx,
+		keysSQL,
 		[]any{&oid, &primary, &key.Table, &key.Columns, &key.ReferencedColumns},
-		func() error {
+		func() {
 			if t := of[oid]; primary {
 				t.PrimaryKey = key.Columns
 			} else {
 				t.ForeignKeys = append(t.ForeignKeys, key)
 			}
 			key.Columns, key.ReferencedColumns = nil, nil // the next row needs its own memory
-
-			return nil
 		},
+		oids,
 	)
-	return err
 }

@@ -26,7 +26,8 @@ var (
 		`btree_gin btree_gist citext cube earthdistance fuzzystrmatch hstore intarray isn ltree pg_trgm postgis seg tablefunc unaccent uuid-ossp vector`,
 	)
 	SQLExtensionFunctions = set(
-		`connectby crosstab crosstab2 crosstab3 crosstab4 crosstabn set_limit set_curcfg populate_geometry_columns updategeometrysrid addgeometrycolumn dropgeometrycolumn dropgeometrytable
+		`connectby crosstab crosstab2 crosstab3 crosstab4 crosstabn set_limit isn_weak set_curcfg
+populate_geometry_columns updategeometrysrid addgeometrycolumn dropgeometrycolumn dropgeometrytable
 lockrow unlockrows addauth checkauth enablelongtransactions disablelongtransactions find_srid postgis_extensions_upgrade postgis_type_name st_estimatedextent st_findextent postgis_cache_bbox st_fromflatgeobuf st_fromflatgeobuftotable`,
 	)
 )

@@ -89,7 +89,7 @@ func (w *walker) checkAttribute(name string, at int, of string) {
 			w.keepPathOf(f)
 			w.castsToText = w.castsToText || f.castsArguments
 			if f.schema != "pg_catalog" {
-				w.resultTypes[f.result] = true
+				w.addCall(f)
 				w.keep(f.schema)
 			}
 		}

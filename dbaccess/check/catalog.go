@@ -41,15 +41,17 @@ type Catalog struct {
 }
 
 type function struct {
+	oid                     uint32
 	schema, name, extension string
 	args                    []uint32
 	defaults                int // number of trailing arguments with defaults
 	isVariadic              bool
 	allowed                 bool
 	result                  uint32
-	castsArguments          bool // of any type to text, which the server looks up while it runs
-	usesPath                bool // what it computes may depend on the search path
-	hasBody                 bool // in SQL or a procedural language
+	rowTypes                []uint32 // of a function with OUT columns or TABLE: those of all arguments and columns
+	castsArguments          bool     // of any type to text, which the server looks up while it runs
+	usesPath                bool     // what it computes may depend on the search path
+	hasBody                 bool     // in SQL or a procedural language
 }
 
 type operator struct {
@@ -88,8 +90,16 @@ type relation struct {
 
 type cast struct {
 	source, target *Type
-	isExplicit     bool
+	context        castContext
 }
+
+// castContext is pg_cast.castcontext: where the server uses a cast that the statement does not name.
+type castContext byte
+
+const (
+	castImplicit   castContext = 'i' // everywhere
+	castAssignment castContext = 'a' // where a value gets a given type
+)
 
 // isAllowed reports whether a function may be called. Functions of pg_catalog are listed by
 // signature. The operator lists user-defined ones: name or schema.name, optionally with

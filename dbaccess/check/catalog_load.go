@@ -30,7 +30,10 @@ const catalogVersionSQL = `SELECT concat_ws(' ',
 	 WHERE attrelid >= 16384 AND relkind IN ('r', 'v', 'm', 'p', 'f', 'c') AND relpersistence <> 't'),
 	(SELECT sum(hashint8(oid::int8) # hashtext(xmin::text)) FROM pg_class WHERE oid >= 16384 AND relpersistence <> 't' AND relkind IN ('r', 'v', 'm', 'p', 'f')))`
 
-const typesSQL = `SELECT t.oid, nspname, typname, typtype::text, coalesce(extname, ''), CASE WHEN typtype = 'd' THEN typbasetype WHEN rngsubtype IS NOT NULL THEN rngsubtype WHEN typcategory = 'A' OR t.oid = 'record[]'::regtype THEN typelem ELSE 0 END,
+// The owner of an extension can add own objects to it, so an object counts as part of it only if a superuser owns it.
+const typesSQL = `SELECT t.oid, nspname, typname, typtype::text,
+	CASE WHEN typowner IN (SELECT oid FROM pg_roles WHERE rolsuper) THEN coalesce(extname, '') ELSE '' END,
+	CASE WHEN typtype = 'd' THEN typbasetype WHEN rngsubtype IS NOT NULL THEN rngsubtype WHEN typcategory = 'A' OR t.oid = 'record[]'::regtype THEN typelem ELSE 0 END,
 	coalesce(rngcanonical <> 0 AND t.oid >= 16384, false), typrelid
 	FROM pg_type t JOIN pg_namespace n ON n.oid = typnamespace LEFT JOIN pg_range r ON r.rngtypid = t.oid OR r.rngmultitypid = t.oid
 	LEFT JOIN pg_depend d ON d.classid = 'pg_type'::regclass AND d.objid = t.oid AND d.deptype = 'e' LEFT JOIN pg_extension e ON e.oid = d.refobjid
@@ -39,7 +42,10 @@ const typesSQL = `SELECT t.oid, nspname, typname, typtype::text, coalesce(extnam
 // The last column tells that the body of a user-defined function may have names which the search path binds: it is kept
 // as text, and the function sets no path. The functions behind an aggregate are not read. The column before it tells
 // that the server analyses a body when it calls the function.
-const functionsSQL = `SELECT p.oid, nspname, proname, coalesce(extname, ''), proargtypes::text, pronargdefaults::int,
+const functionsSQL = `SELECT p.oid, nspname, proname,
+	CASE WHEN proowner IN (SELECT oid FROM pg_roles WHERE rolsuper) THEN coalesce(extname, '') ELSE '' END,
+	proargtypes::text, coalesce((SELECT string_agg(a::text, ' ') FROM unnest(proallargtypes) a), ''),
+	pronargdefaults::int,
 	provariadic <> 0, prorettype, p.oid < 16384 AND prolang = (SELECT oid FROM pg_language WHERE lanname = 'sql'),
 	prolang NOT IN (SELECT oid FROM pg_language WHERE lanname IN ('internal', 'c')),
 	p.oid >= 16384 AND (prokind = 'a' AND extname IS NULL
@@ -60,7 +66,8 @@ const relationsSQL = `SELECT c.oid, nspname, relname, relkind = 'v', relkind = '
 	FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace LEFT JOIN pg_attribute a ON attrelid = c.oid AND attnum > 0 AND NOT attisdropped
 	WHERE relkind IN ('r', 'v', 'm', 'p', 'f', 'c') AND nspname NOT LIKE 'pg\_temp%' AND nspname NOT LIKE 'pg\_toast%' GROUP BY 1, 2, 3, 4, 5, 6, 7`
 
-const castsSQL = `SELECT castsource, casttarget, castfunc::oid, castcontext <> 'i' FROM pg_cast WHERE oid >= 16384 AND castmethod = 'f'`
+const castsSQL = `SELECT castsource, casttarget, castfunc::oid, castcontext::text FROM pg_cast
+	WHERE oid >= 16384 AND castmethod = 'f'`
 
 // Catalog returns the catalog, loaded again if the database's has changed. The version is read at
 // most once per second, and less often if reading it is slow. Without a database it returns nil.
@@ -186,13 +193,13 @@ func loadCatalog(ctx context.Context, tx pgx.Tx, listed map[string]bool, masked 
 	var f function
 	var isSQL bool
 	var oid uint32
-	var args string
+	var args, allArgs string
 	if err := forEachRow(ctx, tx, functionsSQL, []any{
-		&oid, &f.schema, &f.name, &f.extension, &args, &f.defaults, &f.isVariadic, &f.result, &isSQL, &f.hasBody,
-		&f.usesPath,
+		&oid, &f.schema, &f.name, &f.extension, &args, &allArgs, &f.defaults, &f.isVariadic, &f.result, &isSQL,
+		&f.hasBody, &f.usesPath,
 	}, func() {
 		one := f
-		one.args = parseOIDs(args)
+		one.oid, one.args, one.rowTypes = oid, parseOIDs(args), parseOIDs(allArgs)
 		one.allowed = cat.isAllowed(&one, listed)
 		one.castsArguments = isSQL && slices.ContainsFunc(one.args, cat.isPolymorphicType)
 		one.usesPath = f.usesPath || f.schema == "pg_catalog" && cat.usesPath(&one)
@@ -246,10 +253,10 @@ func loadCatalog(ctx context.Context, tx pgx.Tx, listed map[string]bool, masked 
 		return nil, err
 	}
 	var source, target uint32
-	var explicit bool
-	return cat, forEachRow(ctx, tx, castsSQL, []any{&source, &target, &oid, &explicit}, func() {
+	var context string
+	return cat, forEachRow(ctx, tx, castsSQL, []any{&source, &target, &oid, &context}, func() {
 		if s, t := cat.TypesByOID[source], cat.TypesByOID[target]; !allowed[oid] && s != nil && t != nil {
-			cat.unlistedCasts = append(cat.unlistedCasts, cast{s, t, explicit})
+			cat.unlistedCasts = append(cat.unlistedCasts, cast{s, t, castContext(context[0])})
 		}
 	})
 }

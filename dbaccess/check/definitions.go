@@ -14,20 +14,24 @@ import (
 )
 
 // Queries for what the server runs along with a statement, as trees (package nodetree): the definition of a view, the
-// row policies and the virtual generated columns of a table, and the checks of a domain.
+// row policies and the virtual generated columns of a table, the default arguments of a function, and the checks of a
+// domain.
 const (
 	viewTreeSQL  = `SELECT ev_action::text FROM pg_rewrite WHERE ev_class = $1::int8::oid AND rulename = '_RETURN'`
 	tableTreeSQL = `SELECT polqual::text FROM pg_policy
 		WHERE polrelid = $1::int8::oid AND polqual IS NOT NULL AND polcmd IN ('r', '*')
 		UNION ALL SELECT adbin::text FROM pg_attrdef JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
 		WHERE adrelid = $1::int8::oid AND attgenerated = 'v'`
+	defaultsTreeSQL = `SELECT proargdefaults::text FROM pg_proc
+		WHERE oid = $1::int8::oid AND proargdefaults IS NOT NULL`
 	domainTreeSQL = `SELECT conbin::text FROM pg_constraint WHERE contypid = $1::int8::oid AND conbin IS NOT NULL`
 )
 
 // viewSQL returns the definition of a view as text, for the trace of masked columns.
 const viewSQL = `SELECT pg_get_viewdef($1::int8::oid)`
 
-// definition identifies a view, a table with policies or virtual columns, or a domain.
+// definition identifies a view, a table with policies or virtual columns, a function with default arguments, or a
+// domain.
 type definition struct {
 	kind, name, sql string
 	oid             uint32
@@ -46,7 +50,20 @@ func (w *walker) definitions() []definition {
 	for t := range w.usedTypes {
 		out = append(out, t.definitions()...)
 	}
+	for oid, isArgument := range w.callTypes {
+		out = append(out, w.catalog.domainsIn(w.catalog.TypesByOID[oid], isArgument || makesValues, 0)...)
+	}
+	for f := range w.calls {
+		out = append(out, f.definitions()...)
+	}
 	return out
+}
+
+func (f *function) definitions() []definition {
+	if f.defaults == 0 || f.schema == "pg_catalog" || f.extension != "" {
+		return nil
+	}
+	return []definition{{"default argument of the function", f.schema + "." + f.name, defaultsTreeSQL, f.oid}}
 }
 
 func (r *relation) definitions() (out []definition) {
@@ -179,7 +196,7 @@ func (c *Checker) checkDefinition(ctx context.Context, cat *Catalog, d definitio
 			if v.refused != "" {
 				break
 			}
-			in, err := c.checkDefinition(ctx, cat, inner) // neither views nor domains can be cyclic
+			in, err := c.checkDefinition(ctx, cat, inner) // no definition can be in itself
 			if err != nil {
 				return verdict{}, err
 			}
@@ -279,6 +296,11 @@ func (cat *Catalog) definitionsIn(objects nodetree.Objects, outer definition) (o
 			if r.schema != "pg_catalog" && r.schema != "information_schema" {
 				out = append(out, r.definitions()...)
 			}
+		}
+	}
+	for _, oid := range objects.Functions {
+		if f := cat.functionsByOID[oid]; f != nil {
+			out = append(out, f.definitions()...)
 		}
 	}
 	seen := map[*Type]bool{}

@@ -60,7 +60,8 @@ func (w *walker) checkFunction(n *pg_query.FuncCall) {
 			system.add(f.allowed)
 		case f.schema == schema, schema == "" && slices.Contains(w.searchPath, f.schema):
 			users.add(f.allowed)
-			schemas[f.schema], w.resultTypes[f.result] = true, true
+			schemas[f.schema] = true
+			w.addCall(f)
 		default:
 			continue
 		}

@@ -54,7 +54,7 @@ func (w *walker) checkSyntaxCall(name string, at int) {
 		case !slices.Contains(w.searchPath, f.schema):
 		case f.allowed:
 			w.keep(f.schema)
-			w.resultTypes[f.result] = true
+			w.addCall(f)
 		default:
 			w.bar(f.schema, at, refuseFunction(name, false))
 		}
@@ -81,6 +81,9 @@ func (w *walker) checkOperatorSchemas() {
 				continue
 			}
 			w.keep(o.schema)
+			if o.function != nil && o.function.schema != "pg_catalog" {
+				w.addCall(o.function)
+			}
 			w.keepsPath = w.keepsPath || o.usesPath()
 			w.unifiesTypes = w.unifiesTypes ||
 				w.catalog.isPolymorphicType(o.left) || w.catalog.isPolymorphicType(o.right)
@@ -93,7 +96,7 @@ func (o *operator) usesPath() bool { return o.function != nil && o.function.uses
 // mayOccur reports whether a value of the type may occur in the statement. A value of a built-in type always may. nil
 // stands for the missing operand of an operator with one operand.
 func (w *walker) mayOccur(t *Type) bool {
-	if t == nil || t.Schema == "pg_catalog" || w.hasUnknownTable || w.mentionedNames[t.Name] {
+	if t == nil || t.Schema == "pg_catalog" || w.unknownTable != nil || w.mentionedNames[t.Name] {
 		return true
 	}
 	for r := range w.relations {
@@ -106,7 +109,7 @@ func (w *walker) mayOccur(t *Type) bool {
 			}
 		}
 	}
-	for oid := range w.resultTypes {
+	for oid := range w.callTypes {
 		if w.catalog.typeName(oid) == "record" || w.catalog.contains(oid, t, 0) {
 			return true
 		}

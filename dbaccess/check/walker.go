@@ -33,18 +33,20 @@ type walker struct {
 	relations      map[*relation]bool
 	usedTypes      map[*Type]bool
 
-	operatorNames   map[string]int // without a schema, and where
-	castTypes       map[*Type]bool // to which other values than literals are cast
-	castLiterals    map[*pg_query.TypeName]*pg_query.A_Const
-	numberTypes     map[*Type]bool              // to which literals are cast that are no strings
-	castsToText     bool                        // a function that it calls casts arguments of any type to text
-	unifiesTypes    bool                        // a literal may take its type from a column of a domain
-	shortNames      []string                    // without a qualification: columns, or rows of an item of FROM
-	hasUnknownTable bool                        // not in the catalog
-	resultTypes     map[uint32]bool             // of functions of other schemas than pg_catalog
-	keepsPath       bool                        // every schema must stay on the search path
-	keptSchemas     map[string]bool             // these schemas must
-	barredSchemas   map[string]*sandbox.Refusal // these must not, and why
+	operatorNames map[string]int // without a schema, and where
+	castTypes     map[*Type]bool // to which other values than literals are cast
+	castLiterals  map[*pg_query.TypeName]*pg_query.A_Const
+	numberTypes   map[*Type]bool              // to which literals are cast that are no strings
+	castsToText   bool                        // a function that it calls casts arguments of any type to text
+	unifiesTypes  bool                        // a literal may take its type from a column of a domain
+	shortNames    []string                    // without a qualification: columns, or rows of an item of FROM
+	unknownTable  *pg_query.RangeVar          // not in the catalog; nil: there is none
+	calls         map[*function]bool          // of other schemas than pg_catalog
+	assignedTypes map[string]bool             // of pg_catalog
+	callTypes     map[uint32]bool             // of the arguments of these calls, true, and of their results, false
+	keepsPath     bool                        // every schema must stay on the search path
+	keptSchemas   map[string]bool             // these schemas must
+	barredSchemas map[string]*sandbox.Refusal // these must not, and why
 	// The meaning of item.name is known only after every item of FROM has been visited.
 	references      []*pg_query.ColumnRef
 	fromItems       map[string][]*fromItem
@@ -69,7 +71,9 @@ func newWalker(sql string, cat *Catalog) *walker {
 		castTypes:       map[*Type]bool{},
 		castLiterals:    map[*pg_query.TypeName]*pg_query.A_Const{},
 		numberTypes:     map[*Type]bool{},
-		resultTypes:     map[uint32]bool{},
+		calls:           map[*function]bool{},
+		assignedTypes:   map[string]bool{},
+		callTypes:       map[uint32]bool{},
 		keptSchemas:     map[string]bool{},
 		barredSchemas:   map[string]*sandbox.Refusal{},
 		mentionedNames:  map[string]bool{},
@@ -199,6 +203,7 @@ func withClauseOf(node any) *pg_query.WithClause {
 
 // checkNode checks the names in a node. Its children are visited in any case.
 func (w *walker) checkNode(m any) {
+	w.noteAssignment(m)
 	switch n := m.(type) {
 	case *pg_query.FuncCall:
 		w.checkFunction(n)
@@ -323,7 +328,9 @@ func (w *walker) checkTable(n *pg_query.RangeVar) {
 	w.addFromItem(n.Alias, n.Relname, w.itemOf(n))
 	if n.Schemaname == "" && (r == nil || system) && w.findWithQuery(n) == nil {
 		w.keepsPath = true // a table that is new or none, or one whose columns are printed as names
-		w.hasUnknownTable = w.hasUnknownTable || r == nil
+		if r == nil {
+			w.unknownTable = n
+		}
 	}
 	switch {
 	case w.isServerText && system:
@@ -353,19 +360,33 @@ func (w *walker) checkSetting(name string, at int) {
 }
 
 // checkCasts refuses a statement that may invoke a cast with a function that is not listed:
-// an implicit cast if a value of its source or target type may occur, an explicit cast if its target
-// is named.
+// an implicit cast if a value of its source or target type may occur, a cast for assignments if the statement assigns
+// to its target, too, and an explicit cast if its target is named.
 func (w *walker) checkCasts() {
 	if w.catalog == nil {
 		return
 	}
 	for _, c := range w.catalog.unlistedCasts {
 		// to_json looks for casts to json itself.
-		implicit := !c.isExplicit || c.target.Name == "json" || c.target.Name == "jsonb"
+		implicit := c.context == castImplicit || c.context == castAssignment && w.mayAssign(c.target) ||
+			c.target.Name == "json" || c.target.Name == "jsonb"
 		if w.mayOccur(c.source) && (w.mayCast(c.source, c.target) || implicit && w.mayOccur(c.target)) {
+			if n := w.unknownTable; n != nil { // any value may occur in it
+				w.fail(int(n.Location), refuseUnknownTable(n.Relname, w.catalog))
+			}
 			w.fail(-1, refuseCast(c))
 		}
 	}
+}
+
+func refuseUnknownTable(name string, cat *Catalog) *sandbox.Refusal {
+	no := sandbox.Refusef("unknown-table", "there is no table %q, or it was created a moment ago", name)
+	if no.Nearest = policy.Nearest(name, maps.Keys(cat.TableNames)); no.Nearest != "" {
+		no.Hint = "did you mean " + no.Nearest + "?"
+	} else {
+		no.Hint = "db_tables() lists the tables"
+	}
+	return no
 }
 
 func refuseCast(c cast) *sandbox.Refusal {
@@ -408,6 +429,20 @@ func (cat *Catalog) castsInto(t, target *Type, depth int) bool {
 	return slices.ContainsFunc(t.members, func(oid uint32) bool {
 		return cat.castsInto(cat.TypesByOID[oid], target, depth+1)
 	})
+}
+
+// addCall notes that the statement may call a function of another schema than pg_catalog. Its arguments are converted
+// to their types, so values of these may be made.
+func (w *walker) addCall(f *function) {
+	w.calls[f] = true
+	for _, oid := range f.args {
+		w.callTypes[oid] = true
+	}
+	for _, oid := range append(f.rowTypes, f.result) {
+		if _, known := w.callTypes[oid]; !known {
+			w.callTypes[oid] = false
+		}
+	}
 }
 
 func stringsOf(nodes []*pg_query.Node) []string {

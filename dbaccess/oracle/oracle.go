@@ -193,7 +193,8 @@ func (o *Oracle) function(ctx context.Context, oid uint32) (f boundFunction, err
 		'(' || coalesce((SELECT string_agg(typname, ',' ORDER BY n) FROM unnest(proargtypes) WITH ORDINALITY a (t, n)
 			JOIN pg_type ON pg_type.oid = t), '') || ')',
 		coalesce((SELECT extname FROM pg_depend d JOIN pg_extension e ON e.oid = refobjid
-			WHERE classid = 'pg_proc'::regclass AND objid = p.oid AND deptype = 'e'), '')
+			WHERE proowner IN (SELECT oid FROM pg_roles WHERE rolsuper)
+				AND classid = 'pg_proc'::regclass AND objid = p.oid AND deptype = 'e'), '')
 		FROM pg_proc p JOIN pg_namespace ON pg_namespace.oid = pronamespace WHERE p.oid = $1`,
 		oid).Scan(&f.schema, &f.name, &f.signature, &f.extension)
 	o.functions[oid] = f

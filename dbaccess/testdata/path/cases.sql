@@ -1,4 +1,4 @@
--- Statements on the database of fixture.sql, with counted, counted_with_path and plain allowed. "same" runs and gives
+-- Statements on the database of fixture.sql, with the functions of path_test.go listed. "same" runs and gives
 -- what PostgreSQL gives for this text on the login's own search path. "refused" is refused, or PostgreSQL finds no name.
 -- "uncalled" is either, or PostgreSQL reads it as syntax: which, depends on its version.
 ### same
@@ -322,3 +322,91 @@ SELECT 1::over_explicit
 SELECT id::over_explicit FROM people
 ### same
 SELECT NULL::over_explicit, 'a'::over_explicit
+### same
+SELECT id, s FROM shades ORDER BY s
+### same
+SELECT count(*), max(id) FROM shades GROUP BY s
+### refused
+SELECT 1 WHERE 'ok'::shade
+### refused
+SELECT id FROM shades WHERE s
+### refused
+SELECT a.id FROM shades a JOIN shades b ON a.s
+### refused
+SELECT 1 FROM shades GROUP BY s HAVING s
+### refused
+SELECT count(*) FILTER (WHERE s) FROM shades
+### refused
+SELECT CASE WHEN s THEN 1 END FROM shades
+### refused
+SELECT NOT s FROM shades
+### refused
+SELECT s AND true FROM shades
+### refused
+SELECT s IS TRUE FROM shades
+### refused
+SELECT (ARRAY[1, 2])[s] FROM shades
+### refused
+SELECT (ARRAY[1, 2])[s:] FROM shades
+### refused
+SELECT ('{"leaked": 1}'::jsonb)[s] FROM shades
+### refused
+SELECT (tags)['ok'::shade] FROM people
+### refused
+SELECT 1 FROM shades LIMIT 'ok'::shade
+### refused
+EXPLAIN SELECT 1 OFFSET 'ok'::shade
+### refused
+SELECT 1 FROM shades FETCH FIRST ('ok'::shade) ROWS ONLY
+### refused
+SELECT sum(id) OVER (ORDER BY id ROWS 'ok'::shade PRECEDING) FROM shades
+### refused
+SELECT id FROM people TABLESAMPLE bernoulli ('ok'::shade)
+### refused
+SELECT id FROM people TABLESAMPLE bernoulli (50) REPEATABLE ('ok'::shade)
+### refused
+SELECT xmlparse(content s) FROM shades
+### refused
+SELECT xmlconcat(s) FROM shades
+### refused
+SELECT xmlserialize(content s AS varchar) FROM shades
+### refused
+SELECT s IS DOCUMENT FROM shades
+### refused
+SELECT x.* FROM shades, xmltable('/a' PASSING s COLUMNS n int PATH '.') x
+### same
+SELECT with_harmless_default(1), with_harmless_default(a => 2, b => 3), (5).with_harmless_default
+### refused
+SELECT with_default(1)
+### refused
+SELECT with_default(a => 1)
+### refused
+SELECT (1).with_default
+### same
+SELECT takes_amount(3), takes_amount(NULL)
+### refused
+SELECT takes_mail('x')
+### refused
+SELECT takes_mail(NULL)
+### refused
+SELECT (l.id::text).takes_mail FROM letters l
+### refused
+SELECT takes_mails('x', 'y')
+### refused
+SELECT takes_mails(VARIADIC ARRAY['x'])
+### refused
+SELECT takes_contact('(1,2)')
+### refused
+SELECT takes_contact(ROW('a', 1))
+### refused
+SELECT takes_token(1)
+### same
+SELECT gives_mail(), length(gives_mail())
+### refused
+SELECT lag(gives_mail(), 1, 'x') OVER ()
+### refused
+SELECT gives_mails() = '{x}'
+### refused
+SELECT coalesce(gives_mails(), '{x}')
+### refused
+SELECT lag(m, 1, 'x') OVER () FROM gives_table()

@@ -120,3 +120,38 @@ CREATE VIEW table_names AS SELECT tableoid::regclass::text AS t FROM people;
 
 CREATE VIEW ":funcid 1" AS SELECT 1 AS ":funcid", 2 AS "{FUNCEXPR :funcid 2622", 3 AS "a\ (" FROM people ":opno";
 GRANT SELECT ON ALL TABLES IN SCHEMA public TO glasshouse_reader;
+
+-- Casts that were made AS ASSIGNMENT: PostgreSQL uses them in queries where its grammar needs a type.
+CREATE TYPE shade AS ENUM ('ok');
+CREATE FUNCTION shade_bool(shade) RETURNS boolean LANGUAGE sql AS 'SELECT true';
+CREATE FUNCTION shade_int(shade) RETURNS int LANGUAGE sql AS 'SELECT 1';
+CREATE FUNCTION shade_bigint(shade) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint';
+CREATE FUNCTION shade_float(shade) RETURNS double precision LANGUAGE sql AS 'SELECT 1::float8';
+CREATE FUNCTION shade_real(shade) RETURNS real LANGUAGE sql AS 'SELECT 1::float4';
+CREATE FUNCTION shade_text(shade) RETURNS text LANGUAGE sql AS $$ SELECT 'leaked' $$;
+CREATE FUNCTION shade_xml(shade) RETURNS xml LANGUAGE sql AS $$ SELECT '<a/>'::xml $$;
+CREATE CAST (shade AS boolean) WITH FUNCTION shade_bool(shade) AS ASSIGNMENT;
+CREATE CAST (shade AS int) WITH FUNCTION shade_int(shade) AS ASSIGNMENT;
+CREATE CAST (shade AS bigint) WITH FUNCTION shade_bigint(shade) AS ASSIGNMENT;
+CREATE CAST (shade AS double precision) WITH FUNCTION shade_float(shade) AS ASSIGNMENT;
+CREATE CAST (shade AS real) WITH FUNCTION shade_real(shade) AS ASSIGNMENT;
+CREATE CAST (shade AS text) WITH FUNCTION shade_text(shade) AS ASSIGNMENT;
+CREATE CAST (shade AS xml) WITH FUNCTION shade_xml(shade) AS ASSIGNMENT;
+CREATE TABLE shades (id int, s shade);
+INSERT INTO shades VALUES (1, 'ok');
+
+-- What a listed function brings along: default arguments, and domains of its arguments and results.
+CREATE FUNCTION leak_int() RETURNS int LANGUAGE sql AS 'SELECT 1';
+CREATE FUNCTION with_default(a int, b int DEFAULT leak_int()) RETURNS int LANGUAGE sql IMMUTABLE RETURN a;
+CREATE FUNCTION with_harmless_default(a int, b int DEFAULT 1 + 1) RETURNS int LANGUAGE sql IMMUTABLE RETURN a + b;
+CREATE FUNCTION takes_mail(m mail) RETURNS int LANGUAGE sql IMMUTABLE RETURN 1;
+CREATE FUNCTION takes_mails(VARIADIC m mail[]) RETURNS int LANGUAGE sql IMMUTABLE RETURN 1;
+CREATE FUNCTION takes_contact(c contact) RETURNS int LANGUAGE sql IMMUTABLE RETURN 1;
+CREATE FUNCTION takes_amount(a amount) RETURNS int LANGUAGE sql IMMUTABLE RETURN 1;
+CREATE FUNCTION gives_mail() RETURNS mail LANGUAGE sql STABLE AS 'SELECT m FROM letters LIMIT 1';
+CREATE FUNCTION gives_mails() RETURNS mail[] LANGUAGE sql STABLE AS 'SELECT ms FROM lists_of_mail LIMIT 1';
+CREATE FUNCTION gives_table() RETURNS TABLE (m mail) LANGUAGE sql STABLE AS 'SELECT m FROM letters';
+CREATE TYPE token AS ENUM ('a');
+CREATE FUNCTION int_token(int) RETURNS token LANGUAGE sql AS $$ SELECT 'a'::token $$;
+CREATE CAST (int AS token) WITH FUNCTION int_token(int) AS IMPLICIT;
+CREATE FUNCTION takes_token(t token) RETURNS int LANGUAGE sql IMMUTABLE RETURN 1;
