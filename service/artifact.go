@@ -265,8 +265,11 @@ func (s *Service) runSweeper() {
 }
 
 // Sweep removes artifacts that are too old, each user's oldest artifacts beyond the size limit, and stored bytes and
-// names that belong to no artifact.
+// names that belong to no artifact. It waits for a sweep that runs: what that one has taken from history is then gone
+// from the disk, too.
 func (s *Service) Sweep(ctx context.Context) error {
+	s.sweeping.Lock()
+	defer s.sweeping.Unlock()
 	s.storedBytes.Store(0)
 	expired, err := s.History.ExpireArtifacts(ctx, s.deletionTime().Add(-s.ArtifactAge), s.ArtifactBytes)
 	if err != nil {

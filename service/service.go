@@ -110,6 +110,7 @@ type Service struct {
 
 	storedBytes atomic.Int64  // of artifacts, since the last sweep
 	sweepNow    chan struct{} // wakes the sweeper
+	sweeping    sync.Mutex    // held while a sweep runs
 
 	startedAt time.Time
 
