@@ -154,7 +154,7 @@ type transaction struct {
 	batcher   rowBatcher
 
 	checksTrees bool // the server's trees of the statement are judged
-	hasBodies   bool // CheckTree
+	hasBodies   bool // the statement calls a function in SQL or a procedural language (check.Catalog.CheckTree)
 
 	statementError error // the server's answer to the statement
 	overByteLimit  bool  // the rows exceed limits.MaxBytes
@@ -287,8 +287,8 @@ func (t *transaction) roundTrip(bound *boundParameters) error {
 	return nil
 }
 
-// checkTrees has the server analyse the statement, and sets t.statementError if its tree calls what is not allowed. The
-// messages before it have settings statements.
+// checkTrees waits for the server's tree of the statement, and sets t.statementError if the tree calls a function that
+// is not allowed. settings is the number of statements that were sent before.
 func (t *transaction) checkTrees(settings int) error {
 	fe := t.pg.Frontend()
 	fe.Send(&pgproto3.Flush{})

@@ -16,9 +16,8 @@
 //  5. A READ ONLY transaction with a timeout that always rolls back.
 //
 // BEGIN, two SET LOCALs, the statement, ROLLBACK and DISCARD ALL are one round trip, or two with
-// Config.ServerCheck. The server limits rows; bytes are counted as they arrive. A connection that does not answer all
-// of that is
-// closed, and its statement is cancelled on the server.
+// Config.ServerCheck. The server limits rows; bytes are counted as they arrive. A connection that does not
+// answer all of that is closed, and its statement is cancelled on the server.
 //
 // The goroutine that calls Query reads the rows and passes them to the sink in bounded batches. It
 // holds one batch, so a slow sink slows the server down.

@@ -63,10 +63,11 @@ func findPostgres(s settings) isolate.Probe {
 	return p
 }
 
-// findServerCheckTimeout bounds how long a database has to tell what its log gets.
+// findServerCheckTimeout bounds the connection to one database and the query for its log settings.
 const findServerCheckTimeout = 3 * time.Second
 
-// findServerCheck tells which databases analyse queries before they run them, and which of them log that.
+// findServerCheck returns a probe that lists the databases with --server-check and those without. The probe fails if a
+// database writes its analysis of queries to its log, or does not answer.
 func findServerCheck(ctx context.Context, s settings) isolate.Probe {
 	p := isolate.Probe{Name: "queries analysed by PostgreSQL first", OK: true}
 	var on, off, logging []string
@@ -95,6 +96,7 @@ func findServerCheck(ctx context.Context, s settings) isolate.Probe {
 	return p
 }
 
+// logsTrees reports whether the server of a database writes its analysis of queries to its log.
 func logsTrees(ctx context.Context, config dbaccess.Config) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, findServerCheckTimeout)
 	defer cancel()

@@ -287,7 +287,7 @@ func (a *app) openReaders(ctx context.Context, s settings, knowledgeURL string) 
 	return a.auditLogins(ctx)
 }
 
-// warnOfTrees tells that a server's log grows by --server-check.
+// warnOfTrees logs a warning if a database writes its analysis of queries to its log.
 func (a *app) warnOfTrees(ctx context.Context, name string, reader *dbaccess.Reader) {
 	if logs, err := reader.LogsTrees(ctx); err == nil && logs {
 		a.log.Warnf("the database %q: %s", name, treesAreLogged)
