@@ -1,10 +1,20 @@
 package dbaccess_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	neturl "net/url"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"glasshouse/dbaccess"
 	"glasshouse/dbaccess/dbtest"
@@ -139,4 +149,100 @@ func testServerCheckAllows(t *testing.T, s roleURLs) {
 	if no, ok := err.(*sandbox.Refusal); !ok || no.Reason != "too-large" {
 		t.Errorf("a tree over the limit of bytes: got %v", err)
 	}
+}
+
+// The database changes between the analysis of a statement and its run: PostgreSQL analyses it again, and a call that
+// is only in the second tree gives no row. A proxy holds the messages of the run until the change is made.
+func TestServerCheckJudgesTheTreeOfTheRun(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := dbtest.Start(t)
+	database := namesDatabase(t, s, "changed")
+	admin, err := dbtest.Connect(ctx, s.URL(embedded.RoleAdmin, database))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close(ctx)
+	change := func() {
+		const sql = `CREATE FUNCTION seen_late(citext, text) RETURNS boolean LANGUAGE sql AS 'SELECT true';
+			CREATE OPERATOR = (LEFTARG = citext, RIGHTARG = text, FUNCTION = seen_late)`
+		if _, err := admin.Exec(ctx, sql); err != nil {
+			t.Error(err)
+		}
+	}
+	var armed atomic.Bool
+	r, err := dbaccess.Open(ctx, dbaccess.Config{
+		URL: proxied(t, s.URL(embedded.RoleReader, database), func() {
+			if armed.CompareAndSwap(true, false) {
+				change()
+			}
+		}), ServerCheck: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	// The value of the type place opens that type, which makes the server read what has changed.
+	const sql = "SELECT id FROM people WHERE email = 'x'::text AND :home::place IS NOT NULL"
+	home := map[string]any{"home": "(High,1)"}
+	armed.Store(true)
+	got, err := all(ctx, r, sql, home, sandbox.QueryLimits{})
+	no, ok := err.(*sandbox.Refusal)
+	if !ok || no.Reason != "function-not-allowed" || got.Rows != 0 || armed.Load() {
+		t.Errorf("got %v and %v, want it refused, after the change was made", got.Data, err)
+	}
+}
+
+// proxied returns the URL of a socket that forwards to the server of url. It calls flushed after the client has sent a
+// Flush message and before it forwards what the client sends next.
+func proxied(t *testing.T, url string, flushed func()) string {
+	t.Helper()
+	config, err := pgconn.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := filepath.Join(config.Host, fmt.Sprintf(".s.PGSQL.%d", config.Port))
+	dir, err := os.MkdirTemp("", "gh") // a short path
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	listener, err := net.Listen("unix", filepath.Join(dir, fmt.Sprintf(".s.PGSQL.%d", config.Port)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	forward := func(client net.Conn) {
+		defer client.Close()
+		conn, err := net.Dial("unix", server)
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		go func() { _, _ = io.Copy(client, conn); _ = client.Close() }()
+		held, buf := false, make([]byte, 64<<10)
+		for {
+			n, err := client.Read(buf)
+			if err != nil {
+				return
+			}
+			if held {
+				flushed()
+			}
+			held = bytes.HasSuffix(buf[:n], []byte{'H', 0, 0, 0, 4})
+			if _, err := conn.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+	}
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go forward(client)
+		}
+	}()
+	return strings.Replace(url, "host="+neturl.QueryEscape(config.Host), "host="+neturl.QueryEscape(dir), 1)
 }
