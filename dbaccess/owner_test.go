@@ -56,12 +56,7 @@ func TestOwnersNamesReachNoQueryOfTheService(t *testing.T) {
 		"GRANT SELECT ON ALL TABLES IN SCHEMA public TO "+embedded.RoleReader,
 		"ALTER DATABASE shadowed SET search_path = public, pg_catalog")
 	open := func(role string) *dbaccess.Reader {
-		r, err := dbaccess.Open(ctx, dbaccess.Config{URL: s.URL(role, "shadowed")})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(r.Close)
-		return r
+		return openReader(t, dbaccess.Config{URL: s.URL(role, "shadowed")})
 	}
 	for _, role := range []string{embedded.RoleAdmin, embedded.RoleOwner} {
 		if err := open(role).AuditLogin(ctx); err == nil || !strings.Contains(err.Error(), "CREATE ROLE") {
@@ -96,11 +91,7 @@ func TestOwnersMembersOfExtensionsAreRefused(t *testing.T) {
 		"CREATE VIEW calls AS SELECT own(id) FROM notes",
 		"GRANT SELECT ON ALL TABLES IN SCHEMA public TO "+embedded.RoleReader,
 		"GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO PUBLIC")
-	r, err := dbaccess.Open(ctx, dbaccess.Config{URL: s.URL(embedded.RoleReader, "extended")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.Close)
+	r := openReader(t, dbaccess.Config{URL: s.URL(embedded.RoleReader, "extended")})
 	for _, sql := range []string{
 		"SELECT own(1)", "SELECT public.own(id) FROM notes", "SELECT (n.id).own FROM notes n", "SELECT * FROM calls",
 		"SELECT 'x'::own_domain", "SELECT isn_weak(true)", // the connection would keep it

@@ -19,7 +19,12 @@ import (
 
 func reader(t *testing.T, role string, s *dbtest.Databases) *dbaccess.Reader {
 	t.Helper()
-	r, err := dbaccess.Open(context.Background(), dbaccess.Config{URL: s.URL(role, embedded.DatabaseKnowledge)})
+	return openReader(t, dbaccess.Config{URL: s.URL(role, embedded.DatabaseKnowledge)})
+}
+
+func openReader(t *testing.T, c dbaccess.Config) *dbaccess.Reader {
+	t.Helper()
+	r, err := dbaccess.Open(context.Background(), c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,14 +45,9 @@ func serverChecked(
 		}
 	}
 	run(sql)
-	r, err = dbaccess.Open(ctx, dbaccess.Config{
+	return openReader(t, dbaccess.Config{
 		URL: s.URL(embedded.RoleReader, embedded.DatabaseKnowledge), ServerCheck: true, AllowFunctions: allowed,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.Close)
-	return r, run
+	}), run
 }
 
 // The server's own tree stops a call that the check of the text cannot know: the catalog is compared with the database
@@ -171,17 +166,13 @@ func TestServerCheckJudgesTheTreeOfTheRun(t *testing.T) {
 		}
 	}
 	var armed atomic.Bool
-	r, err := dbaccess.Open(ctx, dbaccess.Config{
+	r := openReader(t, dbaccess.Config{
 		URL: proxied(t, s.URL(embedded.RoleReader, database), func() {
 			if armed.CompareAndSwap(true, false) {
 				change()
 			}
 		}), ServerCheck: true,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.Close)
 	// The value of the type place opens that type, which makes the server read what has changed.
 	const sql = "SELECT id FROM people WHERE email = 'x'::text AND :home::place IS NOT NULL"
 	home := map[string]any{"home": "(High,1)"}
