@@ -13,19 +13,29 @@ import (
 	"glasshouse/sandbox"
 )
 
+// createDatabase makes an empty database, which the end of the test drops.
+func createDatabase(t *testing.T, s roleURLs, name, owner string) {
+	t.Helper()
+	run := func(sql string) {
+		ctx := context.Background()
+		server, err := dbtest.Connect(ctx, s.URL(embedded.RoleAdmin, "postgres"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer server.Close(ctx)
+		if _, err := server.Exec(ctx, sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	run("CREATE DATABASE " + name + " TEMPLATE template0 ENCODING UTF8 OWNER " + owner)
+	t.Cleanup(func() { run("DROP DATABASE " + name + " WITH (FORCE)") })
+}
+
 // ownedDatabase makes a database that the role of the owner owns, and runs statements as that role.
 func ownedDatabase(t *testing.T, s roleURLs, name string, statements ...string) {
 	t.Helper()
 	ctx := context.Background()
-	server, err := dbtest.Connect(ctx, s.URL(embedded.RoleAdmin, "postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close(ctx)
-	const template = " TEMPLATE template0 ENCODING UTF8 OWNER " + embedded.RoleOwner
-	if _, err := server.Exec(ctx, "CREATE DATABASE "+name+template); err != nil {
-		t.Fatal(err)
-	}
+	createDatabase(t, s, name, embedded.RoleOwner)
 	owner, err := dbtest.Connect(ctx, s.URL(embedded.RoleOwner, name))
 	if err != nil {
 		t.Fatal(err)

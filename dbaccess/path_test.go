@@ -25,14 +25,7 @@ var listedFunctions = strings.Fields(`counted counted_with_path plain with_defau
 func namesDatabase(t *testing.T, s roleURLs, name string) string {
 	t.Helper()
 	ctx := context.Background()
-	server, err := dbtest.Connect(ctx, s.URL(embedded.RoleAdmin, "postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close(ctx)
-	if _, err := server.Exec(ctx, "CREATE DATABASE "+name+" TEMPLATE template0 ENCODING UTF8"); err != nil {
-		t.Fatal(err)
-	}
+	createDatabase(t, s, name, embedded.RoleAdmin)
 	admin, err := dbtest.Connect(ctx, s.URL(embedded.RoleAdmin, name))
 	if err != nil {
 		t.Fatal(err)
