@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"glasshouse/policy"
+	"glasshouse/dbaccess/check"
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 )
@@ -147,13 +147,7 @@ func refuseUnknownTable(tables []catalogTable, name string) error {
 	for _, t := range tables {
 		among = append(among, t.Name)
 	}
-	no := sandbox.Refusef("unknown-table", "there is no table %q that may be read", name)
-	if no.Nearest = policy.Nearest(name, slices.Values(among)); no.Nearest != "" {
-		no.Hint = "did you mean " + no.Nearest + "?"
-	} else {
-		no.Hint = "db_tables() lists the tables"
-	}
-	return no
+	return check.RefuseUnknownTable(name, "that may be read", slices.Values(among))
 }
 
 // describe adds columns and keys.

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"iter"
 	"maps"
 	"reflect"
 	"slices"
@@ -372,16 +373,18 @@ func (w *walker) checkCasts() {
 			c.target.Name == "json" || c.target.Name == "jsonb"
 		if w.mayOccur(c.source) && (w.mayCast(c.source, c.target) || implicit && w.mayOccur(c.target)) {
 			if n := w.unknownTable; n != nil { // any value may occur in it
-				w.fail(int(n.Location), refuseUnknownTable(n.Relname, w.catalog))
+				w.fail(int(n.Location), RefuseUnknownTable(n.Relname, "that is older than a second",
+					maps.Keys(w.catalog.TableNames)))
 			}
 			w.fail(-1, refuseCast(c))
 		}
 	}
 }
 
-func refuseUnknownTable(name string, cat *Catalog) *sandbox.Refusal {
-	no := sandbox.Refusef("unknown-table", "there is no table %q, or it was created a moment ago", name)
-	if no.Nearest = policy.Nearest(name, maps.Keys(cat.TableNames)); no.Nearest != "" {
+// RefuseUnknownTable returns the refusal of a table that is not one of those in tables. what ends the message.
+func RefuseUnknownTable(name, what string, tables iter.Seq[string]) *sandbox.Refusal {
+	no := sandbox.Refusef("unknown-table", "there is no table %q %s", name, what)
+	if no.Nearest = policy.Nearest(name, tables); no.Nearest != "" {
 		no.Hint = "did you mean " + no.Nearest + "?"
 	} else {
 		no.Hint = "db_tables() lists the tables"

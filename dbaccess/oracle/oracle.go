@@ -25,8 +25,8 @@ import (
 // Oracle asks one database. PostgreSQL analyses a text and expands views and row policies, then it sends the tree
 // (debug_print_rewritten). Nothing runs. One goroutine may use an Oracle.
 //
-// The tree has no checks of domains, no input and output functions of types, no support functions of indexes, no
-// functions behind aggregates, and nothing that a function looks up while it runs.
+// The tree has no checks of domains, no default arguments, no input and output functions of types, no support functions
+// of indexes, no functions behind aggregates, and nothing that a function looks up while it runs.
 type Oracle struct {
 	conn      *pgx.Conn
 	tree      string
