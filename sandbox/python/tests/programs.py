@@ -78,7 +78,7 @@ def extension(name: str, python: str) -> pathlib.Path:
     command, suffix = compiler(name, python)
     target = pathlib.Path(folder, name + suffix)
     flags = ["-O2", "-flto", "-fvisibility=hidden", "-shared", "-fPIC", *WARNINGS]
-    subprocess.run([*command, *flags, "-o", str(target)], check=True, timeout=120)
+    subprocess.run([*command, *flags, "-o", str(target)], check=True, timeout=600)  # only ends a compiler that hangs
     return target
 
 
