@@ -296,8 +296,7 @@ func testGenerated(t *testing.T, s roleURLs, seed uint64, count int, end time.Ti
 	outcomes, failed, n := map[string]int{}, 0, 0
 	for ; n < count && (end.IsZero() || time.Now().Before(end)) && failed < 20; n++ {
 		sql := g.statement()
-		switch got := j.judge(ctx, t, attributeStatement{sql: sql}, append(listedFunctions,
-			"pg_catalog.json_agg_strict")...); {
+		switch got := j.judge(ctx, t, attributeStatement{sql: sql}, append(listedFunctions, jsonAggregates...)...); {
 		case got == "ok", got == "refused", got == "finds nothing":
 			outcomes[got]++
 		case strings.Contains(got, "SQLSTATE"):

@@ -17,6 +17,9 @@ import (
 	"glasshouse/dbaccess/parse"
 )
 
+// jsonAggregates are what JSON_ARRAYAGG calls since PostgreSQL 16; it makes jsonb of jsonb.
+var jsonAggregates = []string{"pg_catalog.json_agg_strict", "pg_catalog.jsonb_agg_strict"}
+
 // listedFunctions may be called in the database of testdata/path.
 var listedFunctions = strings.Fields(`counted counted_with_path plain with_default with_harmless_default takes_amount
 	takes_mail takes_mails takes_contact takes_token gives_mail gives_mails gives_table`)
@@ -68,7 +71,7 @@ func testNames(t *testing.T, s roleURLs) {
 	for _, c := range dbtest.Cases(t, "testdata/path/cases.sql") {
 		n[c.Want]++
 		got := j.judge(ctx, t, attributeStatement{sql: c.SQL},
-			append(listedFunctions, "pg_catalog.json_agg_strict")...) // what JSON_ARRAYAGG calls since PostgreSQL 16
+			append(listedFunctions, jsonAggregates...)...)
 		switch {
 		case c.Want != "same":
 			if got != "refused" && got != "finds nothing" && (c.Want != "uncalled" || got != "ok") {
