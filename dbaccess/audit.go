@@ -160,17 +160,20 @@ func (r *Reader) LogsTrees(ctx context.Context) (bool, error) {
 	return logs, r.unavailable(err)
 }
 
-// RoleOptions add to RoleSQL what a superuser runs.
+// RoleOptions add to RoleSQL.
 type RoleOptions struct {
 	// RevokeFromPublic revokes functions that every login may call and that do more than compute a value
 	// (policy.SQLRevoke).
 	RevokeFromPublic bool
+	// Mask are columns of tables that the login may not read, "schema.table.column" or "table.column". The owner of the
+	// tables runs this part.
+	Mask []string
 	// ServerCheck keeps the trees of Config.ServerCheck out of the server's log.
 	ServerCheck bool
 }
 
 // RoleSQL returns SQL that creates a login which may read the public schema of a database and nothing else. The owner
-// of the tables runs it, and a superuser the parts of the options, which come last.
+// of the tables runs it, and a superuser the parts that say so, which come last.
 func RoleSQL(role, database string, o RoleOptions) string {
 	sql := fmt.Sprintf(
 		`CREATE ROLE %[1]s LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS PASSWORD 'choose-one';
@@ -183,6 +186,9 @@ GRANT USAGE ON SCHEMA public TO %[1]s;
 GRANT SELECT ON ALL TABLES IN SCHEMA public TO %[1]s;
 ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO %[1]s;
 `, pgx.Identifier{role}.Sanitize(), pgx.Identifier{database}.Sanitize())
+	if len(o.Mask) > 0 {
+		sql += maskSQL(role, o.Mask)
+	}
 	if o.ServerCheck {
 		sql += `
 -- A superuser runs this. The server's log then has no error and no statement of this login: with --server-check the

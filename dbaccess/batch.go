@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"glasshouse/dbaccess/check"
 	"glasshouse/sandbox"
 )
 
@@ -30,7 +29,6 @@ type rowBatcher struct {
 type columnReader struct {
 	storage valueStorage
 	decode  decoder // for values in Others
-	masked  bool
 }
 
 // valueStorage names the list of sandbox.ColumnValues that holds a column.
@@ -75,10 +73,7 @@ func (p *rowBatcher) add(row [][]byte) error {
 // addValue adds the value of column i; nil means NULL.
 func (p *rowBatcher) addValue(i int, text []byte) error {
 	c, v := &p.columns[i], &p.rows.Data[i]
-	switch {
-	case c.masked:
-		text = []byte(check.MaskValue)
-	case text == nil:
+	if text == nil {
 		v.Nulls = append(append(v.Nulls, make([]bool, p.rows.Count-len(v.Nulls))...), true)
 	}
 	var err error

@@ -82,6 +82,7 @@ func (r *Reader) translateError(
 		out.Hint = "did you mean " + out.Nearest + "?"
 	}
 	check.AddDialectHint(out, stmt.Original)
+	stmt.ExplainMask(out)
 	return out
 }
 

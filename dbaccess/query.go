@@ -340,6 +340,9 @@ func (t *transaction) judge(m *pgproto3.NoticeResponse) (isTree bool, no error) 
 	if t.hasBodies = t.hasBodies || hasBodies; refusal != nil {
 		return true, refusal
 	}
+	if len(t.statement.MaskedNames) > 0 && t.summary.ComputedWithMask == nil && check.ComputesWithMask(m.Detail) {
+		t.summary.ComputedWithMask = t.statement.MaskedNames
+	}
 	return true, nil
 }
 
@@ -353,25 +356,18 @@ func (t *transaction) checkReadError(err error) error {
 	return err
 }
 
-// describe takes the output columns. A masked column is recognised twice: by the trace of the
-// statement and by the origin that the server reports.
+// describe takes the output columns. A masked column has the type of check.MaskValue. No column has the origin of a
+// masked one: the text that runs reads none.
 func (t *transaction) describe(m *pgproto3.RowDescription) error {
-	n := len(m.Fields)
-	if t.statement.MaskedOutputs != nil && len(t.statement.MaskedOutputs) != n {
-		return sandbox.Refusef(
-			"masked-column",
-			"the statement returns %d columns instead of the checked %d, and one of them is masked: list the columns by name",
-			n,
-			len(t.statement.MaskedOutputs),
-		)
-	}
-	columns, how := make([]sandbox.Column, n), make([]columnReader, n)
+	columns, how := make([]sandbox.Column, len(m.Fields)), make([]columnReader, len(m.Fields))
 	for i, f := range m.Fields {
+		if t.statement.Catalog.MaskedColumns[check.Origin{Relation: f.TableOID, Column: f.TableAttributeNumber}] {
+			return sandbox.Refusef("masked-column", "the column %s is masked, and the check of the text did not find "+
+				"it: tell the operator", f.Name)
+		}
 		columns[i], how[i] = describeColumn(t.statement.Catalog, string(f.Name), f.DataTypeOID)
-		if t.statement.MaskedOutputs != nil && t.statement.MaskedOutputs[i] ||
-			t.statement.Catalog.MaskedColumns[check.Origin{Relation: f.TableOID, Column: f.TableAttributeNumber}] {
-			columns[i].Kind, columns[i].Of, columns[i].Array, columns[i].Masked = "string", "", false, true
-			how[i] = columnReader{masked: true}
+		if f.DataTypeOID == check.MaskType {
+			columns[i].Kind, columns[i].Masked = "string", true
 		}
 	}
 	t.batcher.describe(columns, how)
@@ -382,12 +378,8 @@ func (t *transaction) describe(m *pgproto3.RowDescription) error {
 // shows that there are more.
 func (t *transaction) addRow(row [][]byte) error {
 	size := int64(0)
-	for i, v := range row {
-		if t.batcher.columns[i].masked {
-			size += int64(len(check.MaskValue)) // the length of the value would reveal information
-		} else {
-			size += int64(len(v))
-		}
+	for _, v := range row {
+		size += int64(len(v))
 	}
 	switch {
 	case t.summary.Rows >= t.limits.MaxRows:

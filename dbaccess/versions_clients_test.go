@@ -51,6 +51,12 @@ func TestOtherVersionsOfPostgreSQL(t *testing.T) {
 			}
 			testReads(t, r)
 			testNewerSyntax(t, r, url, version)
+			loadMasks(t, server)
+			testMaskedColumns(t, server, maskedReader(t, server))
+			testMaskedWrites(t, server)
+			if version == "18" {
+				testVirtualColumns(t, server)
+			}
 			createHostileObjects(t, server)
 			testCases(t, url)
 			_, admin := attributeDatabase(t, server, "generated.sql")
@@ -80,6 +86,21 @@ func TestOtherVersionsOfPostgreSQL(t *testing.T) {
 			}
 		})
 	}
+}
+
+// testVirtualColumns expects a column that is generated of a masked one when it is read, the default kind since
+// PostgreSQL 18, to be masked.
+func testVirtualColumns(t *testing.T, s roleURLs) {
+	t.Helper()
+	ctx := context.Background()
+	_, run := serverChecked(t, s, `CREATE TABLE virtual (id int, code text, low text GENERATED ALWAYS AS (lower(code)));
+		INSERT INTO virtual VALUES (1, 'SECRET'); GRANT SELECT ON virtual TO glasshouse_reader`)
+	r := maskedReader(t, s, "virtual.code")
+	rows, err := all(ctx, r, "SELECT * FROM virtual", nil, sandbox.QueryLimits{})
+	if got := outcome(rows, err); got != "2,3" || rows.Data[2][0] != "***" {
+		t.Errorf("got %s, %v, %v, want the columns 2 and 3 masked", got, rows.Data, err)
+	}
+	run("DROP TABLE virtual")
 }
 
 // testReads reads every table, and a masked column.

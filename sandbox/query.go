@@ -7,19 +7,21 @@ import (
 
 // Query is history's record of one read-only statement with named parameters.
 type Query struct {
-	Database    string          `json:"database,omitempty" doc:"The name of the database that it was sent to"`
-	SQL         string          `json:"query"`
-	Parameters  json.RawMessage `json:"parameters,omitempty"` // a JSON object
-	Status      string          `json:"status"`               // "ok", "refused", "failed", "cancelled", "captured", "running"
-	Reason      string          `json:"reason,omitempty"`     // the Refusal's reason code
-	Error       string          `json:"error,omitempty"`
-	Rows        int             `json:"rows"`
-	Bytes       int64           `json:"bytes"`
-	Truncated   bool            `json:"truncated"`
-	Fingerprint string          `json:"fingerprint,omitempty"`
-	DurationMS  float64         `json:"duration_ms"`
-	StartedAt   time.Time       `json:"started_at"`
-	Step        int             `json:"step,omitempty" doc:"The step of a recorded run that sent it"`
+	Database   string          `json:"database,omitempty" doc:"The name of the database that it was sent to"`
+	SQL        string          `json:"query"`
+	Parameters json.RawMessage `json:"parameters,omitempty"` // a JSON object
+	// "ok", "refused", "failed", "cancelled", "captured" or "running"
+	Status           string    `json:"status"`
+	Reason           string    `json:"reason,omitempty"` // the Refusal's reason code
+	Error            string    `json:"error,omitempty"`
+	Rows             int       `json:"rows"`
+	Bytes            int64     `json:"bytes"`
+	Truncated        bool      `json:"truncated"`
+	Fingerprint      string    `json:"fingerprint,omitempty"`
+	ComputedWithMask []string  `json:"computed_with_mask,omitempty" doc:"Masked columns that it used as ***"`
+	DurationMS       float64   `json:"duration_ms"`
+	StartedAt        time.Time `json:"started_at"`
+	Step             int       `json:"step,omitempty" doc:"The step of a recorded run that sent it"`
 }
 
 // UnknownDatabase is the reason of a statement whose Database is a text of the caller, which names no database that the
@@ -55,7 +57,7 @@ type Column struct {
 	Kind   string `json:"kind"`
 	Of     string `json:"of,omitempty"`
 	Array  bool   `json:"array,omitempty"`
-	Masked bool   `json:"masked,omitempty"` // the operator hides the values; each value is "***"
+	Masked bool   `json:"masked,omitempty"` // the operator hides the values; each is "***", or NULL of an outer join
 }
 
 // TypedParameter is a parameter whose PostgreSQL type the caller knows.

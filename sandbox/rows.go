@@ -1,5 +1,7 @@
 package sandbox
 
+import "strings"
+
 // RowBatch is a batch of rows of a result, column by column. It is valid until the RowSink
 // that gets it returns.
 type RowBatch struct {
@@ -20,7 +22,15 @@ type QuerySummary struct {
 	Bytes       int64 // of values, as the server sent them
 	Truncated   bool
 	Fingerprint string // of the statement without its constants
-	ExecutionID string // of the execution that records a client's statement; "" for a statement of code
+	// ComputedWithMask are the masked columns of the statement's tables, if it computed a value with "***" in their
+	// place. nil: it did not, or the database has no --server-check, which tells.
+	ComputedWithMask []string
+	ExecutionID      string // of the execution that records a client's statement; "" for a statement of code
+}
+
+// MaskNotice tells a reader that values were computed with "***" in place of masked columns.
+func MaskNotice(columns []string) string {
+	return `values were computed with "***" in place of masked columns: ` + strings.Join(columns, ", ")
 }
 
 // ColumnValues are the values of one column. The values of an array column are in Others.

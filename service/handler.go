@@ -84,6 +84,7 @@ func (h *guestHandler) Query(
 	}
 	q.DurationMS = max(0, q.DurationMS-float64(sinkTime.Microseconds())/1000)
 	q.Status, q.Rows, q.Bytes, q.Truncated, q.Fingerprint = "ok", summary.Rows, summary.Bytes, summary.Truncated, summary.Fingerprint
+	q.ComputedWithMask = summary.ComputedWithMask
 	var refusal *sandbox.Refusal
 	switch {
 	case captured:

@@ -73,6 +73,13 @@ func proveReader(ctx context.Context, s settings, name, dsn, ownerDSN string) er
 	if err := withCause(reader.AuditLogin(ctx)); err != nil {
 		return fmt.Errorf("no attack succeeded, but the login has too many privileges: %w", err)
 	}
+	masks, err := reader.LoginMasks(ctx)
+	if err != nil {
+		return withCause(err)
+	}
+	if text := masks.String(); text != "" {
+		fmt.Println("Masked columns: " + text + ".")
+	}
 	reachable, err := prove.Reachable(ctx, dsn)
 	if err != nil {
 		return err
@@ -138,6 +145,7 @@ func newRoleSQLCommand() *cobra.Command {
 		Long: "Print the SQL that creates a login which can only read. ROLE is glasshouse_reader and DATABASE postgres if " +
 			"they are left out.",
 		Example: `  glasshouse role-sql agents shop | psql shop
+  glasshouse role-sql --mask users.email,orders.iban agents shop | psql shop
   glasshouse role-sql --revoke-from-public agents shop   # read what others lose before you run it`,
 		Run: func(cmd *cobra.Command, args []string) {
 			names := []string{"glasshouse_reader", "postgres"}
@@ -145,6 +153,8 @@ func newRoleSQLCommand() *cobra.Command {
 			fmt.Fprint(cmd.OutOrStdout(), dbaccess.RoleSQL(names[0], names[1], options))
 		},
 	}
+	cmd.Flags().StringSliceVar(&options.Mask, "mask", nil,
+		"comma-separated `COLUMNS` of tables that the login may not read, those of `serve --mask-columns`")
 	cmd.Flags().BoolVar(&options.ServerCheck, "server-check", false,
 		"also keep the analysis of each query that `serve --server-check` asks for out of the server's log; "+
 			"the log then has no errors of this login, too")

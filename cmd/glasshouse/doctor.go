@@ -34,7 +34,7 @@ func newDoctorCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return withSettings(cmd, func(ctx context.Context, s settings, _ []string) error {
 		report := isolate.ProbeMachine(s.isolateConfig(nil, nil))
-		report.Probes = append(report.Probes, findPostgres(s), findServerCheck(ctx, s))
+		report.Probes = append(report.Probes, findPostgres(s), findServerCheck(ctx, s), findMasks(ctx, s))
 		var err error
 		if asJSON {
 			encoder := json.NewEncoder(os.Stdout)
@@ -63,8 +63,8 @@ func findPostgres(s settings) isolate.Probe {
 	return p
 }
 
-// findServerCheckTimeout bounds the connection to one database and the query for its log settings.
-const findServerCheckTimeout = 3 * time.Second
+// databaseProbeTimeout bounds the connection to one database and the queries of a probe.
+const databaseProbeTimeout = 3 * time.Second
 
 // findServerCheck returns a probe that lists the databases with --server-check and those without. The probe fails if a
 // database writes its analysis of queries to its log, or does not answer.
@@ -97,15 +97,55 @@ func findServerCheck(ctx context.Context, s settings) isolate.Probe {
 }
 
 // logsTrees reports whether the server of a database writes its analysis of queries to its log.
-func logsTrees(ctx context.Context, config dbaccess.Config) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, findServerCheckTimeout)
+func logsTrees(ctx context.Context, config dbaccess.Config) (logs bool, err error) {
+	err = withReader(ctx, config, func(ctx context.Context, r *dbaccess.Reader) (err error) {
+		logs, err = r.LogsTrees(ctx)
+		return err
+	})
+	return logs, err
+}
+
+// findMasks returns a probe that says of each database who keeps its masked columns from agents. The probe fails if a
+// database does not answer.
+func findMasks(ctx context.Context, s settings) isolate.Probe {
+	p := isolate.Probe{Name: "masked columns", OK: true}
+	var found, failed []string
+	knowledge := namedURL{sandbox.DefaultDatabase, s.databases.knowledgeURL}
+	for _, n := range append([]namedURL{knowledge}, s.databases.named.list...) {
+		config := s.readerConfig(n.name, n.url)
+		switch {
+		case len(config.MaskColumns) == 0:
+			continue
+		case config.URL == "":
+			found = append(found, n.name+": only the service masks "+strings.Join(config.MaskColumns, ", "))
+			continue
+		}
+		err := withReader(ctx, config, func(ctx context.Context, r *dbaccess.Reader) error {
+			masks, err := r.LoginMasks(ctx)
+			found = append(found, n.name+": "+masks.String())
+			return err
+		})
+		if err != nil {
+			failed = append(failed, fmt.Sprintf("%s: %v", n.name, withCause(err)))
+		}
+	}
+	p.Found = cmp.Or(strings.Join(found, "; "), "none")
+	p.OK, p.Remedy = len(failed) == 0, strings.Join(failed, "; ")
+	return p
+}
+
+// withReader calls use with a reader of a database, within databaseProbeTimeout.
+func withReader(
+	ctx context.Context, config dbaccess.Config, use func(ctx context.Context, r *dbaccess.Reader) error,
+) error {
+	ctx, cancel := context.WithTimeout(ctx, databaseProbeTimeout)
 	defer cancel()
 	reader, err := dbaccess.Open(ctx, config)
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer reader.Close()
-	return reader.LogsTrees(ctx)
+	return use(ctx, reader)
 }
 
 func printReport(out io.Writer, r isolate.Report) error {

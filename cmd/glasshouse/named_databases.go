@@ -184,7 +184,8 @@ func (s *settings) checkNames() error {
 	}
 	var errs []error
 	for flag, list := range map[string][]string{
-		"mask-columns": splitList(s.databases.maskColumns), "allow-functions": s.databases.functions(),
+		"mask-columns": splitList(s.databases.maskColumns), "allow-views": splitList(s.databases.allowViews),
+		"allow-functions": s.databases.functions(),
 	} {
 		for _, item := range list {
 			if name, _, isNamed := strings.Cut(item, ":"); isNamed {
@@ -218,6 +219,7 @@ func (s *settings) readerConfig(name, url string) dbaccess.Config {
 		Name: name, URL: url,
 		AllowFunctions: s.databases.itemsOf(s.databases.functions(), name),
 		MaskColumns:    s.databases.itemsOf(splitList(s.databases.maskColumns), name),
+		AllowViews:     s.databases.itemsOf(splitList(s.databases.allowViews), name),
 		ServerCheck: slices.Contains(splitList(s.databases.serverCheck), name) ||
 			name == sandbox.DefaultDatabase && s.databases.knowledgeURL == "",
 	}
@@ -294,6 +296,16 @@ func (a *app) warnOfTrees(ctx context.Context, name string, reader *dbaccess.Rea
 	}
 }
 
+// logMasks says which masked columns PostgreSQL keeps from the login and which rest on the service.
+func (a *app) logMasks(ctx context.Context, name string, reader *dbaccess.Reader) {
+	masks, err := reader.LoginMasks(ctx)
+	if err != nil {
+		a.log.WithError(err).Warnf("the database %q: which masked columns its login may read is not known", name)
+	} else if text := masks.String(); text != "" {
+		a.log.Infof("masked columns of the database %q: %s", name, text)
+	}
+}
+
 const treesAreLogged = "--server-check makes PostgreSQL write about 10 KB to its log for each query, because " +
 	"the login lacks log_min_messages = fatal; `glasshouse role-sql --server-check` prints how to set it"
 
@@ -329,6 +341,7 @@ func (a *app) auditLogins(ctx context.Context) error {
 	for i, reader := range a.readers {
 		if outcomes[i] == nil {
 			a.warnOfTrees(ctx, a.databases[i].Name, reader)
+			a.logMasks(ctx, a.databases[i].Name, reader)
 		}
 	}
 	for _, err := range unreachable {

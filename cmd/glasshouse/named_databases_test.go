@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -215,4 +216,54 @@ func commandOutput(t *testing.T, path string, args ...string) (string, error) {
 		err = nil // it has started
 	}
 	return string(out), err
+}
+
+// doctor, prove and the start of the service say which masks PostgreSQL enforces and which rest on the service.
+func TestMasksOfTheLoginAreTold(t *testing.T) {
+	t.Parallel()
+	path, dir := binary(t), dataDir(t)
+	server := startCluster(t, emptyDataDir(t))
+	conn, err := pgx.Connect(t.Context(), server.URL(embedded.RoleAdmin, embedded.DatabaseKnowledge))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	sql, err := exec.Command(path, "role-sql", "--mask", "orders.email", "masked", embedded.DatabaseKnowledge).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const view = "CREATE VIEW buyers AS SELECT id, email AS buyer FROM orders;"
+	if _, err := conn.Exec(t.Context(), view+string(sql)); err != nil {
+		t.Fatal(err)
+	}
+	flags := []string{"--mask-columns=sales:orders.email",
+		"--database=sales=" + server.URL("masked", embedded.DatabaseKnowledge)}
+	wants := []string{
+		"PostgreSQL lets the login not read public.orders.email", "only the service masks public.buyers.buyer",
+	}
+	cmd, c := start(t, path, dir, flags...)
+	body := map[string]any{"query": "SELECT o.*, buyer FROM orders o JOIN buyers b ON b.id = o.id", "database": "sales"}
+	got := fmt.Sprint(c.must(t, "POST", "/database/query", body)["results"])
+	if got != "[map[buyer:*** email:*** id:7]]" {
+		t.Errorf("got %s, want the row with masks", got)
+	}
+	stop(t, cmd)
+	outputs := map[string]string{"the start": cmd.Stderr.(*bytes.Buffer).String()}
+	for _, command := range []string{"doctor", "prove"} {
+		args := append([]string{command, "--data-dir", dir}, flags...)
+		if command == "prove" {
+			args = append(args, "--database=sales")
+		}
+		out, err := exec.Command(path, args...).CombinedOutput()
+		if outputs[command] = string(out); err != nil {
+			t.Errorf("%s: %v", command, err)
+		}
+	}
+	for what, out := range outputs {
+		for _, want := range wants {
+			if !strings.Contains(out, want) {
+				t.Errorf("%s: got %s, want %q", what, out, want)
+			}
+		}
+	}
 }

@@ -281,7 +281,7 @@ type databaseSettings struct {
 	named                       databaseURLs
 	writers                     writerURLs
 	synchronousCommit           bool
-	allowFunctions              string
+	allowFunctions, allowViews  string
 	serverCheck                 string
 	maskColumns, maskParameters string
 }
@@ -327,6 +327,9 @@ func (s *databaseSettings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.maskColumns, "mask-columns", "",
 		"comma-separated `COLUMNS` whose values agents never see, each schema.table.column or table.column; "+
 			"NAME:COLUMN of another database")
+	f.StringVar(&s.allowViews, "allow-views", "",
+		"comma-separated `VIEWS` in which a masked column may decide which rows there are, each schema.view or view; "+
+			"NAME:VIEW of another database")
 	f.StringVar(&s.maskParameters, "mask-parameters", "",
 		"comma-separated names of SQL `PARAMETERS` whose values history does not keep; *: all")
 }

@@ -40,7 +40,7 @@ func (w *walker) checkReference(n *pg_query.ColumnRef) {
 	last := len(n.Fields) - 1
 	r := reference{n.Fields[last-1].GetString_().GetSval(), n.Fields[last].GetString_().GetSval()}
 	isCallable := w.catalog == nil || len(w.catalog.functions[r.name]) > 0 || len(w.catalog.types[r.name]) > 0
-	if w.isServerText || !isCallable || w.isColumn(r) {
+	if !isCallable || w.isColumn(r) {
 		return
 	}
 	w.checkAttribute(r.name, int(n.Location), r.of)
@@ -62,10 +62,7 @@ func (w *walker) checkAttribute(name string, at int, of string) {
 			w.bar(schema, at, no)
 		}
 	}
-	switch {
-	case w.isServerText: // the server writes such calls in functional notation
-		return
-	case w.catalog == nil:
+	if w.catalog == nil {
 		if strings.HasPrefix(name, "pg_") || policy.SQLHasEffect(name) {
 			refuse("pg_catalog", refuseFunction(name+", in attribute notation,", false))
 		}

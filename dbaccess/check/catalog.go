@@ -37,7 +37,6 @@ type Catalog struct {
 	MaskedColumns map[Origin]bool
 
 	checkedDefinitions sync.Map // of views, policies and domains: from kind and oid to verdict
-	tracedViews        sync.Map // from *relation to *tracedColumns: which columns of a view are masked
 }
 
 type function struct {
@@ -82,8 +81,9 @@ type relation struct {
 	hasNames          bool // columns of regclass and the like
 	columns           map[string]bool
 	columnOrder       []string
-	maskedColumns     map[string]bool // listed by the operator, or with the same values
-	readsMasked       bool            // this relation, or one that it reads, has a masked column
+	maskedColumns     map[string]bool // listed by the operator, or made of such columns
+	filtersByMask     bool            // in this view a masked column decides which rows there are, or their order
+	primaryKey        []string        // of a table with masked columns
 	userTypes         []uint32        // user-defined types of columns
 	columnTypes       []uint32        // types of all columns
 }

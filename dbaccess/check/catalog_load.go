@@ -109,7 +109,7 @@ func (c *Checker) Catalog(ctx context.Context) (*Catalog, error) {
 		c.pool,
 		pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
 		func(tx pgx.Tx) (err error) {
-			cat, err = loadCatalog(ctx, tx, c.allowedFunctions, c.maskColumns)
+			cat, err = c.loadCatalog(ctx, tx)
 			if err == nil && c.readsTrees {
 				err = cat.loadOwnViews(ctx, tx)
 			}
@@ -153,7 +153,7 @@ func (c *Checker) setCatalog(cat *Catalog, nextVersionCheck time.Time) {
 }
 
 // loadCatalog loads the catalog in one snapshot.
-func loadCatalog(ctx context.Context, tx pgx.Tx, listed map[string]bool, masked []string) (*Catalog, error) {
+func (c *Checker) loadCatalog(ctx context.Context, tx pgx.Tx) (*Catalog, error) {
 	cat := &Catalog{
 		functions: map[string][]*function{}, operators: map[string][]*operator{}, types: map[string][]*Type{}, TypesByOID: map[uint32]*Type{}, relations: map[string][]*relation{},
 		TableNames: map[string]bool{}, ColumnNames: map[string]bool{},
@@ -200,7 +200,7 @@ func loadCatalog(ctx context.Context, tx pgx.Tx, listed map[string]bool, masked 
 	}, func() {
 		one := f
 		one.oid, one.args, one.rowTypes = oid, parseOIDs(args), parseOIDs(allArgs)
-		one.allowed = cat.isAllowed(&one, listed)
+		one.allowed = cat.isAllowed(&one, c.allowedFunctions)
 		one.castsArguments = isSQL && slices.ContainsFunc(one.args, cat.isPolymorphicType)
 		one.usesPath = f.usesPath || f.schema == "pg_catalog" && cat.usesPath(&one)
 		allowed[oid] = one.allowed
@@ -249,7 +249,7 @@ func loadCatalog(ctx context.Context, tx pgx.Tx, listed map[string]bool, masked 
 	}); err != nil {
 		return nil, err
 	}
-	if err := cat.loadMaskedColumns(ctx, tx, masked); err != nil {
+	if err := cat.loadMasks(ctx, tx, c.maskColumns, c.allowedViews); err != nil {
 		return nil, err
 	}
 	var source, target uint32

@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"glasshouse/dbaccess/nodetree"
-	"glasshouse/dbaccess/parse"
 	"glasshouse/sandbox"
 )
 
@@ -26,9 +25,6 @@ const (
 		WHERE oid = $1::int8::oid AND proargdefaults IS NOT NULL`
 	domainTreeSQL = `SELECT conbin::text FROM pg_constraint WHERE contypid = $1::int8::oid AND conbin IS NOT NULL`
 )
-
-// viewSQL returns the definition of a view as text, for the trace of masked columns.
-const viewSQL = `SELECT pg_get_viewdef($1::int8::oid)`
 
 // definition identifies a view, a table with policies or virtual columns, a function with default arguments, or a
 // domain.
@@ -322,20 +318,6 @@ func (cat *Catalog) definitionsIn(objects nodetree.Objects, outer definition) (o
 		add(cat.TypesByOID[oid])
 	}
 	return out
-}
-
-// checkServerText checks a text that the server wrote.
-func (c *Checker) checkServerText(ctx context.Context, cat *Catalog, text string) (w *walker, why string, err error) {
-	_, err = c.parsers.Parse(ctx, parse.Request{SQL: text}, func(parsed parse.Result) {
-		w, why = newWalker(parsed.SQL, cat), ""
-		w.searchPath, w.isServerText = nil, true
-		if parsed.Fault != nil {
-			why = parsed.Fault.Message
-		} else if no := w.checkStatement(parsed.Tree); no != nil {
-			why = no.Message
-		}
-	})
-	return w, why, err
 }
 
 func (c *Checker) readDefinition(ctx context.Context, d definition) (texts []string, err error) {

@@ -11,10 +11,16 @@ import (
 // fromItem is what is certain about the columns of an item of FROM, a WITH query, or the target of a statement that
 // writes. Columns that an item has beyond them are unknown.
 type fromItem struct {
-	relation *relation   // nil: the item is no table, or an unknown one
-	columns  []string    // names of columns
+	relation *relation // nil: the item is no table, or an unknown one
+	columns  []outputColumn
 	parts    []*fromItem // the item has their columns
 	listed   []string    // names that an explicit list gives to the first columns
+}
+
+// outputColumn is a column of a query whose name its text has.
+type outputColumn struct {
+	name   string
+	source *pg_query.ColumnRef // the column that it is; nil: it is another expression
 }
 
 // withQuery is a WITH query whose name is visible.
@@ -74,10 +80,27 @@ func (w *walker) addFromItem(alias *pg_query.Alias, name string, item *fromItem)
 }
 
 // addWriteItems adds the rows that a statement which writes can name without an item of FROM.
-func (w *walker) addWriteItems() {
-	for _, name := range []string{"excluded", "old", "new"} { // RETURNING has old and new since PostgreSQL 18
-		w.addFromItem(nil, name, &fromItem{})
+func (w *walker) addWriteItems(statement *pg_query.Node) {
+	row := &fromItem{}
+	if target := targetOf(statement); w.catalog != nil && target != nil {
+		row.relation = w.findRelation(target)
 	}
+	for _, name := range []string{"excluded", "old", "new"} { // RETURNING has old and new since PostgreSQL 18
+		w.addFromItem(nil, name, row)
+	}
+}
+
+// targetOf returns the table that a statement writes; nil: it writes none.
+func targetOf(n *pg_query.Node) *pg_query.RangeVar {
+	switch {
+	case n.GetInsertStmt() != nil:
+		return n.GetInsertStmt().Relation
+	case n.GetUpdateStmt() != nil:
+		return n.GetUpdateStmt().Relation
+	case n.GetDeleteStmt() != nil:
+		return n.GetDeleteStmt().Relation
+	}
+	return n.GetMergeStmt().GetRelation()
 }
 
 // itemOf returns an item of FROM with its alias. n is one of the types in fromNode. The names of tables have the
@@ -140,7 +163,7 @@ func (w *walker) itemOfQuery(n *pg_query.Node) (item fromItem) {
 	for _, t := range query.GetTargetList() {
 		target := t.GetResTarget()
 		if target.GetName() != "" {
-			item.columns = append(item.columns, target.Name)
+			item.columns = append(item.columns, outputColumn{target.Name, target.Val.GetColumnRef()})
 			continue
 		}
 		value := target.GetVal()
@@ -151,7 +174,8 @@ func (w *walker) itemOfQuery(n *pg_query.Node) (item fromItem) {
 		switch {
 		case len(fields) == 0:
 		case fields[len(fields)-1].GetAStar() == nil:
-			item.columns = append(item.columns, fields[len(fields)-1].GetString_().GetSval())
+			name := fields[len(fields)-1].GetString_().GetSval()
+			item.columns = append(item.columns, outputColumn{name, target.Val.GetColumnRef()})
 		case hasWith:
 		case len(fields) == 1:
 			selectsAll = true
@@ -224,7 +248,7 @@ func (w *walker) hasColumn(item *fromItem, name string, known map[*fromItem]bool
 	case item.relation != nil:
 		has = slices.Index(item.relation.columnOrder, name) >= len(item.listed)
 	case len(item.listed) == 0: // which columns a list renames is known of tables only
-		has = slices.Contains(item.columns, name) ||
+		has = slices.ContainsFunc(item.columns, func(c outputColumn) bool { return c.name == name }) ||
 			slices.ContainsFunc(item.parts, func(part *fromItem) bool { return w.hasColumn(part, name, known) })
 	}
 	known[item] = has

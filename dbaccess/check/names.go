@@ -81,7 +81,7 @@ func (w *walker) checkFunction(n *pg_query.FuncCall) {
 		switch homes := w.homesOf(schemas); {
 		case schema != "":
 		case !system.found && len(homes) == 1:
-			w.qualifications = append(w.qualifications, insertion{at, pgx.Identifier{homes[0]}.Sanitize() + ".", name})
+			w.qualifyLater(at, homes[0], name)
 		default: // the server chooses by the arguments
 			for _, s := range homes {
 				w.keep(s)
@@ -89,7 +89,7 @@ func (w *walker) checkFunction(n *pg_query.FuncCall) {
 		}
 	case args == 1 && w.findType(schema, name) != nil:
 		if t := w.findType(schema, name); schema == "" && t.Schema != "pg_catalog" {
-			w.qualifications = append(w.qualifications, insertion{at, pgx.Identifier{t.Schema}.Sanitize() + ".", name})
+			w.qualifyLater(at, t.Schema, name)
 		}
 	case w.hasAllowedFunction(schema, name):
 		// No function of this name takes this number of arguments; the server reports the error.
@@ -141,6 +141,11 @@ func refuseFunction(full string, suggest bool) *sandbox.Refusal {
 	return r
 }
 
+// qualifyLater notes that a name has one meaning, in a schema (bindNames).
+func (w *walker) qualifyLater(at int, schema, name string) {
+	w.qualifications = append(w.qualifications, qualification{at, pgx.Identifier{schema}.Sanitize() + ".", name})
+}
+
 // qualify inserts a schema before an unqualified name. It returns false if the text at that offset
 // is not the name.
 func (w *walker) qualify(at int, name, prefix string) bool {
@@ -151,7 +156,7 @@ func (w *walker) qualify(at int, name, prefix string) bool {
 	if !isQuoted && !w.hasText(at, name) {
 		return false
 	}
-	w.insertions = append(w.insertions, insertion{at, prefix, name})
+	w.edits = append(w.edits, edit{at: at, end: at, text: prefix})
 	return true
 }
 
@@ -307,7 +312,7 @@ func (w *walker) checkTypeName(n *pg_query.TypeName) {
 		return
 	}
 	if schema == "" && t.Schema != "pg_catalog" {
-		w.qualifications = append(w.qualifications, insertion{at, pgx.Identifier{t.Schema}.Sanitize() + ".", name})
+		w.qualifyLater(at, t.Schema, name)
 	}
 	w.keepsPath = w.keepsPath || w.catalog.isNameType(t.oid)
 	if c := w.castLiterals[n]; c == nil {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"glasshouse/dbaccess/parse"
 	"glasshouse/sandbox"
 )
 
@@ -139,7 +138,7 @@ const maxBoundBytes = 4 << 20
 // barred.
 func (stmt *Statement) bindNames(w *walker) *sandbox.Refusal {
 	for _, i := range w.qualifications {
-		if !w.qualify(i.at, i.name, i.text) {
+		if !w.qualify(i.at, i.name, i.prefix) {
 			w.keepsPath = true // the name is not in the text, or it is written in another way
 		}
 	}
@@ -163,33 +162,9 @@ func (stmt *Statement) bindNames(w *walker) *sandbox.Refusal {
 		path = []string{"pg_catalog", "pg_temp"}
 	}
 	stmt.SearchPath = strings.Join(path, ", ")
-	stmt.SQL = stmt.numbered
-	if len(w.insertions) == 0 {
-		return nil
-	}
-	slices.SortStableFunc(w.insertions, func(a, b insertion) int { return a.at - b.at })
-	size := len(stmt.numbered)
-	for _, i := range w.insertions {
-		size += len(i.text)
-	}
-	if size > maxBoundBytes {
-		return sandbox.Refusef("too-large", "the statement has too many names of other schemas than pg_catalog: "+
-			"with the schemas written it would have %d bytes, and %d are allowed", size, maxBoundBytes)
-	}
-	var out strings.Builder
-	copied := 0
-	for n, i := range w.insertions {
-		if n > 0 && i.at == w.insertions[n-1].at {
-			continue
-		}
-		out.WriteString(stmt.numbered[copied:i.at])
-		out.WriteString(i.text)
-		copied = i.at
-		stmt.toSQL = append(stmt.toSQL, parse.Shift{At: out.Len(), Delta: out.Len() - copied})
-	}
-	out.WriteString(stmt.numbered[copied:])
-	stmt.SQL = out.String()
-	return nil
+	var no *sandbox.Refusal
+	stmt.SQL, stmt.toSQL, no = apply(stmt.numbered, w.edits)
+	return no
 }
 
 // builtInCollations have the same name on every server. Another collation may belong to any schema.

@@ -25,7 +25,7 @@ type Statement struct {
 	Explained      int    // offset in SQL of the query that EXPLAIN explains; 0: no EXPLAIN
 	SearchPath     string // search_path to run it with
 	ParameterNames []string
-	MaskedOutputs  []bool          // one per output column; nil if none is masked
+	MaskedNames    []string        // masked columns of the tables in the statement: "users.email"
 	ColumnNames    map[string]bool // columns of the tables in the statement, for suggestions
 	Fingerprint    string
 	toNumbered     []parse.Shift
@@ -108,6 +108,9 @@ func checkParsed(q parse.Request, parsed parse.Result, cat *Catalog, writes bool
 	stmt.ColumnNames = map[string]bool{}
 	for r := range w.relations {
 		maps.Copy(stmt.ColumnNames, r.columns)
+	}
+	if w.masks != nil {
+		stmt.MaskedNames = w.masks.names()
 	}
 	return stmt, w
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 
 	"glasshouse/policy"
@@ -16,18 +15,16 @@ import (
 
 // walker visits every field of every node of one statement.
 type walker struct {
-	sql        string
-	catalog    *Catalog // nil without a database
-	searchPath []string // where unqualified names are looked up, after pg_catalog
-	// isServerText is set for text that the server wrote (a view, a policy, the check of a
-	// domain). Its calls are checked; the tables that it reads are not.
-	isServerText bool
-	allowWrites  bool // the statement may write, because it will be captured and not run
+	sql         string
+	catalog     *Catalog // nil without a database
+	searchPath  []string // where unqualified names are looked up, after pg_catalog
+	allowWrites bool     // the statement may write, because it will be captured and not run
 
 	statementNode  *pg_query.Node
 	err            *sandbox.Refusal
-	insertions     []insertion        // bind names to the checked meaning
-	qualifications []insertion        // qualify what has one meaning; it would keep it on the whole search path
+	edits          []edit             // bind names to the checked meaning
+	qualifications []qualification    // qualify what has one meaning; it would keep it on the whole search path
+	masks          *maskNotes         // nil: the database has no masked columns
 	withQueries    []withQuery        // that are visible at this point of the walk, the innermost last
 	target         *pg_query.RangeVar // of a statement that writes; it is no WITH query
 	mentionedNames map[string]bool    // types and functions in the statement: possible targets of casts
@@ -57,11 +54,11 @@ type walker struct {
 	knownReferences map[reference]bool // whether they are certain to be columns
 }
 
-// insertion puts text before a byte offset of the statement.
-type insertion struct {
-	at   int
-	text string
-	name string
+// qualification is a schema to put before a name at a byte offset of the statement.
+type qualification struct {
+	at     int
+	prefix string
+	name   string
 }
 
 func newWalker(sql string, cat *Catalog) *walker {
@@ -86,6 +83,13 @@ func newWalker(sql string, cat *Catalog) *walker {
 	}
 	if cat != nil {
 		w.searchPath = cat.searchPath
+	}
+	if cat != nil && len(cat.MaskedColumns) > 0 {
+		w.masks = &maskNotes{
+			samples:  map[*pg_query.RangeVar]*pg_query.RangeTableSample{},
+			passedOn: map[any]bool{},
+			computed: map[*pg_query.SelectStmt]bool{},
+		}
 	}
 	return w
 }
@@ -114,7 +118,7 @@ func (w *walker) checkStatement(tree string) *sandbox.Refusal {
 	w.statementNode = top
 	switch {
 	case w.allowWrites:
-		w.addWriteItems()
+		w.addWriteItems(top)
 		if name, at := nodeNameAndOffset(top); !writingStatements[name] {
 			w.fail(at, refuseNode(name))
 		}
@@ -137,6 +141,13 @@ func (w *walker) checkStatement(tree string) *sandbox.Refusal {
 		}
 		w.checkCasts()
 		w.checkOperatorSchemas()
+	}
+	if w.err == nil && w.masks != nil && w.allowWrites {
+		w.checkMaskedWrite()
+	}
+	if w.err == nil && w.masks != nil && len(w.masks.items) > 0 {
+		w.checkMaskUse()
+		w.spliceMasks()
 	}
 	return w.err
 }
@@ -205,6 +216,9 @@ func withClauseOf(node any) *pg_query.WithClause {
 // checkNode checks the names in a node. Its children are visited in any case.
 func (w *walker) checkNode(m any) {
 	w.noteAssignment(m)
+	if w.masks != nil {
+		w.noteForMasks(m)
+	}
 	switch n := m.(type) {
 	case *pg_query.FuncCall:
 		w.checkFunction(n)
@@ -334,7 +348,6 @@ func (w *walker) checkTable(n *pg_query.RangeVar) {
 		}
 	}
 	switch {
-	case w.isServerText && system:
 	case system && !policy.SQLCatalogRelations[n.Relname]:
 		w.refuse(int(n.Location), "permission", "%s is refused: it shows the activity of other users", n.Relname)
 	case n.Schemaname != "pg_catalog" && strings.HasPrefix(n.Schemaname, "pg_"):
@@ -342,9 +355,14 @@ func (w *walker) checkTable(n *pg_query.RangeVar) {
 	case r != nil && !system && r.schema != "information_schema":
 		w.relations[r] = true
 		w.keepsPath = w.keepsPath || w.catalog.printsNames(r)
-		if n.Schemaname == "" && w.findWithQuery(n) == nil {
-			w.qualifications = append(w.qualifications,
-				insertion{int(n.Location), pgx.Identifier{r.schema}.Sanitize() + ".", n.Relname})
+		switch {
+		case w.findWithQuery(n) != nil:
+		case r.filtersByMask:
+			w.fail(int(n.Location), refuseFilteringView(r))
+		case len(r.maskedColumns) > 0 && n != w.target:
+			w.masks.items = append(w.masks.items, &maskedItem{n, r, w.masks.samples[n]})
+		case n.Schemaname == "":
+			w.qualifyLater(int(n.Location), r.schema, n.Relname)
 		}
 	}
 }
@@ -352,7 +370,7 @@ func (w *walker) checkTable(n *pg_query.RangeVar) {
 // checkSetting refuses settings that are not on the list of readable settings.
 func (w *walker) checkSetting(name string, at int) {
 	w.keepsPath = w.keepsPath || strings.EqualFold(name, "search_path")
-	if w.isServerText || policy.SQLSettings[strings.ToLower(name)] {
+	if policy.SQLSettings[strings.ToLower(name)] {
 		return
 	}
 	r := sandbox.Refusef("setting-not-allowed", "the setting %s is not on the list of readable settings", name)

@@ -29,7 +29,8 @@ import (
 // of indexes, no functions behind aggregates, and nothing that a function looks up while it runs.
 type Oracle struct {
 	conn      *pgx.Conn
-	tree      string
+	tree      string // after rewriting
+	bound     string // before it: views are tables
 	functions map[uint32]boundFunction
 	views     map[uint32]nodetree.Objects // of PostgreSQL's own views that may be read
 }
@@ -44,8 +45,11 @@ func Open(ctx context.Context, url, role string) (*Oracle, error) {
 	}
 	o := &Oracle{functions: map[uint32]boundFunction{}, views: map[uint32]nodetree.Objects{}}
 	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
-		if strings.HasPrefix(n.Message, "rewritten parse tree") {
+		switch {
+		case strings.HasPrefix(n.Message, "rewritten parse tree"):
 			o.tree += n.Detail
+		case strings.HasPrefix(n.Message, "parse tree"):
+			o.bound += n.Detail
 		}
 	}
 	if o.conn, err = pgx.ConnectConfig(ctx, config); err != nil {
@@ -53,7 +57,8 @@ func Open(ctx context.Context, url, role string) (*Oracle, error) {
 	}
 	// Only a superuser may keep the trees out of the server's log.
 	_, _ = o.conn.Exec(ctx, "SET log_min_messages = fatal")
-	set := "SET client_min_messages = log; SET debug_pretty_print = off; SET debug_print_rewritten = on"
+	set := "SET client_min_messages = log; SET debug_pretty_print = off; SET debug_print_parse = on; " +
+		"SET debug_print_rewritten = on"
 	if role != "" {
 		set += "; SET ROLE " + pgx.Identifier{role}.Sanitize()
 	}
@@ -76,16 +81,8 @@ const firstUserOID = 16384
 // nor allowed ("schema.name" or "name"), as "schema.name(types)". A *pgconn.PgError is PostgreSQL's answer to the
 // statement: then it calls nothing. Functions in PostgreSQL's own views that may be read are left out.
 func (o *Oracle) Unlisted(ctx context.Context, sql, searchPath string, allowed ...string) (calls []string, err error) {
-	if _, err := o.conn.Exec(ctx, "SET search_path = "+searchPath); err != nil {
+	if err := o.analyse(ctx, sql, searchPath); err != nil {
 		return nil, err
-	}
-	o.tree = ""
-	sql = explained.ReplaceAllString(sql, "") // the tree of EXPLAIN does not have that of the statement in it
-	if _, err := o.conn.Prepare(ctx, "", sql); err != nil {
-		return nil, err
-	}
-	if o.tree == "" {
-		return nil, fmt.Errorf("PostgreSQL has sent no tree of %s", sql)
 	}
 	objects := nodetree.Read(o.tree)
 	own := map[uint32]bool{} // functions of PostgreSQL's own views
@@ -122,6 +119,54 @@ func (o *Oracle) Unlisted(ctx context.Context, sql, searchPath string, allowed .
 		}
 	}
 	return calls, nil
+}
+
+// analyse sets the trees of a statement.
+func (o *Oracle) analyse(ctx context.Context, sql, searchPath string) error {
+	if _, err := o.conn.Exec(ctx, "SET search_path = "+searchPath); err != nil {
+		return err
+	}
+	o.tree, o.bound = "", ""
+	sql = explained.ReplaceAllString(sql, "") // the tree of EXPLAIN does not have that of the statement in it
+	if _, err := o.conn.Prepare(ctx, "", sql); err != nil {
+		return err
+	}
+	if o.tree == "" || o.bound == "" {
+		return fmt.Errorf("PostgreSQL has sent no tree of %s", sql)
+	}
+	return nil
+}
+
+// Column is a column of a relation, by its number. 0 is a whole row; system columns have negative numbers.
+type Column struct {
+	Relation uint32
+	Number   int
+}
+
+// firstLowInvalidAttribute is FirstLowInvalidHeapAttributeNumber in PostgreSQL's sysattr.h: sets of columns have no
+// negative members.
+const firstLowInvalidAttribute = -7
+
+// Columns returns the columns of tables and views that a statement reads on a search path, for which PostgreSQL asks
+// whether the login may read them. What a view reads is left out. A *pgconn.PgError is PostgreSQL's answer to the
+// statement.
+func (o *Oracle) Columns(ctx context.Context, sql, searchPath string) (columns []Column, err error) {
+	if err := o.analyse(ctx, sql, searchPath); err != nil {
+		return nil, err
+	}
+	var add func(n *nodetree.Node)
+	add = func(n *nodetree.Node) {
+		for _, member := range n.Set("selectedCols") { // of an item of FROM or, since PostgreSQL 16, of its permissions
+			columns = append(columns, Column{uint32(n.Int("relid")), member + firstLowInvalidAttribute})
+		}
+		for _, child := range n.Children() {
+			add(child)
+		}
+	}
+	for _, root := range nodetree.Parse(o.bound) {
+		add(root)
+	}
+	return columns, nil
 }
 
 // addOwn adds the functions of a view of PostgreSQL that may be read, and of the views in it.

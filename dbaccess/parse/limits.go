@@ -56,7 +56,7 @@ func CheckText(sql string) *Fault {
 }
 
 // scanTokens lexes the statement and refuses a statement over the limits, before it reaches the parser.
-func scanTokens(sql string) ([]token, *Fault) {
+func scanTokens(sql string) ([]Token, *Fault) {
 	if f := CheckText(sql); f != nil {
 		return nil, f
 	}
@@ -74,7 +74,7 @@ func scanTokens(sql string) ([]token, *Fault) {
 	}
 	depth, chain, keywords := 0, 0, 0
 	for _, t := range tokens {
-		switch t.kind {
+		switch t.Kind {
 		case pg_query.Token_ASCII_40, pg_query.Token_ASCII_91, pg_query.Token_CASE:
 			depth++
 			chain++
@@ -89,7 +89,7 @@ func scanTokens(sql string) ([]token, *Fault) {
 			pg_query.Token_PARAM:
 		default:
 			chain++
-			if t.keyword {
+			if t.isKeyword {
 				keywords++
 			}
 		}

@@ -14,18 +14,18 @@ type Shift struct{ At, Delta int }
 // comments, dollar quotes and array slices are never mistaken for one. It returns the names in the
 // order of their numbers.
 func numberParameters(
-	sql string, tokens []token, given map[string]bool, any bool,
+	sql string, tokens []Token, given map[string]bool, any bool,
 ) (text string, names []string, shifts []Shift, bad *Fault) {
 	var out strings.Builder
 	numbers := map[string]int{}
 	copied := 0
 	var brackets []bool // for each open bracket: whether something precedes the colon of a slice
 	for i, t := range tokens {
-		switch t.kind {
+		switch t.Kind {
 		case pg_query.Token_PARAM:
 			bad = newFault("syntax-error", "parameters are named: write :name and pass {\"name\": value}, not %s",
-				sql[t.start:t.end])
-			bad.Position = t.start + 1
+				sql[t.Start:t.End])
+			bad.Position = t.Start + 1
 			return
 		case pg_query.Token_ASCII_91:
 			brackets = append(brackets, false)
@@ -44,12 +44,12 @@ func numberParameters(
 		if len(brackets) > 0 {
 			brackets[len(brackets)-1] = true
 		}
-		if t.kind != pg_query.Token_ASCII_58 || i+1 == len(tokens) {
+		if t.Kind != pg_query.Token_ASCII_58 || i+1 == len(tokens) {
 			continue
 		}
 		next := tokens[i+1]
-		name := sql[next.start:next.end]
-		if next.start != t.end || !isName(name) || inSlice && i > 0 && !mayStartExpression(tokens[i-1].kind) {
+		name := sql[next.Start:next.End]
+		if next.Start != t.End || !isName(name) || inSlice && i > 0 && !mayStartExpression(tokens[i-1].Kind) {
 			continue
 		}
 		if !given[name] && len(brackets) > 0 {
@@ -57,7 +57,7 @@ func numberParameters(
 		}
 		if !given[name] && !any {
 			bad = newFault("missing-parameter", "the parameter :%s has no value", name)
-			bad.Name, bad.Position = name, t.start+1
+			bad.Name, bad.Position = name, t.Start+1
 			return
 		}
 		n := numbers[name]
@@ -66,9 +66,9 @@ func numberParameters(
 			n = len(names)
 			numbers[name] = n
 		}
-		out.WriteString(sql[copied:t.start])
+		out.WriteString(sql[copied:t.Start])
 		out.WriteString("$" + strconv.Itoa(n))
-		copied = next.end
+		copied = next.End
 		shifts = append(shifts, Shift{At: out.Len(), Delta: out.Len() - copied})
 	}
 	if copied == 0 {

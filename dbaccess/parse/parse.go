@@ -58,29 +58,26 @@ func ParseInProcess(q Request) (out Result) {
 
 // explainedOffset returns the offset of the query after EXPLAIN and its options. No parameter stands before it, so it
 // is that of the numbered text, too. 0: no EXPLAIN.
-func explainedOffset(tokens []token) int {
-	isComment := func(t token) bool {
-		return t.kind == pg_query.Token_SQL_COMMENT || t.kind == pg_query.Token_C_COMMENT
-	}
-	first := slices.IndexFunc(tokens, func(t token) bool { return !isComment(t) })
-	if first < 0 || tokens[first].kind != pg_query.Token_EXPLAIN {
+func explainedOffset(tokens []Token) int {
+	first := slices.IndexFunc(tokens, func(t Token) bool { return !t.isComment() })
+	if first < 0 || tokens[first].Kind != pg_query.Token_EXPLAIN {
 		return 0
 	}
-	tokens = slices.DeleteFunc(slices.Clone(tokens[first+1:]), isComment)
-	if len(tokens) > 1 && tokens[0].kind == pg_query.Token_ASCII_40 {
-		switch tokens[1].kind {
+	tokens = slices.DeleteFunc(slices.Clone(tokens[first+1:]), Token.isComment)
+	if len(tokens) > 1 && tokens[0].Kind == pg_query.Token_ASCII_40 {
+		switch tokens[1].Kind {
 		case pg_query.Token_SELECT, pg_query.Token_VALUES, pg_query.Token_WITH, pg_query.Token_TABLE,
 			pg_query.Token_ASCII_40: // no name of an option
-			return tokens[0].start
+			return tokens[0].Start
 		}
-		closed := func(t token) bool { return t.kind == pg_query.Token_ASCII_41 } // options have no parentheses in them
+		closed := func(t Token) bool { return t.Kind == pg_query.Token_ASCII_41 } // options have no parentheses in them
 		tokens = tokens[slices.IndexFunc(tokens, closed)+1:]
 	}
 	for _, t := range tokens {
-		switch t.kind {
+		switch t.Kind {
 		case pg_query.Token_ANALYZE, pg_query.Token_ANALYSE, pg_query.Token_VERBOSE:
 		default:
-			return t.start
+			return t.Start
 		}
 	}
 	return 0

@@ -125,16 +125,16 @@ func nameParameters(sql string, names []string) (string, error) {
 	var out strings.Builder
 	copied := 0
 	for _, t := range tokens {
-		if t.kind != pg_query.Token_PARAM {
+		if t.Kind != pg_query.Token_PARAM {
 			continue
 		}
-		n, err := strconv.Atoi(sql[t.start+1 : t.end])
+		n, err := strconv.Atoi(sql[t.Start+1 : t.End])
 		if err != nil || n < 1 || n > len(names) {
-			return "", fmt.Errorf("the parameter %s is unknown", sql[t.start:t.end])
+			return "", fmt.Errorf("the parameter %s is unknown", sql[t.Start:t.End])
 		}
-		out.WriteString(sql[copied:t.start])
+		out.WriteString(sql[copied:t.Start])
 		out.WriteString(":" + names[n-1])
-		copied = t.end
+		copied = t.End
 	}
 	out.WriteString(sql[copied:])
 	return out.String(), nil

@@ -29,7 +29,8 @@ func FuzzTokens(f *testing.F) {
 			t.Fatalf("%q: got %d tokens, want %d: %v", sql, len(got), len(want.Tokens), err)
 		}
 		for i, w := range want.Tokens {
-			if want := (token{int(w.Start), int(w.End), w.Token, w.KeywordKind != pg_query.KeywordKind_NO_KEYWORD}); got[i] != want {
+			isKeyword := w.KeywordKind != pg_query.KeywordKind_NO_KEYWORD
+			if want := (Token{int(w.Start), int(w.End), w.Token, isKeyword}); got[i] != want {
 				t.Errorf("token %d of %q is %+v, want %+v", i, sql, got[i], want)
 			}
 		}

@@ -106,7 +106,7 @@ func runTests(m *testing.M) (int, error) {
 	knowledgeURL = db.URL(embedded.RoleReader, embedded.DatabaseKnowledge)
 	reader, err := dbaccess.Open(ctx, dbaccess.Config{
 		URL: knowledgeURL, WriterURL: db.URL(embedded.RoleWriter, embedded.DatabaseKnowledge),
-		MaskColumns: []string{"public.customers.email"},
+		MaskColumns: []string{"public.customers.email"}, ServerCheck: true,
 	})
 	if err != nil {
 		return 1, err

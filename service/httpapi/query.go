@@ -42,12 +42,13 @@ type databaseList struct {
 }
 
 type queryResult struct {
-	Query      string          `json:"query"`
-	Parameters map[string]any  `json:"parameters"`
-	Results    json.RawMessage `json:"results" doc:"A list of objects, one for each row"`
-	Count      int             `json:"count"`
-	Truncated  bool            `json:"truncated"`
-	Timestamp  time.Time       `json:"timestamp"`
+	Query            string          `json:"query"`
+	Parameters       map[string]any  `json:"parameters"`
+	Results          json.RawMessage `json:"results" doc:"A list of objects, one for each row"`
+	Count            int             `json:"count"`
+	Truncated        bool            `json:"truncated"`
+	ComputedWithMask []string        `json:"computed_with_mask,omitempty" doc:"Masked columns that it used as ***"`
+	Timestamp        time.Time       `json:"timestamp"`
 }
 
 type databaseSchema struct {
@@ -137,6 +138,7 @@ func (a *api) queryDatabase(
 		rows.json(),
 		summary.Rows,
 		summary.Truncated,
+		summary.ComputedWithMask,
 		time.Now().UTC(),
 	}
 	return &result, nil

@@ -117,12 +117,14 @@ func TestMaskedColumnsAreHiddenEverywhere(t *testing.T) {
 		{`[c["column_name"] for c in db_schema("customers") if c["masked"]]`, `["email"]`},
 		{`db_explain("SELECT name FROM customers")["plan"]["Node Type"]`, `"Seq Scan"`},
 		{`told = []
-for ask, sql in [(db_query, "SELECT 1 FROM customers WHERE email = 'a'"), (db_frame, "SELECT upper(email) FROM customers"), (db_explain, "SELECT email FROM customers")]:
+for ask, sql in [(db_query, "SELECT 1 FROM customers WHERE email = 'a'"),
+                 (db_frame, "SELECT upper(email) FROM customers"),
+                 (db_explain, "SELECT email || name FROM customers")]:
     try:
         ask(sql)
     except DatabaseError as e:
         told.append([e.reason, e.position])
-told`, `[["masked-column",31],["masked-column",14],["masked-column",0]]`},
+told`, `[["masked-column",31],["masked-column",14],["masked-column",8]]`},
 	} {
 		a := c.run(t, id, x.code)
 		if got := compactJSON(a.get("result")); got != x.want {
@@ -144,6 +146,41 @@ except DatabaseError:
 	if record := compactJSON(a.get("queries")); !strings.Contains(record, `"reason":"masked-column"`) ||
 		!strings.Contains(record, `"status":"refused"`) {
 		t.Error("the refusal is not on record: " + record)
+	}
+}
+
+// An answer with a value that was computed with "***" says so in the record of the execution, over HTTP and over MCP.
+func TestValuesComputedWithMasksAreTold(t *testing.T) {
+	t.Parallel()
+	const sql, field, text = "SELECT row_to_json(c) FROM customers c LIMIT 1",
+		`"computed_with_mask":["customers.email"]`, `in place of masked columns: customers.email`
+	c := newUser(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	a := c.run(t, id, `db_query("`+sql+`")`)
+	if record := compactJSON(a.get("queries")); !strings.Contains(record, field) {
+		t.Errorf("the execution has the statements %s, want %s", record, field)
+	}
+	stored := c.ok(t, "GET", "/executions/"+a.get("execution_id").(string), nil)
+	if record := compactJSON(stored.get("queries")); !strings.Contains(record, field) {
+		t.Errorf("the stored execution has the statements %s, want %s", record, field)
+	}
+	a = c.ok(t, "POST", "/database/query", map[string]any{"query": sql})
+	if body := compactJSON(a.body); !strings.Contains(body, field) {
+		t.Errorf("POST /database/query answers %s, want %s", body, field)
+	}
+	a = c.ok(t, "POST", "/database/query", map[string]any{"query": "SELECT id, email FROM customers LIMIT 1"})
+	if body := compactJSON(a.body); strings.Contains(body, "computed_with_mask") {
+		t.Errorf("a masked column by itself: POST /database/query answers %s", body)
+	}
+	c.server = serveMCP(t)
+	for tool, arguments := range map[string]string{
+		"query_database": `"sql":"` + sql + `"`, "run_python": `"code":"db_query('` + sql + `')"`,
+	} {
+		a := c.do(t, "POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+
+			`","arguments":{`+arguments+`}}}`, "Accept", "application/json, text/event-stream")
+		if !strings.Contains(string(a.text), text) {
+			t.Errorf("%s answers %s, want %s", tool, a.text, text)
+		}
 	}
 }
 

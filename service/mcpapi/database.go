@@ -43,7 +43,11 @@ func (s *Server) queryDatabase(
 	if err != nil {
 		return nil, err
 	}
-	return textResult(answer.text(summary.Truncated)), nil
+	text := answer.text(summary.Truncated)
+	if len(summary.ComputedWithMask) > 0 {
+		text += "\n" + sandbox.MaskNotice(summary.ComputedWithMask)
+	}
+	return textResult(text), nil
 }
 
 // rowText collects rows as lines of text, within a number of rows and of characters.

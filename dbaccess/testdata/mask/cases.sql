@@ -1,5 +1,6 @@
 -- A case is a line "### outcome" and the statement below it. The outcome is the numbers of the
--- masked output columns, "none", or the reason of the refusal.
+-- masked output columns or "none", with "told" if the answer says that it has values made of masks,
+-- or the reason of the error.
 ### 1
 SELECT ssn FROM staff
 ### 1,2
@@ -111,7 +112,7 @@ SELECT ssn FROM logs ORDER BY ssn
 ### none
 SELECT l.ssn || 'x' FROM logs l JOIN staff s ON s.id = l.staff_id WHERE l.ssn = 'open'
 ### none
-SELECT ssn, upper(ssn) FROM other.staff GROUP BY ssn
+SELECT ssn, upper(ssn) FROM elsewhere.staff GROUP BY ssn
 ### none
 WITH staff AS (SELECT 'open' AS ssn) SELECT upper(ssn) FROM staff
 ### none
@@ -136,7 +137,7 @@ SELECT id, rank() OVER (PARTITION BY boss ORDER BY name) FROM staff
 SELECT id FROM staff UNION ALL SELECT id FROM logs ORDER BY id
 ### none
 EXPLAIN SELECT name FROM staff WHERE id = 1
-### none
+### unknown-column
 SELECT ctid, tableoid FROM staff
 ### none
 SELECT to_jsonb(x) FROM (SELECT id, name FROM staff) x
@@ -200,7 +201,7 @@ SELECT DISTINCT ON (ssn) id FROM staff
 SELECT DISTINCT ON (2) id, ssn FROM staff
 ### masked-column
 SELECT ssn FROM staff UNION SELECT 'a'
-### masked-column
+### 1
 SELECT 'a' UNION ALL SELECT ssn FROM staff
 ### masked-column
 SELECT text FROM logs INTERSECT SELECT ssn FROM staff
@@ -242,43 +243,43 @@ SELECT ARRAY[ssn] FROM staff
 SELECT ARRAY(SELECT ssn FROM staff)
 ### masked-column
 SELECT ROW(id, ssn) FROM staff
-### masked-column
+### none told
 SELECT ROW(s.*) FROM staff s
 ### masked-column
 SELECT (id, ssn) = (1, 'x') FROM staff
-### masked-column
+### none told
 SELECT s FROM staff s
-### masked-column
+### none told
 SELECT staff FROM staff
-### masked-column
+### none told
 SELECT u FROM staff u, generate_series(1, 2) g
-### masked-column
+### none told
 SELECT row_to_json(s) FROM staff s
-### masked-column
+### none told
 SELECT to_jsonb(s.*) FROM staff s
-### masked-column
+### none told
 SELECT s.*::text FROM staff s
-### masked-column
+### none told
 SELECT s::text FROM staff s
-### masked-column
+### 1
 SELECT (s).ssn FROM staff s
-### masked-column
+### none told
 SELECT json_agg(x) FROM (SELECT id, ssn FROM staff) x
-### masked-column
+### none told
 SELECT count(DISTINCT s) FROM staff s
-### masked-column
+### none told
 SELECT s IS NULL FROM staff s
-### masked-column
+### none told
 SELECT upper(name) FROM staff u GROUP BY u, name
-### masked-column
+### none told
 SELECT upper(name) FROM staff u ORDER BY u
-### masked-column
+### none told
 SELECT x.to_jsonb FROM (SELECT ssn, upper(name) FROM staff) x
-### masked-column
+### none told
 SELECT x.row_to_json FROM (SELECT ssn FROM staff) x
-### masked-column
+### failed
 SELECT s.told FROM staff s
-### masked-column
+### failed
 SELECT told(s) FROM staff s
 ### masked-column
 SELECT xmlforest(ssn) FROM staff
@@ -302,7 +303,7 @@ SELECT x.y || '' FROM (SELECT ssn AS y FROM staff) x
 WITH w AS (SELECT ssn AS x FROM staff) SELECT upper(x) FROM w
 ### masked-column
 WITH RECURSIVE a AS (SELECT * FROM b), b AS (SELECT id, ssn FROM staff) SELECT upper(ssn) FROM a
-### masked-column
+### 2
 WITH RECURSIVE r AS (SELECT 1 AS n, ssn FROM staff UNION ALL SELECT n + 1, ssn FROM r WHERE n < 2) SELECT * FROM r
 ### masked-column
 WITH RECURSIVE r(v) AS (SELECT 'a' UNION SELECT ssn FROM staff) SELECT v FROM r
@@ -310,13 +311,13 @@ WITH RECURSIVE r(v) AS (SELECT 'a' UNION SELECT ssn FROM staff) SELECT v FROM r
 SELECT id FROM directory WHERE number = 'SECRET-1'
 ### masked-column
 SELECT upper(n) FROM over_directory
-### masked-column
+### none
 SELECT id FROM computed
-### masked-column
+### none
 SELECT id FROM over_computed
 ### masked-column
 SELECT id FROM filtered
-### masked-column
+### none
 SELECT 1 FROM rows_of
 ### masked-column
 SELECT upper(kept_ssn) FROM kept
@@ -328,19 +329,19 @@ SELECT upper(ssn) FROM retired
 SELECT length(lower_ssn) FROM staff
 ### masked-column
 SELECT code || '' FROM parts_1
-### masked-column
+### 1
 SELECT s.ssn FROM (SELECT (SELECT ssn FROM staff LIMIT 1)) s
-### masked-column
+### 3
 SELECT (jsonb_each(meta)).*, s.ssn FROM logs, staff s
-### masked-column
+### 5,6,8
 SELECT * FROM jsonb_each('{"a": 1}'), staff
-### masked-column
+### unknown-column
 SELECT a.nothing FROM staff a
-### masked-column
+### unknown-column
 SELECT nothing FROM staff
-### masked-column
+### none
 EXPLAIN SELECT ssn FROM staff
-### masked-column
+### none
 EXPLAIN SELECT * FROM staff WHERE id = 1
 ### masked-column
 EXPLAIN (VERBOSE) SELECT id FROM staff WHERE ssn = 'a'
@@ -356,13 +357,207 @@ SELECT query_to_xml('SELECT ssn FROM staff', true, true, '')
 SELECT * FROM ts_stat('SELECT to_tsvector(ssn) FROM staff')
 ### function-not-allowed
 SELECT table_to_xml('staff', true, true, '')
-### masked-column
+### 5,6,8
 SELECT * FROM json_each('{"a": 1}') j, staff
-### masked-column
+### none
 SELECT 1 FROM json_each('{"a": 1}') j NATURAL JOIN staff
-### masked-column
+### none
 SELECT t.a FROM (SELECT * FROM json_each('{"a": 1}') j, staff) AS t(a, b)
-### masked-column
+### 1
 SELECT t.* FROM (SELECT (SELECT ssn FROM staff WHERE id = 1)) AS t
-### masked-column
+### 1
 WITH RECURSIVE a AS (SELECT x FROM b), b AS (SELECT ssn AS x FROM staff) SELECT x FROM a
+### 1
+SELECT public.staff.ssn, staff.name FROM staff
+### 3,4,6
+SELECT public.staff.* FROM public.staff
+### 1
+SELECT "public" . /* a */ staff .ssn FROM staff
+### none
+SELECT"public".staff.id FROM"public"."staff"
+### none
+SELECT a.id FROM public.staff a, elsewhere.staff b WHERE a.id = b.id
+### failed
+SELECT public.staff.id FROM public.staff, elsewhere.staff
+### none
+SELECT staff.ssn FROM elsewhere.staff
+### 3,4,6
+TABLE ONLY staff
+### 3,4,6
+TABLE staff *
+### 3,4,6
+(TABLE staff) UNION ALL TABLE staff
+### none
+SELECT count(*) FROM staff *
+### none
+SELECT count(*) FROM ONLY (staff)
+### unknown-column
+SELECT id, ssn FROM staff AS s (a, b, c) TABLESAMPLE SYSTEM (100) REPEATABLE (1)
+### 2
+SELECT a, c FROM ONLY staff AS s (a, b, c) TABLESAMPLE BERNOULLI (100) WHERE b = 'Ann'
+### 1
+SELECT s.ssn FROM staff s TABLESAMPLE BERNOULLI ((SELECT 100 FROM staff LIMIT 1)) JOIN logs ON true
+### unknown-column
+SELECT staff.ctid FROM staff
+### unknown-column
+SELECT xmin, id FROM staff
+### none
+SELECT id, name, count(*) FROM staff GROUP BY id ORDER BY id
+### 3
+SELECT s.id, s.name, s.ssn, s.boss, count(l.id) FROM staff s LEFT JOIN logs l ON l.staff_id = s.id GROUP BY s.id ORDER BY s.name
+### none
+SELECT s.name, s.id, count(l.id) FROM staff s LEFT JOIN logs l ON l.staff_id = s.id GROUP BY 2 HAVING s.boss IS NULL OR true ORDER BY s.id
+### none
+SELECT public.staff.name FROM staff GROUP BY public.staff.id ORDER BY 1
+### 4
+SELECT tenant, id, name, token FROM tenants GROUP BY tenant, id
+### grouping
+SELECT tenant, name FROM tenants GROUP BY tenant
+### none
+SELECT t.id, upper(t.name) FROM tenants t GROUP BY (t.id, t.tenant)
+### unknown-function
+SELECT id, tenant, props FROM tenants GROUP BY id, tenant
+### grouping
+SELECT id, name FROM staff GROUP BY ROLLUP (id)
+### grouping
+SELECT s.* FROM staff s GROUP BY s.id
+### none
+SELECT s.id, name FROM logs l JOIN staff s ON l.id = s.id GROUP BY s.id, l.text ORDER BY s.id
+### none
+SELECT staff.name, (SELECT max(l.text) FROM logs l WHERE l.staff_id = staff.id AND staff.boss IS NULL) FROM staff GROUP BY id ORDER BY id
+### 1
+SELECT "Se cret", "a.b" FROM "Odd ""Names"""
+### 1
+SELECT U&"Se\0020cret" FROM public.U&"Odd \0022Names\0022" o
+### 1
+SELECT U&"Se!0020cret" UESCAPE '!' FROM U&"Odd !0022Names!0022" UESCAPE '!' WHERE "a.b" = 1
+### read-only
+SELECT ssn FROM staff FOR SHARE
+### 1
+SELECT s.ssn FROM logs l JOIN LATERAL (SELECT * FROM staff WHERE id = l.staff_id) s ON true
+### 2
+SELECT l.id, s.ssn FROM logs l LEFT JOIN staff s ON s.id = -l.id
+### 1
+WITH staff AS (SELECT * FROM staff) SELECT ssn FROM staff
+### failed
+WITH staff AS (SELECT * FROM public.staff) SELECT ssn, public.staff.id FROM staff, public.staff
+### none
+WITH RECURSIVE staff AS (SELECT 1 AS id, 'open'::text AS ssn UNION ALL SELECT id + 1, ssn FROM staff WHERE id < 2) SELECT upper(ssn) FROM staff
+### 4,5,7
+SELECT * FROM (WITH staff AS (SELECT 1 AS one) SELECT * FROM staff) a, staff
+### 1
+SELECT (SELECT x.ssn FROM (WITH logs AS (SELECT * FROM staff) SELECT ssn FROM logs) x LIMIT 1), text FROM logs
+### none
+EXPLAIN TABLE staff
+### masked-column
+EXPLAIN SELECT id FROM staff WHERE ssn = 'SECRET-1'
+### 1
+SELECT CASE WHEN id = 1 THEN ssn END FROM staff
+### masked-column
+SELECT CASE WHEN ssn = 'x' THEN 1 END FROM staff
+### masked-column
+SELECT CASE WHEN id = 1 THEN ssn ELSE name END FROM staff
+### masked-column
+SELECT count(e) FROM (SELECT ssn AS e FROM staff) x
+### none told
+SELECT count(e) FROM (SELECT (SELECT ssn FROM staff LIMIT 1) AS e FROM logs) x
+### none told
+SELECT count(b) FROM (SELECT id, ssn FROM staff) x (a, b)
+### none told
+SELECT b IS NULL FROM (SELECT id, ssn FROM staff) x (a, b)
+### none told
+SELECT b::text FROM (SELECT id, ssn FROM staff) x (a, b)
+### masked-column
+SELECT max(b) FROM (SELECT id, ssn FROM staff) x (a, b)
+### masked-column
+SELECT b || 'x' FROM (SELECT id, ssn FROM staff) x (a, b) ORDER BY b
+### masked-column
+SELECT DISTINCT b FROM (SELECT id, ssn FROM staff) x (a, b)
+### masked-column
+SELECT id FROM logs WHERE text IN (SELECT b FROM (SELECT id, ssn FROM staff) x (a, b))
+### none told
+SELECT (SELECT b FROM (SELECT id, ssn FROM staff) x (a, b) LIMIT 1) IS NULL
+### none told
+SELECT array_agg(b) FROM (SELECT id, ssn FROM staff) x (a, b)
+### 1 told
+SELECT lag(b) OVER (ORDER BY a) FROM (SELECT id, ssn FROM staff) x (a, b)
+### masked-column
+SELECT (SELECT salary AS k FROM (SELECT id, pay AS salary FROM staff) x WHERE x.id = u.id), id FROM staff u ORDER BY k DESC
+### masked-column
+SELECT (SELECT pay AS k FROM staff x WHERE x.id = u.id), id FROM staff u ORDER BY k DESC
+### masked-column
+SELECT (SELECT ssn AS k FROM staff x WHERE x.id = o.staff_id), count(*) FROM logs o GROUP BY k
+### masked-column
+SELECT DISTINCT ON (k) (SELECT ssn AS k FROM staff x WHERE x.id = u.id), id FROM staff u
+### none told
+SELECT md5(s::text) FROM staff s
+### masked-column
+SELECT a = b FROM staff a, staff b
+### none told
+SELECT to_jsonb(s) ->> 'ssn' = 'SECRET-1' FROM staff s
+### none told
+SELECT r.ssn FROM staff s, jsonb_to_record(to_jsonb(s)) AS r (ssn text)
+### none told
+SELECT json_object_agg(id, s) FROM staff s
+### none
+SELECT upper(x.id::text) FROM (SELECT id, ssn FROM staff) x
+### none
+SELECT l.meta, to_jsonb(l) FROM logs l, staff
+### none
+SELECT string_agg(name, ',' ORDER BY name) FROM staff GROUP BY boss
+### 1
+SELECT total, n FROM summed
+### none
+SELECT sum(n) FROM summed
+### masked-column
+SELECT sum(total) FROM summed
+### 2
+SELECT * FROM nested
+### 2,3
+SELECT * FROM looked_up
+### masked-column
+SELECT count(*) FROM looked_up WHERE is_known
+### 2
+SELECT * FROM appended
+### 1
+SELECT * FROM from_join
+### none
+SELECT id FROM listed
+### 2
+SELECT * FROM listed
+### masked-column
+SELECT upper(ssn) FROM listed
+### masked-column
+SELECT id FROM over_filtered
+### masked-column
+SELECT id FROM has_filtered
+### masked-column
+SELECT id FROM sorted
+### masked-column
+SELECT * FROM grouped
+### masked-column
+SELECT id FROM ranked
+### masked-column
+SELECT id FROM joined_by
+### masked-column
+SELECT 1 FROM distinct_ones
+### masked-column
+SELECT 1 FROM united
+### masked-column
+SELECT id FROM unnested
+### masked-column
+SELECT b FROM recursed
+### masked-column
+SELECT attname FROM stats
+### masked-column
+SELECT attname FROM over_stats
+### 1
+SELECT computed.u FROM computed, staff
+### none
+SELECT json_populate_record(NULL::staff, '{"ssn": "a"}')
+### masked-column
+SELECT pg_typeof(ssn) FROM staff
+### 1
+SELECT s.ssn FROM (VALUES (1)) v (i) JOIN staff s ON s.id = v.i
+### masked-column
+VALUES ((SELECT s.b FROM (SELECT ssn AS b FROM staff) s LIMIT 1))

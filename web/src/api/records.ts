@@ -79,6 +79,7 @@ export interface Query {
   bytes: number;
   truncated: boolean;
   fingerprint?: string;
+  computed_with_mask?: string[]; // masked columns that it computed with, as "***"
   duration_ms: number;
   started_at: string;
 }

@@ -92,6 +92,11 @@ export function Queries({ queries, cut }: { queries: Query[]; cut?: number | und
                   {q.parameters && Object.keys(q.parameters).length > 0 && <pre class="muted">{JSON.stringify(q.parameters)}</pre>}
                   {q.reason && <div class="why">rule: {q.reason}</div>}
                   {q.error && <div class="why">{q.error}</div>}
+                  {q.computed_with_mask && (
+                    <div class="why">
+                      values were computed with "***" in place of masked columns: {q.computed_with_mask.join(", ")}
+                    </div>
+                  )}
                   <StatementDetails of={q} />
                 </td>
                 <td>

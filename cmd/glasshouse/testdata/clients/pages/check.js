@@ -43,6 +43,7 @@ async function seed() {
     plain: (await run(sandbox, 'print("hello")\n{"answer": 42}')).execution_id,
     failed: (await run(sandbox, failing)).execution_id,
     refused: (await run(sandbox, 'await db_query("DELETE FROM documents")')).execution_id,
+    masked: (await run(sandbox, 'await db_query("SELECT row_to_json(u) FROM users u")')).execution_id,
     hostile: (await run(sandbox, hostile)).execution_id,
     many: (await run(sandbox, 'for n in range(70):\n    await db_query("SELECT :n AS n", {"n": n})')).execution_id,
     recorded: '',

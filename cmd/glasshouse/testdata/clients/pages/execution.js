@@ -16,6 +16,14 @@ module.exports = {
     await wantNothingWrong(page);
   },
 
+  async 'a statement that computed with masked columns says so'(ids) {
+    const page = await open(adminKey);
+    await page.goto(`${address}/ui/executions/${ids.masked}`);
+    await page.getByText('computed with "***" in place of masked columns: users.email').waitFor();
+    await wantAccessible(page);
+    await wantNothingWrong(page);
+  },
+
   async 'an execution without a recording asks for none'(ids) {
     const page = await open(adminKey);
     const asked = [];

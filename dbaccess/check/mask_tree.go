@@ -1,0 +1,108 @@
+package check
+
+import (
+	"slices"
+
+	"glasshouse/dbaccess/nodetree"
+)
+
+// ComputesWithMask reports whether the tree that the server made of a statement (debug_print_rewritten) computes with
+// the constant of a masked column, or makes a row with it. An output column, a branch of CASE and an arm of UNION ALL
+// only pass it on.
+func ComputesWithMask(tree string) bool {
+	for _, root := range nodetree.Parse(tree) {
+		if (&maskedTree{node: root}).computes(root) {
+			return true
+		}
+	}
+	return false
+}
+
+// maskedTree is a query in a tree. outer is the query around it; nil: none.
+type maskedTree struct {
+	node  *nodetree.Node
+	outer *maskedTree
+}
+
+// computes reports whether a node, or one in it, computes with the constant.
+func (q *maskedTree) computes(n *nodetree.Node) bool {
+	if n.Name == "QUERY" {
+		q = &maskedTree{n, q}
+		for _, target := range n.Nodes("targetList") {
+			if !q.passesOn(target.Node("expr")) {
+				return true
+			}
+		}
+		return slices.ContainsFunc(n.Children("targetList"), q.computes)
+	}
+	if q.isMask(n) {
+		return true
+	}
+	return slices.ContainsFunc(n.Children("joinaliasvars"), q.computes)
+}
+
+// passesOn reports whether an output does not compute with the constant.
+func (q *maskedTree) passesOn(n *nodetree.Node) bool {
+	switch {
+	case n == nil, n.Name == "VAR" && n.Int("vartype") == MaskType, n.Name == "CONST":
+		return true
+	case n.Name == "SUBLINK" && n.Int("subLinkType") == scalarSubquery:
+		return !q.computes(n.Node("subselect"))
+	case n.Name == "CASEEXPR":
+		for _, when := range n.Nodes("args") {
+			if q.computes(when.Node("expr")) || !q.passesOn(when.Node("result")) {
+				return false
+			}
+		}
+		return q.passesOn(n.Node("defresult"))
+	}
+	return !q.computes(n)
+}
+
+// Values of SubLinkType in PostgreSQL's primnodes.h.
+const (
+	existsSubquery = 0
+	scalarSubquery = 4
+)
+
+// recordType is pg_type.oid of record, the type of a row of a subquery.
+const recordType = 2249
+
+// isMask reports whether a node has the value of a constant in place of a masked column, or a row with one.
+func (q *maskedTree) isMask(n *nodetree.Node) bool {
+	switch n.Name {
+	case "CONST":
+		return n.Int("consttype") == MaskType
+	case "VAR":
+		return n.Int("vartype") == MaskType || n.Int("vartype") == recordType && n.Int("varattno") == 0 && q.hasMask(n)
+	case "SUBLINK":
+		if n.Int("subLinkType") == existsSubquery {
+			return false
+		}
+		in := n.Node("subselect")
+		targets := in.Nodes("targetList")
+		return len(targets) > 0 && (&maskedTree{in, q}).isMask(targets[0].Node("expr"))
+	}
+	return false
+}
+
+// hasMask reports whether the row of an item of FROM has a masked column. A row of a WITH query may have one.
+func (q *maskedTree) hasMask(row *nodetree.Node) bool {
+	for range row.Int("varlevelsup") {
+		if q = q.outer; q == nil {
+			return true
+		}
+	}
+	items, at := q.node.Nodes("rtable"), row.Int("varno")
+	if at < 1 || at > len(items) {
+		return true
+	}
+	in := items[at-1].Node("subquery")
+	if in == nil {
+		return items[at-1].Int("rtekind") == rteWithQuery
+	}
+	inner := &maskedTree{in, q}
+	return slices.ContainsFunc(in.Nodes("targetList"), func(target *nodetree.Node) bool {
+		return inner.isMask(target.Node("expr"))
+	})
+}

@@ -1,0 +1,205 @@
+package check
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+
+	"glasshouse/sandbox"
+)
+
+// PostgreSQL lets a statement compute with the constant of a masked column: count(email), email IS NULL. The answer
+// would be silently wrong, so such a statement is refused where the text shows the name of the column. This protects no
+// value, and therefore a name is looked up in the whole statement, without the scopes of its queries.
+
+// maskNotes is what the walk notes of a statement in a database with masked columns.
+type maskNotes struct {
+	items    []*maskedItem
+	samples  map[*pg_query.RangeVar]*pg_query.RangeTableSample
+	columns  []*pg_query.ColumnRef
+	passedOn map[any]bool                  // columns and subqueries that are outputs or keys, and no operands
+	computed map[*pg_query.SelectStmt]bool // subqueries whose values are operands
+	grouped  []*pg_query.SelectStmt
+	conflict *pg_query.OnConflictClause
+}
+
+// noteForMasks notes a node of a database with masked columns, before its children.
+func (w *walker) noteForMasks(node any) {
+	m := w.masks
+	switch n := node.(type) {
+	case *pg_query.SelectStmt:
+		m.noteQuery(n)
+	case *pg_query.SubLink:
+		if n.SubLinkType != pg_query.SubLinkType_EXISTS_SUBLINK { // EXISTS takes no value
+			isOutput := n.SubLinkType == pg_query.SubLinkType_EXPR_SUBLINK && m.passedOn[n]
+			m.computed[n.Subselect.GetSelectStmt()] = !isOutput
+		}
+	case *pg_query.ColumnRef:
+		m.columns = append(m.columns, n)
+	case *pg_query.RangeTableSample:
+		m.samples[n.Relation.GetRangeVar()] = n
+	case *pg_query.OnConflictClause:
+		m.conflict = n
+	}
+}
+
+// noteQuery notes which columns of a query are only passed on, or used where PostgreSQL refuses them.
+func (m *maskNotes) noteQuery(q *pg_query.SelectStmt) {
+	if m.computed[q] {
+		m.computed[q.Larg], m.computed[q.Rarg] = true, true
+	} else {
+		for _, target := range q.TargetList {
+			m.passOn(target.GetResTarget().GetVal())
+		}
+	}
+	for _, key := range slices.Concat(q.GroupClause, q.DistinctClause) {
+		m.passOn(key)
+	}
+	for _, key := range q.SortClause {
+		m.passOn(key.GetSortBy().GetNode())
+	}
+	if len(q.GroupClause) > 0 {
+		m.grouped = append(m.grouped, q)
+	}
+}
+
+func (m *maskNotes) passOn(n *pg_query.Node) {
+	switch n := n.GetNode().(type) {
+	case *pg_query.Node_ColumnRef:
+		m.passedOn[n.ColumnRef] = true
+	case *pg_query.Node_SubLink:
+		m.passedOn[n.SubLink] = true
+	case *pg_query.Node_CaseExpr:
+		for _, when := range n.CaseExpr.Args {
+			m.passOn(when.GetCaseWhen().GetResult())
+		}
+		m.passOn(n.CaseExpr.Defresult)
+	}
+}
+
+// checkMaskUse refuses a statement whose text shows a masked column in an expression.
+func (w *walker) checkMaskUse() {
+	for _, n := range w.masks.columns {
+		name := n.Fields[len(n.Fields)-1].GetString_().GetSval()
+		if name != "" && !w.masks.passedOn[n] && w.refersToMask(n, map[itemColumn]bool{}) {
+			w.fail(int(n.Location), sandbox.Refusef("masked-column",
+				"the masked column %s is used in an expression or condition", name))
+			w.err.Hint = maskHint
+			return
+		}
+	}
+}
+
+const maskHint = "select the masked column unchanged, and remove it from expressions, filters, joins, sorting and " +
+	"grouping"
+
+// itemColumn is a name of a column that an item of FROM may have.
+type itemColumn struct {
+	item *fromItem
+	name string
+}
+
+// refersToMask reports whether a name means a masked column in every item of FROM that has it. visited is what has been
+// looked up.
+func (w *walker) refersToMask(n *pg_query.ColumnRef, visited map[itemColumn]bool) bool {
+	parts := stringsOf(n.Fields)
+	name, of := parts[len(parts)-1], ""
+	if len(parts) > 1 {
+		of = parts[len(parts)-2]
+	}
+	masked, open := false, false
+	for itemName, items := range w.fromItems {
+		if of != "" && of != itemName {
+			continue
+		}
+		for _, item := range items {
+			isMasked, isOpen := w.findMask(item, name, visited)
+			masked, open = masked || isMasked, open || isOpen
+		}
+	}
+	return masked && !open
+}
+
+// findMask reports whether an item of FROM has a masked column of a name, and whether it has another one.
+func (w *walker) findMask(item *fromItem, name string, visited map[itemColumn]bool) (masked, open bool) {
+	if w.columnSteps++; visited[itemColumn{item, name}] || w.columnSteps > maxColumnSteps {
+		return false, false
+	}
+	visited[itemColumn{item, name}] = true
+	if r := item.relation; r != nil {
+		column, ok := item.columnOf(name)
+		return ok && r.maskedColumns[column], ok && !r.maskedColumns[column]
+	}
+	if len(item.listed) > 0 { // which columns a list renames is known of tables only
+		return false, slices.Contains(item.listed, name)
+	}
+	for _, c := range item.columns {
+		if c.name == name {
+			isMasked := c.source != nil && w.refersToMask(c.source, visited)
+			masked, open = masked || isMasked, open || !isMasked
+		}
+	}
+	for _, part := range item.parts {
+		isMasked, isOpen := w.findMask(part, name, visited)
+		masked, open = masked || isMasked, open || isOpen
+	}
+	return masked, open
+}
+
+// columnOf returns the column of the item's relation that a name means.
+func (item *fromItem) columnOf(name string) (column string, ok bool) {
+	order := item.relation.columnOrder
+	i := slices.Index(item.listed, name)
+	if i < 0 {
+		i = slices.Index(order, name)
+		if i < len(item.listed) {
+			return "", false // there is none, or the list has renamed it
+		}
+	}
+	if i >= len(order) {
+		return "", false
+	}
+	return order[i], true
+}
+
+// names returns the masked columns of the statement, for hints.
+func (m *maskNotes) names() (names []string) {
+	for _, m := range m.items {
+		for _, column := range m.relation.columnOrder {
+			if m.relation.maskedColumns[column] {
+				names = append(names, strings.TrimPrefix(m.relation.schema+".", "public.")+m.relation.name+"."+column)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// ExplainMask adds to an error of the server what masked columns have to do with it.
+func (stmt *Statement) ExplainMask(no *sandbox.Refusal) {
+	if len(stmt.MaskedNames) == 0 {
+		return
+	}
+	what := ""
+	switch {
+	case strings.Contains(no.Message, "cstring"):
+		no.Reason, what = "masked-column", maskHint
+	case no.SQLState == "42703" && systemColumn.MatchString(no.Message):
+		what = "system columns of a table with masked columns cannot be read"
+	case no.SQLState == "42712": // a name of FROM stands twice
+		what = "give each table in FROM an alias, and use it in place of schema.table"
+	case no.SQLState == "42803", strings.Contains(no.Message, "equality operator"):
+		what = "the keys of GROUP BY do not determine the other columns of a table with masked columns: select this " +
+			"one outside of the query with GROUP BY"
+	case strings.Contains(no.Message, "record"):
+		what = "a row of a table with masked columns has no type of its own: pass its columns"
+	default:
+		return
+	}
+	no.Hint = what + "; masked columns of this statement: " + strings.Join(stmt.MaskedNames, ", ")
+}
+
+// systemColumn matches PostgreSQL's error for a system column.
+var systemColumn = regexp.MustCompile(`column .*\b(ctid|xmin|xmax|cmin|cmax|tableoid)\b`)
