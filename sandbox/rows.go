@@ -28,9 +28,10 @@ type QuerySummary struct {
 	ExecutionID      string // of the execution that records a client's statement; "" for a statement of code
 }
 
-// MaskNotice tells a reader that values were computed with "***" in place of masked columns.
+// MaskNotice tells a reader that values were computed with "***" in place of a masked column. columns are those of the
+// statement's tables.
 func MaskNotice(columns []string) string {
-	return `values were computed with "***" in place of masked columns: ` + strings.Join(columns, ", ")
+	return `values were computed with "***" in place of one of the masked columns ` + strings.Join(columns, ", ")
 }
 
 // ColumnValues are the values of one column. The values of an array column are in Others.

@@ -27,21 +27,28 @@ func (m *maskedItem) name() string {
 	return m.node.Relname
 }
 
-// subquery returns the beginning of the subquery that replaces the item, up to the name of the relation.
-func (m *maskedItem) subquery() string {
+// list returns the columns of the relation with constants in place of the masked ones. of is the name of an item that
+// they are read from.
+func (m *maskedItem) list(of string) string {
 	columns := make([]string, len(m.relation.columnOrder))
 	for i, name := range m.relation.columnOrder {
-		columns[i] = pgx.Identifier{name}.Sanitize()
+		columns[i] = pgx.Identifier{of, name}.Sanitize()
 		if m.relation.maskedColumns[name] {
-			columns[i] = maskConstant + " AS " + columns[i]
+			columns[i] = maskConstant + " AS " + pgx.Identifier{name}.Sanitize()
 		}
 	}
+	return strings.Join(columns, ", ")
+}
+
+// subquery returns the beginning of the subquery that replaces the item, up to the name of the relation.
+func (m *maskedItem) subquery() string {
 	only := ""
 	if !m.node.Inh {
 		only = "ONLY "
 	}
-	return "(SELECT " + strings.Join(columns, ", ") + " FROM " + only +
-		pgx.Identifier{m.relation.schema, m.relation.name}.Sanitize()
+	name := pgx.Identifier{m.name()}.Sanitize()
+	return "(SELECT " + m.list(m.name()) + " FROM " + only +
+		pgx.Identifier{m.relation.schema, m.relation.name}.Sanitize() + " AS " + name
 }
 
 const maskConstant = "'" + MaskValue + "'::cstring"
@@ -53,24 +60,25 @@ func (w *walker) spliceMasks() {
 		w.refuse(-1, "masked-column", "the text of the statement cannot be read: %s", err)
 		return
 	}
-	s := splicer{walker: w, tokens: tokens}
+	s := splicer{walker: w, tokens: tokens, replaced: map[*pg_query.ColumnRef]bool{}}
 	for _, m := range w.masks.items {
 		s.replaceItem(m)
 	}
-	for _, n := range w.masks.columns {
-		if len(n.Fields) > 2 {
-			s.shortenReference(n)
-		}
-	}
 	for _, n := range w.masks.grouped {
 		s.extendGroups(n)
+	}
+	for _, n := range w.masks.columns {
+		if len(n.Fields) > 2 && !s.replaced[n] {
+			s.shortenReference(n)
+		}
 	}
 }
 
 // splicer makes the edits of a statement with masked columns.
 type splicer struct {
 	*walker
-	tokens []parse.Token
+	tokens   []parse.Token
+	replaced map[*pg_query.ColumnRef]bool
 }
 
 // index returns the index of the token at a byte offset, or -1.
@@ -202,7 +210,8 @@ func (s *splicer) shortenReference(n *pg_query.ColumnRef) {
 // not those of a subquery: the columns that the query names are added to the keys, which makes the same groups.
 func (s *splicer) extendGroups(q *pg_query.SelectStmt) {
 	var named map[string]bool
-	for _, item := range tablesOf(q.FromClause) {
+	tables := tablesOf(q.FromClause)
+	for _, item := range tables {
 		i := slices.IndexFunc(s.masks.items, func(m *maskedItem) bool { return m.node == item })
 		if i < 0 || len(item.Alias.GetColnames()) > 0 || len(s.masks.items[i].relation.primaryKey) == 0 {
 			continue
@@ -224,16 +233,22 @@ func (s *splicer) extendGroups(q *pg_query.SelectStmt) {
 			named = map[string]bool{}
 			addColumnNames(named, reflect.ValueOf(q))
 		}
+		isAll := false
+		for _, target := range q.TargetList {
+			if ref := target.GetResTarget().GetVal().GetColumnRef(); m.isStar(ref, len(q.FromClause) == 1 && len(tables) == 1) {
+				isAll = true
+				s.replaceReference(ref, m.list(m.name()))
+			} else {
+				s.selectConstant(m, target.GetResTarget())
+			}
+		}
 		text := ""
 		for _, column := range m.relation.columnOrder {
-			if named[column] && !m.relation.maskedColumns[column] && !isGrouped(column) {
+			if (isAll || named[column]) && !m.relation.maskedColumns[column] && !isGrouped(column) {
 				text += pgx.Identifier{m.name(), column}.Sanitize() + ", "
 			}
 		}
 		s.edits = append(s.edits, edit{at: at, end: at, text: text})
-		for _, target := range q.TargetList {
-			s.selectConstant(m, target.GetResTarget())
-		}
 	}
 }
 
@@ -242,14 +257,29 @@ func (s *splicer) selectConstant(m *maskedItem, target *pg_query.ResTarget) {
 	n := target.GetVal().GetColumnRef()
 	for name := range m.relation.maskedColumns {
 		if m.isColumn(n, name) {
-			text := " " + maskConstant
+			text := maskConstant
 			if target.Name == "" {
 				text += " AS " + pgx.Identifier{name}.Sanitize()
 			}
-			first := s.index(n.Location)
-			s.replace(first, s.afterNames(first, len(n.Fields)), text+" ")
+			s.replaceReference(n, text)
 		}
 	}
+}
+
+// replaceReference replaces the name of a column, or of all columns.
+func (s *splicer) replaceReference(n *pg_query.ColumnRef, text string) {
+	s.replaced[n] = true
+	first := s.index(n.Location)
+	s.replace(first, s.afterNames(first, len(n.Fields)), " "+text+" ")
+}
+
+// isStar reports whether a reference is all columns of the item. isOnly says that it is the only item of FROM.
+func (m *maskedItem) isStar(n *pg_query.ColumnRef, isOnly bool) bool {
+	last := len(n.GetFields()) - 1
+	if last < 0 || n.Fields[last].GetAStar() == nil {
+		return false
+	}
+	return last == 0 && isOnly || last > 0 && n.Fields[last-1].GetString_().GetSval() == m.name()
 }
 
 // isColumn reports whether a reference is the column of the item. nil is none.
@@ -271,10 +301,18 @@ func groupKeys(clause []*pg_query.Node) (keys []*pg_query.Node) {
 	return keys
 }
 
-// groupKey returns the column that a key of GROUP BY is, or that the output column is whose number it is. nil: none.
+// groupKey returns the column that a key of GROUP BY is, or that the output column is whose number or name it is. nil:
+// none. If the name is also that of a column of FROM, PostgreSQL takes that one, and refuses the output column.
 func groupKey(q *pg_query.SelectStmt, key *pg_query.Node) *pg_query.ColumnRef {
 	if n := int(key.GetAConst().GetIval().GetIval()); n > 0 && n <= len(q.TargetList) {
 		return q.TargetList[n-1].GetResTarget().GetVal().GetColumnRef()
+	}
+	if ref := key.GetColumnRef(); len(ref.GetFields()) == 1 {
+		for _, target := range q.TargetList {
+			if t := target.GetResTarget(); t.GetName() != "" && t.Name == ref.Fields[0].GetString_().GetSval() {
+				return t.Val.GetColumnRef()
+			}
+		}
 	}
 	return key.GetColumnRef()
 }
@@ -336,7 +374,8 @@ func apply(sql string, edits []edit) (edited string, shifts []parse.Shift, no *s
 	copied := 0
 	for _, e := range edits {
 		if e.at < copied || e.end < e.at || e.end > len(sql) {
-			return "", nil, sandbox.Refusef("statement-not-allowed", "the names of the statement cannot be bound")
+			return "", nil, sandbox.Refusef("statement-not-allowed", "names of the statement cannot be bound: "+
+				"give each table in FROM an alias, and use it in place of schema.table")
 		}
 		out.WriteString(sql[copied:e.at])
 		out.WriteString(e.text)

@@ -35,8 +35,8 @@ func (q *maskedTree) computes(n *nodetree.Node) bool {
 		}
 		return slices.ContainsFunc(n.Children("targetList"), q.computes)
 	}
-	if q.isMask(n) {
-		return true
+	if q.isMask(n) || isFieldOfRow(n) {
+		return q.isMask(n)
 	}
 	return slices.ContainsFunc(n.Children("joinaliasvars"), q.computes)
 }
@@ -44,7 +44,7 @@ func (q *maskedTree) computes(n *nodetree.Node) bool {
 // passesOn reports whether an output does not compute with the constant.
 func (q *maskedTree) passesOn(n *nodetree.Node) bool {
 	switch {
-	case n == nil, n.Name == "VAR" && n.Int("vartype") == MaskType, n.Name == "CONST":
+	case n == nil, n.Name == "CONST", n.Name == "VAR" && n.Int("vartype") == MaskType, isFieldOfRow(n):
 		return true
 	case n.Name == "SUBLINK" && n.Int("subLinkType") == scalarSubquery:
 		return !q.computes(n.Node("subselect"))
@@ -59,22 +59,34 @@ func (q *maskedTree) passesOn(n *nodetree.Node) bool {
 	return !q.computes(n)
 }
 
+// isFieldOfRow reports whether a node is a column of an item of FROM, written as one of its row: (u).name.
+func isFieldOfRow(n *nodetree.Node) bool {
+	arg := n.Node("arg")
+	return n.Name == "FIELDSELECT" && arg != nil && arg.Name == "VAR"
+}
+
 // Values of SubLinkType in PostgreSQL's primnodes.h.
 const (
 	existsSubquery = 0
 	scalarSubquery = 4
 )
 
+// typeFields have the type of an expression that can have the type of the constant.
+var typeFields = []string{"vartype", "consttype", "casetype", "coalescetype", "resulttype", "aggtype", "wintype"}
+
 // recordType is pg_type.oid of record, the type of a row of a subquery.
 const recordType = 2249
 
 // isMask reports whether a node has the value of a constant in place of a masked column, or a row with one.
 func (q *maskedTree) isMask(n *nodetree.Node) bool {
+	for _, field := range typeFields {
+		if n.Int(field) == MaskType {
+			return true
+		}
+	}
 	switch n.Name {
-	case "CONST":
-		return n.Int("consttype") == MaskType
 	case "VAR":
-		return n.Int("vartype") == MaskType || n.Int("vartype") == recordType && n.Int("varattno") == 0 && q.hasMask(n)
+		return n.Int("vartype") == recordType && n.Int("varattno") == 0 && q.hasMask(n)
 	case "SUBLINK":
 		if n.Int("subLinkType") == existsSubquery {
 			return false

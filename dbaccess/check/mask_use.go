@@ -186,13 +186,26 @@ func (stmt *Statement) ExplainMask(no *sandbox.Refusal) {
 	switch {
 	case strings.Contains(no.Message, "cstring"):
 		no.Reason, what = "masked-column", maskHint
+		for _, e := range maskErrors {
+			if !strings.Contains(no.Message, e.text) {
+				continue
+			}
+			name := "a masked column"
+			if e.isAtColumn && no.Position > 0 {
+				if found := nameAt.FindString(stmt.Original[byteOffset(stmt.Original, no.Position):]); found != "" {
+					name = "the masked column " + found
+				}
+			}
+			no.Message = name + " " + e.message + " (PostgreSQL: " + no.Message + ")"
+			break
+		}
 	case no.SQLState == "42703" && systemColumn.MatchString(no.Message):
 		what = "system columns of a table with masked columns cannot be read"
 	case no.SQLState == "42712": // a name of FROM stands twice
 		what = "give each table in FROM an alias, and use it in place of schema.table"
 	case no.SQLState == "42803", strings.Contains(no.Message, "equality operator"):
-		what = "the keys of GROUP BY do not determine the other columns of a table with masked columns: select this " +
-			"one outside of the query with GROUP BY"
+		what = "with masked columns, GROUP BY needs each selected column of the table, or its primary key as plain " +
+			"columns without GROUPING SETS"
 	case strings.Contains(no.Message, "record"):
 		what = "a row of a table with masked columns has no type of its own: pass its columns"
 	default:
@@ -200,6 +213,27 @@ func (stmt *Statement) ExplainMask(no *sandbox.Refusal) {
 	}
 	no.Hint = what + "; masked columns of this statement: " + strings.Join(stmt.MaskedNames, ", ")
 }
+
+// maskErrors say what PostgreSQL's errors about the type of the constant mean. isAtColumn says that the position is that
+// of the column.
+var maskErrors = []struct {
+	text       string
+	isAtColumn bool
+	message    string
+}{
+	{"ordering operator", true, "cannot be used to sort"},
+	{"equality operator", true, "cannot be used in GROUP BY, DISTINCT, UNION or IN"},
+	{"comparison function", false, "cannot be compared"},
+	{"UNION types", false, "can be combined by UNION ALL only, and only with a masked column"},
+	{"CASE types", false, "can be a result of CASE only if each other result is masked or NULL"},
+	{"JOIN/USING types", false, "cannot be used in a join"},
+	{"operator does not exist", false, "cannot be compared, matched or computed with"},
+	{"function ", false, "cannot be passed to this function"},
+	{"cannot cast", false, "cannot be cast"},
+}
+
+// nameAt matches the name at the beginning of a text, with the names before it.
+var nameAt = regexp.MustCompile(`^("[^"]+"|[\pL_][\pL\pN_$]*)(\.("[^"]+"|[\pL_][\pL\pN_$]*))*`)
 
 // systemColumn matches PostgreSQL's error for a system column.
 var systemColumn = regexp.MustCompile(`column .*\b(ctid|xmin|xmax|cmin|cmax|tableoid)\b`)

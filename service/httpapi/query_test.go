@@ -153,7 +153,7 @@ except DatabaseError:
 func TestValuesComputedWithMasksAreTold(t *testing.T) {
 	t.Parallel()
 	const sql, field, text = "SELECT row_to_json(c) FROM customers c LIMIT 1",
-		`"computed_with_mask":["customers.email"]`, `in place of masked columns: customers.email`
+		`"computed_with_mask":["customers.email"]`, `in place of one of the masked columns customers.email`
 	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	a := c.run(t, id, `db_query("`+sql+`")`)

@@ -419,8 +419,6 @@ SELECT t.id, upper(t.name) FROM tenants t GROUP BY (t.id, t.tenant)
 SELECT id, tenant, props FROM tenants GROUP BY id, tenant
 ### grouping
 SELECT id, name FROM staff GROUP BY ROLLUP (id)
-### grouping
-SELECT s.* FROM staff s GROUP BY s.id
 ### none
 SELECT s.id, name FROM logs l JOIN staff s ON l.id = s.id GROUP BY s.id, l.text ORDER BY s.id
 ### none
@@ -561,3 +559,29 @@ SELECT pg_typeof(ssn) FROM staff
 SELECT s.ssn FROM (VALUES (1)) v (i) JOIN staff s ON s.id = v.i
 ### masked-column
 VALUES ((SELECT s.b FROM (SELECT ssn AS b FROM staff) s LIMIT 1))
+### 2
+SELECT public.tenants.name, public.tenants.token, count(*) FROM public.tenants GROUP BY public.tenants.tenant, public.tenants.id ORDER BY 1
+### 4
+SELECT "public"."tenants".id, count(*), "public"."tenants"."name", "public"."tenants"."token" FROM tenants GROUP BY tenant, id ORDER BY id
+### 3,4,6
+SELECT s.*, count(l.id) FROM staff s LEFT JOIN logs l ON l.staff_id = s.id GROUP BY s.id ORDER BY s.id
+### 3,4,6
+SELECT * FROM staff GROUP BY id ORDER BY id
+### 2
+SELECT s.id AS one, s.ssn AS two, s.name FROM staff s GROUP BY one ORDER BY one
+### none
+SELECT s.id AS boss, count(*) FROM staff s GROUP BY s.id ORDER BY boss
+### grouping
+SELECT s.id AS boss, s.name FROM staff s GROUP BY boss
+### none told
+SELECT count(*) FROM (SELECT CASE WHEN id = 1 THEN ssn END AS m FROM staff) t WHERE t IS NULL
+### none told
+SELECT t::text FROM (SELECT CASE WHEN true THEN ssn ELSE 'x' END AS m FROM staff) t
+### none told
+SELECT row_to_json(t) ->> 'm' FROM staff s CROSS JOIN LATERAL (SELECT CASE WHEN true THEN s.ssn END AS m) t
+### none
+SELECT (s).id, upper((s).name) FROM staff s
+### 1
+SELECT (s).ssn FROM staff s
+### masked-column
+SELECT id FROM staff s WHERE (s).ssn LIKE 'S%'

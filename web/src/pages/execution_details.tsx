@@ -94,7 +94,7 @@ export function Queries({ queries, cut }: { queries: Query[]; cut?: number | und
                   {q.error && <div class="why">{q.error}</div>}
                   {q.computed_with_mask && (
                     <div class="why">
-                      values were computed with "***" in place of masked columns: {q.computed_with_mask.join(", ")}
+                      values were computed with "***" in place of one of the masked columns {q.computed_with_mask.join(", ")}
                     </div>
                   )}
                   <StatementDetails of={q} />
