@@ -150,3 +150,44 @@ func BenchmarkTransaction(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkMasks measures the check and the run of statements that read a table with masked columns, and of one that
+// reads none.
+func BenchmarkMasks(b *testing.B) {
+	_, s := benchReader(b)
+	ctx := context.Background()
+	for _, analysed := range []bool{false, true} {
+		r, err := dbaccess.Open(ctx, dbaccess.Config{
+			URL: s.URL(embedded.RoleReader, embedded.DatabaseKnowledge), ServerCheck: analysed,
+			MaskColumns: []string{"users.email", "customers.email", "customers.address", "orders.status"},
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer r.Close()
+		for _, c := range []struct{ name, sql string }{
+			{"short", "SELECT id, name FROM users WHERE id = 1"},
+			{"selected", "SELECT id, email FROM users WHERE id = 1"},
+			{"join", "SELECT c.name, sum(i.quantity) FROM customers c JOIN orders o ON o.customer_id = c.id " +
+				"JOIN order_items i ON i.order_id = o.id WHERE c.id = 7 GROUP BY c.id"},
+			{"not masked", "SELECT id, name FROM products WHERE id = 1"},
+		} {
+			if !analysed {
+				b.Run(c.name+", check", func(b *testing.B) {
+					for n := 0; b.Loop(); n++ {
+						if err := r.Check(ctx, fmt.Sprintf("%s -- %d", c.sql, n)); err != nil {
+							b.Fatal(err)
+						}
+					}
+				})
+			}
+			b.Run(fmt.Sprintf("%s, run, analysed %t", c.name, analysed), func(b *testing.B) {
+				for b.Loop() {
+					if _, err := r.Query(ctx, c.sql, nil, sandbox.QueryLimits{}, dropped); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}

@@ -32,7 +32,7 @@ func (r *Reader) LoginMasks(ctx context.Context) (m LoginMasks, err error) {
 	var mayRead bool
 	const query = `SELECT nspname || '.' || relname || '.' || attname, has_column_privilege(attrelid, attnum, 'SELECT')
 		FROM unnest($1::int8[], $2::int2[]) m (rel, att) JOIN pg_attribute ON attrelid = rel::oid AND attnum = att
-		JOIN pg_class c ON c.oid = attrelid JOIN pg_namespace n ON n.oid = relnamespace ORDER BY 1`
+		JOIN pg_class c ON c.oid = attrelid AND relkind <> 'c' JOIN pg_namespace n ON n.oid = relnamespace ORDER BY 1`
 	err = r.forEachRow(ctx, query, []any{&name, &mayRead}, func() {
 		if mayRead {
 			m.ByService = append(m.ByService, name)
@@ -81,7 +81,8 @@ BEGIN
 	END IF;
 	FOR item IN SELECT attrelid::regclass::text AS name, string_agg(quote_ident(attname), ', ' ORDER BY attnum)
 			FILTER (WHERE attrelid || ' ' || attnum <> ALL (masked)) AS readable
-		FROM pg_attribute WHERE attnum > 0 AND NOT attisdropped GROUP BY attrelid
+		FROM pg_attribute JOIN pg_class c ON c.oid = attrelid AND relkind <> 'c'
+		WHERE attnum > 0 AND NOT attisdropped GROUP BY attrelid
 		HAVING bool_or(attrelid || ' ' || attnum = ANY (masked))
 	LOOP
 		EXECUTE format('REVOKE SELECT ON %%s FROM %%I', item.name, %[3]s);

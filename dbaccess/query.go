@@ -340,7 +340,7 @@ func (t *transaction) judge(m *pgproto3.NoticeResponse) (isTree bool, no error) 
 	if t.hasBodies = t.hasBodies || hasBodies; refusal != nil {
 		return true, refusal
 	}
-	if len(t.statement.MaskedNames) > 0 && t.summary.ComputedWithMask == nil && check.ComputesWithMask(m.Detail) {
+	if t.statement.ComputesWithMask(m.Detail) {
 		t.summary.ComputedWithMask = t.statement.MaskedNames
 	}
 	return true, nil

@@ -51,7 +51,7 @@ type Config struct {
 	Limits         sandbox.QueryLimits // ceilings; zero fields mean 1 000 000 rows, 64 MiB, 30 s
 	AllowFunctions []string            // user-defined functions that may be called: "name" or "schema.name", optionally with "(type,type)"
 	MaskColumns    []string            // columns whose values are hidden: "schema.table.column" or "table.column"
-	AllowViews     []string            // views in which a masked column may decide which rows there are
+	AllowViews     []string            // that may do more with masked columns than pass them on
 
 	// ServerCheck has the server analyse each query first, and refuses one whose tree calls what is not allowed. It
 	// costs a round trip. The server writes each tree to its log unless the login has log_min_messages = fatal.

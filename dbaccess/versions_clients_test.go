@@ -27,6 +27,8 @@ var newerSyntax = []struct {
 	{`SELECT now() AT LOCAL`, "17", true},
 	{`SELECT JSON_VALUE('{"a": 1}'::jsonb, '$.a' RETURNING int)`, "17", true},
 	{`SELECT JSON_EXISTS('{"a": 1}'::jsonb, '$.a')`, "17", false},
+	// It reads the name of a type from a text, and evaluates the checks of a domain.
+	{`SELECT pg_input_is_valid('1', 'public.a_domain')`, "16", false},
 	{`WITH x AS (MERGE INTO users u USING users v ON false WHEN MATCHED THEN DO NOTHING RETURNING u.id) SELECT * FROM x`,
 		"17", true},
 	{`WITH x AS (UPDATE users SET name = 'x' RETURNING WITH (OLD AS o) o.name) SELECT * FROM x`, "18", true},

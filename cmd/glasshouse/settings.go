@@ -328,8 +328,8 @@ func (s *databaseSettings) register(f *pflag.FlagSet) {
 		"comma-separated `COLUMNS` whose values agents never see, each schema.table.column or table.column; "+
 			"NAME:COLUMN of another database")
 	f.StringVar(&s.allowViews, "allow-views", "",
-		"comma-separated `VIEWS` in which a masked column may decide which rows there are, each schema.view or view; "+
-			"NAME:VIEW of another database")
+		"comma-separated `VIEWS` that may filter, sort, group or compute with a masked column, and tables that may be "+
+			"partitioned by one, each schema.view or view; NAME:VIEW of another database")
 	f.StringVar(&s.maskParameters, "mask-parameters", "",
 		"comma-separated names of SQL `PARAMETERS` whose values history does not keep; *: all")
 }

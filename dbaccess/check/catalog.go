@@ -82,7 +82,7 @@ type relation struct {
 	columns           map[string]bool
 	columnOrder       []string
 	maskedColumns     map[string]bool // listed by the operator, or made of such columns
-	filtersByMask     bool            // in this view a masked column decides which rows there are, or their order
+	usesMask          bool            // it computes with or filters by a masked column, or is partitioned by one
 	primaryKey        []string        // of a table with masked columns
 	userTypes         []uint32        // user-defined types of columns
 	columnTypes       []uint32        // types of all columns

@@ -43,7 +43,7 @@ type Config struct {
 	Parsers        *parse.Pool   // nil: the Checker's own
 	AllowFunctions []string      // user-defined functions that may be called: "name" or "schema.name", optionally with "(type,type)"
 	MaskColumns    []string      // columns whose values are hidden: "schema.table.column" or "table.column"
-	AllowViews     []string      // "view" or "schema.view": in these a masked column may decide which rows there are
+	AllowViews     []string      // "view" or "schema.view", which may do more with masked columns than pass them on
 	ReadsTrees     bool          // Catalog.CheckTree is called
 }
 

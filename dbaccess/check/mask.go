@@ -31,9 +31,9 @@ type Origin struct {
 	Column   uint16
 }
 
-// MaskedSQL finds the listed columns, $1, and those with the same values: columns of parents and children, and columns
-// generated from them. $2 has the schemas of tables without a schema. It returns the item of the list, the relation,
-// and the number and the name of the column.
+// MaskedSQL finds the listed columns, $1, and those with the same values: columns of parents and children, columns
+// generated from them, and columns of the type of a row with them. $2 has the schemas of tables without a schema. It
+// returns the item of the list, the relation, and the number and the name of the column.
 const MaskedSQL = `WITH RECURSIVE masked(listed, rel, att) AS (
 	SELECT l, c.oid, attnum FROM unnest($1::text[]) l JOIN pg_attribute a ON NOT attisdropped AND attnum > 0 AND l LIKE '%.' || replace(replace(attname, '\', '\\'), '_', '\_')
 	JOIN pg_class c ON c.oid = attrelid AND relkind IN ('r', 'v', 'm', 'p', 'f') JOIN pg_namespace n ON n.oid = relnamespace
@@ -46,7 +46,11 @@ const MaskedSQL = `WITH RECURSIVE masked(listed, rel, att) AS (
 			AND refobjsubid = m.att AND attgenerated IN ('s', 'v')
 		UNION ALL SELECT adrelid, adnum FROM pg_depend d JOIN pg_attrdef e ON e.oid = d.objid JOIN pg_attribute a ON a.attrelid = adrelid AND a.attnum = adnum
 		WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass AND refobjid = m.rel
-			AND refobjsubid = m.att AND attgenerated IN ('s', 'v')) same)
+			AND refobjsubid = m.att AND attgenerated IN ('s', 'v')
+		UNION ALL SELECT a.attrelid, a.attnum FROM pg_type t
+		JOIN pg_type u ON u.oid IN (t.oid, t.typarray) OR u.typbasetype = t.oid
+		JOIN pg_attribute a ON a.atttypid = u.oid AND a.attnum > 0 AND NOT a.attisdropped
+		WHERE t.typrelid = m.rel) same)
 	SELECT listed, rel, att, attname FROM masked JOIN pg_attribute ON attrelid = rel AND attnum = att`
 
 // primaryKeysSQL returns the columns of the primary keys of relations. A deferrable one determines no other column.
@@ -92,6 +96,9 @@ func (cat *Catalog) loadMasks(ctx context.Context, tx pgx.Tx, columns []string, 
 	}, relations); err != nil {
 		return err
 	}
+	if err := cat.refusePartitions(ctx, tx, relations, views); err != nil {
+		return err
+	}
 	return cat.maskViews(ctx, tx, relations, views)
 }
 
@@ -113,7 +120,7 @@ func (cat *Catalog) MarkMasked(tables map[int64]*sandbox.Table) {
 		r := cat.relationsByOID[uint32(oid)]
 		for i := range table.Columns {
 			c := &table.Columns[i]
-			c.Masked = r != nil && (r.maskedColumns[c.Name] || r.filtersByMask)
+			c.Masked = r != nil && (r.maskedColumns[c.Name] || r.usesMask)
 		}
 	}
 }

@@ -27,27 +27,26 @@ func (m *maskedItem) name() string {
 	return m.node.Relname
 }
 
-// list returns the columns of the relation with constants in place of the masked ones. of is the name of an item that
-// they are read from.
-func (m *maskedItem) list(of string) string {
-	columns := make([]string, len(m.relation.columnOrder))
-	for i, name := range m.relation.columnOrder {
-		columns[i] = pgx.Identifier{of, name}.Sanitize()
+// list returns columns of the item with constants in place of the masked ones.
+func (m *maskedItem) list(columns []string) string {
+	list := make([]string, len(columns))
+	for i, name := range columns {
+		list[i] = pgx.Identifier{m.name(), name}.Sanitize()
 		if m.relation.maskedColumns[name] {
-			columns[i] = maskConstant + " AS " + pgx.Identifier{name}.Sanitize()
+			list[i] = maskConstant + " AS " + pgx.Identifier{name}.Sanitize()
 		}
 	}
-	return strings.Join(columns, ", ")
+	return strings.Join(list, ", ")
 }
 
-// subquery returns the beginning of the subquery that replaces the item, up to the name of the relation.
-func (m *maskedItem) subquery() string {
+// subquery returns the beginning of the subquery that replaces the item, up to its name there.
+func (m *maskedItem) subquery(columns []string) string {
 	only := ""
 	if !m.node.Inh {
 		only = "ONLY "
 	}
 	name := pgx.Identifier{m.name()}.Sanitize()
-	return "(SELECT " + m.list(m.name()) + " FROM " + only +
+	return "(SELECT " + m.list(columns) + " FROM " + only +
 		pgx.Identifier{m.relation.schema, m.relation.name}.Sanitize() + " AS " + name
 }
 
@@ -61,6 +60,7 @@ func (w *walker) spliceMasks() {
 		return
 	}
 	s := splicer{walker: w, tokens: tokens, replaced: map[*pg_query.ColumnRef]bool{}}
+	w.masks.takesAll = w.masks.takesAll || s.takesRows()
 	for _, m := range w.masks.items {
 		s.replaceItem(m)
 	}
@@ -164,9 +164,13 @@ func (s *splicer) replaceItem(m *maskedItem) {
 	default:
 		first = -1
 	}
-	text, alias := m.subquery(), " AS "+pgx.Identifier{m.name()}.Sanitize()
+	text, alias := m.subquery(s.columnsOf(m)), " AS "+pgx.Identifier{m.name()}.Sanitize()
 	switch {
 	case m.sample != nil:
+		if method := stringsOf(m.sample.Method); method[len(method)-1] != "bernoulli" {
+			s.fail(int(m.sample.Location), refuseSample(m.relation))
+			return
+		}
 		sample := end
 		for sample < len(s.tokens) && s.kind(sample) != pg_query.Token_TABLESAMPLE {
 			sample++
@@ -191,6 +195,44 @@ func (s *splicer) replaceItem(m *maskedItem) {
 	default:
 		s.replace(first, end, text+")"+alias)
 	}
+}
+
+// refuseSample refuses a sample of pages: how many rows a page has tells how long their values are.
+func refuseSample(r *relation) *sandbox.Refusal {
+	no := sandbox.Refusef("masked-column", "TABLESAMPLE SYSTEM takes whole pages of %s.%s, and the number of rows in "+
+		"a page tells about the length of masked values", r.schema, r.name)
+	no.Hint = "use TABLESAMPLE BERNOULLI"
+	return no
+}
+
+// columnsOf returns the columns of an item that the statement can name. The others would only make the text and
+// PostgreSQL's analysis longer. A statement that may take a row, or columns without their names, gets all of them.
+// System columns are none: where a row lies (ctid) tells how long its values are.
+func (s *splicer) columnsOf(m *maskedItem) []string {
+	if s.masks.takesAll || len(m.node.Alias.GetColnames()) > 0 {
+		return m.relation.columnOrder
+	}
+	return slices.DeleteFunc(slices.Clone(m.relation.columnOrder), func(c string) bool { return !s.masks.named[c] })
+}
+
+// takesRows reports whether a name of the statement may be a row of an item of FROM, or x.y the call y(x) with a row.
+func (s *splicer) takesRows() bool {
+	for _, n := range s.masks.columns {
+		last := len(n.Fields) - 1
+		name := n.Fields[last].GetString_().GetSval()
+		if len(s.fromItems[name]) > 0 {
+			return true
+		}
+		if last == 0 {
+			continue
+		}
+		for _, item := range s.fromItems[n.Fields[last-1].GetString_().GetSval()] {
+			if r := item.relation; r != nil && !r.columns[name] {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // shortenReference takes the schema out of schema.table.column and schema.table.*, because the subquery has none.
@@ -237,7 +279,7 @@ func (s *splicer) extendGroups(q *pg_query.SelectStmt) {
 		for _, target := range q.TargetList {
 			if ref := target.GetResTarget().GetVal().GetColumnRef(); m.isStar(ref, len(q.FromClause) == 1 && len(tables) == 1) {
 				isAll = true
-				s.replaceReference(ref, m.list(m.name()))
+				s.replaceReference(ref, m.list(m.relation.columnOrder))
 			} else {
 				s.selectConstant(m, target.GetResTarget())
 			}

@@ -1,15 +1,27 @@
 package check
 
 import (
+	"regexp"
 	"slices"
 
 	"glasshouse/dbaccess/nodetree"
 )
 
-// ComputesWithMask reports whether the tree that the server made of a statement (debug_print_rewritten) computes with
-// the constant of a masked column, or makes a row with it. An output column, a branch of CASE and an arm of UNION ALL
-// only pass it on.
-func ComputesWithMask(tree string) bool {
+// ComputesWithMask reports whether the statement computes with the constant of a masked column, or makes a row with it,
+// by the first tree that the server makes of it (debug_print_rewritten). An output column, a branch of CASE and an arm
+// of UNION ALL only pass it on.
+func (stmt *Statement) ComputesWithMask(tree string) bool {
+	if len(stmt.MaskedNames) == 0 {
+		return false
+	}
+	stmt.mask.Do(func() { stmt.mask.isComputedWith = computesWithMask(tree) })
+	return stmt.mask.isComputedWith
+}
+
+func computesWithMask(tree string) bool {
+	if !maskOrRow.MatchString(tree) {
+		return false
+	}
 	for _, root := range nodetree.Parse(tree) {
 		if (&maskedTree{node: root}).computes(root) {
 			return true
@@ -17,6 +29,9 @@ func ComputesWithMask(tree string) bool {
 	}
 	return false
 }
+
+// maskOrRow matches the type of a column with the constant, or of a row. The server breaks lines in a tree.
+var maskOrRow = regexp.MustCompile(`:vartype\s+(2275|2249)\s`)
 
 // maskedTree is a query in a tree. outer is the query around it; nil: none.
 type maskedTree struct {
@@ -109,12 +124,15 @@ func (q *maskedTree) hasMask(row *nodetree.Node) bool {
 	if at < 1 || at > len(items) {
 		return true
 	}
-	in := items[at-1].Node("subquery")
-	if in == nil {
-		return items[at-1].Int("rtekind") == rteWithQuery
+	item := items[at-1]
+	switch item.Int("rtekind") {
+	case rteSubquery:
+		inner := &maskedTree{item.Node("subquery"), q}
+		return slices.ContainsFunc(inner.node.Nodes("targetList"), func(target *nodetree.Node) bool {
+			return inner.isMask(target.Node("expr"))
+		})
+	case rteJoin:
+		return slices.ContainsFunc(item.Nodes("joinaliasvars"), q.isMask)
 	}
-	inner := &maskedTree{in, q}
-	return slices.ContainsFunc(in.Nodes("targetList"), func(target *nodetree.Node) bool {
-		return inner.isMask(target.Node("expr"))
-	})
+	return item.Int("rtekind") == rteWithQuery
 }

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,6 +24,10 @@ type maskNotes struct {
 	computed map[*pg_query.SelectStmt]bool // subqueries whose values are operands
 	grouped  []*pg_query.SelectStmt
 	conflict *pg_query.OnConflictClause
+
+	named     map[string]bool // names of columns in the statement
+	takesAll  bool            // it may take columns without their names
+	itemNames []string        // of items of FROM
 }
 
 // noteForMasks notes a node of a database with masked columns, before its children.
@@ -38,6 +43,14 @@ func (w *walker) noteForMasks(node any) {
 		}
 	case *pg_query.ColumnRef:
 		m.columns = append(m.columns, n)
+		name := n.Fields[len(n.Fields)-1].GetString_().GetSval()
+		m.named[name] = true
+		m.takesAll = m.takesAll || name == "" // *
+	case *pg_query.JoinExpr:
+		m.takesAll = m.takesAll || n.IsNatural || len(n.Alias.GetColnames()) > 0
+		for _, name := range stringsOf(n.UsingClause) {
+			m.named[name] = true
+		}
 	case *pg_query.RangeTableSample:
 		m.samples[n.Relation.GetRangeVar()] = n
 	case *pg_query.OnConflictClause:
@@ -81,6 +94,7 @@ func (m *maskNotes) passOn(n *pg_query.Node) {
 
 // checkMaskUse refuses a statement whose text shows a masked column in an expression.
 func (w *walker) checkMaskUse() {
+	w.masks.itemNames = slices.Sorted(maps.Keys(w.fromItems)) // in an order, so that a statement has one answer
 	for _, n := range w.masks.columns {
 		name := n.Fields[len(n.Fields)-1].GetString_().GetSval()
 		if name != "" && !w.masks.passedOn[n] && w.refersToMask(n, map[itemColumn]bool{}) {
@@ -109,12 +123,13 @@ func (w *walker) refersToMask(n *pg_query.ColumnRef, visited map[itemColumn]bool
 	if len(parts) > 1 {
 		of = parts[len(parts)-2]
 	}
+	itemNames := w.masks.itemNames
+	if of != "" {
+		itemNames = []string{of}
+	}
 	masked, open := false, false
-	for itemName, items := range w.fromItems {
-		if of != "" && of != itemName {
-			continue
-		}
-		for _, item := range items {
+	for _, itemName := range itemNames {
+		for _, item := range w.fromItems[itemName] {
 			isMasked, isOpen := w.findMask(item, name, visited)
 			masked, open = masked || isMasked, open || isOpen
 		}
@@ -206,6 +221,8 @@ func (stmt *Statement) ExplainMask(no *sandbox.Refusal) {
 	case no.SQLState == "42803", strings.Contains(no.Message, "equality operator"):
 		what = "with masked columns, GROUP BY needs each selected column of the table, or its primary key as plain " +
 			"columns without GROUPING SETS"
+	case strings.Contains(no.Message, `"`+MaskValue+`"`):
+		no.Reason, what = "masked-column", "the value of a masked column is computed with: "+maskHint
 	case strings.Contains(no.Message, "record"):
 		what = "a row of a table with masked columns has no type of its own: pass its columns"
 	default:

@@ -10,9 +10,10 @@ import (
 	"glasshouse/sandbox"
 )
 
-// A view runs with the rights of its owner, and its text cannot be changed. So what it shows of a masked column is read
-// from its tree: an output that any masked column takes part in is masked, too. A view in which a masked column decides
-// which rows there are, or their order, is refused unless the operator lists it.
+// A view runs with the rights of its owner, and its text cannot be changed. So what it does with a masked column is
+// read from its tree. An output that is a masked column is masked, too. A view that does anything else with one is
+// refused unless the operator lists it: filters, sorting and grouping by it show in the rows, and what a view computes for an
+// output may fail with the value in the error, or take its time, even where the constant replaces the output.
 
 // statistics are the relations of PostgreSQL with values of columns.
 var statistics = []string{"pg_statistic", "pg_statistic_ext_data", "pg_stats", "pg_stats_ext", "pg_stats_ext_exprs"}
@@ -36,7 +37,7 @@ func (cat *Catalog) maskViews(ctx context.Context, tx pgx.Tx, relations []int64,
 	}
 	for _, name := range statistics {
 		for _, r := range cat.relations[name] {
-			r.filtersByMask = r.filtersByMask || r.oid < firstUserOID
+			r.usesMask = r.usesMask || r.oid < firstUserOID
 		}
 	}
 	var oid uint32
@@ -52,19 +53,67 @@ func (cat *Catalog) maskViews(ctx context.Context, tx pgx.Tx, relations []int64,
 		v.mask(oid)
 	}
 	for oid := range v.trees {
-		if r := cat.relationsByOID[oid]; r != nil && r.filtersByMask && (listed[r.schema+"."+r.name] ||
-			listed[r.name] && slices.Contains(cat.searchPath, r.schema)) {
-			r.filtersByMask = false
-		}
+		cat.allowListed(cat.relationsByOID[oid], listed)
 	}
 	return nil
 }
 
-func refuseFilteringView(r *relation) *sandbox.Refusal {
-	no := sandbox.Refusef("masked-column", "in the view %s.%s a masked column decides which rows there are, or their "+
-		"order", r.schema, r.name)
-	no.Hint = "query its underlying tables, or ask the operator to list the view (--allow-views)"
+// refuseMaskUser refuses a relation with usesMask.
+func refuseMaskUser(r *relation) *sandbox.Refusal {
+	if r.isView || r.isMaterialized {
+		no := sandbox.Refusef("masked-column", "the view %s.%s computes with, filters, sorts or groups by a masked "+
+			"column, or shows statistics of columns", r.schema, r.name)
+		no.Hint = "query its underlying tables, or ask the operator to list the view (--allow-views)"
+		return no
+	}
+	no := sandbox.Refusef("masked-column", "%s.%s is partitioned by a masked column, and so the partition of a row "+
+		"tells about its value", r.schema, r.name)
+	no.Hint = "ask the operator to list the table (--allow-views)"
 	return no
+}
+
+// allowListed admits a relation that uses a masked column and that the operator lists.
+func (cat *Catalog) allowListed(r *relation, listed map[string]bool) {
+	if r != nil && (listed[r.schema+"."+r.name] || listed[r.name] && slices.Contains(cat.searchPath, r.schema)) {
+		r.usesMask = false
+	}
+}
+
+// partitionsSQL returns the partition keys of tables, and their partitions at all levels.
+const partitionsSQL = `SELECT partrelid, array_to_string(partattrs::int2[], ' '), coalesce(partexprs::text, ''),
+	(SELECT string_agg(relid::oid::text, ' ') FROM pg_partition_tree(partrelid))
+	FROM pg_partitioned_table WHERE partrelid = ANY (SELECT unnest($1::int8[])::oid)`
+
+// refusePartitions marks the tables whose partition key has a masked column, with their partitions. listed are those
+// that may be read.
+func (cat *Catalog) refusePartitions(ctx context.Context, tx pgx.Tx, relations []int64, listed map[string]bool) error {
+	var table uint32
+	var columns, expressions, partitions string
+	return forEachRow(ctx, tx, partitionsSQL, []any{&table, &columns, &expressions, &partitions}, func() {
+		key := parseOIDs(columns)
+		var add func(n *nodetree.Node)
+		add = func(n *nodetree.Node) {
+			if n.Name == "VAR" {
+				key = append(key, uint32(n.Int("varattno")))
+			}
+			for _, child := range n.Children() {
+				add(child)
+			}
+		}
+		for _, root := range nodetree.Parse(expressions) {
+			add(root)
+		}
+		isMasked := func(column uint32) bool { return cat.MaskedColumns[Origin{table, uint16(column)}] }
+		if !slices.ContainsFunc(key, isMasked) {
+			return
+		}
+		for _, oid := range parseOIDs(partitions) {
+			if r := cat.relationsByOID[oid]; r != nil {
+				r.usesMask = true
+				cat.allowListed(r, listed)
+			}
+		}
+	}, relations)
 }
 
 // viewMasker marks the masked outputs of views.
@@ -92,7 +141,7 @@ func (v *viewMasker) mask(oid uint32) {
 	}
 	v.trees[oid] = nil
 	q := &boundQuery{masker: v, node: tree}
-	r.filtersByMask = q.filters()
+	r.usesMask = q.computes()
 	for i, isMasked := range q.outputs() {
 		if isMasked && i < len(r.columnOrder) {
 			v.catalog.mask(r, Origin{oid, uint16(i + 1)}, r.columnOrder[i])
@@ -148,29 +197,27 @@ func (q *boundQuery) outputs() []bool {
 	return masked
 }
 
-// filters reports whether a masked column decides which rows the query has, or their order.
-func (q *boundQuery) filters() bool {
+// computes reports whether the query does more with masked columns than to pass them on.
+func (q *boundQuery) computes() bool {
 	for _, name := range []string{"jointree", "havingQual", "limitOffset", "limitCount", "windowClause"} {
 		if q.usesAny(q.node.Nodes(name)) {
 			return true
 		}
 	}
 	for _, target := range q.node.Nodes("targetList") {
-		// GROUP BY, ORDER BY, DISTINCT and windows refer to a target by this number. A function in a target may return
-		// as many rows as the value says.
-		decides := target.Int("ressortgroupref") > 0 || q.node.Word("hasTargetSRFs") == "true"
-		if decides && q.uses(target.Node("expr")) {
+		isKey := target.Int("ressortgroupref") > 0 // of GROUP BY, ORDER BY, DISTINCT or a window
+		if isKey && q.uses(target.Node("expr")) || !q.passesOn(target.Node("expr")) {
 			return true
 		}
 	}
 	for _, item := range q.node.Nodes("rtable") {
 		switch item.Int("rtekind") {
 		case rteSubquery:
-			if q.nested(item.Node("subquery")).filters() {
+			if q.nested(item.Node("subquery")).computes() {
 				return true
 			}
 		case rteJoin, rteGroup:
-		default: // the rows of a function may be as many as a value says
+		default:
 			if q.uses(item) {
 				return true
 			}
@@ -178,11 +225,35 @@ func (q *boundQuery) filters() bool {
 	}
 	for _, with := range q.node.Nodes("cteList") {
 		query := q.nested(with.Node("ctequery"))
-		if query.filters() || with.Word("cterecursive") == "true" && q.uses(query.node) {
+		if query.computes() || with.Word("cterecursive") == "true" && q.uses(query.node) {
 			return true
 		}
 	}
 	return q.comparesArms(q.node.Node("setOperations")) && slices.Contains(q.outputs(), true)
+}
+
+// passesOn reports whether an expression only passes masked columns on: nothing in it can fail or branch by their
+// values.
+func (q *boundQuery) passesOn(n *nodetree.Node) bool {
+	if !q.uses(n) {
+		return true
+	}
+	switch n.Name {
+	case "VAR":
+		return true
+	case "RELABELTYPE":
+		return q.passesOn(n.Node("arg"))
+	case "SUBLINK":
+		return n.Int("subLinkType") == scalarSubquery && !q.nested(n.Node("subselect")).computes()
+	case "CASEEXPR":
+		for _, when := range n.Nodes("args") {
+			if q.uses(when.Node("expr")) || !q.passesOn(when.Node("result")) {
+				return false
+			}
+		}
+		return !q.uses(n.Node("arg")) && q.passesOn(n.Node("defresult"))
+	}
+	return false
 }
 
 // comparesArms reports whether a set operation compares rows. nil: there is none.
@@ -215,7 +286,7 @@ func (q *boundQuery) uses(n *nodetree.Node) bool {
 		inner = q.nested(n)
 	case n.Word("rtekind") != "" && n.Int("rtekind") == rteRelation:
 		r := q.masker.relation(n)
-		used = r != nil && r.filtersByMask
+		used = r != nil && r.usesMask
 	}
 	// The columns of a join or a group are read where a variable names them.
 	used = used || inner.usesAny(n.Children("joinaliasvars", "groupexprs"))

@@ -25,12 +25,19 @@ type Statement struct {
 	Explained      int    // offset in SQL of the query that EXPLAIN explains; 0: no EXPLAIN
 	SearchPath     string // search_path to run it with
 	ParameterNames []string
-	MaskedNames    []string        // masked columns of the tables in the statement: "users.email"
+	MaskedNames    []string // masked columns of the tables in the statement: "users.email"
+	mask           *maskUse
 	ColumnNames    map[string]bool // columns of the tables in the statement, for suggestions
 	Fingerprint    string
 	toNumbered     []parse.Shift
 	toSQL          []parse.Shift
 	Refusal        *sandbox.Refusal
+}
+
+// maskUse is what the server's tree of a statement says about masked columns.
+type maskUse struct {
+	sync.Once
+	isComputedWith bool
 }
 
 // parseAndCheck parses and checks a statement, without the definitions that it uses and without the text that runs.
@@ -110,7 +117,7 @@ func checkParsed(q parse.Request, parsed parse.Result, cat *Catalog, writes bool
 		maps.Copy(stmt.ColumnNames, r.columns)
 	}
 	if w.masks != nil {
-		stmt.MaskedNames = w.masks.names()
+		stmt.MaskedNames, stmt.mask = w.masks.names(), &maskUse{}
 	}
 	return stmt, w
 }

@@ -89,6 +89,7 @@ func newWalker(sql string, cat *Catalog) *walker {
 			samples:  map[*pg_query.RangeVar]*pg_query.RangeTableSample{},
 			passedOn: map[any]bool{},
 			computed: map[*pg_query.SelectStmt]bool{},
+			named:    map[string]bool{},
 		}
 	}
 	return w
@@ -349,7 +350,11 @@ func (w *walker) checkTable(n *pg_query.RangeVar) {
 	}
 	switch {
 	case system && !policy.SQLCatalogRelations[n.Relname]:
-		w.refuse(int(n.Location), "permission", "%s is refused: it shows the activity of other users", n.Relname)
+		what := "the activity of other users"
+		if slices.Contains(statistics, n.Relname) {
+			what = "values of columns"
+		}
+		w.refuse(int(n.Location), "permission", "%s is refused: it shows %s", n.Relname, what)
 	case n.Schemaname != "pg_catalog" && strings.HasPrefix(n.Schemaname, "pg_"):
 		w.refuse(int(n.Location), "permission", "%s.%s is refused: it belongs to the server", n.Schemaname, n.Relname)
 	case r != nil && !system && r.schema != "information_schema":
@@ -357,8 +362,8 @@ func (w *walker) checkTable(n *pg_query.RangeVar) {
 		w.keepsPath = w.keepsPath || w.catalog.printsNames(r)
 		switch {
 		case w.findWithQuery(n) != nil:
-		case r.filtersByMask:
-			w.fail(int(n.Location), refuseFilteringView(r))
+		case r.usesMask:
+			w.fail(int(n.Location), refuseMaskUser(r))
 		case len(r.maskedColumns) > 0 && n != w.target:
 			w.masks.items = append(w.masks.items, &maskedItem{n, r, w.masks.samples[n]})
 		case n.Schemaname == "":

@@ -12,11 +12,11 @@ type Node struct {
 }
 
 // field is a field of a node. A value that is no list and no node is one word, or several of them: a constant, 4 [ 1 0
-// 0 0 ], or a set, (b 8 9).
+// 0 0 ], or a set, (b 8 9). The first word has a place of its own, because most values are one.
 type field struct {
-	name  string
-	words []string
-	nodes []*Node
+	name, word string
+	more       []string
+	nodes      []*Node
 }
 
 // Parse returns the nodes of a tree that are in no other node, in the order of the tree. A tree that is cut off or
@@ -42,10 +42,15 @@ func Parse(text string) []*Node {
 		case len(open) == 0 || word == "(" || word == ")":
 		case strings.HasPrefix(word, ":") && !strings.HasPrefix(last, ":"): // a value may begin with a colon, too
 			n := open[len(open)-1]
+			if n.fields == nil {
+				n.fields = make([]field, 0, 12)
+			}
 			n.fields = append(n.fields, field{name: word[1:]})
 		default:
-			if f := open[len(open)-1].last(); f != nil {
-				f.words = append(f.words, word)
+			if f := open[len(open)-1].last(); f != nil && f.word == "" {
+				f.word = word
+			} else if f != nil {
+				f.more = append(f.more, word)
 			}
 			word = "" // the next word with a colon is a field
 		}
@@ -84,12 +89,7 @@ func (n *Node) Node(name string) *Node {
 }
 
 // Word returns the value of a field that is a word, or "".
-func (n *Node) Word(name string) string {
-	if words := n.field(name).words; len(words) > 0 {
-		return words[0]
-	}
-	return ""
-}
+func (n *Node) Word(name string) string { return n.field(name).word }
 
 // Int returns the value of a field that is an integer, or 0.
 func (n *Node) Int(name string) int {
@@ -99,7 +99,7 @@ func (n *Node) Int(name string) int {
 
 // Set returns the members of a set of integers, (b 8 9).
 func (n *Node) Set(name string) (members []int) {
-	for _, word := range n.field(name).words {
+	for _, word := range n.field(name).more { // after b
 		if i, err := strconv.Atoi(word); err == nil {
 			members = append(members, i)
 		}

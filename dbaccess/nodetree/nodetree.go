@@ -86,6 +86,9 @@ func appendOID(list []uint32, word string) []uint32 {
 	return list
 }
 
+// endsWord has the bytes that end a word. A table is several times faster than a search in a text.
+var endsWord = [256]bool{' ': true, '\n': true, '\t': true, '(': true, ')': true, '{': true, '}': true}
+
 // nodeWords yields the words and brackets of a node tree. An escaped word keeps its backslashes, so it is never taken
 // for a bracket or a field.
 func nodeWords(text string) func(yield func(string) bool) {
@@ -102,7 +105,7 @@ func nodeWords(text string) func(yield func(string) bool) {
 				continue
 			}
 			end := at
-			for end < len(text) && !strings.ContainsRune(" \n\t(){}", rune(text[end])) {
+			for end < len(text) && !endsWord[text[end]] {
 				if text[end] == '\\' {
 					end++
 				}

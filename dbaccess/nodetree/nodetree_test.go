@@ -34,3 +34,32 @@ func TestRead(t *testing.T) {
 		}
 	}
 }
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	roots := Parse("({QUERY :commandType 1 :cteList <> :rtable ({RTE :alias <> :eref {ALIAS :aliasname u :colnames (\"id\" \"a b\")}" +
+		" :relid\n1259 :selectedCols (b 8 12)} {RTE :relid 7}) :targetList ({TARGETENTRY :expr {CONST :consttype 23" +
+		" :constvalue 4 [ 1 0 0 0 ]} :resname :opno :resno 1}) :stmt_len 0} {SECOND})")
+	if len(roots) != 2 || roots[0].Name != "QUERY" || roots[1].Name != "SECOND" {
+		t.Fatalf("got %d roots, want QUERY and SECOND", len(roots))
+	}
+	q := roots[0]
+	items, target := q.Nodes("rtable"), q.Node("targetList")
+	if len(items) != 2 || items[0].Int("relid") != 1259 || items[1].Int("relid") != 7 ||
+		!reflect.DeepEqual(items[0].Set("selectedCols"), []int{8, 12}) || items[1].Set("selectedCols") != nil ||
+		items[0].Node("eref").Word("aliasname") != "u" {
+		t.Errorf("got the items %+v", items)
+	}
+	if target.Word("resname") != ":opno" || target.Int("resno") != 1 || target.Node("expr").Int("consttype") != 23 {
+		t.Errorf("got the target %+v", target)
+	}
+	if q.Int("commandType") != 1 || q.Node("cteList") != nil || q.Word("none") != "" || q.Int("none") != 0 {
+		t.Errorf("got the query %+v", q)
+	}
+	if got := len(q.Children("targetList")); got != 2 {
+		t.Errorf("got %d children without the target list, want 2", got)
+	}
+	for _, cut := range []string{"", "<>", "{", "}", "{A", "{A :b", "{A :b {C", ") } :x 1", "{A :b (1 2", ":a {B}"} {
+		Parse(cut) // must not panic
+	}
+}

@@ -311,9 +311,9 @@ WITH RECURSIVE r(v) AS (SELECT 'a' UNION SELECT ssn FROM staff) SELECT v FROM r
 SELECT id FROM directory WHERE number = 'SECRET-1'
 ### masked-column
 SELECT upper(n) FROM over_directory
-### none
+### masked-column
 SELECT id FROM computed
-### none
+### masked-column
 SELECT id FROM over_computed
 ### masked-column
 SELECT id FROM filtered
@@ -392,7 +392,7 @@ SELECT count(*) FROM staff *
 ### none
 SELECT count(*) FROM ONLY (staff)
 ### unknown-column
-SELECT id, ssn FROM staff AS s (a, b, c) TABLESAMPLE SYSTEM (100) REPEATABLE (1)
+SELECT id, ssn FROM staff AS s (a, b, c) TABLESAMPLE BERNOULLI (100) REPEATABLE (1)
 ### 2
 SELECT a, c FROM ONLY staff AS s (a, b, c) TABLESAMPLE BERNOULLI (100) WHERE b = 'Ann'
 ### 1
@@ -549,7 +549,7 @@ SELECT b FROM recursed
 SELECT attname FROM stats
 ### masked-column
 SELECT attname FROM over_stats
-### 1
+### masked-column
 SELECT computed.u FROM computed, staff
 ### none
 SELECT json_populate_record(NULL::staff, '{"ssn": "a"}')
@@ -585,3 +585,47 @@ SELECT (s).id, upper((s).name) FROM staff s
 SELECT (s).ssn FROM staff s
 ### masked-column
 SELECT id FROM staff s WHERE (s).ssn LIKE 'S%'
+### unknown-column
+SELECT ctid, * FROM staff
+### none
+SELECT count(*) FROM staff
+### none told
+SELECT s FROM (SELECT id, name FROM staff) a JOIN staff s USING (id, name)
+### none told
+SELECT j FROM (staff JOIN (SELECT id AS other FROM logs) l ON other = id) AS j
+### 1
+SELECT c FROM (staff s JOIN (SELECT id AS other FROM logs) l ON other = id) AS j (a, b, c)
+### none
+SELECT public.logs.text FROM logs JOIN staff ON logs.staff_id = staff.id ORDER BY 1
+### masked-column
+SELECT ssn FROM staff TABLESAMPLE SYSTEM (50) REPEATABLE (1)
+### 1
+SELECT snap FROM archive
+### masked-column
+SELECT (snap).ssn FROM archive
+### masked-column
+SELECT to_jsonb(snap) FROM archive
+### 1,2
+SELECT snaps, deep FROM archive
+### none
+SELECT id FROM archive
+### masked-column
+SELECT id FROM by_code
+### masked-column
+SELECT id FROM by_code_1
+### masked-column
+SELECT id FROM by_lower
+### masked-column
+SELECT id FROM over_by_code
+### 2
+SELECT id, code FROM by_listed
+### masked-column
+SELECT e::numeric FROM (SELECT id, pay FROM staff) x (i, e)
+### masked-column
+SELECT id FROM materialized_cast
+### masked-column
+SELECT id FROM appended_cast
+### 2
+SELECT * FROM cased
+### permission
+SELECT stavalues1 FROM pg_statistic
