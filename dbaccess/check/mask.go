@@ -12,11 +12,11 @@ import (
 // No statement reads a masked column. Where a relation with masked columns is an item of FROM, the text that runs has a
 // subquery that gives a constant in place of each masked column (mask_splice.go):
 //
-//	FROM users  becomes  FROM (SELECT "id", '***'::cstring AS "email" FROM "public"."users") AS "users"
+//	FROM users u  becomes  FROM (SELECT "u"."id", '***'::cstring AS "email" FROM "public"."users" AS "u") u
 //
 // A value of type cstring can be selected and passed on. PostgreSQL refuses to compare, sort, group or compute with it.
 // What it allows would compute with the constant: it is refused where the text shows it (mask_use.go), and told with
-// the answer where only PostgreSQL's tree shows it (Catalog.UsesMask). Masked columns of a view are found in its tree
+// the answer where only PostgreSQL's tree shows it (mask_tree.go). Masked columns of a view are found in its tree
 // (mask_view.go). The target of a statement that writes cannot be replaced and has rules of its own (mask_write.go).
 
 // MaskValue stands for a value of a masked column.
