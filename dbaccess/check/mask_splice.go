@@ -275,9 +275,9 @@ func (s *splicer) extendGroups(q *pg_query.SelectStmt) {
 			named = map[string]bool{}
 			addColumnNames(named, reflect.ValueOf(q))
 		}
-		isAll := false
+		isAll, isOnly := false, len(q.FromClause) == 1 && len(tables) == 1
 		for _, target := range q.TargetList {
-			if ref := target.GetResTarget().GetVal().GetColumnRef(); m.isStar(ref, len(q.FromClause) == 1 && len(tables) == 1) {
+			if ref := target.GetResTarget().GetVal().GetColumnRef(); m.isStar(ref, isOnly) {
 				isAll = true
 				s.replaceReference(ref, m.list(m.relation.columnOrder))
 			} else {

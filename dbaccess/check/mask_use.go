@@ -231,8 +231,8 @@ func (stmt *Statement) ExplainMask(no *sandbox.Refusal) {
 	no.Hint = what + "; masked columns of this statement: " + strings.Join(stmt.MaskedNames, ", ")
 }
 
-// maskErrors say what PostgreSQL's errors about the type of the constant mean. isAtColumn says that the position is that
-// of the column.
+// maskErrors say what PostgreSQL's errors about the type of the constant mean. isAtColumn says that the position is
+// that of the column.
 var maskErrors = []struct {
 	text       string
 	isAtColumn bool

@@ -12,8 +12,8 @@ import (
 
 // A view runs with the rights of its owner, and its text cannot be changed. So what it does with a masked column is
 // read from its tree. An output that is a masked column is masked, too. A view that does anything else with one is
-// refused unless the operator lists it: filters, sorting and grouping by it show in the rows, and what a view computes for an
-// output may fail with the value in the error, or take its time, even where the constant replaces the output.
+// refused unless the operator lists it: filters, sorting and grouping by it show in the rows, and what a view computes
+// for an output may fail with the value in the error, or take its time, even where the constant replaces the output.
 
 // statistics are the relations of PostgreSQL with values of columns.
 var statistics = []string{"pg_statistic", "pg_statistic_ext_data", "pg_stats", "pg_stats_ext", "pg_stats_ext_exprs"}

@@ -37,9 +37,10 @@ func TestRead(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	t.Parallel()
-	roots := Parse("({QUERY :commandType 1 :cteList <> :rtable ({RTE :alias <> :eref {ALIAS :aliasname u :colnames (\"id\" \"a b\")}" +
-		" :relid\n1259 :selectedCols (b 8 12)} {RTE :relid 7}) :targetList ({TARGETENTRY :expr {CONST :consttype 23" +
-		" :constvalue 4 [ 1 0 0 0 ]} :resname :opno :resno 1}) :stmt_len 0} {SECOND})")
+	roots := Parse("({QUERY :commandType 1 :cteList <> :rtable ({RTE :alias <> " +
+		":eref {ALIAS :aliasname u :colnames (\"id\" \"a b\")} :relid\n1259 :selectedCols (b 8 12)} {RTE :relid 7}) " +
+		":targetList ({TARGETENTRY :expr {CONST :consttype 23 :constvalue 4 [ 1 0 0 0 ]} :resname :opno :resno 1}) " +
+		":stmt_len 0} {SECOND})")
 	if len(roots) != 2 || roots[0].Name != "QUERY" || roots[1].Name != "SECOND" {
 		t.Fatalf("got %d roots, want QUERY and SECOND", len(roots))
 	}
