@@ -27,6 +27,7 @@ type maskNotes struct {
 
 	named     map[string]bool // names of columns in the statement
 	takesAll  bool            // it may take columns without their names
+	renames   bool            // a list after a join renames columns, or NATURAL joins by names that are not written
 	itemNames []string        // of items of FROM
 }
 
@@ -47,7 +48,8 @@ func (w *walker) noteForMasks(node any) {
 		m.named[name] = true
 		m.takesAll = m.takesAll || name == "" // *
 	case *pg_query.JoinExpr:
-		m.takesAll = m.takesAll || n.IsNatural || len(n.Alias.GetColnames()) > 0
+		m.renames = m.renames || n.IsNatural || len(n.Alias.GetColnames()) > 0
+		m.takesAll = m.takesAll || m.renames
 		for _, name := range stringsOf(n.UsingClause) {
 			m.named[name] = true
 		}
@@ -244,6 +246,7 @@ var maskErrors = []struct {
 	{"UNION types", false, "can be combined by UNION ALL only, and only with a masked column"},
 	{"CASE types", false, "can be a result of CASE only if each other result is masked or NULL"},
 	{"JOIN/USING types", false, "cannot be used in a join"},
+	{" types ", false, "cannot be combined with a value that is not masked"},
 	{"operator does not exist", false, "cannot be compared, matched or computed with"},
 	{"function ", false, "cannot be passed to this function"},
 	{"cannot cast", false, "cannot be cast"},

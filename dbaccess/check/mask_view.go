@@ -29,7 +29,8 @@ const dependentViewsSQL = `WITH RECURSIVE dependent(rel) AS (
 		AND d.classid = 'pg_rewrite'::regclass JOIN pg_rewrite r ON r.oid = d.objid)
 	SELECT ev_class, ev_action::text FROM dependent JOIN pg_rewrite ON ev_class = rel AND rulename = '_RETURN'`
 
-// maskViews marks the outputs of views that masked columns take part in. listed are the views that may filter by them.
+// maskViews marks the outputs of views that masked columns take part in, and the views that do more with them than to
+// pass them on. listed are those that may.
 func (cat *Catalog) maskViews(ctx context.Context, tx pgx.Tx, relations []int64, listed map[string]bool) error {
 	v := viewMasker{
 		catalog: cat, trees: map[uint32]*nodetree.Node{}, known: map[*nodetree.Node]bool{},

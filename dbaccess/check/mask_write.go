@@ -23,6 +23,12 @@ func (w *walker) checkMaskedWrite() {
 			return
 		}
 	}
+	for _, m := range w.masks.items {
+		if w.masks.renames || len(m.node.Alias.GetColnames()) > 0 {
+			w.refuseMaskedWrite(int(m.node.Location), "the columns of a table with masked columns are renamed")
+			return
+		}
+	}
 	if conflict := w.masks.conflict; hasTarget && conflict.GetInfer() != nil {
 		for _, e := range conflict.Infer.IndexElems {
 			if target.maskedColumns[e.GetIndexElem().GetName()] {

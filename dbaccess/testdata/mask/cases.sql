@@ -629,3 +629,7 @@ SELECT id FROM appended_cast
 SELECT * FROM cased
 ### permission
 SELECT stavalues1 FROM pg_statistic
+### masked-column
+SELECT text FROM logs EXCEPT SELECT b FROM (SELECT id, ssn FROM staff) x (a, b)
+### masked-column
+SELECT ARRAY[b, 'x'::text] FROM (SELECT id, ssn FROM staff) x (a, b)

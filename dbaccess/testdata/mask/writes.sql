@@ -74,6 +74,10 @@ UPDATE logs SET text = (SELECT row_to_json(s)::text FROM staff s LIMIT 1)
 ### masked-column
 UPDATE logs SET text = (SELECT s.c FROM staff s (a, b, c) LIMIT 1)
 ### masked-column
+UPDATE logs SET text = c FROM staff s (a, b, c)
+### masked-column
+UPDATE logs SET text = d FROM (staff s JOIN (SELECT id AS other FROM logs) l ON l.other = s.id) AS j (a, b, d)
+### masked-column
 DELETE FROM staff WHERE ssn > 'S'
 ### masked-column
 DELETE FROM staff WHERE pay > (SELECT avg(id) FROM logs)
