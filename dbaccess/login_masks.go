@@ -47,7 +47,7 @@ func (r *Reader) LoginMasks(ctx context.Context) (m LoginMasks, err error) {
 func (m LoginMasks) String() string {
 	var parts []string
 	if len(m.ByPostgres) > 0 {
-		parts = append(parts, "PostgreSQL refuses the login "+strings.Join(m.ByPostgres, ", "))
+		parts = append(parts, "PostgreSQL itself keeps "+strings.Join(m.ByPostgres, ", ")+" from the login")
 	}
 	if len(m.ByService) > 0 {
 		parts = append(parts, "only the service masks "+strings.Join(m.ByService, ", ")+

@@ -239,7 +239,7 @@ func TestMasksOfTheLoginAreTold(t *testing.T) {
 	flags := []string{"--mask-columns=sales:orders.email",
 		"--database=sales=" + server.URL("masked", embedded.DatabaseKnowledge)}
 	wants := []string{
-		"PostgreSQL refuses the login public.orders.email", "only the service masks public.buyers.buyer",
+		"PostgreSQL itself keeps public.orders.email from the login", "only the service masks public.buyers.buyer",
 	}
 	cmd, c := start(t, path, dir, flags...)
 	body := map[string]any{"query": "SELECT o.*, buyer FROM orders o JOIN buyers b ON b.id = o.id", "database": "sales"}

@@ -78,8 +78,8 @@ var explained = regexp.MustCompile(`^\s*EXPLAIN(\s*\([^)]*\))?(\s+VERBOSE)?\s+`)
 const firstUserOID = 16384
 
 // Unlisted returns the functions which a statement would call on a search path and that neither package policy lists
-// nor allowed ("schema.name" or "name"), as "schema.name(types)". A *pgconn.PgError is PostgreSQL's answer to the
-// statement: then it calls nothing. Functions in PostgreSQL's own views that may be read are left out.
+// nor allowed ("schema.name" or "name"), as "schema.name(types)". The error is a *pgconn.PgError if PostgreSQL refuses
+// the statement, which then calls nothing. Functions in PostgreSQL's own views that may be read are left out.
 func (o *Oracle) Unlisted(ctx context.Context, sql, searchPath string, allowed ...string) (calls []string, err error) {
 	if err := o.analyse(ctx, sql, searchPath); err != nil {
 		return nil, err
@@ -147,9 +147,9 @@ type Column struct {
 // negative members.
 const firstLowInvalidAttribute = -7
 
-// Columns returns the columns of tables and views that a statement reads on a search path, for which PostgreSQL asks
-// whether the login may read them. What a view reads is left out. A *pgconn.PgError is PostgreSQL's answer to the
-// statement.
+// Columns returns the columns of tables and views that a statement reads on a search path: those whose privilege SELECT
+// PostgreSQL checks. The columns that a view itself reads are not among them. The error is a *pgconn.PgError if
+// PostgreSQL refuses the statement.
 func (o *Oracle) Columns(ctx context.Context, sql, searchPath string) (columns []Column, err error) {
 	if err := o.analyse(ctx, sql, searchPath); err != nil {
 		return nil, err
