@@ -228,8 +228,8 @@ def _agreed(reader):
     return [line for line in reader.text if not line.startswith("head ")]
 
 
-# Their records have addresses that are used again, or times.
-NOT_ALIKE = "when objects die", "an object dies within its line", "a profiler of its own"
+# Their records have addresses that are used again, times, or threads that take turns as the kernel likes.
+NOT_ALIKE = "when objects die", "an object dies within its line", "a profiler of its own", "counter of threads"
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -240,10 +240,18 @@ def test_recorders_agree(version, name):
     if slow.lost:  # near the recursion limit
         return
     if any(line.startswith("unread ") for line in slow.text):
-        assert programs.folded(slow.steps) == programs.folded(fast.steps) or name == "counter of threads"
+        assert programs.folded(slow.steps) == programs.folded(fast.steps)
     else:
         difference = "\n".join(difflib.unified_diff(_agreed(slow), _agreed(fast), "Python", "extension", lineterm=""))
         assert not difference, f"the recorders differ:\n{difference}"
+
+
+def test_threads_that_take_turns_lose_no_step(recorded, version):
+    """The order of the threads differs from run to run; what all of them did together does not."""
+    reader = recorded["counter of threads"][1]["reader"]
+    assert reader.lost == [] and reader.steps.count(("run.<locals>.work", 9)) == 900
+    if not any(line.startswith("unread ") for line in reader.text):
+        assert {f"set n = {n}" for n in range(901)} <= set(reader.text)
 
 
 @pytest.mark.parametrize("version", [*VERSIONS, *EXTENSIONS])
