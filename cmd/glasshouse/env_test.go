@@ -76,7 +76,7 @@ func (c *client) newSandboxIn(t *testing.T, environment string) string {
 }
 
 // zygoteCount returns how many zygotes a service has.
-func zygoteCount(pid int) int { return len(childrenOf(pid, "/glasshouse/zygote.py")) }
+func zygoteCount(pid int) int { return len(zygotesOf(pid, "/glasshouse/zygote.py")) }
 
 // waitUntil waits until a condition is true, as long as eventually does.
 func waitUntil(t *testing.T, condition string, isTrue func() bool) {

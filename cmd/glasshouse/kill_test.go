@@ -180,7 +180,7 @@ func killZygote(t *testing.T, service int, kind string) {
 	t.Helper()
 	var zygotes []int
 	eventually(t, func() error {
-		if zygotes = childrenOf(service, kind); len(zygotes) == 0 {
+		if zygotes = zygotesOf(service, kind); len(zygotes) == 0 {
 			return fmt.Errorf("the service has no zygote with %s", kind)
 		}
 		return nil
@@ -188,8 +188,8 @@ func killZygote(t *testing.T, service int, kind string) {
 	_ = syscall.Kill(zygotes[rand.IntN(len(zygotes))], syscall.SIGKILL)
 }
 
-// killLaunchers kills the launcher of the next zygote, which lives for milliseconds, and returns how many it
-// killed: none if it saw none within 5 s.
+// killLaunchers kills the launchers, with which their zygotes end, and returns how many it killed: none if it saw none
+// within 5 s.
 func killLaunchers(service int) (killed int) {
 	var launchers []int
 	for end := time.Now().Add(5 * time.Second); len(launchers) == 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
@@ -236,7 +236,7 @@ func checkAtRest(t *testing.T, c *client, pid int) {
 			c.must(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "1"})
 		}
 		waiting := 0
-		for _, zygote := range childrenOf(pid, "/glasshouse/zygote.py") {
+		for _, zygote := range zygotesOf(pid, "/glasshouse/zygote.py") {
 			waiting += len(descendants(zygote))
 		}
 		groups := 0

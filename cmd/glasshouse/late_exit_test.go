@@ -20,7 +20,7 @@ func TestDeletedSandboxesEndWhileExitsAreLate(t *testing.T) {
 	for range sandboxes {
 		ids = append(ids, c.newSandbox(t, nil))
 	}
-	zygotes := childrenOf(cmd.Process.Pid, "/glasshouse/zygote.py")
+	zygotes := zygotesOf(cmd.Process.Pid, "/glasshouse/zygote.py")
 	proceed := func() {
 		for _, zygote := range zygotes {
 			_ = syscall.Kill(zygote, syscall.SIGCONT)

@@ -70,6 +70,16 @@ func childrenOf(pid int, text string) (pids []int) {
 	return pids
 }
 
+// zygotesOf returns the zygotes of a service whose command line contains a text. With namespaces they are children of
+// their launchers.
+func zygotesOf(pid int, text string) []int {
+	zygotes := childrenOf(pid, text)
+	for _, launcher := range childrenOf(pid, "glasshouse-launcher") {
+		zygotes = append(zygotes, childrenOf(launcher, text)...)
+	}
+	return zygotes
+}
+
 // cgroupsOf returns the cgroups that a service with this process number has made.
 func cgroupsOf(pid int) (dirs []string) {
 	own, _ := os.ReadFile("/proc/self/cgroup")

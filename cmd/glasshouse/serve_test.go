@@ -155,7 +155,7 @@ func TestServiceLimitsItself(t *testing.T) {
 			t.Errorf("got timer slack %s ns of the service, %v, want 500000", got, err)
 		}
 		eventually(t, func() error {
-			zygotes := childrenOf(pid, "/zygote.py")
+			zygotes := zygotesOf(pid, "/zygote.py")
 			if len(zygotes) == 0 {
 				return errors.New("the service has no zygote")
 			}

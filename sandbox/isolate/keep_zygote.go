@@ -33,7 +33,7 @@ func (p *zygotePool) startZygote() (*zygote.Zygote, error) {
 		spec.SharedDir = p.isolator.config.SharedDir
 	}
 	config := &p.isolator.config
-	return zygote.Start(spec, p.isolator.uids, config.Recycle.MaxForks,
+	return zygote.Start(spec, config.Recycle.MaxForks,
 		func(line string) { config.Log("zygote: %s", line) })
 }
 

@@ -3,6 +3,7 @@ package isolate
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -27,6 +28,7 @@ type levelSpec struct {
 	cgroups    bool
 	landlock   bool
 	onlyByName bool // used only if the operator chooses it
+	needsUIDs  bool // refused if sandboxes have the service's account
 
 	missing string // protection that it lacks, compared with the level above
 	remedy  string // how to get the level on a machine that lacks it
@@ -44,11 +46,15 @@ var levels = []levelSpec{
 	{name: LevelLandlock, landlock: true,
 		missing: "private mounts and namespaces: code sees the names of the machine's files and processes, " +
 			"not their content; /session is a folder whose size is measured at intervals; " +
-			"as an ordinary user all sandboxes have the same uid, and code can't change the modes and times of files",
+			"as an ordinary user all sandboxes have the same uid, code can't change the modes and times of files, " +
+			"and packages that warm interpreters import can reach the files of the sandboxes that live",
 		remedy: landlockRemedy},
-	{name: LevelRLimits, onlyByName: true,
-		missing: "protection of files: code reads what the service's user may read; only system calls are filtered",
-		remedy:  "run on a kernel with seccomp (CONFIG_SECCOMP_FILTER), which nearly all kernels have"},
+	{name: LevelRLimits, onlyByName: true, needsUIDs: true,
+		missing: "protection of files: code reads what every account of the machine may read; " +
+			"on a kernel without Landlock it also writes to the folders that every account may write to " +
+			"(/tmp, /var/tmp, /dev/shm): all sandboxes share them, without a limit, and what they write there stays",
+		remedy: "run as root with CAP_SETUID, on a kernel with seccomp (CONFIG_SECCOMP_FILTER), " +
+			"which nearly all kernels have"},
 }
 
 const (
@@ -173,6 +179,10 @@ func (i *Isolator) startLevel(env *warmEnvironment) (err error) {
 			i.cgroups = nil
 		}
 	}()
+	if i.level.needsUIDs && i.uids.Count == 0 {
+		return fmt.Errorf("sandboxes would have the service's account, %d, and no layer would protect its files",
+			os.Geteuid())
+	}
 	if err = errors.Join(i.prepareLevel(), env.prepareSpec()); err != nil {
 		return err
 	}
@@ -202,18 +212,42 @@ const (
 func (i *Isolator) prepareLevel() (err error) {
 	private := i.level.namespaces
 	i.baseSpec.Namespaces, i.baseSpec.Readable = private, []string{"/"}
-	i.baseSpec.Filters = map[string][]byte{}
+	i.baseSpec.Filters, i.baseSpec.UIDs = map[string][]byte{}, i.uids
 	options := seccomp.Options{SharedPIDNamespace: !private, SharedUID: !private && i.uids.Count == 0,
 		NoSharedMemory: !i.level.cgroups && !i.baseSpec.Without.Has(layer.Cgroups)}
 	if i.baseSpec.Filters[filterPlain], err = seccomp.Build(options); err != nil {
 		return err
 	}
 	if !private {
-		return i.prepareWorkDir()
+		if err := i.prepareWorkDir(); err != nil {
+			return err
+		}
+	}
+	if i.baseSpec.Lock, err = i.zygoteLock(options); err != nil || !private {
+		return err
 	}
 	options.Network = true
 	i.baseSpec.Filters[filterNetwork], err = seccomp.Build(options)
 	return err
+}
+
+// zygoteLock returns what a zygote gives up, except the paths that it may read. guest are the options of the filters of
+// its children.
+func (i *Isolator) zygoteLock(guest seccomp.Options) (lock zygote.Lock, err error) {
+	without, private := i.baseSpec.Without, i.level.namespaces
+	// The root has no other folders that can be written to, and no port that can be reached.
+	lock.Writable, lock.Port = []string{"/"}, proxyPort
+	if !private {
+		lock.Writable, lock.Port = []string{zygote.SessionsDir(i.workDir), zygote.TempDir(i.workDir)}, 0
+	}
+	// At the level rlimits it limits writes, where the kernel has it.
+	lock.Landlock = !without.Has(layer.Landlock) && !without.Has(layer.User)
+	// Its filter forbids a child to become dumpable.
+	if !without.Has(layer.Seccomp) && !without.Has(layer.User) && !without.Has(layer.Dumpable) {
+		guest.Zygote, guest.Network, guest.AssignedUIDs = true, private, !private && i.uids.Count > 0
+		lock.Filter, err = seccomp.Build(guest)
+	}
+	return lock, err
 }
 
 // Level returns the level, and the reasons why the machine does not have the stronger levels.

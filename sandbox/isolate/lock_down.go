@@ -91,8 +91,15 @@ func (env *warmEnvironment) enterSessionDir(
 		if enter.Network != nil && len(enter.Network.Sysctls) > 0 {
 			given = append(given, int(env.isolator.sysctls.Fd()))
 		}
-		fds, err := child.lockDown(ctx, enter, isTold, given...)
+		fds, err := child.zygote.Prepare(child.pidfd, enter, given...)
 		if err != nil {
+			return nil, err
+		}
+		if enter.Network != nil {
+			child.Network = os.NewFile(uintptr(fds[1]), "network")
+		}
+		if err := child.lockDown(ctx, enter, isTold); err != nil {
+			_ = unix.Close(fds[0])
 			return nil, err
 		}
 		return &SessionDir{uid: enter.UID, mountFD: fds[0]}, nil
@@ -107,59 +114,33 @@ func (env *warmEnvironment) enterSessionDir(
 		return nil, err
 	}
 	enter.Folder = dir.folder
-	if _, err = child.lockDown(ctx, enter, false); err != nil && dir != spec.SessionDir {
+	child.zygote.ExpectUID(child.pid, enter.UID)
+	if err = child.lockDown(ctx, enter, false); err != nil && dir != spec.SessionDir {
 		dir.Close()
 	}
 	return dir, err
 }
 
-// lockDown makes the child lock itself down. given are an earlier child's tree of mounts of its
-// files, and the folder of network sysctls. fds is this child's clone of the tree, or none on
-// levels without private mounts. lockDown stores the listener of the child's network, if the
-// child has one.
-func (p *Process) lockDown(
-	ctx context.Context,
-	enter protocol.Enter,
-	isTold bool,
-	given ...int,
-) (fds []int, err error) {
+// lockDown makes the child lock itself down.
+func (p *Process) lockDown(ctx context.Context, enter protocol.Enter, isTold bool) (err error) {
 	if isTold {
 		err = p.Conn.WriteGo()
 	} else {
-		err = p.Conn.Write(protocol.KindEnter, enter, given...)
+		err = p.Conn.Write(protocol.KindEnter, enter)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	timeout := lockdownTimeout
 	if deadline, ok := ctx.Deadline(); ok {
 		timeout = min(timeout, time.Until(deadline))
 	}
-	ready, fds, err := p.Conn.ReadReady(timeout)
+	ready, err := p.Conn.ReadReady(timeout)
 	if err != nil && ctx.Err() != nil {
 		err = FullError(err)
 	}
-	want := 0
-	if enter.Folder == "" {
-		want++
-	}
-	if enter.Network != nil {
-		want++
-	}
 	if err == nil && ready.Error != "" {
 		err = errors.New(ready.Error)
-	} else if err == nil && len(fds) != want {
-		err = fmt.Errorf("the child sent %d descriptors, want %d", len(fds), want)
 	}
-	if err != nil {
-		for _, fd := range fds {
-			_ = unix.Close(fd)
-		}
-		return nil, err
-	}
-	if enter.Network != nil {
-		want--
-		p.Network = os.NewFile(uintptr(fds[want]), "network")
-	}
-	return fds[:want], nil
+	return err
 }

@@ -78,7 +78,8 @@ func (d *SessionDir) Close() {
 // makeSessionDir makes a folder for a child without private mounts. Its name is secret,
 // because any child with the service's uid could open the folder by its name.
 func (i *Isolator) makeSessionDir(uid int) (*SessionDir, error) {
-	d := &SessionDir{uid: uid, mountFD: -1, folder: filepath.Join(i.workDir, rand.Text()), late: i.late}
+	folder := filepath.Join(zygote.SessionsDir(i.workDir), rand.Text())
+	d := &SessionDir{uid: uid, mountFD: -1, folder: folder, late: i.late}
 	if err := os.Mkdir(d.folder, 0o711); err != nil {
 		return nil, err
 	}
@@ -157,11 +158,20 @@ func (i *Isolator) prepareWorkDir() error {
 		return fmt.Errorf("empty %s: %w", i.workDir, err)
 	}
 	guestDir := zygote.GuestDir(i.workDir)
-	for dir, mode := range map[string]os.FileMode{i.workDir: 0o711, guestDir: 0o755, zygote.TempDir(i.workDir): 0o755} {
-		if err := os.MkdirAll(dir, mode); err != nil {
+	sessions, temp := zygote.SessionsDir(i.workDir), zygote.TempDir(i.workDir)
+	for _, dir := range []struct {
+		path string
+		mode os.FileMode
+	}{{i.workDir, 0o711}, {guestDir, 0o755}, {sessions, 0o711}, {temp, 0o755}} {
+		if err := os.MkdirAll(dir.path, dir.mode); err != nil {
 			return err
 		}
-		if err := os.Chmod(dir, mode); err != nil { // independent of the umask
+		if err := os.Chmod(dir.path, dir.mode); err != nil { // independent of the umask
+			return err
+		}
+	}
+	if uid := i.uids.Zygote(); uid != 0 {
+		if err := os.Chown(temp, uid, uid); err != nil {
 			return err
 		}
 	}

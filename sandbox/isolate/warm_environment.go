@@ -95,6 +95,7 @@ func availableSets(sets []WarmSet, packageFolders []string) (available []WarmSet
 // The indexes of a spec's Births.
 const (
 	birthToldLater = iota // the child gets its Enter later, over its socket
+	birthNetwork          // it also has a network namespace
 	birthDefault          // the child locks itself down for the environment's policy
 )
 
@@ -103,7 +104,7 @@ func (env *warmEnvironment) isDefaultBirth(enter protocol.Enter) bool {
 	if len(env.spec.Births) <= birthDefault {
 		return false
 	}
-	same := *env.spec.Births[birthDefault]
+	same := *env.spec.Births[birthDefault].Enter
 	same.UID = enter.UID
 	return same == enter
 }
@@ -124,9 +125,13 @@ func (env *warmEnvironment) prepareSpec() (err error) {
 		env.spec.Readable = slices.AppendSeq(slices.Clip(env.spec.Readable), maps.Values(env.spec.Binds))
 		env.spec.Packages = py.Packages
 	}
-	env.spec.Births = []*protocol.Enter{birthToldLater: nil}
+	env.spec.Births = []zygote.Birth{birthToldLater: {}, birthNetwork: {Network: true}}
 	if enter := env.lockdownFor(ProcessSpec{Policy: env.policy}); i.level.namespaces && enter.Network == nil {
-		env.spec.Births = append(env.spec.Births, &enter)
+		env.spec.Births = append(env.spec.Births, zygote.Birth{Enter: &enter})
+	}
+	env.spec.Lock.Readable = env.spec.Readable
+	if !i.level.landlock {
+		env.spec.Lock.Readable = []string{"/"}
 	}
 	env.spec.Policy, env.spec.Rules, err = env.encodePolicy(env.policy)
 	return err

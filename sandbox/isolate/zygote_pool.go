@@ -278,10 +278,14 @@ func (p *zygotePool) discardReady(discard func(*Process) bool, pause time.Durati
 	}
 }
 
-// makeChildNow makes a child for a waiting caller. It takes the spare child if possible.
+// makeChildNow makes a child for a waiting caller. It takes the spare child, which has no network, if possible.
 func (p *zygotePool) makeChildNow(ctx context.Context, spec ProcessSpec) (*Process, error) {
+	spare := p.spare
+	if spec.Policy.EnableNetworkAccess {
+		spare = nil
+	}
 	select {
-	case child := <-p.spare:
+	case child := <-spare:
 		child, err := p.lockDown(ctx, child, spec, p.env.lockdownFor(spec), false)
 		if err == nil || ctx.Err() != nil {
 			return child, AsShortage(err)
@@ -317,7 +321,9 @@ func (p *zygotePool) makeChildOf(ctx context.Context, z *zygote.Zygote, spec Pro
 	enter := p.env.lockdownFor(spec)
 	began := time.Now()
 	birth, uid := birthToldLater, 0
-	if spec.SessionDir == nil && p.env.isDefaultBirth(enter) {
+	if enter.Network != nil {
+		birth = birthNetwork
+	} else if spec.SessionDir == nil && p.env.isDefaultBirth(enter) {
 		birth, uid = birthDefault, enter.UID
 	}
 	child, err := p.fork(ctx, z, birth, uid)
@@ -395,6 +401,9 @@ func (p *zygotePool) fork(ctx context.Context, z *zygote.Zygote, birth, uid int)
 	_ = childSock.Close() // otherwise the connection stays open if the child dies during the lockdown
 	if child.pid, err = procfs.PIDOf(child.pidfd); child.pid == 0 {
 		return nil, errors.Join(errors.New("the child died directly after the fork"), err)
+	}
+	if procfs.ParentOf(child.pid) != z.PID { // a package in the zygote could send another pidfd
+		return nil, errors.New("the zygote sent a process that is not its child")
 	}
 	procfs.SetOOMScore(child.pid, guestOOMScore)
 	if child.group != nil && joinFDs == nil {

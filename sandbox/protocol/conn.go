@@ -11,7 +11,6 @@ import (
 	"net"
 	"os"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -331,38 +330,24 @@ func (c *Conn) readBytes(size int64) ([]byte, error) {
 	return body, nil
 }
 
-// ReadReady reads the guest's Ready within limit, and the descriptors that came with it. The
-// caller closes the descriptors, even after an error. Call ReadReady before any Read.
-func (c *Conn) ReadReady(limit time.Duration) (ready Ready, fds []int, err error) {
-	const maxDescriptors = 4
-	buf, control, size := make([]byte, 8192), make([]byte, syscall.CmsgSpace(maxDescriptors*4)), 0
+// ReadReady reads the guest's Ready within limit. Call it before any Read.
+func (c *Conn) ReadReady(limit time.Duration) (ready Ready, err error) {
+	buf, size := make([]byte, 8192), 0
 	if err := c.sock.SetReadDeadline(time.Now().Add(limit)); err != nil {
-		return ready, fds, err
+		return ready, err
 	}
 	for {
-		n, controlSize, flags, _, err := c.sock.ReadMsgUnix(buf[size:], control)
+		n, err := c.sock.Read(buf[size:])
 		if err != nil {
-			return ready, fds, err
-		}
-		if flags&unix.MSG_CTRUNC != 0 { // this process has no descriptor left for those of the guest
-			return ready, fds, unix.EMFILE
-		}
-		if n == 0 {
-			return ready, fds, io.EOF
+			return ready, err
 		}
 		size += n
-		if messages, err := syscall.ParseSocketControlMessage(control[:controlSize]); err == nil {
-			for _, m := range messages {
-				received, _ := syscall.ParseUnixRights(&m)
-				fds = append(fds, received...)
-			}
-		}
 		if size < headerBytes {
 			continue
 		}
 		bodySize := int(binary.BigEndian.Uint32(buf))
 		if Kind(buf[4]) != KindReady || bodySize > len(buf)-headerBytes {
-			return ready, fds, &IllegalFrame{"the first frame is not a Ready"}
+			return ready, &IllegalFrame{"the first frame is not a Ready"}
 		}
 		end := headerBytes + bodySize
 		if size < end {
@@ -372,8 +357,8 @@ func (c *Conn) ReadReady(limit time.Duration) (ready Ready, fds []int, err error
 			c.source = io.MultiReader(bytes.NewReader(bytes.Clone(buf[end:size])), c.sock)
 		}
 		if err := c.sock.SetReadDeadline(time.Time{}); err != nil {
-			return ready, fds, err
+			return ready, err
 		}
-		return ready, fds, json.Unmarshal(buf[headerBytes:end], &ready)
+		return ready, json.Unmarshal(buf[headerBytes:end], &ready)
 	}
 }

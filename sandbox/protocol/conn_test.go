@@ -191,7 +191,7 @@ func TestReleaseBufferKeepsUnreadFrames(t *testing.T) {
 	}
 	first, second, third := frame(KindValue, "1"), frame(KindValue, "2"), frame(KindValue, "3")
 	send(guest, frame(KindReady, `{"error":""}`)+first[:3])
-	if _, _, err := c.ReadReady(time.Minute); err != nil {
+	if _, err := c.ReadReady(time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	c.ReleaseBuffer()

@@ -172,7 +172,7 @@ func (u *Uploads) addEntry(dir int, folder string) error {
 	}
 	parent, err := openBeneath(dir, path.Dir(folder), unix.O_PATH|unix.O_DIRECTORY)
 	if err == nil {
-		err = unix.Mkdirat(parent, path.Base(folder), 0o755)
+		err = asOwner(dir, func() error { return unix.Mkdirat(parent, path.Base(folder), 0o755) })
 		_ = unix.Close(parent)
 	}
 	if err != nil {
@@ -218,12 +218,12 @@ func (u *Uploads) begin(name string) (*pendingUpload, error) {
 		return nil, err
 	}
 	u.reserved += p.reserved
-	fd, err := unix.Openat(
-		dir,
-		p.tempName,
-		unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC,
-		0o600,
-	)
+	fd := -1
+	err = asOwner(dir, func() (err error) {
+		const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
+		fd, err = unix.Openat(dir, p.tempName, flags, 0o600)
+		return err
+	})
 	if err != nil {
 		u.releaseSpace(p.reserved)
 		return nil, fmt.Errorf("make a file for an upload: %w", err)
@@ -363,7 +363,7 @@ func (p *pendingUpload) commit(name string) (sandbox.File, error) {
 	}
 	parent, err := openBeneath(dir, path.Dir(name), unix.O_PATH|unix.O_DIRECTORY)
 	if err == nil {
-		err = unix.Renameat(dir, p.tempName, parent, path.Base(name))
+		err = asOwner(dir, func() error { return unix.Renameat(dir, p.tempName, parent, path.Base(name)) })
 		_ = unix.Close(parent)
 	}
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -73,13 +74,7 @@ func makeFolders(root int, folder string) error {
 		if err != nil {
 			return err
 		}
-		if err = unix.Mkdirat(parent, name, 0o755); err == nil {
-			var fd int
-			if fd, err = openBeneath(parent, name, unix.O_RDONLY|unix.O_DIRECTORY); err == nil {
-				err = giveTo(root, fd)
-				_ = unix.Close(fd)
-			}
-		}
+		err = asOwner(root, func() error { return unix.Mkdirat(parent, name, 0o755) })
 		_ = unix.Close(parent)
 		if err != nil && !errors.Is(err, unix.EEXIST) {
 			return err
@@ -88,13 +83,28 @@ func makeFolders(root int, folder string) error {
 	return nil
 }
 
-// giveTo makes the owner of root the owner of fd.
-func giveTo(root, fd int) error {
+// asOwner makes the call create as the owner of root, to whom what it creates then belongs. The file system of a
+// sandbox has no id for the service's own account.
+func asOwner(root int, create func() error) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(root, &st); err != nil || int(st.Uid) == os.Geteuid() {
+		return errors.Join(err, create())
+	}
+	runtime.LockOSThread() // the ids belong to the thread
+	gid, err := unix.SetfsgidRetGid(int(st.Gid))
+	if err != nil {
 		return err
 	}
-	return unix.Fchown(fd, int(st.Uid), int(st.Gid))
+	uid, err := unix.SetfsuidRetUid(int(st.Uid))
+	if err == nil {
+		err = create()
+	}
+	_, uidErr := unix.SetfsuidRetUid(uid)
+	_, gidErr := unix.SetfsgidRetGid(gid)
+	if uidErr == nil && gidErr == nil { // otherwise the thread ends with the goroutine
+		runtime.UnlockOSThread()
+	}
+	return err
 }
 
 func invalidPath(name, problem string) error {
@@ -264,9 +274,17 @@ func (w *Workspace) Write(name string, body io.Reader) (e sandbox.Entry, err err
 	if err != nil {
 		return e, err
 	}
-	temp := ".upload-" + rand.Text()
-	fd, err := unix.Openat(parent, temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	temp, fd := ".upload-"+rand.Text(), -1
+	root, err := w.open()
 	if err != nil {
+		return e, err
+	}
+	defer unix.Close(root)
+	if err = asOwner(root, func() (err error) {
+		const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
+		fd, err = unix.Openat(parent, temp, flags, 0o600)
+		return err
+	}); err != nil {
 		return e, pathError(name, err)
 	}
 	f := os.NewFile(uintptr(fd), temp)
@@ -280,16 +298,9 @@ func (w *Workspace) Write(name string, body io.Reader) (e sandbox.Entry, err err
 	if _, err = io.CopyBuffer(target, struct{ io.Reader }{body}, make([]byte, 256<<10)); err != nil {
 		return e, err
 	}
-	root, err := w.open()
-	if err != nil {
-		return e, err
-	}
-	defer unix.Close(root)
 	if err = f.Chmod(0o644); err == nil {
-		err = giveTo(root, fd)
-	}
-	if err == nil {
-		err = pathError(name, unix.Renameat(parent, temp, parent, path.Base(name)))
+		err = asOwner(root, func() error { return unix.Renameat(parent, temp, parent, path.Base(name)) })
+		err = pathError(name, err)
 	}
 	var st unix.Stat_t
 	if err == nil {
@@ -391,7 +402,8 @@ func (w *Workspace) Move(from, to string) (sandbox.Entry, error) {
 		return sandbox.Entry{}, err
 	}
 	defer unix.Close(target)
-	if err := unix.Renameat(source, path.Base(from), target, path.Base(to)); err != nil {
+	err = asOwner(target, func() error { return unix.Renameat(source, path.Base(from), target, path.Base(to)) })
+	if err != nil {
 		return sandbox.Entry{}, pathError(from, err)
 	}
 	return w.Stat(to)

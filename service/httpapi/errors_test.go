@@ -169,21 +169,26 @@ func TestExhaustedPoolAnswers503WithRetryAfter(t *testing.T) {
 	c := newUser(t, sandbox.RoleAgent)
 	c.server = smallServerURL
 	zygotes := 0
-	tasks, _ := filepath.Glob("/proc/self/task/*/children")
-	for _, task := range tasks {
-		body, _ := os.ReadFile(task)
-		for _, word := range strings.Fields(string(body)) {
-			pid, _ := strconv.Atoi(word)
-			if line, _ := os.ReadFile("/proc/" + word + "/cmdline"); pid > 0 &&
-				strings.Contains(string(line), "zygote.py") {
-				zygotes++
-				if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-					t.Fatal(err)
+	var stop func(process string)
+	stop = func(process string) {
+		tasks, _ := filepath.Glob("/proc/" + process + "/task/*/children")
+		for _, task := range tasks {
+			body, _ := os.ReadFile(task)
+			for word := range strings.FieldsSeq(string(body)) {
+				line, _ := os.ReadFile("/proc/" + word + "/cmdline")
+				if pid, _ := strconv.Atoi(word); pid > 0 && strings.Contains(string(line), "zygote.py") {
+					zygotes++
+					if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+						t.Fatal(err)
+					}
+					t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
+				} else if strings.HasPrefix(string(line), "glasshouse-launcher") {
+					stop(word)
 				}
-				defer func() { _ = syscall.Kill(pid, syscall.SIGCONT) }()
 			}
 		}
 	}
+	stop("self")
 	if zygotes == 0 {
 		t.Fatal("found no zygote to stop")
 	}

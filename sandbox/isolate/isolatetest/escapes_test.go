@@ -31,6 +31,7 @@ type escape struct {
 	policy              string   // changes of its sandbox's policy: key=value, ...
 	proof               string   // how the test detects success: "" by the result "escaped"; else see succeeded
 	needs               string   // feature of the machine without which the escape cannot succeed
+	openOnImport        string   // why a package may do it when a zygote imports it; "" if it may not
 	openOnLandlock      string   // why the level landlock does not stop it; "" if the level stops it
 	parts               []string // programs that run one after the other
 	neighbour           bool     // the second part runs in another sandbox
@@ -77,6 +78,8 @@ func readEscapes(t *testing.T) (all []escape) {
 				e.policy = value
 			case "proof":
 				e.proof = value
+			case "import":
+				e.openOnImport = value
 			case "landlock":
 				e.openOnLandlock = value
 			case "needs":

@@ -89,8 +89,8 @@ func TestHostileFilesAreRemoved(t *testing.T) {
 	folder := t.TempDir()
 	outside := filepath.Join(t.TempDir(), "kept")
 	Must(t, os.WriteFile(outside, []byte("k"), 0o600))
-	i := Open(t, isolate.Config{WorkDir: filepath.Join(folder, "work")})
 	Must(t, os.Chmod(folder, 0o711))
+	i := Open(t, isolate.Config{WorkDir: filepath.Join(folder, "work")})
 	s := NewSession(t, i, nil)
 	e := Run(t, s, fmt.Sprintf(`
 import os

@@ -14,15 +14,24 @@ import (
 // An ordinary user who may make namespaces gets a level that uses them.
 func TestOrdinaryUserGetsNamespaces(t *testing.T) {
 	t.Parallel()
-	if Level() != isolate.LevelRLimits || os.Geteuid() == 0 {
-		return // only the run for the level rlimits as an ordinary user tests this
+	if Level() != isolate.LevelWithoutCgroups || os.Geteuid() == 0 {
+		return // only the run for this level as an ordinary user tests this
+	}
+	// No layer of the level rlimits would protect the files of the service's account.
+	i, err := isolate.Open(isolate.Config{Python: Python(t), WarmSets: []isolate.WarmSet{{Name: "bare", Pool: 1}},
+		DefaultPolicy: policy.Default(), Level: isolate.LevelRLimits, Log: t.Logf})
+	if err == nil {
+		i.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), "no layer would protect its files") {
+		t.Errorf("the level rlimits as an ordinary user: got %v, want an error", err)
 	}
 	probe := exec.Command("/bin/true")
 	probe.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS}
 	if probe.Run() != nil {
 		return
 	}
-	i, err := isolate.Open(isolate.Config{Python: Python(t), WarmSets: []isolate.WarmSet{{Name: "bare", Pool: 1}},
+	i, err = isolate.Open(isolate.Config{Python: Python(t), WarmSets: []isolate.WarmSet{{Name: "bare", Pool: 1}},
 		DefaultPolicy: policy.Default(), Log: t.Logf})
 	Must(t, err)
 	defer i.Close()

@@ -79,7 +79,11 @@ func zygoteOf(t testing.TB, s *supervisor.Session) int {
 func zygotesUsing(environments string) []int {
 	// Mounts have the path within their file system, which is shorter if the data folder is on a mount of its own.
 	folder := filepath.Join(filepath.Base(filepath.Dir(environments)), filepath.Base(environments))
-	return slices.DeleteFunc(Children(os.Getpid()), func(pid int) bool {
+	processes := Children(os.Getpid())
+	for _, launcher := range slices.Clone(processes) { // which is the zygote on levels without mounts
+		processes = append(processes, Children(launcher)...)
+	}
+	return slices.DeleteFunc(processes, func(pid int) bool {
 		command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // has the folder on levels without mounts
 		mounts, _ := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", pid))
 		return !strings.Contains(string(command), "zygote.py") ||

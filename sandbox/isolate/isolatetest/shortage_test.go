@@ -91,7 +91,7 @@ func TestFilesAreRemovedAfterAShortageOfDescriptors(t *testing.T) {
 		return
 	}
 	files := func() (found []string) {
-		found, err := filepath.Glob(filepath.Join(work, "work", "*", "session", "left*"))
+		found, err := filepath.Glob(filepath.Join(work, "work", "sessions", "*", "session", "left*"))
 		Must(t, err)
 		return found
 	}

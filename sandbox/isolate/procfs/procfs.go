@@ -83,6 +83,17 @@ func PIDOf(pidfd int) (int, error) {
 	return 0, err
 }
 
+// ParentOf returns the pid of the parent of a process, and ProcessOf that of the process of a thread; 0 if it is gone.
+func ParentOf(pid int) int { return statusNumber(pid, "PPid") }
+
+// ProcessOf: see ParentOf.
+func ProcessOf(tid int) int { return statusNumber(tid, "Tgid") }
+
+func statusNumber(pid int, name string) int {
+	n, _ := strconv.Atoi(field("/proc/"+strconv.Itoa(pid)+"/status", name))
+	return n
+}
+
 // CPUTime returns the CPU time of all threads that a process has or had; 0 if the
 // process is gone. It reads the process's CPU-time clock, whose number is derived from
 // the pid (clock_getcpuclockid(3)).

@@ -1,4 +1,4 @@
-// Package seccomp builds the system call filter of user code.
+// Package seccomp builds the system call filters of user code and of the warm interpreters that bear its processes.
 //
 // The filter allows the calls that Python and its packages need. A call that the filter does
 // not know fails with ENOSYS, so that libraries fall back to another call. A call that is
@@ -39,6 +39,8 @@ type Options struct {
 	SharedUID          bool // files of the machine have the process's uid, and only Landlock protects them
 	NoSharedMemory     bool // no limit counts shared memory, so the process can't allocate it
 	Network            bool // the process has a network namespace, in which it may be a TCP client
+	Zygote             bool // the process forks guests, whose filters only take from its own: see bearGuests
+	AssignedUIDs       bool // of a Zygote: the service gives each child a uid of the machine
 }
 
 // Build returns a filter as an array of struct sock_filter.
@@ -67,6 +69,9 @@ func Build(o Options) ([]byte, error) {
 // rulesFor returns the rules of a filter. The first rule that is added for a call applies.
 func rulesFor(o Options) rules {
 	calls := rules{}
+	if o.Zygote {
+		bearGuests(calls, o)
+	}
 	if o.SharedUID {
 		protectFiles(calls)
 	}
@@ -91,8 +96,7 @@ func rulesFor(o Options) rules {
 	calls.add(slices.Concat(require(dataArg0, allBits, bpf.JumpEqual, unix.AF_UNIX),
 		require(dataArg1, socketTypeMask, bpf.JumpEqual, unix.SOCK_STREAM),
 		[]bpf.Instruction{allow}), unix.SYS_SOCKETPAIR)
-	calls.add(allowValues(dataArg0, unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_SET_VMA, unix.PR_GET_DUMPABLE,
-		unix.PR_GET_NO_NEW_PRIVS, unix.PR_GET_SECCOMP, unix.PR_CAPBSET_READ), unix.SYS_PRCTL)
+	calls.add(allowValues(dataArg0, ownAttributes...), unix.SYS_PRCTL)
 	// Python makes these ioctl calls on files: TIOCGWINSZ, TCGETS, FIONBIO, FIOCLEX, FIONCLEX, FIONREAD.
 	calls.add(allowValues(dataArg1, unix.TIOCGWINSZ, unix.TCGETS, 0x5421, 0x5451, 0x5450, 0x541b), unix.SYS_IOCTL)
 	// A process may signal itself: PID 1 of its namespace, or its own pid.
@@ -120,8 +124,55 @@ func rulesFor(o Options) rules {
 	return calls
 }
 
+// ownAttributes are the operations of prctl that user code may use.
+var ownAttributes = []uint32{unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_SET_VMA, unix.PR_GET_DUMPABLE,
+	unix.PR_GET_NO_NEW_PRIVS, unix.PR_GET_SECCOMP, unix.PR_CAPBSET_READ}
+
+// bearGuests adds what a zygote may do and a guest may not.
+//
+// The service allows a fork if it has asked for a guest, and then, at levels with a uid of the machine for each guest,
+// the change to that uid (package zygote). The arguments of these calls are numbers, so they cannot change after the
+// service has seen them. The other calls can only take rights from the process, or make memory.
+func bearGuests(calls rules, o Options) {
+	calls.add([]bpf.Instruction{
+		bpf.LoadAbsolute{Off: dataArg0, Size: 4}, // the flags
+		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: anyNamespace, SkipTrue: 3},
+		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: sharesWithThread},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: sharesWithThread, SkipFalse: 1},
+		allow,
+		ask,
+	}, unix.SYS_CLONE)
+	identity := []int{unix.SYS_SETGROUPS, unix.SYS_SETRESGID, unix.SYS_SETRESUID}
+	switch {
+	case o.AssignedUIDs:
+		calls.add([]bpf.Instruction{ask}, identity...)
+	case !o.SharedPIDNamespace: // the user namespace of a guest has no other id, and that of the zygote gives no right
+		calls.add([]bpf.Instruction{allow}, identity...)
+	}
+	if o.SharedPIDNamespace { // the pid of a guest is not known yet
+		calls.add([]bpf.Instruction{ask}, unix.SYS_KILL, unix.SYS_TGKILL)
+	}
+	attributes := allowValues(dataArg0, slices.Concat(ownAttributes, []uint32{unix.PR_SET_SECCOMP, unix.PR_CAPBSET_DROP})...)
+	// A child becomes not dumpable, and dies with its zygote; no process undoes that.
+	dumpable := require(dataArg1, allBits, bpf.JumpEqual, 0)
+	signal := require(dataArg1, allBits, bpf.JumpEqual, uint32(unix.SIGKILL))
+	calls.add(slices.Concat([]bpf.Instruction{
+		bpf.LoadAbsolute{Off: dataArg0, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.PR_SET_DUMPABLE, SkipFalse: uint8(len(dumpable) + 1)},
+	}, dumpable, []bpf.Instruction{allow,
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.PR_SET_PDEATHSIG, SkipFalse: uint8(len(signal) + 1)},
+	}, signal, []bpf.Instruction{allow}, attributes), unix.SYS_PRCTL)
+	calls.add(allowValues(dataArg0, 0), unix.SYS_PRLIMIT64)
+	calls.add([]bpf.Instruction{allow}, unix.SYS_CAPSET, unix.SYS_CLOSE_RANGE, unix.SYS_WAIT4, unix.SYS_MEMFD_CREATE,
+		unix.SYS_LANDLOCK_CREATE_RULESET, unix.SYS_LANDLOCK_ADD_RULE, unix.SYS_LANDLOCK_RESTRICT_SELF)
+}
+
 const (
-	clockOfThread  = 4 // in the kind of a clock
+	clockOfThread = 4 // in the kind of a clock
+	// Threads must share descriptors, because the limit on open files counts per descriptor table.
+	sharesWithThread = unix.CLONE_THREAD | unix.CLONE_VM | unix.CLONE_SIGHAND | unix.CLONE_FILES | unix.CLONE_FS
+	anyNamespace     = unix.CLONE_NEWNS | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
+		unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 	allBits        = 0xffffffff
 	socketTypeMask = 0xf // the other bits of a socket's type are flags
 )
@@ -159,15 +210,11 @@ func mapMemory(noShared bool) []bpf.Instruction {
 // allowThreads allows clone only to make threads. clone3 has its flags in memory, which a
 // filter can't read. It fails with ENOSYS, so glibc falls back to clone.
 func allowThreads(calls rules) {
-	// Threads must share descriptors, because the limit on open files counts per descriptor table.
-	const thread = unix.CLONE_THREAD | unix.CLONE_VM | unix.CLONE_SIGHAND | unix.CLONE_FILES | unix.CLONE_FS
-	const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC |
-		unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 	calls.add([]bpf.Instruction{
 		bpf.LoadAbsolute{Off: dataArg0, Size: 4}, // the flags
-		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: namespaces, SkipTrue: 4},
-		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: thread},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: thread, SkipFalse: 1},
+		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: anyNamespace, SkipTrue: 4},
+		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: sharesWithThread},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: sharesWithThread, SkipFalse: 1},
 		allow,
 		fail(unix.EAGAIN), // like fork at the limit on processes
 		eperm,

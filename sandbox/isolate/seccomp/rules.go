@@ -70,6 +70,8 @@ func search(ranges []callRange) []bpf.Instruction {
 var (
 	allow = bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
 	eperm = fail(unix.EPERM)
+	// ask leaves a call to the process that has the listener of the filter.
+	ask = bpf.RetConstant{Val: unix.SECCOMP_RET_USER_NOTIF}
 	// succeed returns success to the caller without making the call.
 	succeed = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO}
 )

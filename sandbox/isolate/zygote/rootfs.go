@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -38,6 +39,9 @@ func buildRoot(spec Spec) error {
 		if err := sendSharedMount(spec.SharedDir); err != nil {
 			return err
 		}
+	}
+	if err := leaveAccount(spec); err != nil {
+		return err
 	}
 	if err := unix.Mount("glasshouse", newRoot, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755,size=16m,nr_inodes=4096"); err != nil {
 		return fmt.Errorf("mount the root: %w", err)
@@ -198,6 +202,25 @@ func linkForeignFolders() error {
 	return nil
 }
 
+// leaveAccount changes this process from the service's account, as which it can open folders that only that account may
+// open, to the launcher's own.
+func leaveAccount(spec Spec) error {
+	if spec.UIDs.Count == 0 || spec.Without.Has(layer.User) {
+		return nil
+	}
+	err := syscall.Setgroups(nil)
+	if err == nil {
+		err = syscall.Setresgid(innerLauncherUID, innerLauncherUID, innerLauncherUID)
+	}
+	if err == nil {
+		err = syscall.Setresuid(innerLauncherUID, innerLauncherUID, innerLauncherUID)
+	}
+	if err != nil {
+		return fmt.Errorf("leave the account of the service: %w", err)
+	}
+	return nil
+}
+
 // sendSharedMount sends the service a mount of a folder of the machine. The service gives it
 // to some children as their /session. Other children can't see the folder.
 func sendSharedMount(folder string) error {
@@ -210,7 +233,7 @@ func sendSharedMount(folder string) error {
 	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &attr); err != nil {
 		return fmt.Errorf("mount_setattr %s: %w", folder, err)
 	}
-	if err := unix.Sendmsg(controlFD, []byte(`{"op":"shared"}`), unix.UnixRights(fd), nil, 0); err != nil {
+	if err := unix.Sendmsg(prepareFD, []byte("{}"), unix.UnixRights(fd), nil, 0); err != nil {
 		return fmt.Errorf("send the mount of %s: %w", folder, err)
 	}
 	return nil

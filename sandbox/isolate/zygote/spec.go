@@ -34,10 +34,27 @@ type Spec struct {
 	Filters map[string][]byte // seccomp programs by name
 	Policy  json.RawMessage   // of most sandboxes
 	Rules   json.RawMessage   // code rules of most sandboxes
-	Births  []*protocol.Enter // Enter messages without a uid, which a fork chooses from; nil: sent after the fork
+	Births  []Birth           // a fork chooses from them
+	UIDs    UIDRange          // of the children; the zygote has a uid of its own if it is not empty
+	Lock    Lock              // of the zygote
 	Without layer.Set         // layers that a test leaves out
 
 	inherited []string // environment variables, if a test leaves out the layer Environment
+}
+
+// Birth is how a child begins.
+type Birth struct {
+	Enter   *protocol.Enter `json:"enter"`   // without a uid; nil: sent after the fork
+	Network bool            `json:"network"` // in a network namespace of its own
+}
+
+// Lock is what a zygote gives up before it imports a package.
+type Lock struct {
+	Filter   []byte   `json:"filter"`   // seccomp program; nil for none
+	Landlock bool     `json:"landlock"` // if the kernel has it
+	Readable []string `json:"readable"` // paths that Landlock lets the zygote and its children read,
+	Writable []string `json:"writable"` // and write to
+	Port     int      `json:"port"`     // to which they may connect over TCP
 }
 
 // MinimalRoot returns the mounts and links of a root in which an interpreter can run:

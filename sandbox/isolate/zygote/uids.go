@@ -17,6 +17,22 @@ type UIDRange struct{ First, Count int }
 // FirstInnerUID is the first uid of the range in the user namespace of the children.
 const FirstInnerUID = 1000
 
+// The uids before the first one of a range are those of the launcher and of the zygote. Each is unprivileged, and no
+// child has it.
+const (
+	reservedUIDs     = 2
+	innerLauncherUID = 0 // in the launcher's user namespace
+	innerZygoteUID   = 1
+)
+
+// Zygote returns the uid and gid of a zygote on the machine, or 0 if the range is empty.
+func (r UIDRange) Zygote() int {
+	if r.Count == 0 {
+		return 0
+	}
+	return r.First - reservedUIDs + innerZygoteUID
+}
+
 // FindUIDRange returns a range that no other program is likely to use. A container often maps
 // only the lower 65536 uids; FindUIDRange then returns a part of these. It returns an empty
 // range if this process can't change its uid.
@@ -26,7 +42,7 @@ func FindUIDRange() UIDRange {
 	}
 	for _, uids := range []UIDRange{{1_879_048_192, 65_536}, {20_000, 40_000}} {
 		if uids.isMapped("/proc/self/uid_map") && uids.isMapped("/proc/self/gid_map") {
-			return uids
+			return UIDRange{uids.First + reservedUIDs, uids.Count - reservedUIDs}
 		}
 	}
 	return UIDRange{}

@@ -1,22 +1,24 @@
 // Package zygote starts warm Python interpreters, which fork children.
 //
-//	z, err := zygote.Start(spec, uids, maxForks, log)       // seconds: it imports the warm modules
+//	z, err := zygote.Start(spec, maxForks, log)           // seconds: it imports the warm modules
 //	pidfd, err := z.Fork(ctx, fds, birth, uid, onExit)    // about a millisecond
+//	fds, err := z.Prepare(pidfd, enter)                   // gives the child its mounts
 //	z.Retire()                                            // ends with the last child
 //
 // Three programs take part:
 //
 //  1. The service calls Start, which runs its own binary again, in new namespaces, as
 //     the launcher.
-//  2. The launcher (Launch) builds the root file system and replaces itself by Python.
-//     It runs no user code.
-//  3. The zygote (zygote.py) imports the warm modules and forks a child for each request
-//     of the service on the control socket. It holds no secret. Only its children run
-//     user code.
+//  2. The launcher (Launch) builds the root file system, starts Python, and gives children
+//     their mounts. It runs no user code and no package.
+//  3. The zygote (zygote.py) gives up its rights, imports the warm modules, and forks a child
+//     for each request of the service on the control socket. It holds no secret. Packages run
+//     code in it, so the service trusts it no more than its children.
 //
-// The zygote exits when its control socket closes. It is the init process of its pid
-// namespace, so the kernel then kills all of its children. Without namespaces the kernel
-// kills the children by their parent-death signal.
+// The zygote exits when its control socket closes. The launcher, which ends with it, is the
+// init process of its pid namespace, so the kernel then kills all of its children. Without
+// namespaces the launcher becomes the zygote, and the kernel kills the children by their
+// parent-death signal.
 package zygote
 
 import (
@@ -39,6 +41,7 @@ import (
 
 	"glasshouse/sandbox/isolate/layer"
 	"glasshouse/sandbox/isolate/procfs"
+	"glasshouse/sandbox/protocol"
 )
 
 // startTimeout is how long a zygote may take to import its modules, in seconds.
@@ -50,10 +53,16 @@ type Zygote struct {
 	DataKB    int64       // private writable memory after the warm-up
 	Held      procfs.Held // after the warm-up
 
-	cmd     *exec.Cmd
+	PID int // in this process's pid namespace
+
+	cmd     *exec.Cmd // the launcher
 	control *os.File
+	prepare *os.File      // to the launcher; nil without namespaces
 	dead    chan struct{} // closed when the process is gone
 	worn    chan struct{} // closed after maxForks forks
+
+	preparing sync.Mutex // held while the launcher answers
+	gate      gate
 
 	mu          sync.Mutex
 	lastID      int                 // ID of the last request for a fork
@@ -89,55 +98,69 @@ var (
 
 // Start starts a zygote, which is worn after maxForks forks, and waits until it is warm. It passes the zygote's output
 // to log, line by line.
-func Start(spec Spec, uids UIDRange, maxForks int, log func(line string)) (*Zygote, error) {
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+func Start(spec Spec, maxForks int, log func(line string)) (*Zygote, error) {
+	control, childControl, err := socketPair()
 	if err != nil {
 		return nil, err
 	}
-	control, childControl := os.NewFile(uintptr(pair[0]), "control"), os.NewFile(uintptr(pair[1]), "control-child")
-	specR, specW, err := os.Pipe()
+	prepare, childPrepare, err := socketPair()
 	if err != nil {
 		closeAll(control, childControl)
 		return nil, err
 	}
-	outputR, outputW, err := os.Pipe()
+	specR, specW, err := os.Pipe()
 	if err != nil {
-		closeAll(control, childControl, specR, specW)
+		closeAll(control, childControl, prepare, childPrepare)
 		return nil, err
 	}
-	cmd := launcherCommand(spec, uids)
-	cmd.Stdout, cmd.Stderr = outputW, outputW
-	cmd.ExtraFiles = []*os.File{childControl, specR} // controlFD and specFD
-	err = cmd.Start()
-	closeAll(childControl, specR, outputW)
+	outputR, outputW, err := os.Pipe()
 	if err != nil {
-		closeAll(control, outputR, specW)
+		closeAll(control, childControl, prepare, childPrepare, specR, specW)
+		return nil, err
+	}
+	cmd := launcherCommand(spec)
+	cmd.Stdout, cmd.Stderr = outputW, outputW
+	cmd.ExtraFiles = []*os.File{childControl, specR, childPrepare} // controlFD, specFD and prepareFD
+	err = cmd.Start()
+	closeAll(childControl, specR, childPrepare, outputW)
+	if err != nil {
+		closeAll(control, prepare, outputR, specW)
 		return nil, fmt.Errorf("make the namespaces: %w", err)
 	}
 	output := &outputLog{}
 	output.done.Go(func() { output.read(outputR, log) })
-	z := &Zygote{cmd: cmd, control: control, StartedAt: time.Now(), sharedMount: -1, maxForks: maxForks,
-		waiting: map[int]chan forked{}, unborn: map[int]ExitFunc{}, living: map[uint32]ExitFunc{},
+	z := &Zygote{cmd: cmd, control: control, prepare: prepare, StartedAt: time.Now(), sharedMount: -1,
+		maxForks: maxForks,
+		waiting:  map[int]chan forked{}, unborn: map[int]ExitFunc{}, living: map[uint32]ExitFunc{},
 		dead: make(chan struct{}), worn: make(chan struct{})}
 	err = json.NewEncoder(specW).Encode(spec)
 	specW.Close()
 	if err == nil {
-		err = z.awaitReady(pair[0], spec.SharedDir != "")
+		err = z.awaitReady(spec)
 	}
 	if err != nil {
 		z.CloseSharedMount()
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		output.done.Wait()
-		control.Close()
+		closeAll(control, prepare)
 		if output.traceback {
 			return nil, &InterpreterError{"the interpreter ended: " + output.last}
 		}
 		return nil, fmt.Errorf("the launcher ended: %s", output.last)
 	}
-	z.DataKB, z.Held = procfs.StatusKB(cmd.Process.Pid, "VmData"), procfs.HeldBy(cmd.Process.Pid)
-	go z.readAnswers(pair[0])
+	z.DataKB, z.Held = procfs.StatusKB(z.PID, "VmData"), procfs.HeldBy(z.PID)
+	go z.readAnswers()
 	return z, nil
+}
+
+// socketPair returns a connected pair of sockets that keep the bounds of messages.
+func socketPair() (ours, theirs *os.File, err error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	return os.NewFile(uintptr(pair[0]), "socket"), os.NewFile(uintptr(pair[1]), "socket-child"), nil
 }
 
 func closeAll(files ...*os.File) {
@@ -163,7 +186,7 @@ func (o *outputLog) read(from *os.File, log func(line string)) {
 }
 
 // launcherCommand returns the command of the launcher in its namespaces.
-func launcherCommand(spec Spec, uids UIDRange) *exec.Cmd {
+func launcherCommand(spec Spec) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args = []string{LauncherName}
 	if !spec.Without.Has(layer.Environment) {
@@ -171,7 +194,7 @@ func launcherCommand(spec Spec, uids UIDRange) *exec.Cmd {
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if spec.Namespaces {
-		setNamespaces(cmd.SysProcAttr, uids, spec.Without)
+		setNamespaces(cmd.SysProcAttr, spec.UIDs, spec.Without)
 	}
 	return cmd
 }
@@ -190,30 +213,75 @@ func setNamespaces(attr *syscall.SysProcAttr, uids UIDRange, without layer.Set) 
 	if without.Has(layer.User) {
 		return // the uids are the machine's
 	}
-	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
-	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
-	if uids.Count > 0 {
-		children := syscall.SysProcIDMap{ContainerID: FirstInnerUID, HostID: uids.First, Size: uids.Count}
-		attr.UidMappings, attr.GidMappings = append(attr.UidMappings, children), append(attr.GidMappings, children)
-		attr.GidMappingsEnableSetgroups = true
+	if uids.Count == 0 {
+		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
+		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
+		return
 	}
+	attr.UidMappings = []syscall.SysProcIDMap{
+		{ContainerID: innerLauncherUID, HostID: uids.First - reservedUIDs, Size: reservedUIDs},
+		{ContainerID: FirstInnerUID, HostID: uids.First, Size: uids.Count},
+	}
+	attr.GidMappings, attr.GidMappingsEnableSetgroups = attr.UidMappings, true
+	attr.AmbientCaps = launcherCapabilities // it starts as the service's account, which has no id there
 }
 
-// awaitReady waits for the zygote's first messages: a mount of the shared folder, if the spec
-// has one, and then the ready message.
-func (z *Zygote) awaitReady(fd int, hasShared bool) error {
-	message, control := make([]byte, 4096), make([]byte, unix.CmsgSpace(4))
-	_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: startTimeout})
-	n, controlLen, err := receive(fd, message, control)
-	if hasShared && err == nil && n > 0 {
-		z.sharedMount = firstFD(control[:controlLen])
-		n, _, err = receive(fd, message, control)
+// awaitReady waits until the zygote has imported its modules. It receives what the launcher and the zygote send before:
+// a mount of the shared folder, the zygote's pidfd, and the listener of its filter.
+func (z *Zygote) awaitReady(spec Spec) (err error) {
+	z.PID = z.cmd.Process.Pid
+	control, prepare := int(z.control.Fd()), int(z.prepare.Fd())
+	for _, fd := range []int{control, prepare} {
+		_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: startTimeout})
 	}
+	defer unix.SetsockoptTimeval(control, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{})
+	if spec.Namespaces {
+		if spec.SharedDir != "" {
+			if z.sharedMount, err = receiveFD(prepare); err != nil {
+				return err
+			}
+		}
+		pidfd, err := receiveFD(prepare)
+		if err != nil {
+			return err
+		}
+		z.PID, err = procfs.PIDOf(pidfd)
+		_ = unix.Close(pidfd)
+		if err != nil {
+			return err
+		}
+	}
+	if spec.Lock.Filter != nil {
+		listener, err := receiveFD(control)
+		if err != nil {
+			return err
+		}
+		if err := z.gate.open(z.PID, listener); err != nil {
+			return err
+		}
+	}
+	n, _, err := receive(control, make([]byte, 4096), nil)
 	if err == nil && n == 0 {
 		err = errGone
 	}
-	_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{})
 	return err
+}
+
+// receiveFD receives the descriptor of a message.
+func receiveFD(from int) (int, error) {
+	message, control := make([]byte, 4096), make([]byte, unix.CmsgSpace(4))
+	n, controlLen, err := receive(from, message, control)
+	if err == nil && n == 0 {
+		err = errGone
+	}
+	if err != nil {
+		return -1, err
+	}
+	fd := firstFD(control[:controlLen])
+	if fd < 0 {
+		return -1, errors.New("a message of the launcher or the zygote has no descriptor")
+	}
+	return fd, nil
 }
 
 func receive(fd int, message, control []byte) (n, controlLen int, err error) {
@@ -227,16 +295,72 @@ func receive(fd int, message, control []byte) (n, controlLen int, err error) {
 
 // firstFD returns the first descriptor of a control message, or -1.
 func firstFD(control []byte) int {
-	messages, err := unix.ParseSocketControlMessage(control)
-	if err != nil {
-		return -1
-	}
-	for i := range messages {
-		if fds, err := unix.ParseUnixRights(&messages[i]); err == nil && len(fds) > 0 {
-			return fds[0]
-		}
+	if fds := allFDs(control); len(fds) > 0 {
+		closeFDs(fds[1:])
+		return fds[0]
 	}
 	return -1
+}
+
+// allFDs returns the descriptors of a control message.
+func allFDs(control []byte) (all []int) {
+	messages, _ := unix.ParseSocketControlMessage(control)
+	for i := range messages {
+		fds, _ := unix.ParseUnixRights(&messages[i])
+		all = append(all, fds...)
+	}
+	return all
+}
+
+func closeFDs(fds []int) {
+	for _, fd := range fds {
+		_ = unix.Close(fd)
+	}
+}
+
+// Prepare gives a child the ids, mounts and network that enter describes, before the child locks itself down. given are
+// the descriptors that Enter describes. made are a clone of the tree of the child's mounts, and the listener in its
+// network, if it has one; the caller closes them. Prepare is for zygotes with namespaces.
+func (z *Zygote) Prepare(pidfd int, enter protocol.Enter, given ...int) (made []int, err error) {
+	body, err := json.Marshal(enter)
+	if err != nil {
+		return nil, err
+	}
+	z.preparing.Lock()
+	defer z.preparing.Unlock()
+	socket := int(z.prepare.Fd())
+	rights := unix.UnixRights(append([]int{pidfd}, given...)...)
+	if err := unix.Sendmsg(socket, body, rights, nil, unix.MSG_NOSIGNAL); err != nil {
+		return nil, fmt.Errorf("ask the launcher for mounts: %w", err)
+	}
+	message, control := make([]byte, maxAnswer), make([]byte, unix.CmsgSpace(2*4))
+	n, controlLen, err := receive(socket, message, control)
+	if err == nil && n == 0 {
+		err = errGone
+	}
+	if err == unix.EAGAIN { // a later answer must not be taken for that to another request
+		_ = z.cmd.Process.Kill()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the launcher: %w", err)
+	}
+	made = allFDs(control[:controlLen])
+	var a answerPrepare
+	err = json.Unmarshal(message[:n], &a)
+	want := 1
+	if enter.Network != nil {
+		want++
+	}
+	if err == nil && a.Error != "" {
+		err = errors.New(a.Error)
+	} else if err == nil && len(made) != want { // this process has no descriptor left for them
+		err = unix.EMFILE
+	}
+	if err != nil {
+		closeFDs(made)
+		return nil, err
+	}
+	return made, nil
 }
 
 // readAnswers reads the zygote's messages until the zygote ends. Then it fails all requests
@@ -244,7 +368,8 @@ func firstFD(control []byte) int {
 //
 // A message begins with its kind: 'f' a child was forked, 'e' a fork failed, 'x' a child
 // has exited.
-func (z *Zygote) readAnswers(fd int) {
+func (z *Zygote) readAnswers() {
+	fd := int(z.control.Fd())
 	message, control := make([]byte, 4096), make([]byte, unix.CmsgSpace(4))
 	for {
 		n, controlLen, err := receive(fd, message, control)
@@ -252,12 +377,13 @@ func (z *Zygote) readAnswers(fd int) {
 			break
 		}
 		if n < 5 {
-			continue
+			n = copy(message, "?????")
 		}
 		kind, id, rest := message[0], binary.BigEndian.Uint32(message[1:]), message[5:n]
 		z.mu.Lock()
 		switch {
-		case kind == 'f' && len(rest) == 4:
+		case kind == 'f' && len(rest) == 4 && z.unborn[int(id)] != nil:
+			z.gate.forked()
 			pid := binary.BigEndian.Uint32(rest)
 			z.living[pid] = z.unborn[int(id)]
 			delete(z.unborn, int(id))
@@ -266,17 +392,21 @@ func (z *Zygote) readAnswers(fd int) {
 				answer.err = unix.EMFILE
 			}
 			z.answer(int(id), answer)
-		case kind == 'e':
+		case kind == 'e' && z.unborn[int(id)] != nil:
+			z.gate.forked()
 			delete(z.unborn, int(id))
 			z.answer(int(id), forked{pidfd: -1, err: errors.New(string(rest))})
 			z.killIfUnused()
-		case kind == 'x' && len(rest) == 12:
-			if onExit := z.living[id]; onExit != nil {
-				delete(z.living, id)
-				cpuTime := time.Duration(binary.BigEndian.Uint64(rest[4:])) * time.Microsecond
-				onExit(int(binary.BigEndian.Uint32(rest)), cpuTime)
-			}
+		case kind == 'x' && len(rest) == 12 && z.living[id] != nil:
+			z.gate.forget(int(id))
+			onExit := z.living[id]
+			delete(z.living, id)
+			cpuTime := time.Duration(binary.BigEndian.Uint64(rest[4:])) * time.Microsecond
+			onExit(int(binary.BigEndian.Uint32(rest)), cpuTime)
 			z.killIfUnused()
+		default: // the zygote is not what it was
+			closeFDs(allFDs(control[:controlLen]))
+			_ = z.cmd.Process.Kill()
 		}
 		z.mu.Unlock()
 	}
@@ -286,6 +416,9 @@ func (z *Zygote) readAnswers(fd int) {
 	defer z.mu.Unlock()
 	close(z.dead)
 	_ = z.control.Close()
+	z.preparing.Lock() // Prepare uses its number
+	_ = z.prepare.Close()
+	z.preparing.Unlock()
 	for id := range z.waiting {
 		z.answer(id, forked{pidfd: -1, err: errDied})
 	}
@@ -329,8 +462,10 @@ func (z *Zygote) Fork(ctx context.Context, fds []int, birth, uid int, onExit Exi
 	for _, word := range []int{id, uid, birth} {
 		request = binary.BigEndian.AppendUint32(request, uint32(word))
 	}
+	z.gate.expectFork()
 	err = unix.Sendmsg(int(z.control.Fd()), request, unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL)
 	if err != nil {
+		z.gate.forked()
 		delete(z.waiting, id)
 		delete(z.unborn, id)
 		z.mu.Unlock()
@@ -352,6 +487,9 @@ func (z *Zygote) Fork(ctx context.Context, fds []int, birth, uid int, onExit Exi
 		return -1, ctx.Err()
 	}
 }
+
+// ExpectUID lets a child change to this uid and the equal gid, on levels without namespaces.
+func (z *Zygote) ExpectUID(pid, uid int) { z.gate.expectUID(pid, uid) }
 
 // Worn returns a channel that is closed when the zygote is worn.
 func (z *Zygote) Worn() <-chan struct{} { return z.worn }

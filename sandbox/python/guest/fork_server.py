@@ -17,9 +17,9 @@ import array
 import ctypes
 import os
 import select
+import signal
 import socket
 import struct
-from collections.abc import Callable
 
 import syscalls
 
@@ -27,40 +27,37 @@ _REQUEST, _HEAD, _FORKED = struct.Struct(">cIII"), struct.Struct(">cI"), struct.
 _ENDED = struct.Struct(">cIIQ")
 _ENDS, _MAX_GROUPS = 3, 3  # descriptors of a request
 _EXIT_PROTOCOL, _EXIT_NO_GROUP = 70, 73  # exit statuses
-_CLONE_NEWPID = 0x20000000
+_CLONE, _CLONE_PIDFD, _SET_AND_CLEAR_TID = syscalls.number("clone"), 0x1000, 0x1200000
 _INT = struct.Struct("i")
 _DESCRIPTOR_SPACE = socket.CMSG_SPACE((_ENDS + _MAX_GROUPS) * _INT.size)
 
 _libc = ctypes.PyDLL(None, use_errno=True)  # PyDLL keeps the GIL, which a child needs
+_libc.syscall.restype = ctypes.c_long
 
-Batches = list["array.array"]
+Batches = list["tuple[int, array.array]"]  # the namespaces of a child (CLONE_NEW*), and its batch
 
 
 def serve(
     control: int,
     signal_fd: int,
-    own_pidfd: int,
     batches: Batches,
-    fork: "Callable[[], int] | None" = None,
+    has_hooks: bool = False,
     ready: bytes = b"ready",
     use_huge_pages: bool = False,
 ) -> int:
     """Sends ready and serves until it returns in a child, with the index of the child's batch. If the socket closes,
     the process exits.
 
-    A child first runs one of batches, with the three descriptors and the uid as arguments. signal_fd is a signalfd of
-    SIGCHLD. own_pidfd is a pidfd of this process if each child gets its own pid namespace, else -1. Such a namespace
-    can be used for one fork; the zygote then returns to its own namespace through own_pidfd. fork replaces the plain
-    fork. use_huge_pages is for the file with the memory.
+    A child begins in its namespaces and runs its batch, with the three descriptors and the uid as arguments. signal_fd
+    is a signalfd of SIGCHLD. has_hooks says that Python's fork hooks must run. use_huge_pages is for the file with the
+    memory.
     """
-    if syscalls.syscall_batch and not fork:
-        return syscalls.syscall_batch.serve(control, signal_fd, own_pidfd, batches, ready, use_huge_pages)
-    return serve_in_python(control, signal_fd, own_pidfd, batches, fork or _plain_fork, ready)
+    if syscalls.syscall_batch and not has_hooks:
+        return syscalls.syscall_batch.serve(control, signal_fd, batches, ready, use_huge_pages)
+    return serve_in_python(control, signal_fd, batches, has_hooks, ready)
 
 
-def serve_in_python(
-    control: int, signal_fd: int, own_pidfd: int, batches: Batches, fork: "Callable[[], int]", ready: bytes
-) -> int:
+def serve_in_python(control: int, signal_fd: int, batches: Batches, has_hooks: bool, ready: bytes) -> int:
     """Does the same as syscall_batch.serve, but for the memory."""
     sock = socket.socket(fileno=control)
     try:
@@ -84,7 +81,7 @@ def serve_in_python(
             if index >= len(batches):
                 os._exit(_EXIT_PROTOCOL)
             fds = [fd for (fd,) in _INT.iter_unpack(rights[0][2])]
-            if _fork_child(sock, number, batches[index], uid, fds, own_pidfd, fork) == 0:
+            if _fork_child(sock, number, batches[index], uid, fds, has_hooks) == 0:
                 return index
             for fd in fds:
                 os.close(fd)
@@ -92,24 +89,19 @@ def serve_in_python(
         sock.detach()
 
 
-def _fork_child(sock, number: int, words: "array.array", uid: int, fds: list[int], own_pidfd: int, fork) -> int:
-    pid = -1
+def _fork_child(
+    sock: socket.socket, number: int, birth: "tuple[int, array.array]", uid: int, fds: list[int], has_hooks: bool
+) -> int:
+    namespaces, words = birth
     try:
-        try:
-            if own_pidfd >= 0 and _libc.unshare(_CLONE_NEWPID) < 0:
-                raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-            pid = fork()
-        finally:
-            if pid and own_pidfd >= 0 and _libc.setns(own_pidfd, _CLONE_NEWPID) < 0:
-                os._exit(_EXIT_PROTOCOL)  # the zygote can't return to its own namespace
-        if pid == 0:
-            _join_groups(fds[_ENDS:])
-            syscalls.run(words, *fds[:_ENDS], uid)
-            return 0
-        pidfd = os.pidfd_open(pid)
+        pid, pidfd = _fork_into(namespaces, has_hooks)
     except OSError as error:
         sock.send(_HEAD.pack(b"e", number) + f"fork: {error.strerror}".encode())
         return -1
+    if pid == 0:
+        _join_groups(fds[_ENDS:])
+        syscalls.run(words, *fds[:_ENDS], uid)
+        return 0
     sock.sendmsg([_FORKED.pack(b"f", number, pid)], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, _INT.pack(pidfd))])
     os.close(pidfd)
     return pid
@@ -137,9 +129,18 @@ def _report_ended(sock: socket.socket) -> None:
         sock.send(_ENDED.pack(b"x", pid, status, round((used.ru_utime + used.ru_stime) * 1e6)))
 
 
-def _plain_fork() -> int:
-    """Forks without Python's hooks."""
-    pid = _libc.fork()
+def _fork_into(namespaces: int, has_hooks: bool) -> "tuple[int, int]":
+    """Forks into these namespaces, and returns the pid, 0 in the child, and the pidfd of the child."""
+    flags, own, pidfd = signal.SIGCHLD | _CLONE_PIDFD | namespaces, syscalls.own_id, ctypes.c_int(-1)
+    if own:
+        flags |= _SET_AND_CLEAR_TID
+    if has_hooks:
+        ctypes.pythonapi.PyOS_BeforeFork()
+    own_and_tls = (own, 0) if syscalls.IS_X86 else (0, own)
+    pid = _libc.syscall(*map(ctypes.c_long, (_CLONE, flags, 0, ctypes.addressof(pidfd), *own_and_tls)))
+    error = ctypes.get_errno()
+    if has_hooks:
+        (ctypes.pythonapi.PyOS_AfterFork_Parent if pid else ctypes.pythonapi.PyOS_AfterFork_Child)()
     if pid < 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    return pid
+        raise OSError(error, os.strerror(error))
+    return pid, pidfd.value

@@ -21,8 +21,6 @@ import session
 import syscalls
 from syscalls import Batch, Step, given
 
-TMP_BYTES, INODES = 64 << 20, 16384
-DATA_BYTES, DATA_INODES = 2 << 30, 1 << 18  # only the service writes to /data, and it enforces lower limits
 _GO = protocol.encode_frame(protocol.ENTER, b"")  # for a guest that got its Enter before the fork
 # Operations that most code needs. They leave no names in the session.
 _REHEARSAL = {
@@ -76,22 +74,21 @@ class Guest:
         signal.signal(signal.SIGUSR1, self._channel.on_attention)
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write past file_max_bytes raises OSError instead
         network.explain_refusals()
-        lockdown.drop_before_fork()
         self._session.hide_own_modules()
         self._warm_up()
 
-    def prepare(self, enter: "dict | None") -> None:
-        """Adds the start-up of a guest that locks itself down as enter says, or, if enter is None, as its Enter frame
-        will say."""
+    def prepare(self, birth: dict) -> None:
+        """Adds the start-up of a guest that locks itself down as birth["enter"] says, or, if that is None, as its Enter
+        frame will say."""
         start_up = StartUp()
-        batch = start_up.batch
+        batch, enter = start_up.batch, birth["enter"]
         start_up.descriptor_steps = lockdown.take_descriptors(batch, *_ENDS, self._private)
         if enter:
             start_up.go = batch.call("the supervisor's go", "read", lockdown.CONNECTION, bytes(len(_GO)), len(_GO))
             batch.expect("the supervisor's go", start_up.go, len(_GO), errno.EPIPE)
-            self._lock_down(batch, {**enter, "uid": _UID if enter["uid"] else 0}, [])
+            self._lock_down(batch, {**enter, "uid": _UID if enter["uid"] else 0})
         self._start_ups.append(start_up)
-        self.batches.append(batch.words)
+        self.batches.append((lockdown.namespaces(birth["network"]) if self._private else 0, batch.words))
 
     def live(self, index: int) -> None:
         """Serves the supervisor after the batch of this start-up has run. Never returns.
@@ -175,64 +172,28 @@ class Guest:
         kind, body = self._channel.receive_with_descriptors()
         if kind != protocol.ENTER:
             os._exit(0)
-        enter, fds = protocol.decode(body), self._channel.take_descriptors()
+        enter = protocol.decode(body)
         if enter["folder"]:
             directories.use(enter["folder"])
+        if "network" in enter:
+            network.switch_on(enter["network"]["environment"])
         batch = Batch()
-        self._lock_down(batch, enter, fds)
+        self._lock_down(batch, enter)
         batch.run()
 
-    def _lock_down(self, batch: Batch, enter: dict, fds: "list[int]") -> None:
-        """Adds the lockdown, and then Ready with its descriptors.
-
-        These are a clone of the mounts of its files, if the guest has its own, and the listener of its own network.
-        """
-        uid, folder, own = enter["uid"], enter["folder"], enter.get("network")
-        listeners = [network.switch_on(own, fds.pop() if own.get("sysctls") else -1)] if own else []
-        rights: list[int | Step] = [] if folder else self._mount(batch, enter, fds, uid)
-        rights += listeners
-        batch.call("chdir", "chdir", directories.session.encode())
+    def _lock_down(self, batch: Batch, enter: dict) -> None:
+        """Adds the lockdown, and then Ready."""
+        folder = enter["folder"]
         ruleset = None
         if enter["landlock"]:
             readable = [*self._readable, folder + "/data"] if folder else self._readable
             writable = [directories.session, directories.tmp]
-            ruleset = lockdown.landlock_ruleset(batch, self._abi, readable, writable, own["port"] if own else 0)
-        lockdown.lock(batch, uid, self._parent, ruleset, self._filters.get(enter["filter"]))
+            port = enter["network"]["port"] if "network" in enter else 0
+            ruleset = lockdown.landlock_ruleset(batch, self._abi, readable, writable, port)
+        program = self._filters.get(enter["filter"])
+        lockdown.lock(batch, enter["uid"], self._parent, self._private, directories.session, ruleset, program)
         ready = protocol.encode_frame(protocol.READY, protocol.encode({"error": ""}))
-        lockdown.send_and_close(batch, ready, rights)
-
-    def _mount(self, batch: Batch, enter: dict, fds: "list[int]", uid: int) -> "list[int | Step]":
-        """Mounts /tmp, /session and /data, and in it the operator's data sets, all of /data read-only.
-
-        The files of a session are one tree of mounts: a file system with the uploads in its directory files, and the
-        session mounted at its directory session. Returns the descriptor of a writable clone of the tree, by which the
-        service keeps the files for the next guest. The data sets are bound at /data before.
-        """
-        lockdown.mount_tmpfs(batch, "/tmp", mode="1777", **lockdown.quota(TMP_BYTES, INODES))
-        names = os.listdir("/data")
-        sets = [lockdown.clone_mount(batch, "/data/" + name, within=True) for name in names]
-        kinds = [os.path.isdir("/data/" + name) for name in names]
-        if enter["attach"] == "files":
-            lockdown.attach(batch, fds[0], "/data")
-        else:
-            lockdown.mount_tmpfs(batch, "/data", mode="755", size=DATA_BYTES, nr_inodes=DATA_INODES)
-            lockdown.make_dir(batch, "/data/files")
-            lockdown.make_dir(batch, "/data/session")
-            if enter["attach"] == "session":
-                lockdown.attach(batch, fds[0], "/data/session")
-            else:
-                quota = lockdown.quota(enter["workspace"], INODES)
-                lockdown.mount_tmpfs(batch, "/data/session", mode="700", uid=uid, gid=uid, **quota)
-                lockdown.make_dir(batch, "/data/session/artifacts", uid)
-        files = lockdown.clone_mount(batch, "/data", within=True)
-        lockdown.attach(batch, lockdown.clone_mount(batch, "/data/session"), "/session")
-        for name, is_folder in zip(names, kinds):
-            (lockdown.make_dir if is_folder else lockdown.make_file)(batch, "/data/files/" + name)
-        lockdown.attach(batch, lockdown.clone_mount(batch, "/data/files"), "/data")
-        for name, tree in zip(names, sets):
-            lockdown.attach(batch, tree, "/data/" + name)
-        lockdown.make_read_only(batch, "/data")
-        return [files]
+        lockdown.send(batch, ready)
 
 
 def _reseed() -> None:

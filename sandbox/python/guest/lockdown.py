@@ -1,14 +1,17 @@
-"""The lockdown of a guest before it runs user code: mounts, limits, identity, seccomp filter.
+"""The lockdown of a guest before it runs user code, and that of the zygote before it imports packages.
 
-It consists of system calls by number, in batches that are prepared before the fork if possible. Each result is checked.
-The order matters: mounts need the capabilities that are dropped after them, setuid clears PDEATHSIG, and seccomp comes
-last because it forbids all of these calls.
+A guest changes its identity and its limits, and gives up capabilities, files and system calls. Its namespaces and
+mounts are made from outside (prepare.go). The lockdown consists of system calls by number, in batches that are
+prepared before the fork if possible. Each result is checked. The order matters: setuid clears PDEATHSIG, and seccomp
+comes last because it forbids all of these calls.
 """
 
+import base64
 import ctypes
 import errno
 import os
 import resource
+import socket
 import stat
 import struct
 
@@ -20,13 +23,15 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 CONNECTION = 3  # the guest's descriptor of its connection to the supervisor
 _MSG_NOSIGNAL = 0x4000
-_AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
+_AT_FDCWD = -100
 _CLONE_NEWNS, _CLONE_NEWUTS, _CLONE_NEWIPC = 0x20000, 0x4000000, 0x8000000
+_CLONE_NEWUSER, _CLONE_NEWPID, _CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
 _OWN_PID = 0x7FFFFFFF  # a placeholder in a filter for the pid of the guest; no pid is that large
 _EXECUTE, _WRITE, _READ, _READ_DIR = 1, 2, 4, 8  # rights of Landlock to files
 _CAPABILITIES = struct.pack("Ii", 0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3, this process
 _NONE = struct.pack("6I", 0, 0, 0, 0, 0, 0)
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_CAPBSET_DROP = 1, 4, 22, 24
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_CAPBSET_READ, _PR_CAPBSET_DROP = 1, 4, 22, 23, 24
+_SET_MODE_FILTER, _NEW_LISTENER = 1, 8
 _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 38, 47
 _SIG_SETMASK = 2
 
@@ -42,17 +47,13 @@ def _prctl(what: str, option: int, a: int = 0, b: int = 0) -> None:
     _check(_libc.prctl(option, ctypes.c_ulong(a), ctypes.c_ulong(b), ctypes.c_ulong(0), ctypes.c_ulong(0)), what)
 
 
-def unshare(flags: int) -> None:
-    _check(_libc.unshare(flags), "unshare")
-
-
 # -- steps of a batch
 
 
 def take_descriptors(batch: Batch, connection: Step, out: Step, err: Step, private: bool) -> int:
     """Leaves only the descriptors 0 /dev/null, 1 stdout, 2 stderr and 3 the connection open, and unblocks all signals.
 
-    private: the guest gets namespaces of its own. Without them it dies with this process. Returns the number of steps
+    private: the guest has namespaces of its own. Without them it dies with this process. Returns the number of steps
     after which the connection is open.
     """
     null = batch.call("/dev/null", "openat", _AT_FDCWD, b"/dev/null", os.O_RDONLY)
@@ -62,63 +63,15 @@ def take_descriptors(batch: Batch, connection: Step, out: Step, err: Step, priva
         batch.call("close_range", "close_range", CONNECTION + 1, 0x7FFFFFFF, 0)
     batch.call("signals", "rt_sigprocmask", _SIG_SETMASK, bytes(8), None, 8)
     steps = batch.steps()
-    if private:
-        batch.call("unshare", "unshare", _CLONE_NEWNS | _CLONE_NEWUTS | (0 if "ipc" in without else _CLONE_NEWIPC))
-    else:
+    if not private:
         die_with(batch, os.getpid())
     return steps
 
 
-def quota(size: int, inodes: int) -> "dict[str, int]":
-    """Returns the options of a tmpfs that limit its bytes and files."""
-    return {} if "quota" in without else {"size": size, "nr_inodes": inodes}
-
-
-def mount_tmpfs(batch: Batch, path: str, **options: "str | int") -> None:
-    """Mounts a fresh tmpfs at path, nosuid and nodev, with these options."""
-    fs = batch.call("fsopen", "fsopen", b"tmpfs", 1)
-    for key, value in options.items():
-        text = batch.digits(value) if isinstance(value, Step) else str(value).encode()
-        batch.call(f"tmpfs {key}", "fsconfig", fs, 1, key.encode(), text, 0)
-    batch.call("tmpfs", "fsconfig", fs, 6, None, None, 0)
-    mount = batch.call("fsmount", "fsmount", fs, 1, 2 | 4)
-    batch.call("close", "close", fs)
-    attach(batch, mount, path)
-
-
-def attach(batch: Batch, mount: int, path: str) -> None:
-    batch.call("move_mount", "move_mount", mount, b"", _AT_FDCWD, path.encode(), 4)
-    batch.call("close", "close", mount)
-
-
-def clone_mount(batch: Batch, path: str, within: bool = False) -> Step:
-    """Clones the mount at path, with within also the mounts in it. The clone outlives this mount namespace."""
-    return batch.call(
-        "open_tree", "open_tree", _AT_FDCWD, path.encode(), 1 | 0o2000000 | (_AT_RECURSIVE if within else 0)
-    )
-
-
-def make_read_only(batch: Batch, path: str) -> None:
-    """Makes the mount at path read-only here; its clones do not change."""
-    attributes = struct.pack("QQQQ", 1, 0, 0, 0)  # set MOUNT_ATTR_RDONLY
-    batch.call("mount_setattr", "mount_setattr", _AT_FDCWD, path.encode(), 0, attributes, len(attributes))
-
-
-def make_dir(batch: Batch, path: str, owner: int = 0) -> None:
-    """Makes a directory, unless there is one."""
-    batch.call("mkdir", "mkdirat", _AT_FDCWD, path.encode(), 0o777, tolerate=errno.EEXIST)
-    if owner:
-        batch.call("chown", "fchownat", _AT_FDCWD, path.encode(), owner, owner, 0)
-
-
-def make_file(batch: Batch, path: str) -> None:
-    """Makes an empty file, unless there is one."""
-    flags = os.O_CREAT | os.O_RDONLY | os.O_CLOEXEC
-    batch.call("close", "close", batch.call("open", "openat", _AT_FDCWD, path.encode(), flags, 0o777))
-
-
 def die_with(batch: Batch, parent: int) -> None:
     """Makes the kernel kill this process when its parent dies, and fails if the parent is dead. setuid undoes this."""
+    if "death" in without:
+        return
     batch.call("PDEATHSIG", "prctl", _PR_SET_PDEATHSIG, 9, 0, 0, 0)
     batch.expect("the parent", batch.call("getppid", "getppid"), parent, errno.ESRCH)
 
@@ -127,36 +80,81 @@ def set_limit(number: int, value: int) -> None:
     resource.setrlimit(number, (value, value))
 
 
-def drop_before_fork() -> None:
-    """Prevents that the zygote and its children gain capabilities. The capabilities that it has stay usable."""
-    for capability in () if "capabilities" in without else range(64):
-        if _libc.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0) < 0:
-            break  # EINVAL: the kernel knows no more capabilities
-    _prctl("ambient capabilities", _PR_CAP_AMBIENT, 4)
+def namespaces(network: bool) -> int:
+    """Returns the namespaces of a guest, as flags of clone."""
+    flags = _CLONE_NEWNS | _CLONE_NEWUTS | (_CLONE_NEWNET if network else 0)
+    for layer, flag in (("user", _CLONE_NEWUSER), ("pid", _CLONE_NEWPID), ("ipc", _CLONE_NEWIPC)):
+        flags |= 0 if layer in without else flag
+    return flags
+
+
+def lock_zygote(control: int, config: dict) -> None:
+    """Gives up what the zygote does not need to fork guests, before it imports a package: a package is code of
+    strangers. The filter leaves the calls that bear a guest to the service, which gets its listener over control and
+    allows them for the guests that it asked for."""
+    batch = Batch()
+    batch.call("ambient capabilities", "prctl", _PR_CAP_AMBIENT, 4, 0, 0, 0)
     if not without >= {"no_new_privs", "seccomp", "landlock"}:  # these layers need it
-        _prctl("no_new_privs", _PR_SET_NO_NEW_PRIVS, 1)
+        batch.call("no_new_privs", "prctl", _PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    _become_private(batch)
+    abi = landlock_abi()
+    if abi and config["landlock"]:
+        ruleset = landlock_ruleset(batch, abi, config["readable"], config["writable"], config["port"])
+        batch.call("landlock restrict", "landlock_restrict_self", ruleset, 0)
+        batch.call("close", "close", ruleset)
+    listener: Step | None = None
+    if config["filter"]:
+        program = Filter(base64.b64decode(config["filter"])).program
+        listener = batch.call("seccomp", "seccomp", _SET_MODE_FILTER, _NEW_LISTENER, program)
+    batch.run()
+    if listener is not None:
+        fd = batch.result(listener)
+        with socket.socket(fileno=os.dup(control)) as sock:
+            socket.send_fds(sock, [b"locked"], [fd])
+        os.close(fd)
 
 
-def lock(batch: Batch, uid: int, parent: int, ruleset: "Step | None", filter: "Filter | None") -> None:
-    """Drops all privileges permanently. parent is the pid of the zygote as this process sees it: 0 in its own pid
-    namespace. The other limits are set when the guest is assigned to a sandbox."""
+def _become_private(batch: Batch) -> None:
+    """Makes this process not dumpable, so that no other process may read its memory."""
+    batch.call("dumpable", "prctl", _PR_SET_DUMPABLE, 1 if "dumpable" in without else 0, 0, 0, 0)
+
+
+def _drop_bounding_set(batch: Batch) -> None:
+    for capability in () if "capabilities" in without else range(_last_capability() + 1):
+        batch.call("bounding set", "prctl", _PR_CAPBSET_DROP, capability, 0, 0, 0)
+
+
+def _last_capability() -> int:
+    """Returns the largest number of a capability that the kernel knows."""
+    known = 0
+    while _libc.prctl(_PR_CAPBSET_READ, ctypes.c_ulong(known), 0, 0, 0) >= 0:
+        known += 1
+    return known - 1
+
+
+def lock(
+    batch: Batch, uid: int, parent: int, private: bool, directory: str, ruleset: "Step | None", filter: "Filter | None"
+) -> None:
+    """Drops all privileges permanently, and changes to a directory that only uid may enter. parent is the pid of the
+    zygote as this process sees it: 0 in its own pid namespace. private: the process has namespaces of its own. The
+    other limits are set when the guest is assigned to a sandbox."""
     if filter is None and "seccomp" not in without:
         raise OSError("the service named a seccomp filter that the zygote does not have")
     # Without RLIMIT_SIGPENDING the kernel keeps one signal of each number, and does not queue more of them.
     limits = resource.RLIMIT_CORE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_MSGQUEUE, resource.RLIMIT_SIGPENDING
     for number in () if "rlimits" in without else limits:
         batch.call("setrlimit", "prlimit64", 0, number, bytes(16), None)
+    if private:
+        _drop_bounding_set(batch)  # a new user namespace begins with the whole set
     if uid:
         batch.call("setgroups", "setgroups", 0, None)
         batch.call("setresgid", "setresgid", uid, uid, uid)
         batch.call("setresuid", "setresuid", uid, uid, uid)
+    batch.call("chdir", "chdir", directory.encode())
     if "capabilities" not in without:
         batch.call("capset", "capset", _CAPABILITIES, _NONE)
-    if "death" in without:
-        batch.call("PDEATHSIG", "prctl", _PR_SET_PDEATHSIG, 0, 0, 0, 0)
-    else:
-        die_with(batch, parent)
-    batch.call("dumpable", "prctl", _PR_SET_DUMPABLE, 1 if "dumpable" in without else 0, 0, 0, 0)
+    die_with(batch, parent)
+    _become_private(batch)
     if ruleset is not None:
         batch.call("landlock restrict", "landlock_restrict_self", ruleset, 0)
         batch.call("close", "close", ruleset)
@@ -165,19 +163,10 @@ def lock(batch: Batch, uid: int, parent: int, ruleset: "Step | None", filter: "F
         batch.call("seccomp", "prctl", _PR_SET_SECCOMP, 2, filter.program, 0, 0)
 
 
-def send_and_close(batch: Batch, message: bytes, fds: "list[int | Step]") -> None:
-    """Sends a message to the supervisor with descriptors, and closes these."""
-    size = 16 + 4 * len(fds)
-    rights = ctypes.create_string_buffer(struct.pack("Nii", size, 1, 1), size)  # a cmsghdr: SOL_SOCKET, SCM_RIGHTS
-    for i, fd in enumerate(fds):
-        batch.store(rights, 16 + 4 * i, fd)
+def send(batch: Batch, message: bytes) -> None:
+    """Sends a message to the supervisor."""
     text = ctypes.create_string_buffer(message, len(message))
-    vector = ctypes.create_string_buffer(struct.pack("PN", ctypes.addressof(text), len(message)))
-    header = struct.pack("PIPNPNi4x", 0, 0, ctypes.addressof(vector), 1, ctypes.addressof(rights), len(rights), 0)
-    # the header points to the last three
-    batch.call("send", "sendmsg", CONNECTION, header, _MSG_NOSIGNAL, text, vector, rights)
-    for fd in fds:
-        batch.call("close", "close", fd)
+    batch.call("send", "sendto", CONNECTION, text, len(message), _MSG_NOSIGNAL, None, 0)
 
 
 class Filter:

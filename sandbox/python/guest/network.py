@@ -7,50 +7,24 @@ nothing else.
 The kernel refuses all other connections. explain_refusals makes Python say why, in a text that an agent can act on.
 """
 
-import fcntl
 import functools
 import importlib.util
 import os
 import socket
-import struct
 import sys
-
-import lockdown
 
 OFF = "the network is off for this sandbox: create one with enable_network_access and its hosts in allowed_hosts"
 ON = "this sandbox reaches hosts only through its HTTP proxy: leave the client's proxy settings (trust_env) as they are"
 
-_CLONE_NEWNET, _SIOCSIFFLAGS, _IFF_UP = 0x40000000, 0x8914, 1
-_BACKLOG = 64
-
 _refusal = OFF
 
 
-def switch_on(own: dict, folder: int) -> int:
-    """Moves this process to a new network namespace, which own describes, and returns the descriptor of a listener in
-    it.
-
-    folder is the descriptor of /proc/sys/net, which this function closes, or -1 if own has no sysctls. Call it before
-    the lockdown, which forbids it.
-    """
+def switch_on(environment: dict) -> None:
+    """Makes programs of this process use the listener in its network namespace, which environment names."""
     global _refusal
-    lockdown.unshare(_CLONE_NEWNET)
-    for path, value in own.get("sysctls", {}).items():
-        # The kernel looks the path up in the network namespace of this process.
-        fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC, dir_fd=folder)
-        os.write(fd, value.encode())
-        os.close(fd)
-    if folder >= 0:
-        os.close(folder)
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
-        fcntl.ioctl(listener, _SIOCSIFFLAGS, struct.pack("16sH22x", b"lo", _IFF_UP))
-        listener.bind((own["host"], own["port"]))
-        listener.listen(_BACKLOG)
-        fd = listener.detach()
-    os.environ.update(own["environment"])
+    os.environ.update(environment)
     sys.meta_path.insert(0, _AiohttpFinder())
     _refusal = ON
-    return fd
 
 
 class _AiohttpFinder:

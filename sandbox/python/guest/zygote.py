@@ -1,8 +1,10 @@
 """The zygote imports the warm packages once and forks guests, which inherit the imported packages.
 
-It runs no user code and holds no secret. It talks to the service over its control socket, descriptor 3, as
-fork_server.py describes. When the socket closes, the zygote exits, and the kernel kills every guest: the zygote is the
-init process of their pid namespace or, without a pid namespace, the parent of their parent-death signal.
+It runs no user code and holds no secret. But the packages are code of strangers, so it has no right that a guest lacks,
+except to fork guests that the service asks for (lockdown.lock_zygote). It talks to the service over its control socket,
+descriptor 3, as fork_server.py describes. When the socket closes, the zygote exits, and the kernel kills every guest:
+the launcher, which ends with the zygote, is the init process of their pid namespace, or, without a pid namespace, the
+zygote is the parent of their parent-death signal.
 """
 
 import base64
@@ -31,7 +33,6 @@ def main() -> None:
     for name in ("LD_BIND_NOW", "LD_PRELOAD"):  # they are for this process only
         os.environ.pop(name, None)
     sys.path[:0] = [os.path.dirname(os.path.abspath(__file__))]
-    sys.path += config["path"]
     register = os.register_at_fork
     fork_hooks = collect_fork_hooks()
     import fonts
@@ -40,7 +41,9 @@ def main() -> None:
     import lockdown
 
     lockdown.without = frozenset(config.get("without") or ())
-
+    signal_fd = child_signals()
+    lockdown.lock_zygote(CONTROL, config["lock"])
+    sys.path += config["path"]  # from here on code of strangers runs
     with fonts.kept_in_memory() as kept:
         warm_up(config["warm"])
     warm_session()
@@ -50,20 +53,17 @@ def main() -> None:
         register(**hooks)
     filters = {name: base64.b64decode(program) for name, program in config["filters"].items()}
     one = guest.Guest(filters, config["readable"], config["policy"], config["rules"], config["private"])
-    for enter in config["births"]:
-        one.prepare(enter)
+    for birth in config["births"]:
+        one.prepare(birth)
     if threading.active_count() != 1:
         raise SystemExit(
             "zygote: a warm package started a thread, and a fork would lose it; take it out of the warm packages"
         )
-    signal_fd = child_signals()
     gc.collect()
     fill_pools()
     gc.freeze()  # a collection in a guest would copy every page
-    own_pidfd = os.pidfd_open(os.getpid()) if config["private"] and "pid" not in lockdown.without else -1
     ready = json.dumps({"op": "ready", "python": list(sys.version_info[:3])}).encode()
-    fork = os.fork if fork_hooks else None
-    live(one, fork_server.serve(CONTROL, signal_fd, own_pidfd, one.batches, fork, ready, not config["sessions"]))
+    live(one, fork_server.serve(CONTROL, signal_fd, one.batches, bool(fork_hooks), ready, not config["sessions"]))
 
 
 def collect_fork_hooks() -> "list[tuple[str, dict]]":

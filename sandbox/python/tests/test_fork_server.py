@@ -1,12 +1,14 @@
 """The loop of the zygote. It has the same results with and without the extension."""
 
 import contextlib
-import errno
+import ctypes
 import os
 import select
 import signal
 import socket
 import struct
+import sys
+import threading
 
 import fork_server
 import pytest
@@ -14,29 +16,30 @@ import syscalls
 import zygote
 
 EXIT = struct.Struct(">IIQ")
+CLONE_SIGHAND, CLONE_NEWUSER, CLONE_NEWPID = 0x800, 0x10000000, 0x20000000
 
 
-@pytest.fixture(params=["extension", "python", "a fork of its own"])
+@pytest.fixture(params=["extension", "python", "python with hooks"])
 def serving(request, monkeypatch):
-    """Starts a process that serves batches, a list, and calls live(index) in each child. Yields its control socket."""
-    fork = None
+    """Starts a process that serves a list of batches, each in these namespaces, and calls live(index) in each child.
+    Yields its control socket."""
+    has_hooks = request.param == "python with hooks"
     if request.param == "extension":
         monkeypatch.setattr(syscalls, "syscall_batch", request.getfixturevalue("extension"))
     else:
         monkeypatch.setattr(syscalls, "syscall_batch", None)
         monkeypatch.setattr(syscalls, "run", syscalls.run_in_python)
-        fork = None if request.param == "python" else os.fork
 
     @contextlib.contextmanager
-    def start(batches, live, private=False, status=0):
+    def start(batches, live, namespaces=0, status=0):
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         pid = os.fork()
         if pid == 0:
             try:
                 ours.close()
                 signal_fd = zygote.child_signals()
-                own_pidfd = os.pidfd_open(os.getpid()) if private else -1
-                live(fork_server.serve(theirs.fileno(), signal_fd, own_pidfd, batches, fork))
+                births = [(namespaces, words) for words in batches]
+                live(fork_server.serve(theirs.fileno(), signal_fd, births, has_hooks))
             finally:
                 os._exit(99)
         theirs.close()
@@ -78,13 +81,14 @@ def ended(control):
 
 
 def greeting(text):
-    """Returns a batch that copies its descriptors to 900, 901 and 902, and the text of its uid."""
+    """Returns a batch that copies its descriptors to 900, 901 and 902, and a number that it sets to its uid."""
     made = syscalls.Batch()
     for n in range(3):
         made.call("descriptors", "dup3", syscalls.given(n), 900 + n, 0)
-    digits = made.digits(syscalls.given(3))
+    uid = ctypes.create_string_buffer(4)
+    made.store(uid, 0, syscalls.given(3))
     made.call(text, "chdir", b"/")
-    return made, digits
+    return made, uid
 
 
 def test_each_child_runs_its_batch(serving):
@@ -92,7 +96,7 @@ def test_each_child_runs_its_batch(serving):
 
     def live(n):
         for fd in (900, 901, 902):
-            os.write(fd, b"%d %s" % (n, (first, second)[n].value))
+            os.write(fd, b"%d %d" % (n, int.from_bytes((first, second)[n].raw, sys.byteorder)))
         os._exit(40 + n)
 
     with serving([one.words, two.words], live) as control:
@@ -182,30 +186,53 @@ def test_ended_children_are_reported_with_their_cpu_time(serving):
             assert alive.pop(pid) and code == -signal.SIGKILL and time > 0
 
 
-def test_a_pid_namespace_of_its_own(serving):
+def test_namespaces_of_its_own(serving):
+    """The user namespace makes the others possible for a zygote without rights."""
     made, _ = greeting("alone")
 
     def live(_n):
         os.write(900, b"%d" % os.getpid())
         os._exit(0)
 
-    with serving([made.words], live, private=True) as control:
-        for number in range(2):  # the zygote returns to its own namespace
+    with serving([made.words], live, namespaces=CLONE_NEWUSER | CLONE_NEWPID) as control:
+        for number in range(2):
             ends = request(control, number)
-            if os.geteuid() != 0:  # only root makes one without a user namespace
-                message = control.recv(100)
-                assert message[:5] == struct.pack(">cI", b"e", number) and os.strerror(errno.EPERM).encode() in message
-                continue
             pid, _ = forked(control, number)
             assert ends[0].recv(100) == b"1" and pid > 1
             assert ended(control)[:2] == (pid, 0)
 
 
+def test_a_refused_fork_is_an_answer(serving):
+    made, _ = greeting("never")
+    with serving([made.words], os._exit, namespaces=CLONE_SIGHAND) as control:  # without CLONE_VM: EINVAL
+        request(control, 1)
+        message = control.recv(100)
+        assert message[:5] == struct.pack(">cI", b"e", 1) and b"fork: " in message
+
+
+def test_a_child_knows_its_id(serving):
+    """The C library keeps the id of a thread, with which it locks."""
+    made, _ = greeting("lock")
+
+    def live(_n):
+        thread = threading.Thread(target=os.write, args=(900, b"made a thread"))
+        thread.start()
+        thread.join()
+        own = ctypes.c_int.from_address(syscalls.own_id).value if syscalls.own_id else os.getpid()
+        os.write(901, b"%d" % (own - os.getpid()))
+        os._exit(0)
+
+    with serving([made.words], live) as control:
+        ends = request(control, 1)
+        forked(control, 1)
+        assert ends[0].recv(100) == b"made a thread" and ends[1].recv(100) == b"0"
+
+
 def test_serve_rejects_memory_that_is_not_a_batch(extension):
     with pytest.raises(TypeError):
-        extension.serve(-1, -1, -1, [""], b"", False)
+        extension.serve(-1, -1, [""], b"", False)
     with pytest.raises(ValueError, match="not a batch"):
-        extension.serve(-1, -1, -1, [bytearray(80)], b"", False)
+        extension.serve(-1, -1, [(0, bytearray(96))], b"", False)
 
 
 def test_unknown_batch_ends_the_zygote(serving):

@@ -39,14 +39,12 @@ def test_results_are_arguments_of_later_calls(implementation, tmp_path):
 
 def test_no_call_is_made_after_a_failure(implementation, tmp_path):
     made = syscalls.Batch()
-    made.call("mkdir", "mkdirat", -100, str(tmp_path / "one").encode(), 0o700)
-    made.call("again", "mkdirat", -100, str(tmp_path / "one").encode(), 0o700, tolerate=errno.EEXIST)
-    made.call("below nothing", "mkdirat", -100, str(tmp_path / "no/two").encode(), 0o700, tolerate=errno.EEXIST)
-    made.call("mkdir", "mkdirat", -100, str(tmp_path / "three").encode(), 0o700)
+    for name, path in (("make", "one"), ("below nothing", "no/two"), ("make", "three")):
+        made.call(name, "openat", -100, str(tmp_path / path).encode(), os.O_CREAT | os.O_CLOEXEC, 0o700)
     with pytest.raises(OSError, match="below nothing: No such file") as raised:
         made.run()
     assert raised.value.errno == errno.ENOENT
-    assert made.failed() == 2
+    assert made.failed() == 1
     assert sorted(os.listdir(tmp_path)) == ["one"]
 
 
@@ -60,18 +58,15 @@ def test_expect_fails_on_a_different_result(implementation):
         made.run()
 
 
-def test_given_numbers_stores_and_digits(implementation, tmp_path):
+def test_given_numbers_and_stores(implementation, tmp_path):
     made = syscalls.Batch()
     number, buffer = syscalls.given(3), ctypes.create_string_buffer(8)
     opened = made.call("open", "openat", -100, str(tmp_path).encode(), os.O_RDONLY | os.O_CLOEXEC)
     made.store(buffer, 4, opened)
-    made.call("make", "mkdirat", -100, made.digits(number), 0o700)
     made.call("close", "close", number)
-    os.chdir(tmp_path)
     for want in (950, 951):
         os.dup2(0, want)
         made.run(-1, -1, -1, want)
-        assert os.path.isdir(tmp_path / str(want))
         with pytest.raises(OSError):
             os.fstat(want)
         fd = int.from_bytes(buffer.raw[4:], sys.byteorder)
@@ -79,20 +74,12 @@ def test_given_numbers_stores_and_digits(implementation, tmp_path):
         os.close(fd)
 
 
-@pytest.mark.parametrize("number", [0, 7, 10, 65535, (1 << 63) - 1])
-def test_digits(implementation, number):
-    made = syscalls.Batch()
-    text = made.digits(syscalls.given(0))
-    made.run(number)
-    assert text.value == str(number).encode()
-
-
 def test_run_rejects_memory_that_is_not_a_batch(extension):
-    for wrong in (bytearray(7), bytearray(80), bytearray(96)):
+    for wrong in (bytearray(7), bytearray(88), bytearray(96)):
         with pytest.raises(ValueError, match="not a batch"):
             extension.run(wrong)
     with pytest.raises(BufferError):
-        extension.run(bytes(88))
+        extension.run(bytes(80))
 
 
 def test_an_extension_of_another_version_is_not_used(extension, monkeypatch):

@@ -59,7 +59,7 @@ kept = [str(n) for n in range(100_000)]
 ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 if os.fork() == 0:
     ours.close()
-    fork_server.serve(theirs.fileno(), zygote.child_signals(), -1, [syscalls.Batch().words])
+    fork_server.serve(theirs.fileno(), zygote.child_signals(), [(0, syscalls.Batch().words)])
 """
 
 

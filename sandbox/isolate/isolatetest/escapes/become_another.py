@@ -1,7 +1,7 @@
 # family: kernel
 # tries: to become the user of another sandbox
 # invariant: 4
-# layers: seccomp, capabilities, uid
+# layers: seccomp, capabilities, uid, user
 
 import os
 

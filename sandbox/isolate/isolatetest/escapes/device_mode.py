@@ -1,7 +1,7 @@
 # family: files
 # tries: to set the mode of the machine's /dev/null
 # invariant: 6
-# layers: readonly, uid
+# layers: readonly, uid, user
 
 import os
 

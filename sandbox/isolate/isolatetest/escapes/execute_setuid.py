@@ -1,7 +1,7 @@
 # family: kernel
 # tries: to become root by executing a setuid program
 # invariant: 4
-# layers: root, seccomp, landlock, no_new_privs
+# layers: root, user, seccomp, landlock, no_new_privs
 # proof: root
 
 import os

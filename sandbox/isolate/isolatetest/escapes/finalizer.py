@@ -1,6 +1,7 @@
 # family: python
 # tries: to escape an interrupt inside a finalizer
 # invariant: 11
+# import: it concerns the time limit of a run
 # layers: max_execution_time
 
 import time

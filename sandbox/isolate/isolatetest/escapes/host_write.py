@@ -1,7 +1,7 @@
 # family: files
 # tries: to change a file of root's on the machine
 # invariant: 6
-# layers: root, landlock, uid
+# layers: root, landlock, uid, user
 # proof: changed
 
 with open(target_file, "a") as file:

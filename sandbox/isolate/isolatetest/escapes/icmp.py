@@ -1,7 +1,7 @@
 # family: network
 # tries: to write packets of its own
 # invariant: 7
-# layers: seccomp, capabilities, uid
+# layers: seccomp, capabilities, uid, user
 
 import socket
 

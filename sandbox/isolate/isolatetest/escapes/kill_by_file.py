@@ -1,7 +1,7 @@
 # family: signals
 # tries: to make the kernel signal a process of the machine when a socket is readable
 # invariant: 4
-# layers: seccomp, landlock, pid, uid
+# layers: seccomp, landlock, pid, uid, user
 # proof: signalled
 
 import fcntl

@@ -1,7 +1,7 @@
 # family: signals
 # tries: to signal a process group of the machine
 # invariant: 4
-# layers: seccomp, landlock, pid, uid
+# layers: seccomp, landlock, pid, uid, user
 # proof: signalled
 
 import os

@@ -1,7 +1,7 @@
 # family: signals
 # tries: to signal a process of the machine through a descriptor of it
 # invariant: 4
-# layers: seccomp, landlock, pid, uid
+# layers: seccomp, landlock, pid, uid, user
 # proof: signalled
 
 import os

@@ -1,7 +1,7 @@
 # family: signals
 # tries: to queue a signal with a value to a process of the machine
 # invariant: 4
-# layers: seccomp, landlock, pid, uid
+# layers: seccomp, landlock, pid, uid, user
 # proof: signalled
 
 import struct

@@ -1,6 +1,7 @@
 # family: secrets
 # tries: to find what the service or the zygote left open
 # invariant: 3
+# import: the zygote has its control socket, over which it reports the children that the service asked for
 # layers: descriptors
 
 import os

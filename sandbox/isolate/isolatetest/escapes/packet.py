@@ -1,7 +1,7 @@
 # family: network
 # tries: to read packets from a network device
 # invariant: 7
-# layers: seccomp, capabilities, uid
+# layers: seccomp, capabilities, uid, user
 
 import socket
 

@@ -1,7 +1,7 @@
 # family: files
 # tries: to leave a module where other sandboxes import from
 # invariant: 8
-# layers: readonly, landlock, uid
+# layers: readonly, landlock, uid, user
 
 open("/glasshouse/poison.py", "w").write("value = 1")
 

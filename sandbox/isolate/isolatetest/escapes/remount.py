@@ -1,7 +1,7 @@
 # family: kernel
 # tries: to remount the root writable
 # invariant: 6
-# layers: seccomp, landlock, capabilities, uid
+# layers: seccomp, landlock, capabilities, uid, user
 
 import struct
 

@@ -1,7 +1,7 @@
 # family: python
 # tries: to write a file to the shared root as a database
 # invariant: 6
-# layers: readonly, landlock, uid
+# layers: readonly, landlock, uid, user
 
 import sqlite3
 

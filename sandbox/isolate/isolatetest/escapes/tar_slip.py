@@ -1,7 +1,7 @@
 # family: python
 # tries: to unpack an archive over the guest's own code
 # invariant: 6
-# layers: readonly, landlock, uid
+# layers: readonly, landlock, uid, user
 
 import io
 import tarfile

@@ -1,19 +1,18 @@
 /* A batch is an array of 64-bit words: the index of the step that failed, or -1, and then STEP_WORDS words for each step.
- * A step has an operation, a bit for each argument that refers to a result, an errno that is not a failure, six
- * arguments, and its result. A reference is the index of an earlier step, or from -1 down the index of a given number. */
+ * A step has an operation, a bit for each argument that refers to a result, six arguments, and its result. A
+ * reference is the index of an earlier step, or from -1 down the index of a given number. */
 #include "batch.h"
 
 #include <errno.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { STEP_WORDS = 10, REFERENCES = 1, TOLERATED = 2, ARGUMENTS = 3, RESULT = 9, ARGUMENT_COUNT = 6 };
+enum { STEP_WORDS = 9, REFERENCES = 1, ARGUMENTS = 2, RESULT = 8, ARGUMENT_COUNT = 6 };
 
 /* Operations that are not the number of a system call. */
 enum {
-    STORE = -1,        /* writes the second argument as 32 bits to the address in the first */
-    EXPECT = -2,       /* fails with the errno in the third argument if the first two differ */
-    WRITE_DIGITS = -3, /* writes the second argument as a decimal C string to the address in the first */
+    STORE = -1,  /* writes the second argument as 32 bits to the address in the first */
+    EXPECT = -2, /* fails with the errno in the third argument if the first two differ */
 };
 
 int get_batch(PyObject *object, Py_buffer *view)
@@ -27,18 +26,6 @@ int get_batch(PyObject *object, Py_buffer *view)
     return -1;
 }
 
-static void write_digits(char *to, uint64_t value)
-{
-    char digits[24];
-    int n = 0;
-    do
-        digits[n++] = '0' + value % 10;
-    while (value /= 10);
-    while (n)
-        *to++ = digits[--n];
-    *to = 0;
-}
-
 static int64_t run_step(int64_t operation, const int64_t *a)
 {
     int64_t result = 0;
@@ -48,9 +35,6 @@ static int64_t run_step(int64_t operation, const int64_t *a)
         return 0;
     case EXPECT:
         return a[0] == a[1] ? 0 : -a[2];
-    case WRITE_DIGITS:
-        write_digits((char *)(intptr_t)a[0], a[1]);
-        return 0;
     default:
         do
             result = syscall(operation, a[0], a[1], a[2], a[3], a[4], a[5]);
@@ -72,7 +56,7 @@ void run_batch(const Py_buffer *view, const int64_t given[MAX_GIVEN])
                 a[j] = a[j] < 0 ? given[-1 - a[j]] : first[a[j] * STEP_WORDS + RESULT];
         }
         step[RESULT] = run_step(step[0], a);
-        if (step[RESULT] < 0 && step[RESULT] != -step[TOLERATED]) {
+        if (step[RESULT] < 0) {
             *failed = i;
             return;
         }

@@ -4,7 +4,9 @@
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <errno.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 enum { MAX_GIVEN = 4 /* numbers that a batch is given when it runs */ };
 
@@ -20,6 +22,10 @@ void note_arena(void *at, size_t size);
 void forget_arena(void *at);
 void share_memory(int use_huge_pages);
 PyObject *give_back(PyObject *module, PyObject *args);
+
+/* Forks into these namespaces (CLONE_NEW*). Returns the pid, 0 in the child, or -1. Stores a pidfd of the child. */
+pid_t fork_into(int namespaces, int *pidfd);
+void note_own_id(void); /* call it before the first fork_into */
 
 /* Serves fork requests until it returns in a child: fork_server.c. */
 PyObject *serve_forks(PyObject *module, PyObject *args);

@@ -4,10 +4,8 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <sched.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -103,26 +101,20 @@ static void join_groups(const int *groups, int count)
 }
 
 /* Forks a child, which joins its control groups and runs its batch. Returns the pid, 0 in the child, or -1. */
-static pid_t fork_child(int control, uint32_t number, const Py_buffer *batch, const int64_t *given, int own_pidfd,
+static pid_t fork_child(int control, uint32_t number, const Py_buffer *batch, const int64_t *given, int namespaces,
                         const int *groups, int group_count)
 {
-    pid_t pid = -1;
-    if (own_pidfd < 0 || unshare(CLONE_NEWPID) == 0)
-        pid = fork();
+    int pidfd = -1;
+    pid_t pid = fork_into(namespaces, &pidfd);
     int error = errno;
     if (pid == 0) {
         join_groups(groups, group_count);
         run_batch(batch, given);
         return 0;
     }
-    if (own_pidfd >= 0 && setns(own_pidfd, CLONE_NEWPID) < 0)
-        _exit(EXIT_PROTOCOL); /* the zygote can't return to its own namespace */
     unsigned char answer[256] = "e";
     put32(answer + 1, number);
-    int pidfd = pid < 0 ? -1 : (int)syscall(SYS_pidfd_open, pid, 0);
-    if (pid >= 0)
-        error = errno;
-    if (pidfd >= 0) {
+    if (pid > 0) {
         answer[0] = 'f';
         put32(answer + 5, pid);
         send_message(control, answer, 9, pidfd);
@@ -133,7 +125,7 @@ static pid_t fork_child(int control, uint32_t number, const Py_buffer *batch, co
     return pid;
 }
 
-static PyObject *serve(int control, int signal_fd, int own_pidfd, const Py_buffer *batches, uint32_t count)
+static PyObject *serve(int control, int signal_fd, const int *namespaces, const Py_buffer *batches, uint32_t count)
 {
     unsigned char request[REQUEST_BYTES];
     for (;;) {
@@ -154,7 +146,8 @@ static PyObject *serve(int control, int signal_fd, int own_pidfd, const Py_buffe
         if (index >= count)
             _exit(EXIT_PROTOCOL);
         int64_t given[MAX_GIVEN] = {fds[0], fds[1], fds[2], get32(request + 5)};
-        if (fork_child(control, get32(request + 1), &batches[index], given, own_pidfd, fds + ENDS, received - ENDS) == 0)
+        if (fork_child(control, get32(request + 1), &batches[index], given, namespaces[index], fds + ENDS,
+                       received - ENDS) == 0)
             return PyLong_FromUnsignedLong(index);
         for (int j = 0; j < received; j++)
             close(fds[j]);
@@ -165,20 +158,24 @@ PyObject *serve_forks(PyObject *module, PyObject *args)
 {
     PyObject *batches, *result = NULL;
     Py_buffer views[MAX_BATCHES];
-    int control, signal_fd, own_pidfd;
+    int control, signal_fd, namespaces[MAX_BATCHES];
     const char *ready;
     Py_ssize_t ready_bytes;
     int use_huge_pages;
-    if (!PyArg_ParseTuple(args, "iiiO!y#p", &control, &signal_fd, &own_pidfd, &PyList_Type, &batches, &ready,
-                          &ready_bytes, &use_huge_pages))
+    if (!PyArg_ParseTuple(args, "iiO!y#p", &control, &signal_fd, &PyList_Type, &batches, &ready, &ready_bytes,
+                          &use_huge_pages))
         return NULL;
     Py_ssize_t count = PyList_GET_SIZE(batches), taken = 0;
-    while (taken < count && taken < MAX_BATCHES && get_batch(PyList_GET_ITEM(batches, taken), &views[taken]) == 0)
-        taken++;
+    for (; taken < count && taken < MAX_BATCHES; taken++) {
+        PyObject *words;
+        if (!PyArg_Parse(PyList_GET_ITEM(batches, taken), "(iO)", &namespaces[taken], &words)
+            || get_batch(words, &views[taken]) < 0)
+            break;
+    }
     if (!PyErr_Occurred()) {
         share_memory(use_huge_pages);
         send_message(control, ready, ready_bytes, -1);
-        result = serve(control, signal_fd, own_pidfd, views, taken);
+        result = serve(control, signal_fd, namespaces, views, taken);
     }
     if (result) /* in a child: releasing the buffers would write to, and so copy, their pages */
         return result;

@@ -4,7 +4,7 @@
  * not built, syscalls.py and fork_server.py do the same work. */
 #include "batch.h"
 
-enum { ABI_VERSION = 7 /* of the interface to syscalls.py, which has the same number */ };
+enum { ABI_VERSION = 8 /* of the interface to syscalls.py, which has the same number */ };
 
 static PyObject *run(PyObject *module, PyObject *args)
 {
@@ -22,7 +22,7 @@ static PyObject *run(PyObject *module, PyObject *args)
 static PyMethodDef methods[] = {
     {"run", run, METH_VARARGS, "run(batch, *given): makes the calls of a batch."},
     {"serve", serve_forks, METH_VARARGS,
-     "serve(control, signal_fd, own_pidfd, batches, ready, use_huge_pages): fork_server.serve_in_python in C."},
+     "serve(control, signal_fd, batches, ready, use_huge_pages): fork_server.serve_in_python in C."},
     {"give_back", give_back, METH_VARARGS,
      "give_back(copies): returns how many copied pages are shared again: share.c."},
     {NULL},
@@ -33,6 +33,7 @@ static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "syscall_batch", 
 PyMODINIT_FUNC PyInit_syscall_batch(void)
 {
     PyObject *module = PyModule_Create(&definition);
+    note_own_id();
     if (module && PyModule_AddIntConstant(module, "ABI_VERSION", ABI_VERSION) < 0)
         Py_CLEAR(module);
     return module;
