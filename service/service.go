@@ -65,7 +65,7 @@ type Config struct {
 	Tracer             *tracing.Tracer  // nil: there are no traces
 
 	Provider      *signin.Provider // of identities; nil: only keys authenticate
-	SessionAge    time.Duration    // maximum age of a sign-in to the pages with Provider
+	SessionAge    time.Duration    // maximum age of a sign-in to the pages with Provider or a link
 	AdminKeyID    string           // the key that the service was started with, which cannot be revoked; "" means none
 	SigningKey    []byte           // of URLs
 	KeyLimits     sandbox.KeyLimits
@@ -107,6 +107,9 @@ type Service struct {
 	keysMu      sync.Mutex
 	keys        map[[32]byte]cachedKey
 	revocations int // so far; a key that was read before one is not cached after it
+
+	linksMu sync.Mutex
+	links   []SignInLink // that nobody has opened; the oldest first
 
 	storedBytes atomic.Int64  // of artifacts, since the last sweep
 	sweepNow    chan struct{} // wakes the sweeper

@@ -143,7 +143,7 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 		Supervisor: a.supervisor, Environments: a.isolator, Databases: a.databases, History: a.history,
 		Blobs: a.blobs, Default: s.defaults, Ceiling: ceiling, PerUser: s.limits.sandboxesPerUser, InAll: s.limits.sandboxes,
 		Parallel: s.limits.parallel, KeyLimits: s.limits.keys, Mask: splitList(s.databases.maskParameters), SigningKey: signing, Log: a.log,
-		AdminKeyID: adminKey.ID, Metrics: a.metrics, Tracer: a.tracer,
+		AdminKeyID: adminKey.ID, SessionAge: s.signIn.sessionAge, Metrics: a.metrics, Tracer: a.tracer,
 		RecordingRetention: service.RecordingRetention{
 			Age:   s.retention.recordingAge,
 			Bytes: int64(s.retention.recordingsMB) << 20,

@@ -73,6 +73,7 @@ func newRootCommand() *cobra.Command {
 		newDAPCommand(),
 		newMCPCommand(),
 		newKeysCommand(),
+		newLoginLinkCommand(),
 		newEnvCommand(),
 		newHistoryCommand(),
 		newBackupCommand(),

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
@@ -94,16 +96,15 @@ func serve(ctx context.Context, s settings, _ []string) error {
 	if s.server.tlsCert != "" {
 		scheme = "https"
 	}
-	address := scheme + "://" + listener.Addr().String()
+	address, local := scheme+"://"+listener.Addr().String(), localAddress(scheme, listener.Addr())
 	addressFile := filepath.Join(s.server.dataDir, "address") // where other commands find the service
-	if err := os.WriteFile(addressFile, []byte(address+"\n"), 0o644); err != nil {
+	if err := os.WriteFile(addressFile, []byte(local+"\n"), 0o644); err != nil {
 		return err
 	}
 	defer os.Remove(addressFile)
 	for _, warning := range slices.Concat(warnings, s.compat.oldNames, s.notes) {
 		a.log.Warn(warning)
 	}
-	link := httpapi.NewSignInLink(a.adminKey)
 	tools := mcpapi.New(mcpapi.Config{
 		Service: a.service, Log: a.log, Version: version, MaxChars: s.server.mcpMaxChars, CPU: a.cpu,
 	})
@@ -111,10 +112,11 @@ func serve(ctx context.Context, s settings, _ []string) error {
 	defer conversations.Drain() // before the service closes
 	compatAPIs := a.newCompatHandlers(s.compat)
 	defer compatAPIs.close()
+	publicURL := strings.TrimSuffix(s.signIn.publicURL, "/")
 	api := httpapi.New(httpapi.Config{
-		Service: a.service, Log: a.log, Version: version, Access: s.server.accessLog, CPU: a.cpu, SignInLink: link,
+		Service: a.service, Log: a.log, Version: version, Access: s.server.accessLog, CPU: a.cpu,
 		MCP: tools, Chat: conversations, Metrics: a.metrics, Proxy: proxy, Connections: a.clients,
-		PublicURL: strings.TrimSuffix(s.signIn.publicURL, "/"),
+		PublicURL: publicURL,
 	})
 	var tlsConfig *tls.Config // nil: without TLS
 	if s.server.tlsCert != "" {
@@ -155,10 +157,14 @@ func serve(ctx context.Context, s settings, _ []string) error {
 		a.log.Warn(err)
 	}
 	a.greet(s, address, time.Since(begun))
-	if manager.isPresent() { // its log has more readers than the data folder
+	showsSecrets := isTerminal(os.Stdout) && !manager.isPresent()
+	if manager.isPresent() {
 		fmt.Printf("The admin key is in %s\n", filepath.Join(s.server.dataDir, "admin.key"))
 	} else {
-		a.showFirstSteps(s, address, link.URL(localAddress(scheme, listener.Addr())))
+		a.showFirstSteps(s, address, showsSecrets)
+	}
+	if err := a.showSignIn(ctx, s, cmp.Or(publicURL, local), showsSecrets); err != nil {
+		return err
 	}
 	if s.server.samples && s.databases.knowledgeURL == "" {
 		samplesDone := make(chan struct{})
@@ -174,7 +180,7 @@ func serve(ctx context.Context, s settings, _ []string) error {
 	if dapAddress != nil {
 		fmt.Printf("Editors attach by the Debug Adapter Protocol at %s\n", dapAddress)
 	}
-	greetCompat(s, localAddress(scheme, listener.Addr()), compatListeners)
+	greetCompat(s, local, compatListeners)
 	if err := manager.notify(notifyReady + "\n" + notifyStatus + "Listening on " + address); err != nil {
 		a.log.Warnf("the service manager cannot be told that the service is ready: %v", err)
 	}
@@ -260,18 +266,18 @@ func (a *app) greet(s settings, address string, took time.Duration) {
 	}
 }
 
-// isTerminal reports whether a file is a device, as a terminal is, and no file, pipe or socket, which may be kept.
+// isTerminal reports whether a file is a terminal. Anything else, such as a file, a pipe or a socket, may be kept and
+// have more readers than the data folder.
 func isTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
 }
 
-// showFirstSteps prints the first commands to try, and a link that signs in once, on this machine. It prints the admin
-// key on terminals only: a file or the log of a container may be kept, and has more readers than the data folder.
-func (a *app) showFirstSteps(s settings, address, link string) {
+// showFirstSteps prints the first commands to try, with the admin key itself only if showsSecrets is set.
+func (a *app) showFirstSteps(s settings, address string, showsSecrets bool) {
 	file := filepath.Join(s.server.dataDir, "admin.key")
 	key := fmt.Sprintf("$(cat '%s')", file)
-	if isTerminal(os.Stdout) {
+	if showsSecrets {
 		key = a.adminKey
 		fmt.Printf("Admin key: %s (kept in %s)\n", key, file)
 	} else {
@@ -284,7 +290,26 @@ Try next:
   curl -s -H "Authorization: Bearer %[2]s" %[1]s/executions
 The documentation of the API is at %[1]s/docs
 
-Open this link in a browser on this machine; it signs you in once, within an hour:
-  %[3]s
-`, address, key, link)
+`, address, key)
+}
+
+// showSignIn prints a link that signs an admin in to the pages at an address. Unless showsSecrets is set, it prints the
+// command that makes one.
+func (a *app) showSignIn(ctx context.Context, s settings, address string, showsSecrets bool) error {
+	command := fmt.Sprintf("glasshouse login-link --data-dir '%s'", s.server.dataDir)
+	if !showsSecrets {
+		fmt.Printf("To sign in to the pages, run `%s` and open the link that it prints\n", command)
+		return nil
+	}
+	caller, err := a.service.Authenticate(ctx, a.adminKey)
+	if err != nil {
+		return err
+	}
+	link, err := a.service.NewSignInLink(caller)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("Open this link in a browser; it signs you in once, until %s (`%s` prints another):\n  %s\n",
+		link.ExpiresAt.Local().Format(time.TimeOnly), command, httpapi.LinkURL(address, link))
+	return nil
 }

@@ -54,7 +54,7 @@ func (s *signInSettings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.roleClaim, "oidc-role-claim", "",
 		"`CLAIM` whose values --sign-in-roles gives a role, such as groups or realm_access.roles")
 	f.DurationVar(&s.sessionAge, "oidc-session-age", 8*time.Hour,
-		"`TIME` after which a person must sign in to the pages again")
+		"`TIME` after which a person must sign in to the pages again, also with a sign-in link")
 	f.Var(&s.roles, "sign-in-roles",
 		"roles of the values of --oidc-role-claim or --proxy-role-header, as `VALUE=ROLE`; separated by commas, or "+
 			"given repeatedly; ROLE is agent, developer or admin, and the one with the most rights counts")
@@ -183,8 +183,8 @@ func (s *signInSettings) provider() (*signin.Config, error) {
 	if s.clientID == "" {
 		return nil, errors.New("--oidc-issuer needs --oidc-client-id: register this service at the provider")
 	}
-	if s.userClaim == "" || s.sessionAge <= 0 {
-		return nil, errors.New("--oidc-user-claim must name a claim, and --oidc-session-age must be positive")
+	if s.userClaim == "" {
+		return nil, errors.New("--oidc-user-claim must name a claim")
 	}
 	rights, err := s.rights("--oidc-role-claim", s.roleClaim)
 	if err != nil {
@@ -244,6 +244,9 @@ func (s *signInSettings) check(databases []string) error {
 		return fmt.Errorf("--public-url %q must be a URL without a path, such as https://glasshouse.example.com",
 			s.publicURL)
 	}
+	if s.sessionAge <= 0 {
+		return fmt.Errorf("--oidc-session-age is %s: it must be positive", s.sessionAge)
+	}
 	_, err := s.proxy()
 	err = errors.Join(err, s.checkDatabases(databases))
 	if config, configError := s.provider(); configError != nil {
@@ -280,7 +283,7 @@ func (a *app) openProvider(ctx context.Context, s settings) error {
 	first, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	_ = provider.Refresh(first) // Log is told
-	a.service.Provider, a.service.SessionAge = provider, s.signIn.sessionAge
+	a.service.Provider = provider
 	go provider.Run(ctx)
 	return nil
 }

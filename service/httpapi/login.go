@@ -1,20 +1,18 @@
 package httpapi
 
 import (
-	"crypto/rand"
-	"crypto/subtle"
+	"context"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gin-gonic/gin"
 
 	"glasshouse/sandbox"
+	"glasshouse/service"
 	"glasshouse/service/webui"
 )
 
@@ -56,41 +54,16 @@ func checkOrigin(r *http.Request) error {
 	return nil
 }
 
-// signInLinkAge is how long a link works.
-const signInLinkAge = time.Hour
-
-// SignInLink signs a person on this machine in once, without a key to type.
-type SignInLink struct {
-	token, secret string
-	until         time.Time
-
-	mu     sync.Mutex
-	isUsed bool
+// LinkURL returns the address of a sign-in link for a browser that reaches the service at an address, such as
+// http://127.0.0.1:8080.
+func LinkURL(address string, link service.SignInLink) string {
+	return address + "/login?token=" + link.Token
 }
 
-// NewSignInLink returns a link that makes the secret of a key the cookie of the person who opens it.
-func NewSignInLink(secret string) *SignInLink {
-	return &SignInLink{token: rand.Text(), secret: secret, until: time.Now().Add(signInLinkAge)}
-}
-
-// URL returns the link of a service at an address, such as http://127.0.0.1:8080.
-func (l *SignInLink) URL(address string) string { return address + "/login?token=" + l.token }
-
-// use returns the secret if the token is that of the link, and the link is used for the first time, in time, and from
-// this machine.
-func (l *SignInLink) use(r *http.Request, token string) (secret string, ok bool) {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if l == nil || err != nil || !net.ParseIP(host).IsLoopback() ||
-		subtle.ConstantTimeCompare([]byte(token), []byte(l.token)) != 1 {
-		return "", false
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.isUsed || time.Now().After(l.until) {
-		return "", false
-	}
-	l.isUsed = true
-	return l.secret, true
+// signInLink is a new sign-in link.
+type signInLink struct {
+	URL       string    `json:"url" doc:"The link. It has no host without --public-url: it is then one of the address at which you reach the service"`
+	ExpiresAt time.Time `json:"expires_at"`
 }
 
 // loginBody is the body of POST /login.
@@ -119,13 +92,15 @@ func (a *api) routeLogin(r *routes) {
 	r.handle(r.login, login, a.login)
 
 	link := r.describe("GET", "/login", "openSignInLink", tagKeys,
-		"Sign in for the pages with the link that the service printed when it started; it works once, on its machine",
+		"Sign in for the pages with a sign-in link, which works once: the key of the sign-in becomes a cookie",
 		http.StatusForbidden)
 	link.Parameters = []*huma.Param{stringParam("query", "token", "From the link")}
 	link.Responses["303"] = &huma.Response{
 		Description: "See the pages, which ask a browser for a key if the link is not valid"}
 	link.Security = []map[string][]string{} // none
 	r.handle(r.login, link, a.openSignInLink)
+	route(a, r, r.describe("POST", "/login/links", "createSignInLink", tagKeys,
+		"Make a link that signs an admin in to the pages once, within ten minutes"), a.createSignInLink)
 
 	logout := r.describe("POST", "/logout", "signOut", tagKeys,
 		"Sign out of the pages: remove the cookie, and revoke its key if a sign-in made it",
@@ -185,15 +160,20 @@ func (a *api) login(g *gin.Context) {
 	g.JSON(http.StatusOK, identityOf(caller))
 }
 
+func (a *api) createSignInLink(_ context.Context, caller sandbox.Key, _ *struct{}) (*signInLink, error) {
+	link, err := a.service.NewSignInLink(caller)
+	return &signInLink{LinkURL(a.publicURL, link), link.ExpiresAt}, err
+}
+
 func (a *api) openSignInLink(g *gin.Context) {
-	secret, ok := a.link.use(g.Request, g.Query("token"))
-	if !ok && strings.Contains(g.GetHeader("Accept"), "text/html") { // a person, whom the page tells what to do
+	_, secret, err := a.service.SignInWithLink(g.Request.Context(), g.Query("token"))
+	isPerson := strings.Contains(g.GetHeader("Accept"), "text/html")
+	if isPerson && sandbox.FaultOf(err) == sandbox.FaultForbidden { // the page says what to do
 		g.Redirect(http.StatusSeeOther, webui.Prefix+"?sign_in=used")
 		return
 	}
-	if !ok {
-		a.fail(g, sandbox.Errorf(sandbox.FaultForbidden, "this link was used, has expired, or was opened on another "+
-			"machine: sign in with a key, or restart the service to get another link"))
+	if err != nil {
+		a.fail(g, err)
 		return
 	}
 	http.SetCookie(g.Writer, a.cookieOf(g.Request, secret, 0))

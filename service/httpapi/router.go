@@ -47,9 +47,8 @@ type Config struct {
 	CPU         *limit.CPU         // shares the encoding of large records; nil: unlimited
 	Connections *limit.Connections // are held by the requests of callers; nil: without a bound
 
-	SignInLink *SignInLink   // nil: none
-	Proxy      *signin.Proxy // nil: no proxy names persons
-	PublicURL  string        // at which browsers reach the service, without a slash at the end; "": each request's
+	Proxy     *signin.Proxy // nil: no proxy names persons
+	PublicURL string        // at which browsers reach the service, without a slash at the end; "": each request's
 
 	StallTimeout time.Duration // of requests and responses; 0 is limit.DefaultStallTimeout
 }
@@ -66,7 +65,6 @@ type api struct {
 	log       logrus.FieldLogger
 	access    bool
 	version   string
-	link      *SignInLink // may be nil
 	proxy     *signin.Proxy
 	limits    limits
 	metrics   *metrics.Metrics
@@ -107,7 +105,7 @@ func New(c Config) http.Handler {
 func newRouter(c Config) (*gin.Engine, *huma.OpenAPI) {
 	a := &api{
 		service: c.Service, chat: c.Chat, log: c.Log, access: c.Access, version: c.Version, limits: newLimits(),
-		metrics: c.Metrics, cpu: c.CPU, link: c.SignInLink, proxy: c.Proxy,
+		metrics: c.Metrics, cpu: c.CPU, proxy: c.Proxy,
 		publicURL: c.PublicURL, clients: c.Connections,
 	}
 	if a.metrics == nil {
