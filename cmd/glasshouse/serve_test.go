@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -242,41 +244,83 @@ func openTerminal() (screen, shown *os.File, err error) {
 	return screen, shown, err
 }
 
-// TestAdminKeyIsPrintedOnTerminalsOnly starts the service with a pipe, and with a terminal as its standard output. The
-// key of a service in a container must not be in the container's log.
-func TestAdminKeyIsPrintedOnTerminalsOnly(t *testing.T) {
+// TestSecretsArePrintedOnTerminalsOnly starts the service with a pipe, a file, the journal and a terminal as its output.
+// Someone signs in meanwhile. What others keep and read has neither the admin key nor a link.
+func TestSecretsArePrintedOnTerminalsOnly(t *testing.T) {
 	t.Parallel()
-	for name, hasKey := range map[string]bool{"pipe": false, "terminal": true} {
-		dir := dataDir(t)
-		program := []string{binary(t), "serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--samples=false"}
-		cmd := exec.Command(program[0], program[1:]...)
-		out, in, err := os.Pipe()
-		if hasKey {
-			out, in, err = openTerminal()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer out.Close()
-		cmd.Stdout = in
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		defer kill(cmd)
-		_ = in.Close() // the service has its own
-		var printed strings.Builder
-		lines := bufio.NewScanner(out)
-		for !strings.Contains(printed.String(), "/login?token=") && lines.Scan() {
-			fmt.Fprintln(&printed, lines.Text())
-		}
-		key, err := os.ReadFile(filepath.Join(dir, "admin.key"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, file := printed.String(), filepath.Join(dir, "admin.key")
-		if strings.Contains(text, strings.TrimSpace(string(key))) != hasKey || !strings.Contains(text, file) ||
-			strings.Contains(text, "Bearer $(cat '"+file+"')") == hasKey || !strings.Contains(text, "Try next") {
-			t.Errorf("%s: got %s, want the commands to try, with the key itself: %t", name, text, hasKey)
-		}
+	for name, hasSecrets := range map[string]bool{"pipe": false, "file": false, "journal": false, "terminal": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := dataDir(t)
+			python, err := shared.python()
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command(binary(t), "serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--samples=false",
+				"--access-log", "--python", python)
+			var out, in *os.File
+			switch name {
+			case "pipe":
+				out, in, err = os.Pipe()
+			case "file":
+				path := filepath.Join(t.TempDir(), "log")
+				if in, err = os.Create(path); err == nil {
+					out, err = os.Open(path)
+				}
+			case "journal": // of a unit whose output is a terminal
+				cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+filepath.Join(t.TempDir(), "missing"))
+				out, in, err = openTerminal()
+			case "terminal":
+				out, in, err = openTerminal()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer out.Close()
+			cmd.Stdout, cmd.Stderr = in, in
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer kill(cmd)
+			_ = in.Close() // the service has its own
+			var printed strings.Builder
+			last, line, lines := "`glasshouse login-link --data-dir '"+dir+"'`", "", bufio.NewReader(out)
+			if hasSecrets {
+				last = "/login?token="
+			}
+			eventually(t, func() error { // a file ends before the service has written all
+				for err = nil; err == nil && !strings.Contains(printed.String(), last); {
+					line, err = lines.ReadString('\n')
+					printed.WriteString(line)
+				}
+				return err
+			})
+			link := strings.TrimSpace(line)
+			if !hasSecrets {
+				link, _ = loginLink(t, "--data-dir", dir)
+			}
+			secret := openLink(t, link)
+			wantSession(t, dir, link, secret, 8*time.Hour)
+			stop(t, cmd)
+			_, _ = io.Copy(&printed, lines) // a terminal without a program is an error
+			text, file := printed.String(), filepath.Join(dir, "admin.key")
+			key, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, token, _ := strings.Cut(link, "token=")
+			if !strings.Contains(text, "request_id") || strings.Contains(text, secret) {
+				t.Errorf("got %s, want a log of the sign-in without its key", text)
+			}
+			if strings.Contains(text, token) != hasSecrets || strings.Contains(text, "token=") != hasSecrets ||
+				strings.Contains(text, strings.TrimSpace(string(key))) != hasSecrets || !strings.Contains(text, file) {
+				t.Errorf("got %s, want where the admin key is, with secrets: %t", text, hasSecrets)
+			}
+			isJournal := name == "journal"
+			if strings.Contains(text, "Bearer $(cat '"+file+"')") == (hasSecrets || isJournal) ||
+				strings.Contains(text, "Try next") == isJournal {
+				t.Errorf("got %s, want the commands to try, with the key itself: %t", text, hasSecrets)
+			}
+		})
 	}
 }

@@ -9,17 +9,13 @@ import (
 	"io"
 	"math"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/sirupsen/logrus"
-
 	"glasshouse/sandbox"
-	"glasshouse/service/httpapi"
 )
 
 // textsOf returns the field of each item of a list in an answer.
@@ -341,57 +337,6 @@ func TestSignIn(t *testing.T) {
 	admin.ok(t, "DELETE", "/keys/"+fmt.Sprint(c.ok(t, "GET", "/me", nil).get("key_id")), nil)
 	if a := (client{}).do(t, "GET", "/me", nil, "Cookie", cookie); a.status != http.StatusUnauthorized {
 		t.Errorf("after the key was revoked: got HTTP %d, want 401", a.status)
-	}
-}
-
-// The link that the service prints signs a person in once, and only on the service's machine.
-func TestSignInLink(t *testing.T) {
-	t.Parallel()
-	c := newUser(t, sandbox.RoleAgent)
-	link := httpapi.NewSignInLink(c.secret)
-	handler := httpapi.New(httpapi.Config{Service: testService, Log: logrus.New(), SignInLink: link})
-	open := func(url, from string) *httptest.ResponseRecorder {
-		r := httptest.NewRequest("GET", url, nil)
-		r.RemoteAddr = from
-		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, r)
-		return w
-	}
-	const here, elsewhere = "127.0.0.1:4000", "192.0.2.7:4000"
-	url := link.URL("http://127.0.0.1:8080")
-	for name, w := range map[string]*httptest.ResponseRecorder{
-		"from another machine": open(url, elsewhere), "with another token": open(url+"x", here),
-		"without a token": open("http://127.0.0.1:8080/login", here),
-	} {
-		if w.Code != http.StatusForbidden || w.Header().Get("Set-Cookie") != "" {
-			t.Errorf("%s: got HTTP %d, cookie %q", name, w.Code, w.Header().Get("Set-Cookie"))
-		}
-	}
-	w := open(url, here)
-	if w.Code != http.StatusSeeOther || !strings.Contains(w.Header().Get("Set-Cookie"), c.secret) {
-		t.Errorf("first: got HTTP %d, cookie %q", w.Code, w.Header().Get("Set-Cookie"))
-	}
-	if w := open(url, here); w.Code != http.StatusForbidden {
-		t.Errorf("second: got HTTP %d, want 403", w.Code)
-	}
-	r := httptest.NewRequest("GET", url, nil)
-	r.RemoteAddr = here
-	r.Header.Set("Accept", "text/html,application/xhtml+xml")
-	w = httptest.NewRecorder()
-	handler.ServeHTTP(w, r)
-	if to := w.Header().Get("Location"); w.Code != http.StatusSeeOther || to != "/ui/?sign_in=used" ||
-		w.Header().Get("Set-Cookie") != "" {
-		t.Errorf("second, in a browser: got HTTP %d to %q, want the sign-in page without a cookie", w.Code, to)
-	}
-	link = httpapi.NewSignInLink(`chosen by; an "operator", ü`)
-	handler = httpapi.New(httpapi.Config{Service: testService, Log: logrus.New(), SignInLink: link})
-	w = open(link.URL("http://127.0.0.1:8080"), here)
-	r = httptest.NewRequest("GET", "/me", nil)
-	r.Header.Set("Cookie", strings.Split(w.Header().Get("Set-Cookie"), ";")[0])
-	w = httptest.NewRecorder()
-	handler.ServeHTTP(w, r)
-	if w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), "this key is unknown") {
-		t.Errorf("a key with other characters: got HTTP %d, want it to be looked up: %s", w.Code, w.Body)
 	}
 }
 
