@@ -106,7 +106,8 @@ func TestLoginLink(t *testing.T) {
 	}
 	secret := openLink(t, link)
 	wantSession(t, dir, link, secret, 2*time.Hour)
-	if status, text := follow(t, link); status != http.StatusForbidden || !strings.Contains(text, "glasshouse login-link") {
+	status, text := follow(t, link)
+	if status != http.StatusForbidden || !strings.Contains(text, "glasshouse login-link") {
 		t.Errorf("the second time: got HTTP %d %s, want 403 with the command to run", status, text)
 	}
 	list, err := exec.Command(path, "keys", "list", "--data-dir", dir).CombinedOutput()
@@ -145,7 +146,8 @@ func TestLoginLink(t *testing.T) {
 		t.Fatalf("with --url: got %v and %s, want a link to %s", err, link, address)
 	}
 	wantSession(t, dir, link, openLink(t, link), 2*time.Hour)
-	if text, err := run(c.newUser(t, "ada").key, "--data-dir", dir); err == nil || !strings.Contains(text, "only an admin") {
+	text, err = run(c.newUser(t, "ada").key, "--data-dir", dir)
+	if err == nil || !strings.Contains(text, "only an admin") {
 		t.Errorf("with an agent's key: got %v and %s, want a refusal", err, text)
 	}
 	if text, err := run("", "--data-dir", t.TempDir()); err == nil || !strings.Contains(text, "no service runs on") {

@@ -244,8 +244,8 @@ func openTerminal() (screen, shown *os.File, err error) {
 	return screen, shown, err
 }
 
-// TestSecretsArePrintedOnTerminalsOnly starts the service with a pipe, a file, the journal and a terminal as its output.
-// Someone signs in meanwhile. What others keep and read has neither the admin key nor a link.
+// TestSecretsArePrintedOnTerminalsOnly starts the service with a pipe, a file, the journal and a terminal as its
+// output, and signs in with a link. What is kept has neither the admin key nor a link nor the key of the sign-in.
 func TestSecretsArePrintedOnTerminalsOnly(t *testing.T) {
 	t.Parallel()
 	for name, hasSecrets := range map[string]bool{"pipe": false, "file": false, "journal": false, "terminal": true} {

@@ -62,7 +62,7 @@ func LinkURL(address string, link service.SignInLink) string {
 
 // signInLink is a new sign-in link.
 type signInLink struct {
-	URL       string    `json:"url" doc:"The link. It has no host without --public-url: it is then one of the address at which you reach the service"`
+	URL       string    `json:"url" doc:"The link; without --public-url only its path and query"`
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
@@ -84,7 +84,7 @@ func identityOf(k sandbox.Key) identity { return identity{k.ID, k.Name, k.User, 
 
 func (a *api) routeLogin(r *routes) {
 	login := r.describe("POST", "/login", "signIn", tagKeys,
-		"Sign in for the pages: the key becomes a cookie, which requests without the header Authorization use",
+		"Sign in for the pages: the key, or for the service's own admin key that of a sign-in, becomes a cookie",
 		http.StatusBadRequest, http.StatusForbidden, http.StatusRequestEntityTooLarge)
 	login.RequestBody = &huma.RequestBody{Required: true, Content: jsonContent[loginBody](r)}
 	login.Responses["200"] = &huma.Response{Description: "OK", Content: jsonContent[identity](r)}
@@ -150,8 +150,7 @@ func (a *api) login(g *gin.Context) {
 		a.fail(g, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "key", Detail: "it is missing: give an API key"})
 		return
 	}
-	secret := strings.TrimSpace(body.Key) // as a person pastes it
-	caller, err := a.service.Authenticate(g.Request.Context(), secret)
+	caller, secret, err := a.service.SignInWithKey(g.Request.Context(), strings.TrimSpace(body.Key)) // as it was pasted
 	if err != nil {
 		a.fail(g, err)
 		return

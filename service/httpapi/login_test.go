@@ -112,6 +112,22 @@ func TestSignInLink(t *testing.T) {
 	f.root.ok(t, "GET", "/me", nil)
 }
 
+// The key of the service's start does not become a cookie, which would not expire.
+func TestSignInWithTheAdminKey(t *testing.T) {
+	t.Parallel()
+	f := newLinkFixture(t, nil)
+	a := client{server: f.server}.ok(t, "POST", "/login", map[string]any{"key": admin.secret})
+	id, _ := a.get("key_id").(string)
+	session := f.as(t, (&http.Response{Header: a.header}).Cookies()[0])
+	me := session.ok(t, "GET", "/me", nil)
+	if session.secret == admin.secret || !strings.HasPrefix(id, "session-") || me.get("key_id") != id ||
+		me.get("expires_at") == nil || me.get("user_id") != "root" || me.get("role") != "admin" {
+		t.Errorf("got %s and %s, want the key of an admin's session", a.text, me.text)
+	}
+	client{server: f.server}.do(t, "POST", "/logout", nil, "Cookie", "glasshouse_key="+session.secret)
+	wantProblem(t, session.do(t, "GET", "/me", nil), http.StatusUnauthorized, "unauthorized", "revoked")
+}
+
 // Of many who open a link at once, one is signed in.
 func TestSignInLinkWorksOnceAtATime(t *testing.T) {
 	t.Parallel()

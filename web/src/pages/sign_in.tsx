@@ -9,7 +9,7 @@ import { Logo } from "../shell";
 
 // failures has a text for each reason with which the service returns from a sign-in with a link or the identity provider.
 const failures: Record<string, string> = {
-  used: "This link was used, has expired, or was opened on another machine. Enter a key, or restart the service to get another link.",
+  used: "This link was used or has expired. Run `glasshouse login-link` on the machine of the service to get another link, or enter a key.",
   expired: "The sign-in took longer than ten minutes, or began in another browser. Try again.",
   refused: "You are signed in at the identity provider, but have no role here, or the sign-in was refused. Ask the operator for a role.",
   unreachable: "The identity provider cannot be reached. Try again later, or use a key.",
@@ -67,8 +67,8 @@ export function SignIn() {
           onInput={(event) => setKey(event.currentTarget.value)} />
         {problem && <p class="field-error" role="alert">{problem}</p>}
         <p id="key-help" class="muted">
-          The admin's key is in the file <code>admin.key</code> of the data folder;{" "}
-          <code>glasshouse keys create</code> makes others. It stays in a cookie that scripts cannot read.
+          <code>glasshouse login-link</code> prints a link that signs an admin in without a key. The admin's key is in the
+          file <code>admin.key</code> of the data folder; <code>glasshouse keys create</code> makes others.
         </p>
         <button class={methods.provider ? undefined : "primary"} disabled={running}>{running ? "Signing in…" : methods.provider ? "Sign in with a key" : "Sign in"}</button>
       </form>

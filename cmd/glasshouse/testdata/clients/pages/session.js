@@ -6,7 +6,7 @@ module.exports = {
   async 'sign in'(ids) {
     const page = await open();
     await page.goto(`${address}/login?token=used`);
-    await page.getByText('This link was used').waitFor();
+    await page.getByText('This link was used or has expired. Run `glasshouse login-link`').waitFor();
     await page.goto(`${address}/ui/executions/${ids.plain}`);
     await page.getByLabel('API key').fill('gh_wrong');
     await page.keyboard.press('Enter');
