@@ -309,7 +309,7 @@ func (a *app) showSignIn(ctx context.Context, s settings, address string, showsS
 	if err != nil {
 		return err
 	}
-	fmt.Printf("Open this link in a browser; it signs you in once, until %s (`%s` prints another):\n  %s\n",
-		link.ExpiresAt.Local().Format(time.TimeOnly), command, httpapi.LinkURL(address, link))
+	fmt.Printf("Open this link in a browser; it signs you in once, until %s:\n  %s\n`%s` prints another link\n",
+		link.ExpiresAt.Local().Format(time.TimeOnly), httpapi.LinkURL(address, link), command)
 	return nil
 }
