@@ -60,7 +60,8 @@ func openLink(t *testing.T, link string) string {
 	response := get(t, link)
 	defer response.Body.Close()
 	for _, cookie := range response.Cookies() {
-		if secret, err := url.QueryUnescape(cookie.Value); err == nil && cookie.Name == "glasshouse_key" && secret != "" {
+		secret, err := url.QueryUnescape(cookie.Value)
+		if err == nil && cookie.Name == "glasshouse_key" && secret != "" {
 			return secret
 		}
 	}

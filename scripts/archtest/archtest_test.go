@@ -95,7 +95,7 @@ var libraries = map[string][]string{
 	"github.com/go-json-experiment":    {"service/httpapi", "service/compat", "debugger/dap", "dbaccess/history"},
 	"github.com/pganalyze/pg_query_go": {"dbaccess"},
 	"golang.org/x/sys": {
-		"sandbox/isolate", "sandbox/supervisor", "sandbox/protocol", "dbaccess/embedded",
+		"sandbox/isolate", "sandbox/supervisor", "sandbox/protocol", "dbaccess/embedded", "cmd/glasshouse",
 	},
 	"golang.org/x/net":           {"sandbox/isolate"},             // bpf, for the filter's bytes
 	"golang.org/x/net/idna":      {"policy"},                      // names of hosts, as the DNS has them
