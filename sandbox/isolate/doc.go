@@ -30,15 +30,17 @@
 // # Which process runs which code
 //
 //	service (Go)          trusted: policy, limits, time, kill, accounting
-//	  launcher (Go)       the same binary in new namespaces; builds the root and
-//	                      replaces itself by the zygote; no user code
-//	    zygote (Python)   imports packages and forks children; no secret, no user code
+//	  launcher (Go)       the same binary in new namespaces; builds the root, and gives
+//	                      children their ids, mounts and networks; no user code, no package
+//	    zygote (Python)   gives up its rights, imports packages and forks children; no
+//	                      secret, no user code
 //	      child (Python)  PID 1 of its own pid namespace; locks itself down permanently
 //	                      before it is assigned to a sandbox; then runs user code
 //
-// The service, the launcher and this package's processes are the supervisor's side. The
-// child is the guest. If the service dies, each zygote reads EOF on its control socket
-// and exits, and the kernel kills its children.
+// The service and the launcher are the supervisor's side. The child is the guest. Packages
+// run in the zygote, so the service checks what it sends. Without namespaces the launcher
+// becomes the zygote. If the service dies, each zygote reads EOF on its control socket and
+// exits, and the kernel kills its children.
 //
 // # Levels
 //
@@ -52,8 +54,9 @@
 //	                      assigned. /session is a folder of the machine, which the
 //	                      limitEnforcer measures; open files without a name are not
 //	                      measured, and max_open_files times file_max_bytes bounds them
-//	rlimits               as landlock, without Landlock: files are readable. Used only if
-//	                      the operator chooses it
+//	rlimits               as landlock, but files are readable, and Landlock, where the kernel
+//	                      has it, only limits writes. Used only if the operator chooses it,
+//	                      and refused if children share the service's uid
 //
 // On the lower two levels the path /session exists only if the machine has a symbolic
 // link /session to /proc/self/cwd. The session's folder is the working directory and
@@ -73,7 +76,8 @@
 // # Goroutines
 //
 // Each zygotePool has one goroutine that keeps a zygote alive, at most two that fill the
-// pool, and one that keeps a spare child. Each zygote has one for its control socket and
-// one for its output. A limitEnforcer has one while its child runs. One goroutine makes children
-// that become idle for long give back memory, while there are any.
+// pool, and one that keeps a spare child. Each zygote has one for its control socket, one
+// for its output, and one for the questions of its filter. A limitEnforcer has one while its
+// child runs. One goroutine makes children that become idle for long give back memory, while
+// there are any.
 package isolate
