@@ -60,6 +60,9 @@ func (p *zygotePool) lockDown(
 	if err == nil {
 		child.SessionDir, err = p.env.enterSessionDir(ctx, child, spec, enter, isTold)
 	}
+	if err == nil && child.group != nil && !child.group.Holds(child.pid) { // it joins by itself, and runs packages
+		err = errors.New("it is not in its control groups")
+	}
 	if err != nil {
 		child.Close()
 		err = fmt.Errorf("lock a child down: %w", err)

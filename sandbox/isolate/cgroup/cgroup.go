@@ -28,6 +28,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"glasshouse/sandbox/isolate/procfs"
 )
 
 // Tree is the subtree in which each child has a Group: one folder for each controller
@@ -325,6 +327,20 @@ func (g *Group) Join(pid int) error {
 		}
 		return nil
 	})
+}
+
+// Holds reports whether a process is in the group, with every controller.
+func (g *Group) Holds(pid int) bool {
+	n := 0
+	for line := range strings.SplitSeq(procfs.ReadFile("/proc/"+strconv.Itoa(pid)+"/cgroup"), "\n") {
+		for _, dir := range g.tree.folders() {
+			if strings.HasSuffix(line, "/"+filepath.Base(dir)+"/"+g.name) {
+				n++
+				break
+			}
+		}
+	}
+	return n == len(g.tree.folders())
 }
 
 // use calls f with the group's files locked, unless the group was released.

@@ -344,3 +344,42 @@ func TestTCPBuffersAreCountedAndLimited(t *testing.T) {
 			"and with the low limit at most half of it", used)
 	}
 }
+
+// The code of packages makes a child join its group, so the service looks whether it has.
+func TestHoldsSaysWhetherAProcessHasJoined(t *testing.T) {
+	tree := openTree(t)
+	if tree == nil {
+		return
+	}
+	g, other := makeGroup(t, tree), makeGroup(t, tree)
+	defer g.Remove()
+	defer other.Remove()
+	cmd := exec.Command("cat")
+	stdin, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = stdin.Close()
+		_ = cmd.Wait()
+	}()
+	pid := cmd.Process.Pid
+	if g.Holds(pid) {
+		t.Error("before it joins: got true")
+	}
+	if err := g.write("pids", "cgroup.procs", strconv.Itoa(pid)); err != nil {
+		t.Fatal(err)
+	}
+	if tree.version == 1 && g.Holds(pid) {
+		t.Error("with one of three controllers: got true")
+	}
+	if err := g.Join(pid); err != nil {
+		t.Fatal(err)
+	}
+	if !g.Holds(pid) || other.Holds(pid) || g.Holds(0) {
+		t.Errorf("after it has joined: got %v, in another group %v, pid 0 %v", g.Holds(pid), other.Holds(pid), g.Holds(0))
+	}
+}

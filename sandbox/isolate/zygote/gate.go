@@ -19,16 +19,16 @@ type gate struct {
 	expected int         // forks that the service has asked for, and the zygote has not made
 	made     int         // forks that the zygote has made, and not reported
 	uids     map[int]int // of children that must change to them, by pid
-	signals  map[int]int // to themselves, by pid
+	asked    map[int]int // questions of threads, by id
 }
 
-// maxSignals is how many signals a process may send to itself on levels where each is a question to the service. A
-// process that sends more is killed, because its questions take the service's CPU time.
-const maxSignals = 10_000
+// maxQuestions is how many questions a thread may ask. A process whose thread asks more is killed, because the answers
+// take the service's CPU time.
+const maxQuestions = 10_000
 
 // open begins to answer the listener of a zygote's filter.
 func (g *gate) open(zygote, listener int) error {
-	g.zygote, g.uids, g.signals = zygote, map[int]int{}, map[int]int{}
+	g.zygote, g.uids, g.asked = zygote, map[int]int{}, map[int]int{}
 	if err := unix.SetNonblock(listener, true); err != nil {
 		_ = unix.Close(listener)
 		return err
@@ -70,12 +70,19 @@ func (g *gate) forget(pid int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.uids, pid)
-	delete(g.signals, pid)
+	delete(g.asked, pid)
 }
 
 func (g *gate) allows(call seccomp.Call) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if len(g.asked) > maxQuestions { // of threads that have ended
+		clear(g.asked)
+	}
+	if g.asked[call.TID]++; g.asked[call.TID] > maxQuestions {
+		_ = unix.Kill(procfs.ProcessOf(call.TID), unix.SIGKILL)
+		return false
+	}
 	switch call.Number {
 	case unix.SYS_CLONE:
 		if call.TID != g.zygote || g.expected == 0 || call.Args[0]&^forkFlags != 0 {
@@ -83,6 +90,7 @@ func (g *gate) allows(call seccomp.Call) bool {
 		}
 		g.expected--
 		g.made++
+		g.asked[call.TID] = 0
 		return true
 	case unix.SYS_SETGROUPS:
 		return g.uids[call.TID] != 0 && call.Args[0] == 0
@@ -91,13 +99,7 @@ func (g *gate) allows(call seccomp.Call) bool {
 		return uid != 0 && call.Args[0] == uid && call.Args[1] == uid && call.Args[2] == uid
 	case unix.SYS_KILL, unix.SYS_TGKILL:
 		pid := int(call.Args[0])
-		if pid != call.TID && pid != procfs.ProcessOf(call.TID) {
-			return false
-		}
-		if g.signals[pid]++; g.signals[pid] > maxSignals {
-			_ = unix.Kill(pid, unix.SIGKILL)
-		}
-		return true
+		return pid == call.TID || pid == procfs.ProcessOf(call.TID)
 	}
 	return false
 }

@@ -169,6 +169,9 @@ func closeAll(files ...*os.File) {
 	}
 }
 
+// maxLines is how many lines of a zygote's output are logged: packages write them too.
+const maxLines = 1000
+
 // outputLog collects the output of a zygote.
 type outputLog struct {
 	done      sync.WaitGroup // until the zygote's output ends
@@ -178,10 +181,15 @@ type outputLog struct {
 
 func (o *outputLog) read(from *os.File, log func(line string)) {
 	defer from.Close()
-	for lines := bufio.NewScanner(from); lines.Scan(); {
+	n := 0
+	for lines := bufio.NewScanner(from); lines.Scan(); n++ {
 		o.last = lines.Text()
 		o.traceback = o.traceback || strings.HasPrefix(o.last, "Traceback ")
-		log(o.last)
+		if n < maxLines {
+			log(o.last)
+		} else if n == maxLines {
+			log("its further output is not logged")
+		}
 	}
 }
 
