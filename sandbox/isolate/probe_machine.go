@@ -133,14 +133,12 @@ func probeUIDs() Probe {
 	return p
 }
 
-// packageVersionsCode prints the versions of the packages that its arguments name.
-const packageVersionsCode = `import importlib, json, sys
+// packageVersionsCode prints the versions of the packages in the folders that its arguments name. It imports none: their
+// code would run with the rights of this process.
+const packageVersionsCode = `import importlib.metadata, json, sys
 found = {}
-for name in sys.argv[1:]:
-    try:
-        found[name] = getattr(importlib.import_module(name), "__version__", "?")
-    except ImportError:
-        pass
+for package in importlib.metadata.distributions(path=sys.argv[1:]):
+    found.setdefault(str(package.metadata["Name"]).lower(), package.version)
 print(json.dumps(found))`
 
 func probePython(config Config) Probe {
@@ -152,9 +150,9 @@ func probePython(config Config) Probe {
 		return p
 	}
 	p.Found = fmt.Sprintf("%s, %d.%d", config.Python, py.Version[0], py.Version[1])
-	wanted := []string{"numpy", "pandas", "matplotlib", "scipy", "pyarrow", "plotly", "PIL", "requests"}
-	cmd := exec.Command(config.Python, append([]string{"-I", "-c", packageVersionsCode}, wanted...)...)
-	cmd.Env = []string{"LANG=C.UTF-8", "MPLCONFIGDIR=" + os.TempDir()}
+	wanted := []string{"numpy", "pandas", "matplotlib", "scipy", "pyarrow", "plotly", "pillow", "requests"}
+	cmd := exec.Command(config.Python, append([]string{"-I", "-S", "-c", packageVersionsCode}, py.Packages...)...)
+	cmd.Env = []string{"LANG=C.UTF-8"}
 	var versions map[string]string
 	out, err := cmd.Output()
 	if err == nil {
