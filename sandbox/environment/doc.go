@@ -8,6 +8,9 @@
 //	NAME/DIGEST/         a virtual environment, named by the SHA-256 of its lock
 //	NAME/.new-*          a virtual environment that is being built
 //
+// No file has a second name in another environment, in another version or in uv's cache, and only the owner may write
+// to it (copy.go).
+//
 // A folder named DIGEST is complete and never changes. A change builds another folder and then replaces
 // NAME/lock in one step. A failure before that step leaves only a folder, which the next change removes. A
 // Version holds a shared file lock on its folder; the kernel releases the lock when the process ends. A

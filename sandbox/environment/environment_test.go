@@ -363,6 +363,75 @@ func TestCopiesOfDescriptorsKeepNoFolder(t *testing.T) {
 	}
 }
 
+// checkFiles fails the test if a file in folder has a second name, if others than its owner may write to a file or
+// folder, or if another account owns it.
+func checkFiles(t *testing.T, folder string) {
+	t.Helper()
+	files := 0
+	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.Type()&fs.ModeSymlink != 0 {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		stat := info.Sys().(*syscall.Stat_t)
+		if !d.IsDir() && stat.Nlink != 1 || info.Mode().Perm()&0o022 != 0 || int(stat.Uid) != os.Geteuid() {
+			t.Errorf("%s: got %d names, mode %s, owner %d; want one name and no writer but the owner %d", path,
+				stat.Nlink, info.Mode(), stat.Uid, os.Geteuid())
+		}
+		files++
+		return nil
+	})
+	if err != nil || files < 10 {
+		t.Errorf("%s: got %d files, %v, want an environment", folder, files, err)
+	}
+}
+
+func TestEnvironmentsShareNoFiles(t *testing.T) {
+	defer syscall.Umask(syscall.Umask(0))
+	in, _ := newInstaller(t)
+	done := must[any](t)
+	done(in.Add(t.Context(), Default, []string{"upper"}))
+	done(in.Create(t.Context(), "lab", Default, ""))
+	before := pin(t, in.Store, "lab")
+	done(in.Add(t.Context(), "lab", []string{"lower==1.0"}))
+	done(in.Create(t.Context(), "based", "", before.Python))
+	for _, v := range []*Version{before, pin(t, in.Store, Default), pin(t, in.Store, "lab"), pin(t, in.Store, "based")} {
+		checkFiles(t, v.dir.Name())
+	}
+}
+
+// TestSharedFilesOfEarlierReleasesAreCopied opens an environment with the hard links and modes that earlier releases
+// left.
+func TestSharedFilesOfEarlierReleasesAreCopied(t *testing.T) {
+	t.Parallel()
+	in, _ := newInstaller(t)
+	must[any](t)(in.Add(t.Context(), Default, []string{"upper"}))
+	v := pin(t, in.Store, Default)
+	folder, cached := v.dir.Name(), filepath.Join(t.TempDir(), "upper.py")
+	module := filepath.Join(v.Interpreter.Packages[0], "upper.py")
+	about := metadata{Interpreter: v.Interpreter, Packages: v.Packages}
+	about.Interpreter.Packages = []string{sitePackages(v.Interpreter)}
+	if err := errors.Join(os.Link(module, cached), os.Chmod(filepath.Join(folder, ".lock"), 0o666),
+		os.Chmod(filepath.Dir(module), 0o777), about.write(folder)); err != nil {
+		t.Fatal(err)
+	}
+	pin(t, in.Store, Default)
+	checkFiles(t, folder)
+	if err := os.WriteFile(cached, []byte("changed"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if body, err := os.ReadFile(module); err != nil || string(body) != "version = '2.0'\n" {
+		t.Errorf("after a write to the file's other name: got %q, %v, want the module as it was", body, err)
+	}
+	if body, err := os.ReadFile(filepath.Join(folder, metadataName)); err != nil ||
+		!strings.Contains(string(body), `"separate":true`) {
+		t.Errorf("%s: got %s, %v, want that the next opening has nothing to do", metadataName, body, err)
+	}
+}
+
 // Other users must be able to read an environment, because each sandbox has its own user ID.
 func TestOtherUsersReadEnvironments(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o022))

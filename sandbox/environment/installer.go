@@ -3,7 +3,6 @@ package environment
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -305,11 +304,11 @@ func (in Installer) buildFolder(ctx context.Context, folder string, draft *draft
 	}
 	site := filepath.Join(folder, sitePackages(draft.interpreter))
 	if len(draft.seedFolders) > 0 {
-		in.Progress("linking the installed packages")
+		in.Progress("copying the installed packages")
 	}
-	for _, seed := range slices.Backward(draft.seedFolders) { // Python prefers the first folder, so it is linked last
-		if err := linkPackages(ctx, seed, site); err != nil {
-			return fmt.Errorf("link the packages of %s: %w", seed, err)
+	for _, seed := range slices.Backward(draft.seedFolders) { // Python prefers the first folder, so it is copied last
+		if err := copyPackages(ctx, seed, site); err != nil {
+			return fmt.Errorf("copy the packages of %s: %w", seed, err)
 		}
 	}
 	if len(draft.uninstall) > 0 {
@@ -330,16 +329,12 @@ func (in Installer) buildFolder(ctx context.Context, folder string, draft *draft
 		return err
 	}
 	draft.pinInstalled(packages, hashes)
-	about := metadata{Interpreter: draft.interpreter}
+	about := metadata{Interpreter: draft.interpreter, Separate: true}
 	about.Interpreter.Packages = []string{sitePackages(draft.interpreter)}
 	for _, p := range packages {
 		about.Packages = append(about.Packages, p.Package)
 	}
-	body, err := json.Marshal(about)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(folder, metadataName), body, 0o644)
+	return errors.Join(separateFiles(folder), about.write(folder))
 }
 
 // sitePackages returns the folder of packages in a virtual environment, relative to the environment.
@@ -365,7 +360,7 @@ func (d *draft) pinInstalled(packages []installedPackage, hashes map[string][]st
 
 // replaceFile replaces a file in one step, and returns when the change is on the disk.
 func replaceFile(path string, text []byte) error {
-	fresh := filepath.Join(filepath.Dir(path), ".lock.new")
+	fresh := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
 	f, err := os.OpenFile(fresh, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err

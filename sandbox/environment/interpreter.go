@@ -17,7 +17,12 @@ type Interpreter struct {
 	Packages   []string `json:"packages"` // folders of its packages
 }
 
-const describePython = `import json,sys,sysconfig,os
+// describePython runs without the module site, which would run the .pth files of the interpreter's packages. Without
+// site, Python before 3.14 ignores pyvenv.cfg, so the program finds the virtual environment itself.
+const describePython = `import json,sys,os
+venv=os.path.dirname(os.path.dirname(os.path.abspath(sys.executable)))
+if os.path.exists(os.path.join(venv,"pyvenv.cfg")): sys.prefix=sys.exec_prefix=venv
+import sysconfig
 p=sysconfig.get_paths()
 print(json.dumps(dict(executable=os.path.realpath(sys.executable),version=list(sys.version_info[:3]),
 prefix=sys.base_prefix,stdlib=sorted({p["stdlib"],p["platstdlib"]}),
@@ -26,7 +31,7 @@ packages=sorted({p["purelib"],p["platlib"]}))))`
 // Inspect runs the interpreter at path and returns its description. Python 3.11 or newer is required.
 func Inspect(path string) (Interpreter, error) {
 	var py Interpreter
-	cmd := exec.Command(path, "-I", "-c", describePython)
+	cmd := exec.Command(path, "-I", "-S", "-c", describePython)
 	cmd.Env = []string{"LANG=C.UTF-8"}
 	out, err := cmd.Output()
 	if err == nil {

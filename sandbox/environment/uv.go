@@ -75,7 +75,7 @@ func (in Installer) uv(ctx context.Context, python Interpreter, args ...string) 
 	if err != nil {
 		return nil, err
 	}
-	settings, stderr, err := run(in.command(ctx, python.Executable, "-I", "-c", uvConfig))
+	settings, stderr, err := run(in.command(ctx, python.Executable, "-I", "-S", "-c", uvConfig))
 	if err != nil {
 		return nil, fmt.Errorf("read pip's configuration: %w: %s", err, summarize(string(stderr)))
 	}
@@ -92,7 +92,7 @@ func (in Installer) uv(ctx context.Context, python Interpreter, args ...string) 
 		}
 	}
 	cmd := in.command(ctx, program, append(command, args[1:]...)...)
-	// Hard links need the cache on the file system of the environments. UV_CACHE_DIR of the operator takes precedence.
+	// Reflinks need the cache on the file system of the environments. UV_CACHE_DIR of the operator takes precedence.
 	cache := "UV_CACHE_DIR=" + filepath.Join(filepath.Dir(in.Dir), "cache", "uv")
 	cmd.Env = slices.Concat([]string{cache, "UV_PYTHON_DOWNLOADS=never"}, cmd.Env, variables)
 	cmd.Dir = in.Dir // in the caller's folder, uv would read a uv.toml or pyproject.toml
@@ -118,7 +118,8 @@ func (in Installer) uv(ctx context.Context, python Interpreter, args ...string) 
 // package keeps its version unless a requirement names it. install returns the hashes of the new packages, by name.
 //
 // uv first resolves without installing, then looks up the hashes of exactly those versions, and then
-// installs them and verifies the hashes.
+// installs them and verifies the hashes. uv's link mode is copy, because clone makes hard links where the file system
+// has no reflinks. A copy shares blocks where it has them.
 func (in Installer) install(ctx context.Context, folder string, draft *draft) (map[string][]string, error) {
 	files := map[string]string{"constraints": filepath.Join(folder, ".constraints"), "in": filepath.Join(folder, ".in"),
 		"lock": filepath.Join(folder, "pylock.toml")}
@@ -155,7 +156,7 @@ func (in Installer) install(ctx context.Context, folder string, draft *draft) (m
 			return nil, err
 		}
 		if _, err := in.uv(ctx, draft.interpreter, slices.Concat([]string{"install", "--no-deps", "--compile-bytecode",
-			"--prefix", folder}, policy, []string{"--requirements", files["lock"]})...); err != nil {
+			"--link-mode", "copy", "--prefix", folder}, policy, []string{"--requirements", files["lock"]})...); err != nil {
 			return nil, err
 		}
 		text, err := os.ReadFile(files["lock"])

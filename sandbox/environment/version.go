@@ -94,6 +94,15 @@ func (s Store) pinBase() (*Version, error) {
 type metadata struct {
 	Interpreter Interpreter       `json:"interpreter"` // its Packages are relative to the folder
 	Packages    []sandbox.Package `json:"packages"`
+	Separate    bool              `json:"separate"` // separateFiles was done; earlier versions made hard links
+}
+
+func (m metadata) write(folder string) error {
+	body, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	return replaceFile(filepath.Join(folder, metadataName), body)
 }
 
 const metadataName = "environment.json"
@@ -120,6 +129,9 @@ func (s Store) pinVersion(name string, text []byte) (*Version, error) {
 	if err == nil {
 		err = json.Unmarshal(body, &about)
 	}
+	if err == nil && !about.Separate {
+		err = about.separate(path)
+	}
 	if err != nil {
 		_ = unlock(dir)
 		return nil, err
@@ -130,6 +142,25 @@ func (s Store) pinVersion(name string, text []byte) (*Version, error) {
 	}
 	v.describe(name, digest(text))
 	return v, nil
+}
+
+// separate does separateFiles for a version that an earlier release has built. An account that may not write to the
+// version leaves it as it is: neither may the guests that this account starts.
+func (m metadata) separate(folder string) error {
+	err := separateFiles(folder)
+	if err == nil {
+		m.Separate = true
+		err = m.write(folder)
+	}
+	switch {
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return nil
+	case errors.Is(err, fs.ErrNotExist): // another process has done the same, or the version is being removed
+		return nil
+	case err != nil:
+		return fmt.Errorf("copy the files that %s shares with other environments: %w", folder, err)
+	}
+	return nil
 }
 
 // describe sets the description that executions and the API return. Its modules are those of the packages that
