@@ -2,12 +2,21 @@
 
 The operator configures the sources of packages in one place: pip.conf and the PIP_ variables.
 Each line is NAME=VALUE for uv's process, or an option that uv reads only from its command
-line. A variable of uv (UV_DEFAULT_INDEX and so on) takes precedence over pip's setting.
+line. A variable of uv (UV_FIND_LINKS and so on) takes precedence over pip's setting. If
+one of uv's variables names an index, uv's variables name all indexes, and pip's are not used.
+
+uv takes a package from the first index that has its name, so a higher version of a company's package in
+a public index replaces nothing. The order is: pip's index-url, its extra-index-url, and PyPI last,
+wherever it is named.
 """
 
 import configparser
 import os
 import sys
+import urllib.parse
+
+PYPI = "https://pypi.org/simple"
+INDEX_VARIABLES = ("UV_INDEX", "UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL")
 
 
 def pip_files() -> list[str]:
@@ -42,17 +51,29 @@ def pip_settings() -> dict[str, str]:
     return settings
 
 
+def pip_indexes(pip: dict[str, str]) -> list[str]:
+    """Return the addresses of the indexes that pip's settings name, the first one first."""
+    if not pip.get("index-url") and not pip.get("extra-index-url"):
+        return []
+    named = [pip.get("index-url") or PYPI, *pip.get("extra-index-url", "").split()]
+    return sorted(dict.fromkeys(named), key=is_pypi)
+
+
+def is_pypi(url: str) -> bool:
+    return (urllib.parse.urlsplit(url).hostname or "").rstrip(".") in ("pypi.org", "pypi.python.org")
+
+
 def uv_settings(pip: dict[str, str]) -> list[str]:
     """Translate pip's settings."""
     variables: dict[str, str] = {"UV_SYSTEM_CERTS": "1"}
     options = []
     if pip.get("no-index", "").lower() in ("1", "true", "yes", "on"):
         options.append("--no-index")
-    if not any(os.environ.get(name) for name in ("UV_DEFAULT_INDEX", "UV_INDEX_URL")) and pip.get("index-url"):
-        variables["UV_DEFAULT_INDEX"] = pip["index-url"]
-    if pip.get("extra-index-url"):
-        variables["UV_EXTRA_INDEX_URL"] = " ".join(pip["extra-index-url"].split())
-        variables["UV_INDEX_STRATEGY"] = "unsafe-best-match"  # pip compares the versions of all indexes
+    indexes = pip_indexes(pip)
+    if indexes and not any(os.environ.get(name) for name in INDEX_VARIABLES):
+        variables["UV_DEFAULT_INDEX"] = indexes[-1]  # uv asks its default index last
+        if len(indexes) > 1:
+            variables["UV_INDEX"] = " ".join(indexes[:-1])
     # uv fails where a folder is missing; pip warns.
     links = [link for link in pip.get("find-links", "").split() if "://" in link or os.path.exists(link)]
     if links:
