@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -14,6 +15,8 @@ import (
 
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/environment"
+	"glasshouse/sandbox/isolate"
+	"glasshouse/sandbox/python"
 )
 
 // envCommand has the flags and the state that the env commands share.
@@ -71,8 +74,8 @@ func newEnvCommand() *cobra.Command {
 
 	return newGroup("env", "Manage the environments that sandboxes choose from, and their packages",
 		list.withStore(func(context.Context, settings, []string) error { return listEnvironments(list.store) }),
-		show.withStore(func(_ context.Context, _ settings, args []string) error {
-			return showEnvironment(show.store, append(args, environment.Default)[0])
+		show.withStore(func(ctx context.Context, s settings, args []string) error {
+			return showEnvironment(ctx, s, show.store, append(args, environment.Default)[0])
 		}),
 		add.withChange(func(ctx context.Context, _ settings, args []string) (sandbox.Environment, error) {
 			return add.installer.Add(ctx, add.environment, args)
@@ -113,10 +116,17 @@ func (e *envCommand) withChange(
 ) *cobra.Command {
 	return e.withStore(func(ctx context.Context, s settings, args []string) error {
 		syscall.Umask(0o022) // sandboxes have users of their own and must be able to read the files
+		guest, err := python.Guest()
+		if err != nil {
+			return err
+		}
 		e.installer = environment.Installer{
-			Store: e.store, AllowBuilds: e.build,
+			Store: e.store, AllowBuilds: e.build, WarmModules: warmModules(),
 			Environ:  append(os.Environ(), "PATH="+os.Getenv("PATH")+":"+filepath.Join(packagedFolder, "bin")), // uv
 			Progress: func(step string) { fmt.Fprintf(os.Stderr, "glasshouse: %s\n", step) },
+		}
+		for file := range guest {
+			e.installer.GuestModules = append(e.installer.GuestModules, strings.TrimSuffix(file, ".py"))
 		}
 		changed, err := do(ctx, s, args)
 		if err != nil {
@@ -127,6 +137,18 @@ func (e *envCommand) withChange(
 		}
 		return refreshService(ctx, s)
 	})
+}
+
+// warmModules returns the top-level modules that warm interpreters import.
+func warmModules() (modules []string) {
+	for _, set := range isolate.WarmSets(1) {
+		for _, module := range set.Modules {
+			top, _, _ := strings.Cut(module, ".")
+			modules = append(modules, top)
+		}
+	}
+	slices.Sort(modules)
+	return slices.Compact(modules)
 }
 
 // baseInterpreter returns the interpreter of the default environment: the one that --python or
@@ -202,7 +224,7 @@ func listEnvironments(store environment.Store) error {
 	return out.Flush()
 }
 
-func showEnvironment(store environment.Store, name string) error {
+func showEnvironment(ctx context.Context, s settings, store environment.Store, name string) error {
 	h, err := store.Pin(name)
 	if err != nil {
 		return err
@@ -215,10 +237,68 @@ func showEnvironment(store environment.Store, name string) error {
 	if len(h.Lock.Removed) > 0 {
 		fmt.Printf("removed: %s\n", strings.Join(h.Lock.Removed, " "))
 	}
+	if err := showWarmPackages(ctx, s, h); err != nil {
+		return err
+	}
 	fmt.Println()
 	out := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
 	for _, p := range h.Packages {
 		fmt.Fprintf(out, "%s\t%s\t%s\n", p.Name, p.Version, p.Summary)
 	}
 	return out.Flush()
+}
+
+// showWarmPackages prints which packages run before any user code: those that the warm modules need, and those that a
+// warm interpreter of the running service has imported besides.
+func showWarmPackages(ctx context.Context, s settings, version *environment.Version) error {
+	needed, err := version.WarmPackages(warmModules())
+	if err != nil || len(needed) == 0 {
+		return err
+	}
+	fmt.Printf("imported by warm interpreters: %s\n", strings.Join(needed, " "))
+	c := dial(s.server.dataDir)
+	if c == nil {
+		fmt.Println("imported besides, because it is there: unknown; start the service and repeat the command")
+		return nil
+	}
+	modules, err := importedModules(ctx, c, version.Name)
+	if err != nil {
+		return fmt.Errorf("ask the service which packages a warm interpreter has imported: %w", err)
+	}
+	besides := []string{}
+	for _, p := range version.Packages {
+		isImported := slices.ContainsFunc(p.Modules, func(name string) bool { return slices.Contains(modules, name) })
+		if isImported && !slices.Contains(needed, p.Name) {
+			besides = append(besides, p.Name)
+		}
+	}
+	if len(besides) == 0 {
+		besides = []string{"nothing"}
+	}
+	fmt.Printf("imported besides, because it is there: %s\n", strings.Join(besides, " "))
+	return nil
+}
+
+// listImports lists the files in the folders of packages from which a new guest has modules. The comment makes the
+// service choose the interpreter that has imported all warm packages.
+const listImports = `# import numpy, pandas, matplotlib
+import sys
+files = [getattr(module, '__file__', None) or '' for module in list(sys.modules.values())]
+parts = [file.split('packages/', 1)[1].split('/') for file in files if 'packages/' in file]
+sorted({part[part[0].isdigit()].split('.')[0] for part in parts})`
+
+// importedModules returns the top-level modules of packages that a new guest of an environment has. The packages could
+// forge them: they run in the same process.
+func importedModules(ctx context.Context, c *client, name string) ([]string, error) {
+	var execution struct {
+		Status string
+		Result []string
+	}
+	config := map[string]any{"environment": name, "profile": "unrestricted"}
+	err := c.call(ctx, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": listImports, "config": config},
+		&execution)
+	if err == nil && execution.Status != "completed" {
+		err = fmt.Errorf("got the status %s, want completed", execution.Status)
+	}
+	return execution.Result, err
 }

@@ -320,6 +320,42 @@ func TestNamedEnvironments(t *testing.T) {
 	})
 }
 
+// TestWarmPackagesAreShown adds bottleneck, which pandas imports if it is there.
+func TestWarmPackagesAreShown(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; the whole gate runs it")
+	}
+	t.Parallel()
+	wheels, offline := environmenttest.Environ(t)
+	environmenttest.Wheel(t, wheels, "bottleneck", "9.0",
+		map[string]string{"bottleneck/__init__.py": "__version__ = '9.0'\n", "unused.py": ""})
+	environmenttest.Wheel(t, wheels, "unwanted", "1.0", map[string]string{"unwanted.py": ""})
+	o := operator{binary(t), dataDir(t), offline}
+	o.env(t, "add", "bottleneck", "unwanted")
+	o.env(t, "create", "empty")
+	shown := func(environment, line string) string {
+		_, rest, _ := strings.Cut(o.env(t, "show", environment), line+": ")
+		packages, _, _ := strings.Cut(rest, "\n")
+		return " " + packages + " "
+	}
+	const imported, besides = "imported by warm interpreters", "imported besides, because it is there"
+	if got := shown("default", besides); !strings.Contains(got, "start the service") {
+		t.Errorf("without a service: got %q, want that it is unknown", got)
+	}
+	start(t, o.path, o.dir, withPackages())
+	if got := shown("default", imported); !strings.Contains(got, " matplotlib ") || !strings.Contains(got, " pandas ") ||
+		!strings.Contains(got, " python-dateutil ") || strings.Contains(got, " bottleneck ") {
+		t.Errorf("needed packages: got %q, want those of pandas and matplotlib", got)
+	}
+	if got := shown("default", besides); !strings.Contains(got, " bottleneck ") || strings.Contains(got, " unwanted ") ||
+		strings.Contains(got, " pandas ") {
+		t.Errorf("other packages: got %q, want bottleneck among them", got)
+	}
+	if got := shown("empty", imported); strings.TrimSpace(got) != "" {
+		t.Errorf("an empty environment: got %q, want no line", got)
+	}
+}
+
 // stoppingUV returns a variable PATH with a uv that stops after it has installed packages into a new environment
 // version, and a function that reports whether it has stopped.
 func stoppingUV(t *testing.T) (variable string, isStopped func() bool) {

@@ -15,7 +15,12 @@ import (
 // These files are not copied: an extension fits only the version of Glasshouse that built it.
 func isOurFile(name string) bool {
 	return name == "pip" || strings.HasPrefix(name, "pip-") && strings.HasSuffix(name, ".dist-info") ||
-		strings.HasPrefix(name, "recorder_fast") || strings.HasPrefix(name, "syscall_batch")
+		isExtension(name)
+}
+
+// isExtension reports whether a module or file in a folder of packages is an extension of Glasshouse.
+func isExtension(name string) bool {
+	return strings.HasPrefix(name, "recorder_fast") || strings.HasPrefix(name, "syscall_batch")
 }
 
 // copyPackages copies the packages of one folder into another. Versions share no inode: a hard link would let code that

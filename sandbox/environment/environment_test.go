@@ -189,6 +189,9 @@ func TestInstallingRunsNoCodeOfPackages(t *testing.T) {
 			return in.Remove(ctx, name, []string{"lower"})
 		},
 		func(ctx context.Context, name string, _ []string) (any, error) { return in.Update(ctx, name) },
+		func(ctx context.Context, name string, _ []string) (any, error) {
+			return in.Create(ctx, "based", "", pin(t, in.Store, name).Python)
+		},
 	} {
 		must[any](t)(change(t.Context(), Default, nil))
 	}
@@ -398,8 +401,9 @@ func TestEnvironmentsShareNoFiles(t *testing.T) {
 	before := pin(t, in.Store, "lab")
 	done(in.Add(t.Context(), "lab", []string{"lower==1.0"}))
 	done(in.Create(t.Context(), "based", "", before.Python))
-	for _, v := range []*Version{before, pin(t, in.Store, Default), pin(t, in.Store, "lab"), pin(t, in.Store, "based")} {
-		checkFiles(t, v.dir.Name())
+	checkFiles(t, before.dir.Name())
+	for _, name := range []string{Default, "lab", "based"} {
+		checkFiles(t, pin(t, in.Store, name).dir.Name())
 	}
 }
 

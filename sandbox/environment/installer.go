@@ -18,9 +18,11 @@ import (
 // Installer changes the environments of a store. A change that fails leaves every environment as it was.
 type Installer struct {
 	Store
-	Environ     []string     // environment variables of uv's process
-	AllowBuilds bool         // allow builds from source, which run code of the package
-	Progress    func(string) // called with each step that takes time
+	Environ      []string     // environment variables of uv's process
+	AllowBuilds  bool         // allow builds from source, which run code of the package
+	WarmModules  []string     // top-level modules that warm interpreters import, each from the package with its name
+	GuestModules []string     // modules of Glasshouse that precede those of packages
+	Progress     func(string) // called with each step that takes time, and with what the operator should know
 }
 
 // lockStore locks the store for a change, waiting for other changes until ctx ends, and removes what an
@@ -302,6 +304,11 @@ func (in Installer) buildFolder(ctx context.Context, folder string, draft *draft
 	if err := in.createVenv(ctx, draft.interpreter.Executable, folder); err != nil {
 		return err
 	}
+	own, err := listFiles(folder)
+	if err != nil {
+		return err
+	}
+	own[metadataName] = true
 	site := filepath.Join(folder, sitePackages(draft.interpreter))
 	if len(draft.seedFolders) > 0 {
 		in.Progress("copying the installed packages")
@@ -319,13 +326,15 @@ func (in Installer) buildFolder(ctx context.Context, folder string, draft *draft
 	hashes := map[string][]string{}
 	if len(draft.install) > 0 {
 		in.Progress("installing " + strings.Join(draft.install, ", "))
-		var err error
 		if hashes, err = in.install(ctx, folder, draft); err != nil {
 			return err
 		}
 	}
 	packages, err := findPackages([]string{site})
 	if err != nil {
+		return err
+	}
+	if err := in.checkFiles(ctx, folder, site, draft, own, packages, hashes); err != nil {
 		return err
 	}
 	draft.pinInstalled(packages, hashes)

@@ -19,7 +19,10 @@ import (
 type installedPackage struct {
 	sandbox.Package
 	dependencies         []string // names of unconditional dependencies
+	needed               []string // dependencies that no extra asks for, including those of other platforms
 	possibleDependencies []string // all dependencies, including those of extras and of other platforms
+	info                 string   // name of its .dist-info folder
+	files                []string // paths in its RECORD
 }
 
 // maxMetadata bounds the bytes that are read of a METADATA file, because the package's author writes the file.
@@ -70,7 +73,8 @@ func readPackage(dir string) (p installedPackage, err error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return p, err
 	}
-	p.Modules = modulesOf(record)
+	p.info, p.files = filepath.Base(dir), recordedFiles(record)
+	p.Modules = modulesOf(p.files)
 	return p, nil
 }
 
@@ -113,6 +117,9 @@ func parseMetadata(text []byte) (p installedPackage) {
 		case "requires-dist":
 			if found := requirement.FindStringSubmatch(value); found != nil {
 				p.possibleDependencies = append(p.possibleDependencies, found[1])
+				if !strings.Contains(found[3], "extra") {
+					p.needed = append(p.needed, found[1])
+				}
 				if found[2] == "" {
 					p.dependencies = append(p.dependencies, found[1])
 				}
@@ -139,12 +146,10 @@ func oneLine(text string, maxRunes int) string {
 	return text
 }
 
-// modulesOf returns the top-level names by which the files of a RECORD can be imported.
-func modulesOf(record []byte) []string {
+// modulesOf returns the top-level names by which the files of a package can be imported.
+func modulesOf(files []string) []string {
 	found := []string{}
-	lines := bufio.NewScanner(bytes.NewReader(record))
-	for lines.Scan() {
-		path := strings.Trim(strings.SplitN(lines.Text(), ",", 2)[0], `"`)
+	for _, path := range files {
 		top, rest, deep := strings.Cut(path, "/")
 		isCode := strings.HasSuffix(rest, ".py") || strings.HasSuffix(rest, ".so")
 		if deep && isCode && moduleName.MatchString(top) && top != "__pycache__" {

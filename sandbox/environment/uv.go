@@ -5,7 +5,6 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -121,8 +120,14 @@ func (in Installer) uv(ctx context.Context, python Interpreter, args ...string) 
 // installs them and verifies the hashes. uv's link mode is copy, because clone makes hard links where the file system
 // has no reflinks. A copy shares blocks where it has them.
 func (in Installer) install(ctx context.Context, folder string, draft *draft) (map[string][]string, error) {
-	files := map[string]string{"constraints": filepath.Join(folder, ".constraints"), "in": filepath.Join(folder, ".in"),
-		"lock": filepath.Join(folder, "pylock.toml")}
+	// The files of the installation are not in the environment, where a package could replace them.
+	work, err := os.MkdirTemp(filepath.Dir(folder), ".install-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(work)
+	files := map[string]string{"constraints": filepath.Join(work, "constraints"), "in": filepath.Join(work, "in"),
+		"lock": filepath.Join(work, "pylock.toml")}
 	var constraints strings.Builder
 	for _, p := range draft.lock.Packages {
 		if !contains(draft.install, p.Name) {
@@ -145,31 +150,26 @@ func (in Installer) install(ctx context.Context, folder string, draft *draft) (m
 	if err != nil {
 		return nil, err
 	}
-	hashes := map[string][]string{}
-	if requirements != "" {
-		if err := os.WriteFile(files["in"], []byte(requirements), 0o644); err != nil {
-			return nil, err
-		}
-		if _, err := in.uv(ctx, draft.interpreter,
-			slices.Concat([]string{"compile", "--no-deps", "--no-header", "--no-annotate",
-				"--output-file", files["lock"]}, policy, []string{"--", files["in"]})...); err != nil {
-			return nil, err
-		}
-		if _, err := in.uv(ctx, draft.interpreter, slices.Concat([]string{"install", "--no-deps", "--compile-bytecode",
-			"--link-mode", "copy", "--prefix", folder}, policy, []string{"--requirements", files["lock"]})...); err != nil {
-			return nil, err
-		}
-		text, err := os.ReadFile(files["lock"])
-		if err != nil {
-			return nil, err
-		}
-		if hashes, err = lockedHashes(string(text)); err != nil {
-			return nil, err
-		}
+	if requirements == "" {
+		return nil, nil
 	}
-	for _, file := range files {
-		err = errors.Join(err, ignoreMissing(os.Remove(file)))
+	if err := os.WriteFile(files["in"], []byte(requirements), 0o644); err != nil {
+		return nil, err
 	}
+	if _, err := in.uv(ctx, draft.interpreter, slices.Concat([]string{"compile", "--no-deps", "--no-header",
+		"--no-annotate", "--output-file", files["lock"]}, policy, []string{"--", files["in"]})...); err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(files["lock"])
+	if err != nil {
+		return nil, err
+	}
+	hashes, err := lockedHashes(string(text))
+	if err != nil {
+		return nil, err
+	}
+	_, err = in.uv(ctx, draft.interpreter, slices.Concat([]string{"install", "--no-deps", "--compile-bytecode",
+		"--link-mode", "copy", "--prefix", folder}, policy, []string{"--requirements", files["lock"]})...)
 	return hashes, err
 }
 

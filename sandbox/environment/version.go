@@ -163,6 +163,23 @@ func (m metadata) separate(folder string) error {
 	return nil
 }
 
+// WarmPackages returns the packages that have the modules which warm interpreters import, and those that these need. It
+// reads what the packages say and runs no code.
+func (v *Version) WarmPackages(modules []string) ([]string, error) {
+	packages, err := findPackages(v.Interpreter.Packages)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	warm := warmPackages(packages, modules)
+	for _, p := range packages {
+		if warm[normalizeName(p.Name)] {
+			names = append(names, p.Name)
+		}
+	}
+	return names, nil
+}
+
 // describe sets the description that executions and the API return. Its modules are those of the packages that
 // the operator added: those with hashes, and those that came with the interpreter and were requested too.
 func (v *Version) describe(name, digest string) {
