@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -44,11 +45,8 @@ func TestFirstIndexWithThePackageWins(t *testing.T) {
 		variables []string
 		version   string
 	}{
-		"index and extra index":   {[]string{"PIP_INDEX_URL=" + company, "PIP_EXTRA_INDEX_URL=" + public}, "1.0"},
-		"extra indexes in order":  {[]string{"PIP_EXTRA_INDEX_URL=" + company + " " + public}, "1.0"},
-		"PyPI is last by default": {[]string{"PIP_EXTRA_INDEX_URL=" + company}, "1.0"},
-		"PyPI is last when it is named": {[]string{"PIP_INDEX_URL=https://pypi.org/simple/",
-			"PIP_EXTRA_INDEX_URL=" + company}, "1.0"},
+		"index and extra index":     {[]string{"PIP_INDEX_URL=" + company, "PIP_EXTRA_INDEX_URL=" + public}, "1.0"},
+		"extra indexes in order":    {[]string{"PIP_EXTRA_INDEX_URL=" + company + " " + public}, "1.0"},
 		"a mirror named first wins": {[]string{"PIP_INDEX_URL=" + public, "PIP_EXTRA_INDEX_URL=" + company}, "9.0"},
 		"uv's variables": {[]string{"PIP_INDEX_URL=" + public, "UV_INDEX=" + company, "UV_DEFAULT_INDEX=" + public},
 			"1.0"},
@@ -62,6 +60,34 @@ func TestFirstIndexWithThePackageWins(t *testing.T) {
 				t.Errorf("got %s, want version %s", got, test.version)
 			}
 		})
+	}
+}
+
+// The names of PyPI's packages are free for everybody, so PyPI comes after a company's index, however they are named.
+func TestPyPIIsTheLastIndex(t *testing.T) {
+	t.Parallel()
+	const pypi, company = "https://pypi.org/simple/", "https://packages.example.com/simple"
+	for _, test := range []struct{ index, extra, first, last string }{
+		{"", company, company, "https://pypi.org/simple"},
+		{pypi, company + "\nhttps://b.example", company + " https://b.example", pypi},
+		{company, pypi + " https://b.example", company + " https://b.example", pypi},
+		{company, "", "", company},
+		{"", "", "", ""},
+	} {
+		cmd := exec.Command(os.Getenv("GLASSHOUSE_PYTHON"), "-I", "-S", "-c", uvConfig)
+		cmd.Env = []string{"PIP_CONFIG_FILE=" + os.DevNull, "PIP_INDEX_URL=" + test.index,
+			"PIP_EXTRA_INDEX_URL=" + test.extra}
+		out, err := cmd.Output()
+		want := "UV_SYSTEM_CERTS=1\n"
+		if test.last != "" {
+			want += "UV_DEFAULT_INDEX=" + test.last + "\n"
+		}
+		if test.first != "" {
+			want += "UV_INDEX=" + test.first + "\n"
+		}
+		if err != nil || string(out) != want {
+			t.Errorf("%+v: got %q, %v, want %q", test, out, err, want)
+		}
 	}
 }
 
