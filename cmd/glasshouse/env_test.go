@@ -343,12 +343,13 @@ func TestWarmPackagesAreShown(t *testing.T) {
 		t.Errorf("without a service: got %q, want that it is unknown", got)
 	}
 	start(t, o.path, o.dir, withPackages())
-	if got := shown("default", imported); !strings.Contains(got, " matplotlib ") || !strings.Contains(got, " pandas ") ||
-		!strings.Contains(got, " python-dateutil ") || strings.Contains(got, " bottleneck ") {
+	if got := shown("default", imported); !strings.Contains(got, " matplotlib ") ||
+		!strings.Contains(got, " pandas ") || !strings.Contains(got, " python-dateutil ") ||
+		strings.Contains(got, " bottleneck ") {
 		t.Errorf("needed packages: got %q, want those of pandas and matplotlib", got)
 	}
-	if got := shown("default", besides); !strings.Contains(got, " bottleneck ") || strings.Contains(got, " unwanted ") ||
-		strings.Contains(got, " pandas ") {
+	if got := shown("default", besides); !strings.Contains(got, " bottleneck ") ||
+		strings.Contains(got, " unwanted ") || strings.Contains(got, " pandas ") {
 		t.Errorf("other packages: got %q, want bottleneck among them", got)
 	}
 	if got := shown("empty", imported); strings.TrimSpace(got) != "" {
