@@ -126,7 +126,7 @@ func probeUIDs() Probe {
 			"all sandboxes have the service's uid, %d; only the other layers separate them",
 			os.Geteuid(),
 		)
-		p.Remedy = "run as root, with CAP_SETUID, CAP_SETGID and CAP_CHOWN"
+		p.Remedy = "run as root, with CAP_SETUID, CAP_SETGID, CAP_CHOWN and CAP_KILL"
 		return p
 	}
 	p.Found = fmt.Sprintf("%d, from %d on", uids.Count, uids.First)

@@ -83,6 +83,9 @@ func (i *Isolator) makeSessionDir(uid int) (*SessionDir, error) {
 	if err := os.Mkdir(d.folder, 0o711); err != nil {
 		return nil, err
 	}
+	if uid == 0 { // a test leaves out the layer UID, or all processes have the service's account
+		d.uid = i.uids.Zygote()
+	}
 	for _, name := range []string{"session", "session/artifacts", "tmp"} {
 		if err := d.makeFolder(name); err != nil {
 			d.Close()
@@ -171,6 +174,9 @@ func (i *Isolator) prepareWorkDir() error {
 		}
 	}
 	if uid := i.uids.Zygote(); uid != 0 {
+		if err := checkSearchable(i.workDir); err != nil {
+			return err
+		}
 		if err := os.Chown(temp, uid, uid); err != nil {
 			return err
 		}
@@ -186,6 +192,19 @@ func (i *Isolator) prepareWorkDir() error {
 	}
 	i.baseSpec.WorkDir, i.baseSpec.Readable = i.workDir, []string{guestDir, "/dev/zero", "/dev/urandom", "/dev/random"}
 	return nil
+}
+
+// checkSearchable returns an error if other accounts cannot pass through a folder and those above it.
+func checkSearchable(folder string) error {
+	folder, err := filepath.Abs(folder)
+	for ; err == nil && folder != "/"; folder = filepath.Dir(folder) {
+		var info os.FileInfo
+		if info, err = os.Stat(folder); err == nil && info.Mode()&0o001 == 0 {
+			return fmt.Errorf("the accounts of sandboxes cannot pass through %s: choose another data folder, or run "+
+				"chmod o+x on it", folder)
+		}
+	}
+	return err
 }
 
 // SharedSessionDir returns a SessionDir in the config's SharedDir, for one process and its

@@ -86,10 +86,9 @@ seen`
 // Invariant 15: the files of a hostile session are removed, and files outside stay.
 func TestHostileFilesAreRemoved(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
+	folder := searchableDir(t)
 	outside := filepath.Join(t.TempDir(), "kept")
 	Must(t, os.WriteFile(outside, []byte("k"), 0o600))
-	Must(t, os.Chmod(folder, 0o711))
 	i := Open(t, isolate.Config{WorkDir: filepath.Join(folder, "work")})
 	s := NewSession(t, i, nil)
 	e := Run(t, s, fmt.Sprintf(`

@@ -74,6 +74,16 @@ func Must(t testing.TB, err error) {
 	}
 }
 
+// searchableDir returns a folder for the test, through which the accounts of sandboxes can pass.
+func searchableDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "gh")
+	Must(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	Must(t, os.Chmod(dir, 0o711))
+	return dir
+}
+
 // Open opens an isolator for the test. It sets empty fields of config to defaults: a bare
 // warm set with one waiting child, and the level of this run.
 func Open(t testing.TB, config isolate.Config) *isolate.Isolator {

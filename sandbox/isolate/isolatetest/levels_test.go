@@ -40,6 +40,24 @@ func TestOrdinaryUserGetsNamespaces(t *testing.T) {
 	}
 }
 
+// A folder that only root may pass is no folder for sandboxes with accounts of their own.
+func TestFolderThatSandboxesCannotEnterIsNamed(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 || HasNamespaces() && Level() != "" {
+		return
+	}
+	folder := searchableDir(t)
+	Must(t, os.Chmod(folder, 0o700))
+	i, err := isolate.Open(isolate.Config{Python: Python(t), WarmSets: []isolate.WarmSet{{Name: "bare", Pool: 1}},
+		DefaultPolicy: policy.Default(), Level: isolate.LevelLandlock, WorkDir: folder + "/work", Log: t.Logf})
+	if err == nil {
+		i.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), "cannot pass through "+folder) {
+		t.Errorf("got %v, want an error that names %s", err, folder)
+	}
+}
+
 func TestMinLevelRejectsWeakerLevels(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ level, minLevel, message string }{

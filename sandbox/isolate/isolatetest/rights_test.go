@@ -68,7 +68,7 @@ func TestZygotesHaveTheRightsOfGuests(t *testing.T) {
 	for _, name := range []string{"zygote", "guest"} {
 		r, capabilities := processes[name], ""
 		if name == "zygote" && !HasNamespaces() && isRoot {
-			capabilities = "c0" // CAP_SETGID and CAP_SETUID, whose use its filter leaves to the service
+			capabilities = "e0" // CAP_KILL, CAP_SETGID and CAP_SETUID, whose use its filter leaves to the service
 		}
 		if r.capabilities != capabilities || r.noNewPrivs != "1" || r.seccomp != "2" {
 			t.Errorf("%s: got %+v, want the capabilities %q, no_new_privs and a filter", name, r, capabilities)

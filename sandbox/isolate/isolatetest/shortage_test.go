@@ -3,7 +3,6 @@ package isolatetest
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -80,8 +79,7 @@ func TestShortageOfDescriptorsRefusesNewSessionsOnly(t *testing.T) {
 // Without a file descriptor the folder of a session cannot be removed. That is done when there are some again.
 func TestFilesAreRemovedAfterAShortageOfDescriptors(t *testing.T) {
 	var lines atomic.Int64
-	work := t.TempDir()
-	Must(t, os.Chmod(work, 0o711))
+	work := searchableDir(t)
 	i := Open(t, isolate.Config{WorkDir: filepath.Join(work, "work"), Log: func(format string, args ...any) {
 		if strings.Contains(fmt.Sprintf(format, args...), "remove the files of a sandbox") {
 			lines.Add(1)

@@ -3,9 +3,8 @@ package isolatetest
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strings"
+	"strconv"
 	"testing"
 	"time"
 
@@ -180,9 +179,15 @@ func TestExtensionIsPreloaded(t *testing.T) {
 		isBuilt = isBuilt || len(found) > 0
 	}
 	s := NewSession(t, Shared(t), nil)
-	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", zygoteOf(t, s)))
-	if isLoaded := strings.Contains(string(environ), "/syscall_batch."); err != nil || isLoaded != isBuilt {
-		t.Errorf("the extension: got loaded %v, %v; want %v, as it is built", isLoaded, err, isBuilt)
+	e := Run(t, s, `
+import ctypes
+class Place(ctypes.Structure):
+    _fields_ = [("file", ctypes.c_char_p), ("base", ctypes.c_void_p), ("name", ctypes.c_char_p), ("address", ctypes.c_void_p)]
+place, loaded = Place(), ctypes.CDLL(None)
+loaded.dladdr(ctypes.cast(getattr(loaded, "__register_atfork"), ctypes.c_void_p), ctypes.byref(place))
+"/syscall_batch." in place.file.decode()`)
+	if string(e.Result) != strconv.FormatBool(isBuilt) {
+		t.Errorf("the extension: got loaded %s (%s), want %v, as it is built", e.Result, Why(e), isBuilt)
 	}
 	if e := Run(t, s, "import os\n[name for name in os.environ if name.startswith('LD_')]"); string(e.Result) != "[]" {
 		t.Errorf("variables of the loader: got %s %s, want none", e.Result, Why(e))

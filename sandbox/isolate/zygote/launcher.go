@@ -191,7 +191,7 @@ func setCapabilities(change func(*[2]unix.CapUserData)) error {
 }
 
 // becomeZygote replaces this process by Python on a level without namespaces. If the zygote has a uid of its own, it
-// keeps the two capabilities that give a child its uid; its filter leaves their use to the service.
+// keeps three capabilities, whose use its filter leaves to the service.
 func becomeZygote(spec Spec) error {
 	args, env, err := zygoteCommand(spec, GuestDir(spec.WorkDir), TempDir(spec.WorkDir))
 	if err != nil {
@@ -208,10 +208,13 @@ func becomeZygote(spec Spec) error {
 	uid := spec.UIDs.Zygote()
 	var kept uint32
 	if uid != 0 {
-		kept = 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID
+		// The kernel sends a child its parent-death signal if the zygote may signal it.
+		kept = 1<<unix.CAP_KILL | 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID
 	}
-	if err := dropBoundingSet(kept); err != nil {
-		return err
+	if !spec.Without.Has(layer.Capabilities) {
+		if err := dropBoundingSet(kept); err != nil {
+			return err
+		}
 	}
 	if uid != 0 {
 		if err := becomeUser(uid, kept); err != nil {

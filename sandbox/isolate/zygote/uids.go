@@ -37,7 +37,7 @@ func (r UIDRange) Zygote() int {
 // only the lower 65536 uids; FindUIDRange then returns a part of these. It returns an empty
 // range if this process can't change its uid.
 func FindUIDRange() UIDRange {
-	if os.Geteuid() != 0 || !hasCapabilities(unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_CHOWN) {
+	if os.Geteuid() != 0 || !hasCapabilities(unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_CHOWN, unix.CAP_KILL) {
 		return UIDRange{}
 	}
 	for _, uids := range []UIDRange{{1_879_048_192, 65_536}, {20_000, 40_000}} {
