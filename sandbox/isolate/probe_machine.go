@@ -133,8 +133,8 @@ func probeUIDs() Probe {
 	return p
 }
 
-// packageVersionsCode prints the versions of the packages in the folders that its arguments name. It imports none: their
-// code would run with the rights of this process.
+// packageVersionsCode prints the versions of the packages in the folders that its arguments name. It imports none:
+// their code would run with the rights of this process.
 const packageVersionsCode = `import importlib.metadata, json, sys
 found = {}
 for package in importlib.metadata.distributions(path=sys.argv[1:]):

@@ -379,7 +379,10 @@ func TestHoldsSaysWhetherAProcessHasJoined(t *testing.T) {
 	if err := g.Join(pid); err != nil {
 		t.Fatal(err)
 	}
-	if !g.Holds(pid) || other.Holds(pid) || g.Holds(0) {
-		t.Errorf("after it has joined: got %v, in another group %v, pid 0 %v", g.Holds(pid), other.Holds(pid), g.Holds(0))
+	if !g.Holds(pid) {
+		t.Error("after it has joined: got false")
+	}
+	if other.Holds(pid) || g.Holds(0) {
+		t.Errorf("got %v in another group and %v for the pid 0, want false", other.Holds(pid), g.Holds(0))
 	}
 }

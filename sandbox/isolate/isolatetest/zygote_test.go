@@ -182,7 +182,7 @@ func TestExtensionIsPreloaded(t *testing.T) {
 	e := Run(t, s, `
 import ctypes
 class Place(ctypes.Structure):
-    _fields_ = [("file", ctypes.c_char_p), ("base", ctypes.c_void_p), ("name", ctypes.c_char_p), ("address", ctypes.c_void_p)]
+    _fields_ = [("file", ctypes.c_char_p), *((name, ctypes.c_void_p) for name in ("base", "name", "address"))]
 place, loaded = Place(), ctypes.CDLL(None)
 loaded.dladdr(ctypes.cast(getattr(loaded, "__register_atfork"), ctypes.c_void_p), ctypes.byref(place))
 "/syscall_batch." in place.file.decode()`)

@@ -152,7 +152,8 @@ func bearGuests(calls rules, o Options) {
 	if o.SharedPIDNamespace { // the pid of a guest is not known yet
 		calls.add([]bpf.Instruction{ask}, unix.SYS_KILL, unix.SYS_TGKILL)
 	}
-	attributes := allowValues(dataArg0, slices.Concat(ownAttributes, []uint32{unix.PR_SET_SECCOMP, unix.PR_CAPBSET_DROP})...)
+	attributes := allowValues(dataArg0, append([]uint32{unix.PR_SET_SECCOMP, unix.PR_CAPBSET_DROP},
+		ownAttributes...)...)
 	// A child becomes not dumpable, and dies with its zygote; no process undoes that.
 	dumpable := require(dataArg1, allBits, bpf.JumpEqual, 0)
 	signal := require(dataArg1, allBits, bpf.JumpEqual, uint32(unix.SIGKILL))

@@ -10,7 +10,7 @@ import (
 	"glasshouse/sandbox/isolate/seccomp"
 )
 
-const testForkFlags = uint64(unix.SIGCHLD | unix.CLONE_PIDFD | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNS)
+const testForkFlags = uint64(unix.SIGCHLD | unix.CLONE_PIDFD | unix.CLONE_NEWUSER | unix.CLONE_NEWPID)
 
 func newGate(zygote int) *gate {
 	return &gate{zygote: zygote, uids: map[int]int{}, asked: map[int]int{}}
@@ -32,7 +32,8 @@ func TestGateAllowsTheForksThatWereAskedFor(t *testing.T) {
 	}
 	g.expectFork()
 	for name, refused := range map[string]bool{
-		"of another thread": fork(zygote+1, testForkFlags), "with shared memory": fork(zygote, testForkFlags|unix.CLONE_VM),
+		"of another thread":                fork(zygote+1, testForkFlags),
+		"with shared memory":               fork(zygote, testForkFlags|unix.CLONE_VM),
 		"with the upper half of the flags": fork(zygote, testForkFlags|1<<40),
 	} {
 		if refused {
@@ -65,9 +66,11 @@ func TestGateAllowsAChildItsOwnUID(t *testing.T) {
 		t.Error("the change of the child: got false")
 	}
 	for name, allowed := range map[string]bool{
-		"groups": change(101, unix.SYS_SETGROUPS, 1), "another uid": change(101, unix.SYS_SETRESUID, 5001, 5001, 5001),
-		"root's saved uid": change(101, unix.SYS_SETRESUID, 5000, 5000, 0), "the zygote": change(100, unix.SYS_SETRESUID, 5000, 5000, 5000),
-		"another child": change(102, unix.SYS_SETRESUID, 5000, 5000, 5000),
+		"groups":           change(101, unix.SYS_SETGROUPS, 1),
+		"another uid":      change(101, unix.SYS_SETRESUID, 5001, 5001, 5001),
+		"root's saved uid": change(101, unix.SYS_SETRESUID, 5000, 5000, 0),
+		"the zygote":       change(100, unix.SYS_SETRESUID, 5000, 5000, 5000),
+		"another child":    change(102, unix.SYS_SETRESUID, 5000, 5000, 5000),
 	} {
 		if allowed {
 			t.Errorf("%s: got true", name)
