@@ -80,6 +80,18 @@ func TestZygotesHaveTheRightsOfGuests(t *testing.T) {
 			t.Errorf("%s: got the bounding set %s, want none", name, r.bounding)
 		}
 	}
+	var descriptors []string
+	links, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", zygote))
+	Must(t, err)
+	for _, link := range links {
+		target, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", zygote, link.Name()))
+		kind, _, _ := strings.Cut(target, ":[")
+		descriptors = append(descriptors, kind)
+	}
+	// Standard input, output and errors, the control socket, and that for the ends of children.
+	if got := strings.Join(descriptors, " "); got != "/dev/null pipe pipe socket anon_inode" {
+		t.Errorf("descriptors of the zygote: got %s", got)
+	}
 	if isRoot && processes["zygote"].uid == processes["guest"].uid {
 		t.Errorf("zygote and guest have the uid %s, want different ones", processes["zygote"].uid)
 	}

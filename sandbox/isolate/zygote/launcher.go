@@ -51,6 +51,10 @@ func Launch() error {
 	if err := json.NewDecoder(os.NewFile(specFD, "spec")).Decode(&spec); err != nil {
 		return fmt.Errorf("read the spec: %w", err)
 	}
+	// Python must not inherit a descriptor of the service, or of the launcher.
+	if err := unix.CloseRange(controlFD+1, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("close_range: %w", err)
+	}
 	if !spec.Namespaces {
 		return becomeZygote(spec)
 	}
@@ -199,10 +203,6 @@ func becomeZygote(spec Spec) error {
 	}
 	if err := os.Chdir("/"); err != nil {
 		return err
-	}
-	// Python must not inherit a descriptor of the service.
-	if err := unix.CloseRange(controlFD+1, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		return fmt.Errorf("close_range: %w", err)
 	}
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, defaultTimerSlack, 0, 0, 0)
 	uid := spec.UIDs.Zygote()
