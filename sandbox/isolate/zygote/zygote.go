@@ -347,7 +347,7 @@ func (z *Zygote) Prepare(pidfd int, enter protocol.Enter, given ...int) (made []
 		err = errGone
 	}
 	if err == unix.EAGAIN { // a later answer must not be taken for that to another request
-		_ = z.cmd.Process.Kill()
+		z.kill()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the launcher: %w", err)
@@ -414,11 +414,11 @@ func (z *Zygote) readAnswers() {
 			z.killIfUnused()
 		default: // the zygote is not what it was
 			closeFDs(allFDs(control[:controlLen]))
-			_ = z.cmd.Process.Kill()
+			z.kill()
 		}
 		z.mu.Unlock()
 	}
-	_ = z.cmd.Process.Kill()
+	z.kill()
 	_ = z.cmd.Wait()
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -520,7 +520,7 @@ func (z *Zygote) Childless() bool {
 // killIfUnused ends a retired zygote that has no child. The caller holds z.mu.
 func (z *Zygote) killIfUnused() {
 	if z.retired && len(z.unborn)+len(z.living) == 0 {
-		_ = z.cmd.Process.Kill()
+		z.kill()
 	}
 }
 
@@ -557,6 +557,15 @@ func (z *Zygote) CloseSharedMount() {
 // Close kills the zygote, and with it all of its children.
 func (z *Zygote) Close() {
 	z.CloseSharedMount()
-	_ = z.cmd.Process.Kill()
+	z.kill()
 	<-z.dead
+}
+
+// kill kills the process that the service has started, and with it the zygote. It ends their conversation, because a
+// zygote without a pid namespace can survive the launcher.
+func (z *Zygote) kill() {
+	_ = z.cmd.Process.Kill()
+	if raw, err := z.control.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RDWR) }) // fails if it is closed
+	}
 }
