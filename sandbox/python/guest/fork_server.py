@@ -85,6 +85,8 @@ def serve_in_python(control: int, signal_fd: int, batches: Batches, has_hooks: b
                 return index
             for fd in fds:
                 os.close(fd)
+    except ConnectionError:  # the socket has closed before all messages were read
+        os._exit(0)
     finally:
         sock.detach()
 

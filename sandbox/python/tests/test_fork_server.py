@@ -240,3 +240,12 @@ def test_unknown_batch_ends_the_zygote(serving):
     with pytest.raises(AssertionError, match="70 == 0"), serving([made.words], os._exit) as control:
         request(control, 1, index=1)
         assert control.recv(100) == b""
+
+
+def test_the_socket_may_close_when_children_end(serving):
+    """The message about a child finds nobody."""
+    made, _ = greeting("end")
+    for _ in range(60):
+        with serving([made.words], lambda _n: os._exit(0)) as control:
+            request(control, 1)
+            forked(control, 1)
