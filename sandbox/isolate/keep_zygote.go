@@ -2,8 +2,13 @@ package isolate
 
 import (
 	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
 	"time"
 
+	"glasshouse/sandbox/isolate/procfs"
 	"glasshouse/sandbox/isolate/zygote"
 )
 
@@ -33,8 +38,35 @@ func (p *zygotePool) startZygote() (*zygote.Zygote, error) {
 		spec.SharedDir = p.isolator.config.SharedDir
 	}
 	config := &p.isolator.config
-	return zygote.Start(spec, config.Recycle.MaxForks,
+	if spec.TempDir != "" {
+		if err := p.isolator.makeTempDir(spec.TempDir); err != nil {
+			return nil, err
+		}
+	}
+	z, err := zygote.Start(p.env.ctx, spec, config.Recycle.MaxForks,
 		func(line string) { config.Log("zygote: %s", line) })
+	if err == nil {
+		if shared := procfs.SharedWritable(z.PID); len(shared) > 0 {
+			config.Log("a package of the environment %s maps memory that all of its sandboxes share and can write (%s): "+
+				"users can pass on data with it", p.env.pinned.Name, strings.Join(shared, ", "))
+		}
+	}
+	return z, err
+}
+
+// makeTempDir makes the folder that a zygote may write to, unless there is one.
+func (i *Isolator) makeTempDir(path string) error {
+	err := os.Mkdir(path, 0o755)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err == nil {
+		err = os.Chmod(path, 0o755) // independent of the umask
+	}
+	if uid := i.uids.Zygote(); err == nil && uid != 0 {
+		err = os.Chown(path, uid, uid)
+	}
+	return err
 }
 
 // keepZygote keeps a zygote alive until the environment ends. If the environment is not
@@ -48,8 +80,10 @@ func (p *zygotePool) keepZygote() {
 			continue
 		}
 		fresh, err := p.startZygote()
-		if err != nil {
+		if err != nil && p.env.ctx.Err() == nil {
 			p.isolator.config.Log("cannot start a %s zygote: %v", p.set.Name, err)
+		}
+		if err != nil {
 			p.env.sleep(time.Second)
 			continue
 		}

@@ -238,7 +238,7 @@ func (i *Isolator) zygoteLock(guest seccomp.Options) (lock zygote.Lock, err erro
 	// The root has no other folders that can be written to, and no port that can be reached.
 	lock.Writable, lock.Port = []string{"/"}, proxyPort
 	if !private {
-		lock.Writable, lock.Port = []string{zygote.SessionsDir(i.workDir), zygote.TempDir(i.workDir)}, 0
+		lock.Writable, lock.Port = []string{zygote.SessionsDir(i.workDir)}, 0 // and Spec.TempDir
 	}
 	// At the level rlimits it limits writes, where the kernel has it.
 	lock.Landlock = !without.Has(layer.Landlock) && !without.Has(layer.User)

@@ -161,11 +161,11 @@ func (i *Isolator) prepareWorkDir() error {
 		return fmt.Errorf("empty %s: %w", i.workDir, err)
 	}
 	guestDir := zygote.GuestDir(i.workDir)
-	sessions, temp := zygote.SessionsDir(i.workDir), zygote.TempDir(i.workDir)
+	sessions, warm := zygote.SessionsDir(i.workDir), zygote.WarmDir(i.workDir)
 	for _, dir := range []struct {
 		path string
 		mode os.FileMode
-	}{{i.workDir, 0o711}, {guestDir, 0o755}, {sessions, 0o711}, {temp, 0o755}} {
+	}{{i.workDir, 0o711}, {guestDir, 0o755}, {sessions, 0o711}, {warm, 0o711}} {
 		if err := os.MkdirAll(dir.path, dir.mode); err != nil {
 			return err
 		}
@@ -173,11 +173,8 @@ func (i *Isolator) prepareWorkDir() error {
 			return err
 		}
 	}
-	if uid := i.uids.Zygote(); uid != 0 {
+	if i.uids.Zygote() != 0 {
 		if err := checkSearchable(i.workDir); err != nil {
-			return err
-		}
-		if err := os.Chown(temp, uid, uid); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package isolate
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,6 +15,7 @@ import (
 
 	"glasshouse/policy"
 	"glasshouse/sandbox/environment"
+	"glasshouse/sandbox/isolate/filetree"
 	"glasshouse/sandbox/isolate/zygote"
 	"glasshouse/sandbox/protocol"
 )
@@ -124,12 +126,16 @@ func (env *warmEnvironment) prepareSpec() (err error) {
 	if !i.level.namespaces {
 		env.spec.Readable = slices.AppendSeq(slices.Clip(env.spec.Readable), maps.Values(env.spec.Binds))
 		env.spec.Packages = py.Packages
+		env.spec.TempDir = filepath.Join(zygote.WarmDir(i.workDir), rand.Text())
 	}
 	env.spec.Births = []zygote.Birth{birthToldLater: {}, birthNetwork: {Network: true}}
 	if enter := env.lockdownFor(ProcessSpec{Policy: env.policy}); i.level.namespaces && enter.Network == nil {
 		env.spec.Births = append(env.spec.Births, zygote.Birth{Enter: &enter})
 	}
 	env.spec.Lock.Readable = env.spec.Readable
+	if env.spec.TempDir != "" {
+		env.spec.Lock.Writable = append(slices.Clip(env.spec.Lock.Writable), env.spec.TempDir)
+	}
 	if !i.level.landlock {
 		env.spec.Lock.Readable = []string{"/"}
 	}
@@ -183,6 +189,11 @@ func (env *warmEnvironment) close() {
 	env.keepers.Wait()
 	for _, pool := range env.pools {
 		pool.close()
+	}
+	if env.spec.TempDir != "" {
+		if err := filetree.RemoveAll(env.spec.TempDir); err != nil {
+			env.isolator.config.Log("remove the files of packages: %v", err)
+		}
 	}
 	env.pinned.Release()
 }

@@ -82,34 +82,9 @@ func (h hostile) try(t *testing.T, escapes []escape) (escaped, tried []string) {
 		}
 		programs = append(programs, [3]any{e.name, given, e.parts[0]})
 	}
-	name := "hostile_" + Nonce()
-	folder := filepath.Join(sitePackages(t, h.python), name)
-	Must(t, os.Mkdir(folder, 0o755))
-	defer os.RemoveAll(folder)
-	body, err := json.Marshal(programs)
+	text, err := json.Marshal(programs)
 	Must(t, err)
-	Must(t, os.WriteFile(folder+"/__init__.py", fmt.Appendf(nil, hostilePackage, literal(string(body))), 0o644))
-	var mu sync.Mutex
-	var output strings.Builder
-	config := withDefaults(t, isolate.Config{Level: h.level,
-		WarmSets: []isolate.WarmSet{{Name: "hostile", Modules: append(slices.Clone(h.warm), name), Pool: 1}},
-		Log: func(format string, args ...any) {
-			mu.Lock()
-			defer mu.Unlock()
-			fmt.Fprintf(&output, format+"\n", args...)
-		}})
-	config.Python = h.python
-	if h.open {
-		config.Without = layer.Set{layer.User, layer.Root, layer.ReadOnly, layer.PID, layer.Network, layer.IPC,
-			layer.Environment, layer.Seccomp, layer.Landlock, layer.NoNewPrivs, layer.Capabilities, layer.UID,
-			layer.Rlimits}
-	}
-	if i, err := isolate.Open(config); err == nil {
-		i.Close()
-	}
-	mu.Lock()
-	said := output.String()
-	mu.Unlock()
+	said := h.importPackage(t, fmt.Sprintf(hostilePackage, literal(string(text))))
 	target, _ := os.ReadFile(h.at.folder + "/target")
 	for _, e := range escapes {
 		if strings.Contains(said, "tries "+e.name+"\n") {
@@ -134,6 +109,36 @@ func (h hostile) try(t *testing.T, escapes []escape) (escaped, tried []string) {
 		}
 	}
 	return escaped, tried
+}
+
+// importPackage starts a zygote that imports a package with this code, and returns what the isolation logs.
+func (h hostile) importPackage(t *testing.T, code string) string {
+	name := "hostile_" + Nonce()
+	folder := filepath.Join(sitePackages(t, h.python), name)
+	Must(t, os.Mkdir(folder, 0o755))
+	defer os.RemoveAll(folder)
+	Must(t, os.WriteFile(folder+"/__init__.py", []byte(code), 0o644))
+	var mu sync.Mutex
+	var output strings.Builder
+	config := withDefaults(t, isolate.Config{Level: h.level,
+		WarmSets: []isolate.WarmSet{{Name: "hostile", Modules: append(slices.Clone(h.warm), name), Pool: 1}},
+		Log: func(format string, args ...any) {
+			mu.Lock()
+			defer mu.Unlock()
+			fmt.Fprintf(&output, format+"\n", args...)
+		}})
+	config.Python = h.python
+	if h.open {
+		config.Without = layer.Set{layer.User, layer.Root, layer.ReadOnly, layer.PID, layer.Network, layer.IPC,
+			layer.Environment, layer.Seccomp, layer.Landlock, layer.NoNewPrivs, layer.Capabilities, layer.UID,
+			layer.Rlimits}
+	}
+	if i, err := isolate.Open(config); err == nil {
+		i.Close()
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	return output.String()
 }
 
 // tryAll is try with a few programs in each zygote.
@@ -219,4 +224,30 @@ func sitePackages(t *testing.T, python string) string {
 		t.Fatalf("find the packages of %s: got %v", python, found)
 	}
 	return found[0]
+}
+
+// A package may write a few files when it is imported, and fills no disk. That it maps memory which all sandboxes share
+// is told, or refused.
+func TestFilesAndMemoryOfPackagesAreLimited(t *testing.T) {
+	t.Parallel()
+	h := hostile{python: copyInterpreter(t), level: Level()}
+	said := h.importPackage(t, `import os, time
+try:
+    with open(os.environ["TMPDIR"] + "/fill", "wb", 0) as file:
+        for _ in range(1000):
+            file.write(bytes(1 << 20))
+            time.sleep(0.01)
+    os.write(2, b"wrote everything\n")
+except OSError as error:
+    os.write(2, b"refused\n")
+`)
+	if strings.Contains(said, "wrote everything") ||
+		!strings.Contains(said, "refused") && !strings.Contains(said, "its packages have written more than 64 MiB") {
+		t.Errorf("a package that writes 1000 MiB: got the log %s", said)
+	}
+	said = h.importPackage(t, "import mmap\nkept = mmap.mmap(-1, 4096)\n")
+	refused := strings.Contains(said, "Cannot allocate memory") // where no control group would count it
+	if !refused && !strings.Contains(said, "maps memory that all of its sandboxes share") {
+		t.Errorf("a package that maps shared memory: got the log %s", said)
+	}
 }

@@ -68,6 +68,18 @@ func (h Held) Beyond(parent Held) int64 {
 	return max(0, h.OwnKB-parent.OwnKB+max(0, h.SharedKB-parent.SharedKB))
 }
 
+// SharedWritable returns the mappings of a process that it shares with its children and can write, by their names.
+func SharedWritable(pid int) (names []string) {
+	maps, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/maps") // the process may have ended
+	for line := range strings.SplitSeq(string(maps), "\n") {
+		fields := strings.Fields(line)
+		if len(fields) > 1 && strings.HasPrefix(fields[1], "rw") && strings.HasSuffix(fields[1], "s") {
+			names = append(names, strings.Join(fields[min(5, len(fields)):], " "))
+		}
+	}
+	return names
+}
+
 // PIDOf returns the pid, in this process's pid namespace, of the process that a pidfd
 // refers to; 0 if the process is gone. It needs a descriptor, and returns an error if there is none.
 func PIDOf(pidfd int) (int, error) {

@@ -92,8 +92,8 @@ func Launch() error {
 // GuestDir is the folder of the guest's code on levels without namespaces.
 func GuestDir(workDir string) string { return filepath.Join(workDir, "guest") }
 
-// TempDir is the folder that a zygote without namespaces writes to.
-func TempDir(workDir string) string { return filepath.Join(workDir, "warm") }
+// WarmDir is the folder of the folders that zygotes without namespaces write to, one for each environment (Spec.TempDir).
+func WarmDir(workDir string) string { return filepath.Join(workDir, "warm") }
 
 // SessionsDir is the folder of the session directories on levels without namespaces.
 func SessionsDir(workDir string) string { return filepath.Join(workDir, "sessions") }
@@ -197,7 +197,7 @@ func setCapabilities(change func(*[2]unix.CapUserData)) error {
 // becomeZygote replaces this process by Python on a level without namespaces. If the zygote has a uid of its own, it
 // keeps three capabilities, whose use its filter leaves to the service.
 func becomeZygote(spec Spec) error {
-	args, env, err := zygoteCommand(spec, GuestDir(spec.WorkDir), TempDir(spec.WorkDir))
+	args, env, err := zygoteCommand(spec, GuestDir(spec.WorkDir), spec.TempDir)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,8 @@ type Spec struct {
 	Links      map[string]string // symbolic links in the root: path to target
 	SharedDir  string            // a folder of the machine; the zygote sends the service a mount of it
 
-	WorkDir  string   // without Namespaces: the folder on the machine with the guest's code
+	WorkDir  string   // without Namespaces: the folder on the machine with the guest's code,
+	TempDir  string   // and the one that the zygote may write to, which no zygote of another environment may
 	Readable []string // paths that Landlock lets children read
 
 	Filters map[string][]byte // seccomp programs by name

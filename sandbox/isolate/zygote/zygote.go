@@ -1,6 +1,6 @@
 // Package zygote starts warm Python interpreters, which fork children.
 //
-//	z, err := zygote.Start(spec, maxForks, log)           // seconds: it imports the warm modules
+//	z, err := zygote.Start(ctx, spec, maxForks, log)      // seconds: it imports the warm modules
 //	pidfd, err := z.Fork(ctx, fds, birth, uid, onExit)    // about a millisecond
 //	fds, err := z.Prepare(pidfd, enter)                   // gives the child its mounts
 //	z.Retire()                                            // ends with the last child
@@ -39,6 +39,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"glasshouse/sandbox/isolate/filetree"
 	"glasshouse/sandbox/isolate/layer"
 	"glasshouse/sandbox/isolate/procfs"
 	"glasshouse/sandbox/protocol"
@@ -96,9 +97,9 @@ var (
 	errGone = errors.New("the zygote has ended")
 )
 
-// Start starts a zygote, which is worn after maxForks forks, and waits until it is warm. It passes the zygote's output
-// to log, line by line.
-func Start(spec Spec, maxForks int, log func(line string)) (*Zygote, error) {
+// Start starts a zygote, which is worn after maxForks forks, and waits until it is warm, or ctx ends. It passes the
+// zygote's output to log, line by line.
+func Start(ctx context.Context, spec Spec, maxForks int, log func(line string)) (*Zygote, error) {
 	control, childControl, err := socketPair()
 	if err != nil {
 		return nil, err
@@ -133,15 +134,23 @@ func Start(spec Spec, maxForks int, log func(line string)) (*Zygote, error) {
 		maxForks: maxForks,
 		waiting:  map[int]chan forked{}, unborn: map[int]ExitFunc{}, living: map[uint32]ExitFunc{},
 		dead: make(chan struct{}), worn: make(chan struct{})}
+	if spec.TempDir != "" {
+		go z.limitFiles(spec.TempDir, log)
+	}
+	stop := context.AfterFunc(ctx, z.kill) // the import of a package may never end
 	err = json.NewEncoder(specW).Encode(spec)
 	specW.Close()
 	if err == nil {
 		err = z.awaitReady(spec)
 	}
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
 	if err != nil {
 		z.CloseSharedMount()
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
+		close(z.dead)
 		output.done.Wait()
 		closeAll(control, prepare)
 		if output.traceback {
@@ -152,6 +161,40 @@ func Start(spec Spec, maxForks int, log func(line string)) (*Zygote, error) {
 	z.DataKB, z.Held = procfs.StatusKB(z.PID, "VmData"), procfs.HeldBy(z.PID)
 	go z.readAnswers()
 	return z, nil
+}
+
+// The limits of the files that a zygote without namespaces may have, and how often they are measured: while the zygote
+// starts, and then.
+const (
+	startInterval = 200 * time.Millisecond
+	fileInterval  = 2 * time.Second
+)
+
+// limitFiles kills a zygote whose packages write more files to its folder than /tmp of a root could have, and removes
+// them. It returns when the zygote has ended.
+func (z *Zygote) limitFiles(folder string, log func(line string)) {
+	for {
+		interval := startInterval
+		if time.Since(z.StartedAt) > startTimeout*time.Second {
+			interval = fileInterval
+		}
+		select {
+		case <-time.After(interval):
+		case <-z.dead:
+			return
+		}
+		size, err := filetree.Measure(folder, maxInodes)
+		if err != nil || size.Bytes <= tmpBytes && size.Files < maxInodes {
+			continue
+		}
+		log(fmt.Sprintf("its packages have written more than %d MiB or %d files: it is ended", tmpBytes>>20, maxInodes))
+		z.kill()
+		<-z.dead
+		if err := filetree.RemoveAll(folder); err != nil {
+			log(fmt.Sprintf("remove the files of its packages: %v", err))
+		}
+		return
+	}
 }
 
 // socketPair returns a connected pair of sockets that keep the bounds of messages.
