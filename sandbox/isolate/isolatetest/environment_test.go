@@ -10,6 +10,7 @@ import (
 	"glasshouse/sandbox/environment"
 	"glasshouse/sandbox/environment/environmenttest"
 	"glasshouse/sandbox/isolate"
+	"glasshouse/sandbox/isolate/zygote"
 )
 
 // installLab makes environments of the test's own: beside the default one, "lab" with the
@@ -64,6 +65,45 @@ func TestUnusedEnvironmentRunsNoZygote(t *testing.T) {
 				breakDefault(t, i, installer)
 			}
 		})
+	}
+}
+
+// Without namespaces zygotes have no root of their own. Those of an environment find no file of another one's.
+func TestEnvironmentsHaveFoldersOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	if Level() != "" {
+		return // the run for the strongest level tests this one
+	}
+	installer := installLab(t)
+	work := filepath.Join(filepath.Dir(installer.Dir), "work")
+	packages, err := filepath.Glob(installer.Dir + "/lab/*/lib/python3*/site-packages")
+	Must(t, err)
+	if len(packages) != 1 {
+		t.Fatalf("the packages of lab: got %v", packages)
+	}
+	const code = `import os
+folder = os.environ["TMPDIR"]
+open(folder + "/of-lab", "w").close()
+try:
+    others = os.listdir(os.path.dirname(folder))
+except OSError as error:
+    others = type(error).__name__
+`
+	Must(t, os.Mkdir(packages[0]+"/warmpack", 0o755))
+	Must(t, os.WriteFile(packages[0]+"/warmpack/__init__.py", []byte(code), 0o644))
+	i := Open(t, isolate.Config{EnvironmentsDir: installer.Dir, Level: isolate.LevelLandlock, WorkDir: work,
+		WarmSets: []isolate.WarmSet{{Name: "lab", Modules: []string{"json", "warmpack"}, Pool: 1}}, Log: t.Logf})
+	Eventually(t, "the default zygotes run", func() bool { return i.Ready() == nil })
+	s := NewSession(t, i, func(p *policy.Policy) { p.Environment = "lab" })
+	defer s.Close()
+	if e := Run(t, s, "import warmpack\nwarmpack.others"); string(e.Result) != `"PermissionError"` {
+		t.Errorf("the folders of all environments, in a zygote: got %s %s, want PermissionError", e.Result, Why(e))
+	}
+	folders, err := os.ReadDir(zygote.WarmDir(work))
+	Must(t, err)
+	found, err := filepath.Glob(zygote.WarmDir(work) + "/*/of-lab")
+	if err != nil || len(folders) != 2 || len(found) != 1 {
+		t.Errorf("folders of two environments: got %v, and the file of one in %v, %v", folders, found, err)
 	}
 }
 
