@@ -39,7 +39,7 @@ func (p *zygotePool) startZygote() (*zygote.Zygote, error) {
 	}
 	config := &p.isolator.config
 	if spec.TempDir != "" {
-		if err := p.isolator.makeTempDir(spec.TempDir); err != nil {
+		if err := p.env.makeTempDir(); err != nil {
 			return nil, err
 		}
 	}
@@ -54,8 +54,12 @@ func (p *zygotePool) startZygote() (*zygote.Zygote, error) {
 	return z, err
 }
 
-// makeTempDir makes the folder that a zygote may write to, unless there is one.
-func (i *Isolator) makeTempDir(path string) error {
+// makeTempDir makes the folder that the zygotes of the environment may write to, unless there is one. They start in
+// parallel.
+func (env *warmEnvironment) makeTempDir() error {
+	env.tempDir.Lock()
+	defer env.tempDir.Unlock()
+	path := env.spec.TempDir
 	err := os.Mkdir(path, 0o755)
 	if errors.Is(err, fs.ErrExist) {
 		return nil
@@ -63,7 +67,7 @@ func (i *Isolator) makeTempDir(path string) error {
 	if err == nil {
 		err = os.Chmod(path, 0o755) // independent of the umask
 	}
-	if uid := i.uids.Zygote(); err == nil && uid != 0 {
+	if uid := env.isolator.uids.Zygote(); err == nil && uid != 0 {
 		err = os.Chown(path, uid, uid)
 	}
 	return err

@@ -33,8 +33,9 @@ type warmEnvironment struct {
 	pinned     *environment.Version
 	policy     policy.Policy // the policy of most of its sandboxes; waiting children are prepared for it
 	spec       zygote.Spec
-	caBundle   string    // certificates that user code trusts; "" if there are none
-	warmSets   []WarmSet // from small to large
+	tempDir    sync.Mutex // held while the spec's TempDir is made
+	caBundle   string     // certificates that user code trusts; "" if there are none
+	warmSets   []WarmSet  // from small to large
 	pools      []*zygotePool
 	alwaysWarm bool
 

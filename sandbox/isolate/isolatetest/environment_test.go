@@ -1,6 +1,7 @@
 package isolatetest
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -104,6 +105,42 @@ except OSError as error:
 	found, err := filepath.Glob(zygote.WarmDir(work) + "/*/of-lab")
 	if err != nil || len(folders) != 2 || len(found) != 1 {
 		t.Errorf("folders of two environments: got %v, and the file of one in %v, %v", folders, found, err)
+	}
+}
+
+// An isolation that is closed does not wait for a package whose import never ends.
+func TestCloseDoesNotWaitForAnImport(t *testing.T) {
+	t.Parallel()
+	if Level() != "" {
+		return // the run for the strongest level tests this one
+	}
+	installer := installLab(t)
+	packages, err := filepath.Glob(installer.Dir + "/lab/*/lib/python3*/site-packages")
+	Must(t, err)
+	Must(t, os.Mkdir(packages[0]+"/warmpack", 0o755))
+	Must(t, os.WriteFile(packages[0]+"/warmpack/__init__.py", []byte("import time\ntime.sleep(600)\n"), 0o644))
+	for _, level := range []string{isolate.LevelLandlock, ""} {
+		i, err := isolate.Open(withDefaults(t, isolate.Config{EnvironmentsDir: installer.Dir, Level: level, Log: t.Logf,
+			WarmSets: []isolate.WarmSet{{Name: "lab", Modules: []string{"json", "warmpack"}, Pool: 1}}}))
+		Must(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			p := isolate.ProcessSpec{Policy: policy.Default()}
+			p.Policy.Environment = "lab"
+			if _, err := i.Start(ctx, p); err == nil {
+				t.Errorf("level %q: a process started", level)
+			}
+		}()
+		Eventually(t, "the zygote of lab imports", func() bool { return len(zygotesUsing(installer.Dir)) > 0 })
+		cancel()
+		<-ended
+		began := time.Now()
+		i.Close()
+		if took := time.Since(began); took > 20*time.Second { // the import may take a minute
+			t.Errorf("level %q: Close took %s", level, took)
+		}
 	}
 }
 

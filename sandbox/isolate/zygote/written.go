@@ -2,7 +2,9 @@ package zygote
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"sync"
@@ -56,7 +58,8 @@ func (z *Zygote) limitFiles(folder string, log func(line string)) {
 			return
 		}
 		size, err := filetree.Measure(folder, maxInodes)
-		if err != nil || size.Bytes <= tmpBytes && size.Files < maxInodes {
+		isHidden := errors.Is(err, fs.ErrPermission) // a package does not let its files be counted
+		if !isHidden && size.Bytes <= tmpBytes && size.Files < maxInodes {
 			continue
 		}
 		log(fmt.Sprintf("its packages have written more than %d MiB or %d files: it is ended", tmpBytes>>20, maxInodes))
