@@ -44,10 +44,31 @@ func all(
 		}
 		for i := range rows.Data {
 			for n := range rows.Count {
-				out.Data[i] = append(out.Data[i], rows.Data[i].At(n))
+				out.Data[i] = append(out.Data[i], listOf(rows.Data[i].At(n)))
 			}
 		}
 		return nil
 	})
 	return out, err
+}
+
+// listOf returns the items of an array as lists, and any other value as it is.
+func listOf(v any) any {
+	array, ok := v.(sandbox.Array)
+	if !ok {
+		return v
+	}
+	lists := [][]any{{}} // the last one is not complete
+	for token, element := range array.Tokens() {
+		if token == sandbox.ArrayBegin {
+			lists = append(lists, []any{})
+			continue
+		}
+		if token == sandbox.ArrayEnd {
+			element, lists = lists[len(lists)-1], lists[:len(lists)-1]
+		}
+		last := len(lists) - 1
+		lists[last] = append(lists[last], element)
+	}
+	return lists[0][0]
 }

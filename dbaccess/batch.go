@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 )
 
@@ -23,12 +24,14 @@ type rowBatcher struct {
 	columns    []columnReader
 	bytes      int
 	flushedAny bool
+	held       *limit.Held // memory of the user
 }
 
 // columnReader says how the values of a column are stored.
 type columnReader struct {
 	storage valueStorage
-	decode  decoder // for values in Others
+	decode  decoder              // for values in Others
+	array   *sandbox.ArrayFormat // of an array column
 }
 
 // valueStorage names the list of sandbox.ColumnValues that holds a column.
@@ -45,6 +48,9 @@ const (
 
 func (p *rowBatcher) describe(columns []sandbox.Column, how []columnReader) {
 	p.columns, p.rows.Columns, p.rows.Data = how, columns, make([]sandbox.ColumnValues, len(columns))
+	for i, c := range how {
+		p.rows.Data[i].Array = c.array
+	}
 }
 
 // add adds a row and flushes a full batch. The bytes of the row are valid until add returns.
@@ -105,7 +111,7 @@ func (p *rowBatcher) addValue(i int, text []byte) error {
 	case storeOthers:
 		var one any
 		if text != nil {
-			one = c.decode(string(text))
+			one = c.decode(text)
 		}
 		v.Others = append(v.Others, one)
 	}
@@ -131,7 +137,19 @@ func (p *rowBatcher) flush() error {
 			v.Nulls = nil
 		}
 	}
-	if err := p.sink(p.rows); err != nil {
+	held := 0
+	p.rows.Hold = func(n int) error {
+		err := p.held.Add(n)
+		if err == nil {
+			held += n
+		}
+		return err
+	}
+	err := p.sink(p.rows)
+	if held > 0 {
+		_ = p.held.Add(-held) // less always fits
+	}
+	if err != nil {
 		return &sinkError{err}
 	}
 	for i := range p.rows.Data {
@@ -145,6 +163,7 @@ func (p *rowBatcher) flush() error {
 			Text:   reuse(v.Text),
 			Ends:   reuse(v.Ends),
 			Others: reuse(v.Others),
+			Array:  v.Array,
 		}
 	}
 	p.rows.Count, p.bytes, p.flushedAny = 0, 0, true

@@ -10,6 +10,7 @@ import (
 
 	"glasshouse/dbaccess/check"
 	"glasshouse/policy"
+	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 )
 
@@ -30,15 +31,18 @@ func (r *Reader) translateError(
 	if ctx.Err() != nil {
 		return &sandbox.Refusal{Reason: "cancelled", Message: "the statement was cancelled", Failed: true}
 	}
+	if no, ok := errors.AsType[*sandbox.Refusal](err); ok {
+		return no
+	}
+	if errors.Is(err, limit.ErrFull) {
+		return tooMuchHeld(r.config.Results, err)
+	}
 	if _, ok := errors.AsType[*sinkError](err); ok {
 		return &sandbox.Refusal{
 			Reason:  "cancelled",
 			Message: "the statement was cancelled because its rows were no longer read",
 			Failed:  true,
 		}
-	}
-	if no, ok := errors.AsType[*sandbox.Refusal](err); ok {
-		return no
 	}
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok && errors.Is(err, context.DeadlineExceeded) {

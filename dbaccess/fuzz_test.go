@@ -2,8 +2,11 @@ package dbaccess
 
 import (
 	"encoding/json"
+	"math"
 	"reflect"
 	"testing"
+
+	"glasshouse/sandbox"
 )
 
 // FuzzArray encodes a list as a parameter and decodes it as a value.
@@ -24,10 +27,22 @@ func FuzzArray(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if got := decodeArray(string(out), ',', decoderByKind[""]); !reflect.DeepEqual(got, list) {
-			t.Errorf("%s: encoded as %s and decoded as %#v", given, out, got)
+		var got []any
+		text := arrayJSON(out, decoderByKind[""])
+		if err := json.Unmarshal(text, &got); err != nil || !reflect.DeepEqual(got, list) {
+			t.Errorf("%s: encoded as %s and decoded as %s, %v", given, out, text, err)
 		}
 	})
+}
+
+// arrayJSON returns the JSON of PostgreSQL's text of an array.
+func arrayJSON(text []byte, element decoder) []byte {
+	column := sandbox.ColumnValues{
+		Text: text, Ends: []int{len(text)}, Array: &sandbox.ArrayFormat{Separator: ',', Element: element},
+	}
+	j := sandbox.RowJSON{Max: math.MaxInt}
+	j.At(&column, 0, "string")
+	return j.Bytes()
 }
 
 // texts returns v if it consists of lists, strings and nulls only, and nil otherwise.
@@ -55,8 +70,10 @@ func FuzzValue(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		for _, one := range decoderByKind {
-			one(s)
-			decodeArray(s, ',', one)
+			one([]byte(s))
+			if text := arrayJSON([]byte(s), one); !json.Valid(text) && len(s) > 0 && s[0] == '{' {
+				t.Errorf("%q: decoded as %s, want JSON", s, text)
+			}
 		}
 	})
 }

@@ -46,8 +46,11 @@ func (r *Reader) Query(
 		return none, err
 	}
 	r.applyCeilings(&l)
+	held := r.config.Results.Open(l.User)
+	defer held.Close()
 	t := transaction{
-		statement: stmt, limits: l, summary: none, batcher: rowBatcher{sink: sink}, checksTrees: r.config.ServerCheck,
+		statement: stmt, limits: l, summary: none, checksTrees: r.config.ServerCheck, held: held,
+		batcher: rowBatcher{sink: sink, held: held},
 	}
 	if err := r.runOnConnection(ctx, &t, bound); err != nil {
 		return none, err
@@ -158,6 +161,8 @@ type transaction struct {
 
 	statementError error // the server's answer to the statement
 	overByteLimit  bool  // the rows exceed limits.MaxBytes
+
+	held *limit.Held // memory of the user
 }
 
 // run leaves the connection clean or closed.
@@ -218,7 +223,9 @@ func (t *transaction) isClean() bool {
 // to the connection; the statement's error is in t.statementError.
 func (t *transaction) roundTrip(bound *boundParameters) error {
 	fe := t.pg.Frontend()
-	fe.SetMaxBodyLen(int(min(t.limits.MaxBytes+maxErrorTextBytes, math.MaxInt32)))
+	maxBody := int(min(t.limits.MaxBytes+maxErrorTextBytes, math.MaxInt32))
+	fe.SetMaxBodyLen(maxBody)
+	defer holdMessages(t.pg, t.held, maxBody)()
 	settings := []string{
 		"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
 		"SET LOCAL search_path = " + t.statement.SearchPath,

@@ -75,6 +75,9 @@ type Config struct {
 
 	Users *limit.Users // who share the connections and the server's CPU time; nil: all have the same weight
 	Share *limit.Share // is charged for statements; nil: nothing is
+
+	// Results bounds the memory that results of a user take before they are encoded. nil: nothing does.
+	Results *limit.Results
 }
 
 // Parsers are the processes that parse statements. They are started when they are first needed. Several readers can
@@ -134,7 +137,7 @@ func Open(ctx context.Context, c Config) (*Reader, error) {
 	if c.MaxConns <= 0 {
 		c.MaxConns = 16
 	}
-	config.MaxConns = c.MaxConns
+	config.MaxConns, config.BeforeConnect = c.MaxConns, countMessages
 	// DISCARD ALL drops prepared statements, so pgx must not cache any.
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	maps.Copy(config.ConnConfig.RuntimeParams, pinnedSettings)

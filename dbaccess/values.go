@@ -1,6 +1,7 @@
 package dbaccess
 
 import (
+	"bytes"
 	"encoding/hex"
 	"strconv"
 	"strings"
@@ -10,7 +11,7 @@ import (
 )
 
 // decoder converts PostgreSQL's text to a value that sandbox.ColumnValues.Others may hold.
-type decoder func(text string) any
+type decoder func(text []byte) any
 
 // kindByTypeName maps type names to kinds of sandbox.Column; all others are text.
 var kindByTypeName = map[string]string{
@@ -19,26 +20,27 @@ var kindByTypeName = map[string]string{
 }
 
 var decoderByKind = map[string]decoder{
-	"":     func(s string) any { return s },
-	"bool": func(s string) any { return s == "t" },
-	"int": func(s string) any {
-		n, err := strconv.ParseInt(s, 10, 64)
+	"":     func(s []byte) any { return string(s) },
+	"bool": func(s []byte) any { return string(s) == "t" },
+	"int": func(s []byte) any {
+		n, err := strconv.ParseInt(string(s), 10, 64)
 		if err != nil {
-			return s
+			return string(s)
 		}
 		return n
 	},
-	"float": func(s string) any {
-		f, err := strconv.ParseFloat(s, 64)
+	"float": func(s []byte) any {
+		f, err := strconv.ParseFloat(string(s), 64)
 		if err != nil {
-			return s
+			return string(s)
 		}
 		return f
 	},
-	"bytes": func(s string) any {
-		b, err := hex.DecodeString(strings.TrimPrefix(s, `\x`))
-		if err != nil {
-			return s
+	"bytes": func(s []byte) any {
+		digits := bytes.TrimPrefix(s, []byte(`\x`))
+		b := make([]byte, hex.DecodedLen(len(digits)))
+		if _, err := hex.Decode(b, digits); err != nil {
+			return string(s)
 		}
 		return b
 	},
@@ -89,15 +91,15 @@ func describeColumn(cat *check.Catalog, name string, oid uint32) (sandbox.Column
 	if t.Name == "box" {
 		separator = ';'
 	}
-	return out, columnReader{storage: storeOthers, decode: func(s string) any { return decodeArray(s, separator, one) }}
+	return out, columnReader{storage: storeText, array: &sandbox.ArrayFormat{Separator: separator, Element: one}}
 }
 
-func decodeTime(s string) any { return string(appendTime(nil, []byte(s))) }
+func decodeTime(s []byte) any { return string(appendTime(nil, s)) }
 
 // decodeInterval decodes an ISO 8601 interval to months, days and microseconds.
-func decodeInterval(s string) any {
+func decodeInterval(s []byte) any {
 	var months, days, micros int64
-	date, clock, _ := strings.Cut(strings.TrimPrefix(s, "P"), "T")
+	date, clock, _ := strings.Cut(strings.TrimPrefix(string(s), "P"), "T")
 	forEachIntervalPart(date, func(v string, unit byte) {
 		n, _ := strconv.ParseInt(v, 10, 64)
 		switch unit {
@@ -131,52 +133,4 @@ func forEachIntervalPart(s string, take func(v string, unit byte)) {
 			from = i + 1
 		}
 	}
-}
-
-// decodeArray decodes an array literal of any number of dimensions. It drops explicit bounds such as
-// [0:1]=, because a list cannot have them.
-func decodeArray(s string, separator byte, one decoder) any {
-	if strings.HasPrefix(s, "[") {
-		_, s, _ = strings.Cut(s, "=")
-	}
-	list, _ := parseArray(s, separator, one)
-	return list
-}
-
-func parseArray(s string, separator byte, one decoder) ([]any, string) {
-	list := []any{}
-	s = strings.TrimPrefix(s, "{")
-	for s != "" && s[0] != '}' {
-		switch s[0] {
-		case separator:
-			s = s[1:]
-		case '{':
-			var inner []any
-			inner, s = parseArray(s, separator, one)
-			list = append(list, inner)
-		case '"':
-			var text strings.Builder
-			i := 1
-			for ; i < len(s) && s[i] != '"'; i++ {
-				if s[i] == '\\' && i+1 < len(s) {
-					i++
-				}
-				text.WriteByte(s[i])
-			}
-			list = append(list, one(text.String()))
-			s = s[min(i+1, len(s)):]
-		default:
-			end := strings.IndexAny(s, string(separator)+"}")
-			if end < 0 {
-				end = len(s)
-			}
-			if s[:end] == "NULL" {
-				list = append(list, nil)
-			} else {
-				list = append(list, one(s[:end]))
-			}
-			s = s[end:]
-		}
-	}
-	return list, strings.TrimPrefix(s, "}")
 }

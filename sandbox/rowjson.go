@@ -1,63 +1,231 @@
 package sandbox
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
+	"net"
 	"strconv"
+	"unicode/utf8"
 )
 
-// AppendJSON appends a value of a row to JSON text. kind is the kind of its column. Decimals become numbers with all
-// their digits, JSON columns stay as they are, and what JSON cannot hold becomes {"type", "repr"}.
-func AppendJSON(b []byte, v any, kind string) []byte {
+// RowJSON is the JSON text of rows, within a number of bytes. It is kept in chunks, so that it takes no more memory
+// than its size while it grows. The zero RowJSON has no room: set Max.
+type RowJSON struct {
+	Max  int               // bytes that the text may have
+	Hold func(n int) error // is called before the text takes n more bytes of memory; nil: nobody counts
+	Err  error             // why the text is not complete: AnswerTooLarge, or the error of Hold
+
+	full net.Buffers
+	last []byte
+	size int // bytes of full and last
+	held int // bytes for which Hold was called
+}
+
+// chunkBytes is the size of a chunk, unless a single value is larger, and the unit in which Hold is called.
+const chunkBytes = 1 << 20
+
+// Len returns the size of the text in bytes.
+func (j *RowJSON) Len() int { return j.size }
+
+// WriteTo writes the text.
+func (j *RowJSON) WriteTo(w io.Writer) (int64, error) {
+	written := int64(0)
+	for _, chunk := range append(j.full, j.last) {
+		n, err := w.Write(chunk)
+		if written += int64(n); err != nil {
+			return written, err
+		}
+	}
+	return written, nil
+}
+
+// Bytes returns the text as one.
+func (j *RowJSON) Bytes() []byte {
+	if len(j.full) == 0 {
+		return j.last
+	}
+	return bytes.Join(append(j.full, j.last), nil)
+}
+
+// take returns the chunk to which size bytes are added, or nil if they do not fit.
+func (j *RowJSON) take(size int) []byte {
+	if j.Err != nil {
+		return nil
+	}
+	if size > j.Max-j.size {
+		j.Err = AnswerTooLarge()
+		return nil
+	}
+	if j.size += size; j.size > j.held && j.Hold != nil {
+		n := max(chunkBytes, j.size-j.held)
+		if j.Err = j.Hold(n); j.Err != nil {
+			return nil
+		}
+		j.held += n
+	}
+	if len(j.last) > 0 && len(j.last)+size > chunkBytes {
+		j.full, j.last = append(j.full, j.last), make([]byte, 0, max(size, chunkBytes))
+	} else if j.last == nil || size > chunkBytes {
+		j.last = make([]byte, 0, max(size, 64))
+	}
+	return j.last
+}
+
+// At adds value i of a column, whose kind is that of its column. It does not copy a text.
+func (j *RowJSON) At(column *ColumnValues, i int, kind string) {
+	if len(column.Ends) > 0 && column.Array == nil && !column.isNull(i) {
+		j.text(column.TextAt(i), kind)
+	} else {
+		j.Value(column.At(i), kind)
+	}
+}
+
+// Value adds a value of a row, as ColumnValues.At returns it. kind is the kind of its column. Decimals become numbers
+// with all their digits, JSON columns stay as they are, and what JSON cannot hold becomes {"type", "repr"}. A value
+// that does not fit is not encoded to its end.
+func (j *RowJSON) Value(v any, kind string) {
 	switch v := v.(type) {
 	case nil:
-		return append(b, "null"...)
+		j.Raw("null")
 	case bool:
-		return strconv.AppendBool(b, v)
+		j.Raw(strconv.FormatBool(v))
 	case int64:
-		return strconv.AppendInt(b, v, 10)
+		var digits [20]byte
+		j.raw(strconv.AppendInt(digits[:0], v, 10))
 	case float64:
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return appendOpaque(b, "float", strconv.FormatFloat(v, 'g', -1, 64))
+			j.opaque("float", strconv.FormatFloat(v, 'g', -1, 64))
+		} else {
+			var digits [24]byte // -1.7976931348623157e+308
+			j.raw(strconv.AppendFloat(digits[:0], v, 'g', -1, 64))
 		}
-		return strconv.AppendFloat(b, v, 'g', -1, 64)
 	case []byte:
-		return appendOpaque(b, "bytes", "base64:"+base64.StdEncoding.EncodeToString(v))
-	case []any:
-		if kind == "timedelta" && len(v) == 3 {
-			if _, whole := v[0].(int64); whole {
-				return append(b, fmt.Sprintf(`{"months":%d,"days":%d,"microseconds":%d}`, v[0], v[1], v[2])...)
-			}
-		}
-		b = append(b, '[')
-		for i, x := range v {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = AppendJSON(b, x, kind)
-		}
-		return append(b, ']')
+		j.opaque("bytes", "base64:"+base64.StdEncoding.EncodeToString(v))
+	case []any: // a timedelta
+		j.Raw(fmt.Sprintf(`{"months":%d,"days":%d,"microseconds":%d}`, v...))
+	case Array:
+		j.array(v, kind)
 	case string:
-		if kind == "json" || kind == "decimal" {
-			if json.Valid([]byte(v)) {
-				return append(b, v...)
-			}
-			return appendOpaque(b, kind, v)
-		}
-		return appendText(b, v)
+		j.text([]byte(v), kind)
+	default:
+		j.opaque(fmt.Sprintf("%T", v), fmt.Sprint(v))
 	}
-	return appendOpaque(b, fmt.Sprintf("%T", v), fmt.Sprint(v))
 }
 
-func appendText(b []byte, s string) []byte {
-	text, _ := json.Marshal(s) // a string never fails
-	return append(b, text...)
+func (j *RowJSON) text(v []byte, kind string) {
+	switch {
+	case kind != "json" && kind != "decimal":
+		j.quoted(v)
+	case !json.Valid(v):
+		j.opaque(kind, string(v))
+	default:
+		j.raw(v)
+	}
 }
 
-func appendOpaque(b []byte, kind, repr string) []byte {
-	b = appendText(append(b, `{"type":`...), kind)
-	b = appendText(append(b, `,"repr":`...), repr)
-	return append(b, '}')
+func (j *RowJSON) array(a Array, kind string) {
+	follows := false // another item of the innermost list
+	for token, v := range a.Tokens() {
+		if follows && token != ArrayEnd {
+			j.Raw(",")
+		}
+		switch token {
+		case ArrayBegin, ArrayEnd:
+			j.Raw(string(token))
+		default:
+			j.Value(v, kind)
+		}
+		if follows = token != ArrayBegin; j.Err != nil {
+			return
+		}
+	}
+}
+
+func (j *RowJSON) opaque(kind, repr string) {
+	j.Raw(`{"type":`)
+	j.String(kind)
+	j.Raw(`,"repr":`)
+	j.String(repr)
+	j.Raw("}")
+}
+
+// Raw adds JSON text as it is.
+func (j *RowJSON) Raw(text string) {
+	if b := j.take(len(text)); b != nil {
+		j.last = append(b, text...)
+	}
+}
+
+func (j *RowJSON) raw(text []byte) {
+	if b := j.take(len(text)); b != nil {
+		j.last = append(b, text...)
+	}
+}
+
+const hexDigits = "0123456789abcdef"
+
+// String adds a string of JSON, as encoding/json writes it.
+func (j *RowJSON) String(s string) { j.quoted([]byte(s)) }
+
+// quoted adds a string of JSON. It computes its size first: a text with control characters becomes six times as long.
+func (j *RowJSON) quoted(s []byte) {
+	size := len(`""`)
+	for i := 0; i < len(s); {
+		n, width := escapedSize(s[i:])
+		size, i = size+n, i+width
+	}
+	b := j.take(size)
+	if b == nil {
+		return
+	}
+	b = append(b, '"')
+	if size == len(s)+len(`""`) { // nothing to escape
+		j.last = append(append(b, s...), '"')
+		return
+	}
+	for i := 0; i < len(s); {
+		n, width := escapedSize(s[i:])
+		switch c := s[i]; {
+		case n == width:
+			b = append(b, s[i:i+width]...)
+		case n == 2:
+			b = append(b, '\\', shortEscapes[c])
+		case width == 1 && c < utf8.RuneSelf:
+			b = append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0xf])
+		case width == 1:
+			b = append(b, `\ufffd`...)
+		default:
+			b = append(b, '\\', 'u', '2', '0', '2', hexDigits[s[i+2]&0xf])
+		}
+		i += width
+	}
+	j.last = append(b, '"')
+}
+
+// shortEscapes are the letters of the escapes that encoding/json writes with two characters.
+var shortEscapes = [utf8.RuneSelf]byte{
+	'"': '"', '\\': '\\', '\b': 'b', '\f': 'f', '\n': 'n', '\r': 'r', '\t': 't',
+}
+
+// escapedSize returns the size of the first character of s and its size in a string of JSON: encoding/json escapes what
+// HTML and JavaScript give a meaning, and replaces bytes that are not UTF-8.
+func escapedSize(s []byte) (escaped, width int) {
+	c := s[0]
+	switch {
+	case c < utf8.RuneSelf && shortEscapes[c] != 0:
+		return 2, 1
+	case c < ' ', c == '<', c == '>', c == '&':
+		return len(`\u0000`), 1
+	case c < utf8.RuneSelf:
+		return 1, 1
+	}
+	r, width := utf8.DecodeRune(s)
+	if r == utf8.RuneError && width == 1 || r == '\u2028' || r == '\u2029' {
+		return len(`\ufffd`), width
+	}
+	return width, width
 }

@@ -1,6 +1,25 @@
 package sandbox
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
+
+// MaxAnswerBytes bounds one answer with rows, as it is written for a client or for code, with the names, quotes and
+// escapes that the encoding adds. It equals the default limit of a result's bytes as PostgreSQL sends them, so that
+// only an encoding that makes a result larger meets it.
+const MaxAnswerBytes = 64 << 20
+
+// AnswerTooLarge is the refusal of a result whose encoding has more than MaxAnswerBytes.
+func AnswerTooLarge() *Refusal {
+	return &Refusal{
+		Reason: "too-large", Failed: true,
+		Message: fmt.Sprintf("the answer would have more than %d MiB as it is written: names, quotes, escapes and "+
+			"the elements of arrays count", MaxAnswerBytes>>20),
+		Hint: "select fewer rows or columns, use LIMIT and OFFSET, aggregate, or use unnest(array) to read the " +
+			"elements of an array as rows",
+	}
+}
 
 // RowBatch is a batch of rows of a result, column by column. It is valid until the RowSink
 // that gets it returns.
@@ -8,6 +27,10 @@ type RowBatch struct {
 	Columns []Column       // the same in every batch of a result
 	Data    []ColumnValues // of each column
 	Count   int            // rows; a result may have rows and no columns
+
+	// Hold counts n more bytes, which the sink holds until it returns, as memory of the user. It returns a *Refusal if
+	// the user's results have too much. nil: nobody counts.
+	Hold func(n int) error
 }
 
 // RowSink gets a result batch by batch, from one goroutine, which waits for the sink. If a
@@ -34,10 +57,10 @@ func MaskNotice(columns []string) string {
 	return `values were computed with "***" in place of one of the masked columns ` + strings.Join(columns, ", ")
 }
 
-// ColumnValues are the values of one column. The values of an array column are in Others.
-// The values of any other column are in the field for its Kind: Ints for int, Floats for
-// float, Bools for bool, Others for bytes and timedelta, and Text for all other kinds. Each
-// field also has an element for NULL.
+// ColumnValues are the values of one column. The values of an array column are in Text, and
+// Array is set. The values of any other column are in the field for its Kind: Ints for int,
+// Floats for float, Bools for bool, Others for bytes and timedelta, and Text for all other
+// kinds. Each field also has an element for NULL.
 type ColumnValues struct {
 	Nulls  []bool // one for each value; nil if no value is NULL
 	Ints   []int64
@@ -45,14 +68,16 @@ type ColumnValues struct {
 	Bools  []bool
 	Text   []byte // all values, concatenated
 	Ends   []int  // where each value ends in Text
-	Others []any  // nil, []byte, or nested []any of the types that At may return
+	Others []any  // nil, []byte, or []any of three int64, the months, days and microseconds of a timedelta
+
+	Array *ArrayFormat // of the texts of an array column; nil: another column
 }
 
-// At returns one value: nil, bool, int64, float64, string, []byte or nested []any. Column
-// describes it.
+// At returns one value: nil, bool, int64, float64, string, []byte, []any of a timedelta, or an
+// Array, which is valid as long as the batch. Column describes it.
 func (v *ColumnValues) At(i int) any {
 	switch {
-	case v.Nulls != nil && v.Nulls[i]:
+	case v.isNull(i):
 		return nil
 	case len(v.Ints) > 0:
 		return v.Ints[i]
@@ -60,11 +85,15 @@ func (v *ColumnValues) At(i int) any {
 		return v.Floats[i]
 	case len(v.Bools) > 0:
 		return v.Bools[i]
+	case v.Array != nil:
+		return Array{v.TextAt(i), v.Array}
 	case len(v.Ends) > 0:
 		return string(v.TextAt(i))
 	}
 	return v.Others[i]
 }
+
+func (v *ColumnValues) isNull(i int) bool { return v.Nulls != nil && v.Nulls[i] }
 
 // TextAt returns one value of a text column, without a copy.
 func (v *ColumnValues) TextAt(i int) []byte {

@@ -242,6 +242,20 @@ while True: os.write(3, frame)`
 	endlessQueries = "while True: await db_query(\"SELECT 1\")"
 )
 
+// largeValue has 60 MB as PostgreSQL sends it, and six times as many as JSON.
+const largeValue = "SELECT repeat(chr(1), 60000000) AS a"
+
+// longStatement has a parameter that is not given, and many long names that might be meant.
+var longStatement = map[string]any{"query": "SELECT :" + strings.Repeat("x", 15_000), "parameters": longNames(200)}
+
+func longNames(count int) map[string]any {
+	names := map[string]any{}
+	for n := range count {
+		names[fmt.Sprintf("%s%d", strings.Repeat("y", 15_000), n)] = 1
+	}
+	return names
+}
+
 var floods = []flood{
 	{"60 endless loops", 60, freshFlood(endlessLoop)},
 	{"60 endless outputs", 60, freshFlood(endlessOutput)},
@@ -252,6 +266,8 @@ var floods = []flood{
 	{"60 runs of slow queries", 60, freshFlood("while True: await db_query(\"" + slowQuery + "\")")},
 	{"60 runs of large sorts", 60, freshFlood("while True: await db_query(\"" + largeSort + "\")")},
 	{"32 clients that query directly", 32, openFlood("POST", "database/query", map[string]any{"query": largeSort})},
+	{"8 clients that query large values", 8, openFlood("POST", "database/query", map[string]any{"query": largeValue})},
+	{"8 clients that send long statements", 8, openFlood("POST", "database/query", longStatement)},
 	{"32 clients that run 1+1", 32, requestFlood("POST", quickPath, map[string]any{"code": "1+1"})},
 	{"32 clients that create and delete", 32, func(ctx context.Context, c *client, _ int) (func() error, error) {
 		return func() error {

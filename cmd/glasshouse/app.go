@@ -44,6 +44,7 @@ type app struct {
 	log        *logrus.Logger
 	adminKey   string // secret of the first admin key
 	plan       plan
+	results    *limit.Results // that readers and answers hold in memory
 	users      *limit.Users
 	clients    *limit.Connections // of all APIs
 	cpu        *limit.CPU         // for the service's own computations
@@ -171,7 +172,7 @@ func (a *app) makePlan(s *settings, sets []isolate.WarmSet, progress func(string
 	}
 	capacity := isolate.MeasureCapacity()
 	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(max(capacity.MemoryBytes/4, 64<<20)) // collect garbage rather than run out of memory
+		debug.SetMemoryLimit(memoryLimit(capacity.MemoryBytes))
 	}
 	var lines []string
 	var err error
@@ -180,6 +181,14 @@ func (a *app) makePlan(s *settings, sets []isolate.WarmSet, progress func(string
 		progress(line)
 	}
 	return a.plan.warmSets, err
+}
+
+// memoryLimit returns the number of bytes above which the service collects garbage more often, on a machine with so
+// much memory. The live heap is mostly small, so by default its garbage grows to many times its size: large results
+// would take several times the memory that is counted for them. A service with many sandboxes runs on a larger machine.
+func memoryLimit(machine int64) int64 {
+	const largeResults = 640 << 20 // what the largest results of two users take, with what the service takes itself
+	return max(min(max(largeResults, machine/40), machine/4), 64<<20)
 }
 
 // openDatabases opens the history store and the readers, and starts the embedded server if one needs it.

@@ -16,6 +16,7 @@ import (
 
 	"glasshouse/dbaccess"
 	"glasshouse/dbaccess/embedded"
+	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/service"
 )
@@ -249,13 +250,17 @@ func (s *settings) chosenDatabase(ctx context.Context, dsn string) (name, url st
 	return name, url, stop, nil
 }
 
+// maxResultBytes bounds the memory that the results of a user take at a time: three of the largest result, or one of
+// the largest with its encoding and a second one.
+const maxResultBytes = 192 << 20
+
 // openReaders opens the readers of all databases, and audits their logins. knowledge has the URL of the default one.
 func (a *app) openReaders(ctx context.Context, s settings, knowledgeURL string) error {
-	a.parsers = dbaccess.NewParsers(a.users)
+	a.parsers, a.results = dbaccess.NewParsers(a.users), limit.NewResults(maxResultBytes)
 	for _, n := range append([]namedURL{{sandbox.DefaultDatabase, knowledgeURL}}, s.databases.named.list...) {
 		config := s.readerConfig(n.name, n.url)
 		config.Parsers, config.Checked, config.Users = a.parsers, a.metrics.QueryChecked, a.users
-		config.Share = a.share
+		config.Share, config.Results = a.share, a.results
 		config.WriterURL = s.databases.writers[n.name]
 		config.MaxConns = int32(s.limits.queries.of(n.name))
 		config.PerUser, config.PerSandbox = s.limits.queriesPerUser.of(n.name), s.limits.queriesPerSandbox.of(n.name)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"slices"
 
 	"glasshouse/sandbox"
 )
@@ -42,6 +43,7 @@ type RowWriter struct {
 	form  string
 	begun bool
 	out   frames
+	hold  func(int) error // of the batch that is written
 }
 
 // RowWriter returns a writer for the Request with this ID and form.
@@ -60,6 +62,7 @@ func (w *RowWriter) WriteBatch(rows sandbox.RowBatch) error {
 	if rows.Count == 0 {
 		return nil
 	}
+	w.hold = rows.Hold
 	w.out.begin(KindRows)
 	w.out.tail = binary.BigEndian.AppendUint32(w.out.tail, w.id)
 	w.out.tail = appendInt(appendSize(append(w.out.tail, '('), 2), int64(rows.Count))
@@ -87,6 +90,9 @@ func (w *RowWriter) End(truncated bool) error {
 // column encodes the count values of one column.
 func (w *RowWriter) column(c sandbox.Column, v *sandbox.ColumnValues, count int) error {
 	f := &w.out
+	if v.Array != nil {
+		return w.arrays(v, count)
+	}
 	isArrowText := w.form == FormArrow && len(v.Ends) > 0 && (c.Kind == "string" || c.Kind == "text")
 	switch {
 	case w.form != FormPlain && f.times(c, v):
@@ -136,6 +142,79 @@ func (w *RowWriter) column(c sandbox.Column, v *sandbox.ColumnValues, count int)
 		}
 	}
 	return nil
+}
+
+// arrays encodes a column of arrays as lists. It returns a *sandbox.Refusal if they are too large.
+func (w *RowWriter) arrays(v *sandbox.ColumnValues, count int) error {
+	b := appendSize(append(w.out.tail, '['), count)
+	if len(v.Text) > inPlaceBytes { // a large one gets the memory that it needs, once it is known to fit
+		size, err := arraysSize(v, count)
+		if err == nil && w.hold != nil {
+			err = w.hold(size)
+		}
+		if err != nil {
+			return err
+		}
+		b = slices.Grow(b, size)
+	}
+	type list struct{ offset, items int }
+	var open []list
+	for i := range count {
+		array, ok := v.At(i).(sandbox.Array)
+		if !ok {
+			b = append(b, 'N')
+			continue
+		}
+		for token, element := range array.Tokens() {
+			if len(open) > 0 && token != sandbox.ArrayEnd {
+				open[len(open)-1].items++
+			}
+			switch token {
+			case sandbox.ArrayBegin:
+				open = append(open, list{len(b) + 1, 0})
+				b = appendSize(append(b, '['), 0)
+			case sandbox.ArrayEnd: // the number of items is known here
+				last := open[len(open)-1]
+				binary.LittleEndian.PutUint32(b[last.offset:], uint32(last.items))
+				open = open[:len(open)-1]
+			default:
+				var err error
+				if b, err = appendValue(b, element); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	w.out.tail = b
+	return nil
+}
+
+// arraysSize returns how many bytes arrays writes for the values of a column, or the *sandbox.Refusal for more than
+// sandbox.MaxAnswerBytes.
+func arraysSize(v *sandbox.ColumnValues, count int) (size int, err error) {
+	var element []byte
+	for i := range count {
+		array, ok := v.At(i).(sandbox.Array)
+		if !ok {
+			size++
+			continue
+		}
+		for token, value := range array.Tokens() {
+			switch token {
+			case sandbox.ArrayBegin:
+				size += 5 // type and number of items
+			case sandbox.ArrayElement:
+				if element, err = appendValue(element[:0], value); err != nil {
+					return 0, err
+				}
+				size += len(element)
+			}
+			if size > sandbox.MaxAnswerBytes {
+				return 0, sandbox.AnswerTooLarge()
+			}
+		}
+	}
+	return size, nil
 }
 
 // frames holds frames that are sent together: first before, then tail. before refers to
@@ -207,30 +286,33 @@ func (f *frames) bools(list []bool) {
 
 func appendList(b []byte, list []any) ([]byte, error) {
 	b = appendSize(append(b, '['), len(list))
+	var err error
 	for _, v := range list {
-		switch v := v.(type) {
-		case nil:
-			b = append(b, 'N')
-		case bool:
-			b = appendBool(b, v)
-		case int64:
-			b = appendInt(b, v)
-		case float64:
-			b = binary.LittleEndian.AppendUint64(append(b, 'g'), math.Float64bits(v))
-		case string:
-			b = appendText(b, v)
-		case []byte:
-			b = append(appendSize(append(b, 's'), len(v)), v...)
-		case []any:
-			var err error
-			if b, err = appendList(b, v); err != nil {
-				return nil, err
-			}
-		default:
-			return nil, fmt.Errorf("encode a column: %T is not a type that sandbox.ColumnValues may have", v)
+		if b, err = appendValue(b, v); err != nil {
+			return nil, err
 		}
 	}
 	return b, nil
+}
+
+func appendValue(b []byte, v any) ([]byte, error) {
+	switch v := v.(type) {
+	case nil:
+		return append(b, 'N'), nil
+	case bool:
+		return appendBool(b, v), nil
+	case int64:
+		return appendInt(b, v), nil
+	case float64:
+		return binary.LittleEndian.AppendUint64(append(b, 'g'), math.Float64bits(v)), nil
+	case string:
+		return appendText(b, v), nil
+	case []byte:
+		return append(appendSize(append(b, 's'), len(v)), v...), nil
+	case []any:
+		return appendList(b, v)
+	}
+	return nil, fmt.Errorf("encode a column: %T is not a type that sandbox.ColumnValues may have", v)
 }
 
 func appendSize(b []byte, n int) []byte { return binary.LittleEndian.AppendUint32(b, uint32(n)) }

@@ -25,6 +25,7 @@ import (
 	"glasshouse/dbaccess/embedded"
 	"glasshouse/dbaccess/history"
 	"glasshouse/policy"
+	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/blob"
 	"glasshouse/sandbox/isolate"
@@ -104,8 +105,9 @@ func runTests(m *testing.M) (int, error) {
 	}
 	defer store.Close()
 	knowledgeURL = db.URL(embedded.RoleReader, embedded.DatabaseKnowledge)
+	results := limit.NewResults(maxTestResults)
 	reader, err := dbaccess.Open(ctx, dbaccess.Config{
-		URL: knowledgeURL, WriterURL: db.URL(embedded.RoleWriter, embedded.DatabaseKnowledge),
+		Results: results, URL: knowledgeURL, WriterURL: db.URL(embedded.RoleWriter, embedded.DatabaseKnowledge),
 		MaskColumns: []string{"public.customers.email"}, ServerCheck: true,
 	})
 	if err != nil {
@@ -166,7 +168,7 @@ func runTests(m *testing.M) (int, error) {
 		tools := mcpapi.New(mcpapi.Config{Service: s, Log: log})
 		unanswered := chat.New(chat.Config{Service: s, Tools: tools, Log: log})
 		return httptest.NewServer(httpapi.New(httpapi.Config{
-			Service: s, Log: log, Version: "test", Access: true, Chat: unanswered,
+			Service: s, Log: log, Version: "test", Access: true, Chat: unanswered, Results: results,
 		}))
 	}
 	server := serve(testService)

@@ -72,7 +72,8 @@ func (a *api) listPendingWrites(
 }
 
 func (a *api) samplePendingWrite(ctx context.Context, caller sandbox.Key, in *sampleInput) (*writeSample, error) {
-	var rows rowEncoder
+	rows := a.newRowEncoder(caller.User)
+	defer rows.close()
 	query, summary, err := a.service.SampleWrite(ctx, caller, in.ID, rows.add)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"glasshouse/sandbox"
 	"glasshouse/service"
 )
@@ -42,13 +44,23 @@ type databaseList struct {
 }
 
 type queryResult struct {
-	Query            string          `json:"query"`
-	Parameters       map[string]any  `json:"parameters"`
-	Results          json.RawMessage `json:"results" doc:"A list of objects, one for each row"`
-	Count            int             `json:"count"`
-	Truncated        bool            `json:"truncated"`
-	ComputedWithMask []string        `json:"computed_with_mask,omitempty" doc:"Masked columns that it used as ***"`
-	Timestamp        time.Time       `json:"timestamp"`
+	QueryHead
+	Results json.RawMessage `json:"results" doc:"A list of objects, one for each row"`
+	QueryTail
+}
+
+// QueryHead is the part of a result before its rows. It is exported because huma reads exported embedded fields only.
+type QueryHead struct {
+	Query      string         `json:"query"`
+	Parameters map[string]any `json:"parameters"`
+}
+
+// QueryTail is the part of a result after its rows. It is exported as QueryHead is.
+type QueryTail struct {
+	Count            int       `json:"count"`
+	Truncated        bool      `json:"truncated"`
+	ComputedWithMask []string  `json:"computed_with_mask,omitempty" doc:"Masked columns that it used as ***"`
+	Timestamp        time.Time `json:"timestamp"`
 }
 
 type databaseSchema struct {
@@ -80,15 +92,19 @@ type analyzeInput struct {
 const defaultAnalyzeLimit = 100 // rows
 
 func (a *api) routeQueries(r *routes) {
-	route(a, r, r.describe("POST", "/sandbox/{id}/database/query", "queryDatabaseInSandbox", tagDatabase,
-		"Run one read-only statement under the policy of a sandbox",
-		http.StatusForbidden, http.StatusGone),
-		func(ctx context.Context, caller sandbox.Key, in *sandboxQueryInput) (*queryResult, error) {
+	ok := &huma.Response{Description: "OK", Content: jsonContent[queryResult](r)}
+	inSandbox := r.describe("POST", "/sandbox/{id}/database/query", "queryDatabaseInSandbox", tagDatabase,
+		"Run one read-only statement under the policy of a sandbox", http.StatusForbidden, http.StatusGone)
+	inSandbox.Responses["200"] = ok
+	registerResponse(a, r, inSandbox,
+		func(ctx context.Context, caller sandbox.Key, in *sandboxQueryInput) (*executionResponse, error) {
 			return a.queryDatabase(ctx, caller, in.ID, &in.QueryBody)
 		})
-	route(a, r, r.describe("POST", "/database/query", "queryDatabase", tagDatabase,
-		"Run one read-only statement", http.StatusForbidden),
-		func(ctx context.Context, caller sandbox.Key, in *QueryBody) (*queryResult, error) {
+	query := r.describe("POST", "/database/query", "queryDatabase", tagDatabase, "Run one read-only statement",
+		http.StatusForbidden)
+	query.Responses["200"] = ok
+	registerResponse(a, r, query,
+		func(ctx context.Context, caller sandbox.Key, in *QueryBody) (*executionResponse, error) {
 			return a.queryDatabase(ctx, caller, "", in)
 		})
 	route(a, r, r.describe("GET", "/sandbox/{id}/database/schema", "getDatabaseSchemaInSandbox", tagDatabase,
@@ -114,7 +130,7 @@ func (a *api) routeQueries(r *routes) {
 // queryDatabase runs a statement, in a sandbox unless sandboxID is "".
 func (a *api) queryDatabase(
 	ctx context.Context, caller sandbox.Key, sandboxID string, in *QueryBody,
-) (*queryResult, error) {
+) (*executionResponse, error) {
 	// The parameters are decoded again with json.Number: as float64, large integers would lose digits.
 	var body struct {
 		Parameters map[string]any `json:"parameters"`
@@ -122,26 +138,19 @@ func (a *api) queryDatabase(
 	decoder := json.NewDecoder(bytes.NewReader(in.RawBody))
 	decoder.UseNumber()
 	_ = decoder.Decode(&body) // huma has decoded it once
-	var rows rowEncoder
+	rows := a.newRowEncoder(caller.User)
 	summary, err := a.service.Query(ctx, caller, service.Statement{
 		SandboxID: sandboxID, Database: in.Body.Database, SQL: in.Body.Query, Parameters: body.Parameters,
 	}, rows.add)
 	if err != nil {
+		rows.close()
 		return nil, err
 	}
 	if body.Parameters == nil {
 		body.Parameters = map[string]any{}
 	}
-	result := queryResult{
-		in.Body.Query,
-		body.Parameters,
-		rows.json(),
-		summary.Rows,
-		summary.Truncated,
-		summary.ComputedWithMask,
-		time.Now().UTC(),
-	}
-	return &result, nil
+	return queryResponse(ctx, rows, QueryHead{in.Body.Query, body.Parameters},
+		QueryTail{summary.Rows, summary.Truncated, summary.ComputedWithMask, time.Now().UTC()}), nil
 }
 
 func (a *api) getDatabaseSchema(

@@ -1,19 +1,33 @@
 package httpapi
 
 import (
-	"encoding/json"
+	"bytes"
+	"context"
 	"fmt"
+	"io"
+	"net/http"
 
+	"github.com/danielgtaylor/huma/v2"
+
+	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 )
 
-// rowEncoder encodes rows as a JSON list of objects. Decimals become numbers with all their digits, JSON
-// columns stay as they are, and repeated column names become name, name_2, and so on. Values that JSON
-// can't hold become {"type", "repr"}.
+// rowEncoder encodes rows as a JSON list of objects. Repeated column names become name, name_2, and so on.
 type rowEncoder struct {
-	text  []byte
-	names [][]byte
+	list  sandbox.RowJSON
+	held  *limit.Held
+	names []string // as JSON, with what separates them from their values
+	rows  int
 }
+
+// newRowEncoder returns the encoder of one answer to a user. Its memory counts as the user's until it is closed.
+func (a *api) newRowEncoder(user string) *rowEncoder {
+	held := a.results.Open(user)
+	return &rowEncoder{held: held, list: sandbox.RowJSON{Max: sandbox.MaxAnswerBytes, Hold: held.Add}}
+}
+
+func (e *rowEncoder) close() { e.held.Close() }
 
 // add is a sandbox.RowSink.
 func (e *rowEncoder) add(rows sandbox.RowBatch) error {
@@ -21,24 +35,26 @@ func (e *rowEncoder) add(rows sandbox.RowBatch) error {
 		e.begin(rows.Columns)
 	}
 	for r := range rows.Count {
-		if len(e.text) > 1 {
-			e.text = append(e.text, ',')
+		if e.rows++; e.rows > 1 {
+			e.list.Raw(",")
 		}
-		e.text = append(e.text, '{')
 		for i, name := range e.names {
-			if i > 0 {
-				e.text = append(e.text, ',')
-			}
-			e.text = append(append(e.text, name...), ':')
-			e.text = sandbox.AppendJSON(e.text, rows.Data[i].At(r), rows.Columns[i].Kind)
+			e.list.Raw(name)
+			e.list.At(&rows.Data[i], r, rows.Columns[i].Kind)
 		}
-		e.text = append(e.text, '}')
+		if len(e.names) == 0 {
+			e.list.Raw("{")
+		}
+		e.list.Raw("}")
+		if e.list.Err != nil {
+			return e.list.Err
+		}
 	}
 	return nil
 }
 
 func (e *rowEncoder) begin(columns []sandbox.Column) {
-	e.text, e.names = []byte{'['}, make([][]byte, len(columns))
+	e.names = make([]string, len(columns))
 	seen := map[string]bool{}
 	for i, c := range columns {
 		name := c.Name
@@ -46,9 +62,54 @@ func (e *rowEncoder) begin(columns []sandbox.Column) {
 			name = fmt.Sprintf("%s_%d", c.Name, n)
 		}
 		seen[name] = true
-		e.names[i], _ = json.Marshal(name)
+		separator := ","
+		if i == 0 {
+			separator = "{"
+		}
+		key := sandbox.RowJSON{Max: sandbox.MaxAnswerBytes}
+		key.String(name)
+		e.names[i] = separator + string(key.Bytes()) + ":"
 	}
 }
 
-// json returns the whole list. It must be called after add, which is called at least once for every result.
-func (e *rowEncoder) json() json.RawMessage { return append(e.text, ']') }
+// json returns the whole list.
+func (e *rowEncoder) json() []byte { return append(append([]byte{'['}, e.list.Bytes()...), ']') }
+
+// writeTo writes the whole list.
+func (e *rowEncoder) writeTo(w io.Writer) error {
+	_, err := io.WriteString(w, "[")
+	if err == nil {
+		_, err = e.list.WriteTo(w)
+	}
+	if err == nil {
+		_, err = io.WriteString(w, "]")
+	}
+	return err
+}
+
+// queryResponse answers with a result. It writes the rows from where they were encoded, without a copy, and closes
+// rows when the client has read them.
+func queryResponse(ctx context.Context, rows *rowEncoder, head QueryHead, tail QueryTail) *executionResponse {
+	if t := limit.TransferOf(ctx); t != nil {
+		t.OnEnd = rows.close
+	} else {
+		rows.close()
+	}
+	return &executionResponse{func(ctx huma.Context) {
+		ctx.SetHeader("Content-Type", "application/json")
+		ctx.SetStatus(http.StatusOK)
+		var before, after bytes.Buffer
+		_ = encodeJSON(&before, head) // both can be encoded
+		_ = encodeJSON(&after, tail)
+		before.Truncate(before.Len() - len("}\n"))
+		before.WriteString(`,"results":`)
+		w := ctx.BodyWriter()
+		_, err := w.Write(before.Bytes())
+		if err == nil {
+			err = rows.writeTo(w)
+		}
+		if err == nil { // otherwise the client has left
+			_, _ = w.Write(append([]byte{','}, after.Bytes()[len("{"):]...))
+		}
+	}}
+}

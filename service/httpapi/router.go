@@ -47,6 +47,8 @@ type Config struct {
 	CPU         *limit.CPU         // shares the encoding of large records; nil: unlimited
 	Connections *limit.Connections // are held by the requests of callers; nil: without a bound
 
+	Results *limit.Results // bounds the memory of answers with rows; nil: nothing does
+
 	Proxy     *signin.Proxy // nil: no proxy names persons
 	PublicURL string        // at which browsers reach the service, without a slash at the end; "": each request's
 
@@ -70,6 +72,7 @@ type api struct {
 	metrics   *metrics.Metrics
 	cpu       *limit.CPU
 	clients   *limit.Connections
+	results   *limit.Results
 	publicURL string
 	methods   []pathMethod // of all paths, without the prefix; for 405
 }
@@ -106,7 +109,7 @@ func newRouter(c Config) (*gin.Engine, *huma.OpenAPI) {
 	a := &api{
 		service: c.Service, chat: c.Chat, log: c.Log, access: c.Access, version: c.Version, limits: newLimits(),
 		metrics: c.Metrics, cpu: c.CPU, proxy: c.Proxy,
-		publicURL: c.PublicURL, clients: c.Connections,
+		publicURL: c.PublicURL, clients: c.Connections, results: c.Results,
 	}
 	if a.metrics == nil {
 		a.metrics = metrics.New(c.Version)

@@ -217,7 +217,7 @@ func TestDatabaseQueryRoute(t *testing.T) {
 		`{"query":"SELECT 1 AS a, 2 AS a, 123456789012345678.1234567890::numeric AS n, 'NaN'::float8 AS f, '{\"k\":[1, 2]}'::jsonb AS j, NULL AS z, :big::int8 AS big","parameters":{"big":9007199254740993}}`,
 	)
 	for _, want := range []string{`"a":1`, `"a_2":2`, `"n":123456789012345678.1234567890`, `"type":"float"`,
-		`"j":{"k":[1,2]}`, `"z":null`, `"big":9007199254740993`, `"count":1`, `"truncated":false`} {
+		`"j":{"k":[1, 2]}`, `"z":null`, `"big":9007199254740993`, `"count":1`, `"truncated":false`} {
 		if !strings.Contains(strings.ReplaceAll(string(a.text), `": `, `":`), want) {
 			t.Errorf("want %s in %s", want, a.text)
 		}

@@ -78,19 +78,19 @@ func (t *rowText) add(rows sandbox.RowBatch) error {
 		if t.rows++; t.rows > t.limit || t.isCut {
 			continue // the limit has one row more, to know whether there are more
 		}
-		line := []byte{'['}
+		line := sandbox.RowJSON{Max: utf8.UTFMax * t.maxChars}
+		line.Raw("[")
 		for i, c := range rows.Columns {
 			if i > 0 {
-				line = append(line, ',')
+				line.Raw(",")
 			}
-			line = sandbox.AppendJSON(line, rows.Data[i].At(r), c.Kind)
+			line.At(&rows.Data[i], r, c.Kind)
 		}
-		line = append(line, ']')
-		if t.chars += utf8.RuneCount(line) + 1; t.chars > t.maxChars {
-			t.isCut = true
-			continue
+		line.Raw("]")
+		t.chars += utf8.RuneCount(line.Bytes()) + 1
+		if t.isCut = line.Err != nil || t.chars > t.maxChars; !t.isCut {
+			t.lines = append(t.lines, string(line.Bytes()))
 		}
-		t.lines = append(t.lines, string(line))
 	}
 	return nil
 }
