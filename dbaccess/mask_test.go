@@ -389,3 +389,14 @@ func (r roleAs) URL(role, database string) string {
 	}
 	return r.roleURLs.URL(role, database)
 }
+
+// A field of a composite type can be masked: columns that contain the type are masked then.
+func TestMaskedFieldOfACompositeType(t *testing.T) {
+	t.Parallel()
+	s := maskFixture(t)
+	r := maskedReader(t, s, "holder.n")
+	out, err := all(t.Context(), r, "SELECT id, deep FROM archive", nil, sandbox.QueryLimits{})
+	if err != nil || out.Data[1][0] != check.MaskValue || out.Columns[0].Masked || !out.Columns[1].Masked {
+		t.Errorf("got %v %v, %v, want the column of the type masked", out.Columns, out.Data, err)
+	}
+}

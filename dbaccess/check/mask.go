@@ -32,25 +32,30 @@ type Origin struct {
 }
 
 // MaskedSQL finds the listed columns, $1, and those with the same values: columns of parents and children, columns
-// generated from them, and columns of the type of a row with them. $2 has the schemas of tables without a schema. It
-// returns the item of the list, the relation, and the number and the name of the column.
-const MaskedSQL = `WITH RECURSIVE masked(listed, rel, att) AS (
-	SELECT l, c.oid, attnum FROM unnest($1::text[]) l JOIN pg_attribute a ON NOT attisdropped AND attnum > 0 AND l LIKE '%.' || replace(replace(attname, '\', '\\'), '_', '\_')
-	JOIN pg_class c ON c.oid = attrelid AND relkind IN ('r', 'v', 'm', 'p', 'f') JOIN pg_namespace n ON n.oid = relnamespace
+// generated from them, and columns of a type that contains a row with them: the row type itself, and its arrays,
+// domains, ranges and composite types, to any depth. Each row of the recursion is a column, or such a type. $2 has the
+// schemas of tables without a schema. It returns the item of the list, the relation, and the number and the name of the
+// column.
+const MaskedSQL = `WITH RECURSIVE masked(listed, rel, att, type) AS (
+	SELECT l, c.oid, attnum, 0::oid FROM unnest($1::text[]) l JOIN pg_attribute a ON NOT attisdropped AND attnum > 0 AND l LIKE '%.' || replace(replace(attname, '\', '\\'), '_', '\_')
+	JOIN pg_class c ON c.oid = attrelid AND relkind IN ('r', 'v', 'm', 'p', 'f', 'c') JOIN pg_namespace n ON n.oid = relnamespace
 	WHERE l = nspname || '.' || relname || '.' || attname OR l = relname || '.' || attname AND nspname = ANY ($2::text[])
-	UNION SELECT listed, same.rel, same.att FROM masked m CROSS JOIN LATERAL (
-		SELECT a.attrelid AS rel, a.attnum AS att FROM pg_attribute mine JOIN pg_inherits i ON mine.attrelid IN (inhrelid, inhparent)
+	UNION SELECT listed, same.rel, same.att, same.type FROM masked m CROSS JOIN LATERAL (
+		SELECT a.attrelid AS rel, a.attnum AS att, 0::oid AS type FROM pg_attribute mine JOIN pg_inherits i ON mine.attrelid IN (inhrelid, inhparent)
 		JOIN pg_attribute a ON a.attrelid IN (inhrelid, inhparent) AND a.attname = mine.attname AND NOT a.attisdropped WHERE mine.attrelid = m.rel AND mine.attnum = m.att
-		UNION ALL SELECT a.attrelid, a.attnum FROM pg_depend d JOIN pg_attribute a ON a.attrelid = d.objid AND a.attnum = d.objsubid
+		UNION ALL SELECT a.attrelid, a.attnum, 0 FROM pg_depend d
+		JOIN pg_attribute a ON a.attrelid = d.objid AND a.attnum = d.objsubid
 		WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND refobjid = m.rel
 			AND refobjsubid = m.att AND attgenerated IN ('s', 'v')
-		UNION ALL SELECT adrelid, adnum FROM pg_depend d JOIN pg_attrdef e ON e.oid = d.objid JOIN pg_attribute a ON a.attrelid = adrelid AND a.attnum = adnum
+		UNION ALL SELECT adrelid, adnum, 0 FROM pg_depend d JOIN pg_attrdef e ON e.oid = d.objid
+		JOIN pg_attribute a ON a.attrelid = adrelid AND a.attnum = adnum
 		WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass AND refobjid = m.rel
 			AND refobjsubid = m.att AND attgenerated IN ('s', 'v')
-		UNION ALL SELECT a.attrelid, a.attnum FROM pg_type t
-		JOIN pg_type u ON u.oid IN (t.oid, t.typarray) OR u.typbasetype = t.oid
-		JOIN pg_attribute a ON a.atttypid = u.oid AND a.attnum > 0 AND NOT a.attisdropped
-		WHERE t.typrelid = m.rel) same)
+		UNION ALL SELECT 0, 0::int2, t.oid FROM pg_type t WHERE t.typrelid = m.rel AND m.rel <> 0
+		UNION ALL SELECT 0, 0::int2, t.oid FROM pg_type t WHERE m.type IN (t.typelem, t.typbasetype) AND m.type <> 0
+		UNION ALL SELECT 0, 0::int2, unnest(ARRAY[r.rngtypid, r.rngmultitypid]) FROM pg_range r WHERE r.rngsubtype = m.type
+		UNION ALL SELECT a.attrelid, a.attnum, 0 FROM pg_attribute a
+		WHERE a.atttypid = m.type AND m.type <> 0 AND a.attnum > 0 AND NOT a.attisdropped) same)
 	SELECT listed, rel, att, attname FROM masked JOIN pg_attribute ON attrelid = rel AND attnum = att`
 
 // primaryKeysSQL returns the columns of the primary keys of relations. A deferrable one determines no other column.

@@ -609,6 +609,18 @@ SELECT to_jsonb(snap) FROM archive
 SELECT snaps, deep FROM archive
 ### none
 SELECT id FROM archive
+### 1,2,3,4,5,6,7
+SELECT one, ones, list, lists, inner_list, span, spans FROM contained
+### masked-column
+SELECT (one).ssn FROM contained
+### masked-column
+SELECT (inner_list[1]).items FROM contained
+### masked-column
+SELECT lower(span) FROM contained
+### masked-column
+SELECT id FROM contained ORDER BY lists
+### none
+SELECT id FROM contained
 ### masked-column
 SELECT id FROM by_code
 ### masked-column

@@ -50,6 +50,13 @@ INSERT INTO tenants VALUES (1, 1, 'one', 'SECRET-T', '{"a": 1}'), (1, 2, 'two', 
 CREATE TYPE holder AS (n int, kept staff);
 CREATE TABLE archive (id int, snap staff, snaps staff[], deep holder);
 INSERT INTO archive SELECT id, s, ARRAY[s], ROW(1, s)::holder FROM ONLY staff s;
+CREATE DOMAIN one_staff AS staff;
+CREATE DOMAIN list_of_staff AS staff[];
+CREATE TYPE staff_range AS RANGE (subtype = staff, multirange_type_name = staff_multirange);
+CREATE TYPE bundle AS (items one_staff[], lists list_of_staff);
+CREATE DOMAIN bundles AS bundle[];
+CREATE TABLE contained (id int, one one_staff, ones one_staff[], list list_of_staff, lists list_of_staff[], inner_list bundles, span staff_range, spans staff_multirange);
+INSERT INTO contained SELECT id, s, ARRAY[s]::one_staff[], ARRAY[s], ARRAY[ARRAY[s]::list_of_staff], ARRAY[ROW(ARRAY[s]::one_staff[], ARRAY[s])::bundle], staff_range(s, NULL), staff_multirange(staff_range(s, NULL)) FROM ONLY staff s;
 CREATE TABLE by_code (id int, code int) PARTITION BY RANGE (code);
 CREATE TABLE by_code_1 PARTITION OF by_code FOR VALUES FROM (0) TO (100);
 CREATE TABLE by_lower (id int, code text) PARTITION BY LIST (lower(code));
