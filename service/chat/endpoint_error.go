@@ -8,8 +8,11 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"syscall"
+	"unicode"
+	"unicode/utf8"
 )
 
 // endpointError says in the conversation what is wrong with the endpoint and what to do.
@@ -25,14 +28,24 @@ func (m *Model) Host() string {
 	return "the endpoint"
 }
 
-const maxQuotedChars = 500
+const (
+	maxQuotedChars = 500
+	maxRetryAfter  = 24 * 60 * 60 // seconds; a header with anything else is not repeated: it could have the key
+)
 
-// quote returns a text of the endpoint for a message. An endpoint may repeat the key in its error.
+// quote returns a text of the endpoint for a message. An endpoint may repeat the key in its error. The key is searched
+// in the text that people read: without the characters that nobody sees, which could split it.
 func (m *Model) quote(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsGraphic(r) && !unicode.IsSpace(r) {
+			return -1
+		}
+		return r
+	}, text)
+	text = strings.Join(strings.Fields(text), " ")
 	if m.Key != "" {
 		text = strings.ReplaceAll(text, m.Key, "***")
 	}
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
 	if runes := []rune(text); len(runes) > maxQuotedChars {
 		text = string(runes[:maxQuotedChars]) + "…"
 	}
@@ -81,11 +94,8 @@ func (m *Model) statusError(r *http.Response, body []byte) error {
 			"for most servers, and --model-name.", status, said)
 	case r.StatusCode == http.StatusTooManyRequests:
 		when := "later"
-		if after := r.Header.Get("Retry-After"); after != "" && len(after) < 40 {
-			if strings.Trim(after, "0123456789") == "" {
-				after += " s"
-			}
-			when = "after " + after
+		if after, err := strconv.Atoi(r.Header.Get("Retry-After")); err == nil && after > 0 && after <= maxRetryAfter {
+			when = fmt.Sprintf("after %d s", after)
 		}
 		return m.errorf("takes no more requests now %s.%s Send your message again %s.", status, said, when)
 	case r.StatusCode >= 300 && r.StatusCode < 400:
