@@ -188,7 +188,7 @@ func copyTree(ctx context.Context, from, to string) error {
 
 // copyFile copies a file. It returns fs.ErrExist if the target exists.
 func copyFile(from, to string) error {
-	in, err := os.Open(from)
+	in, err := openRegular(from)
 	if err != nil {
 		return err
 	}
@@ -241,12 +241,16 @@ func restore(ctx context.Context, s settings, args []string) error {
 
 // readManifest returns the manifest of a backup that is complete and undamaged.
 func readManifest(dir string) (m backupManifest, err error) {
-	text, err := os.ReadFile(filepath.Join(dir, manifestFile))
-	if errors.Is(err, fs.ErrNotExist) {
+	path := filepath.Join(dir, manifestFile)
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return m, fmt.Errorf("%s has no %s: it is no backup, or the backup did not finish", dir, manifestFile)
 	}
+	if err := checkRegular(dir); err != nil { // before anything is read
+		return m, err
+	}
+	f, err := openRegular(path)
 	if err == nil {
-		err = json.Unmarshal(text, &m)
+		err = errors.Join(json.NewDecoder(f).Decode(&m), f.Close())
 	}
 	if err != nil {
 		return m, fmt.Errorf("read the backup: %w", err)
@@ -256,15 +260,12 @@ func readManifest(dir string) (m backupManifest, err error) {
 			"use a newer glasshouse",
 			m.Format, backupFormat)
 	}
-	if err := checkRegular(dir); err != nil {
-		return m, err
-	}
 	for database, want := range m.Dumps {
 		if database != embedded.DatabaseHistory && database != embedded.DatabaseKnowledge {
 			return m, fmt.Errorf("the backup is damaged: it has a dump of %q, which is no embedded database: use "+
 				"another backup", database)
 		}
-		f, err := os.Open(dumpPath(dir, database))
+		f, err := openRegular(dumpPath(dir, database))
 		if err != nil {
 			return m, fmt.Errorf("the backup is not complete: %w", err)
 		}
@@ -280,8 +281,12 @@ func readManifest(dir string) (m backupManifest, err error) {
 }
 
 // checkRegular returns an error if a backup has a link, a pipe or a device. Somebody else may have put it there, and
-// restore would read another file of the machine, or wait.
+// restore would read another file of the machine, or wait. The folder itself may be a link.
 func checkRegular(dir string) error {
+	dir, err := filepath.EvalSymlinks(dir) // WalkDir does not follow it
+	if err != nil {
+		return err
+	}
 	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && path != dir && !entry.IsDir() && !entry.Type().IsRegular() {
 			err = fmt.Errorf("the backup is damaged: %s is neither a file nor a folder: use another backup", path)
@@ -359,7 +364,7 @@ func (a *app) linkRestored(ctx context.Context, dir string) error {
 }
 
 func restoreDump(ctx context.Context, server *embedded.Server, database, path string) error {
-	f, err := os.Open(path)
+	f, err := openRegular(path)
 	if err != nil {
 		return err
 	}
@@ -374,7 +379,7 @@ func restoreContents(ctx context.Context, source string, blobs *blob.Store) erro
 		if err = errors.Join(err, ctx.Err()); err != nil {
 			return err
 		}
-		f, err := os.Open(path)
+		f, err := openRegular(path)
 		if err != nil {
 			return err
 		}

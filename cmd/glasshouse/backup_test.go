@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/sys/unix"
 
 	"glasshouse/dbaccess/embedded"
 )
@@ -237,6 +238,49 @@ func TestBadBackupsAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantFailure(t, "did not finish: remove the folder", dir, "serve", "--listen", "127.0.0.1:0")
+}
+
+// TestRestoreReadsRegularFilesOnly shows that a pipe, a device or a link in place of a file of a backup is an error. A
+// pipe without a writer would let restore wait for ever, and /dev/zero would fill the memory.
+func TestRestoreReadsRegularFilesOnly(t *testing.T) {
+	t.Parallel()
+	pipe := func(path string) error { return unix.Mkfifo(path, 0o600) }
+	zero := func(path string) error { return os.Symlink("/dev/zero", path) }
+	restored := filepath.Join(emptyDataDir(t), "data")
+	for _, c := range []struct {
+		file string
+		put  func(path string) error
+		want string
+	}{
+		{manifestFile, pipe, "is neither a file nor a folder"},
+		{manifestFile, zero, "is neither a file nor a folder"},
+		{manifestFile, func(path string) error { return os.Mkdir(path, 0o700) }, "is not a regular file"},
+		{"history/1.wal", pipe, "is neither a file nor a folder"},
+		{"artifacts/00/0011", zero, "is neither a file nor a folder"},
+		{"knowledge.dump", pipe, "is neither a file nor a folder"},
+		{"admin.key", pipe, "is neither a file nor a folder"},
+	} {
+		top := t.TempDir()
+		folder, link := filepath.Join(top, "backup"), filepath.Join(top, "latest")
+		file := filepath.Join(folder, c.file)
+		err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.Symlink(folder, link), c.put(file))
+		if c.file != manifestFile {
+			err = errors.Join(err, os.WriteFile(filepath.Join(folder, manifestFile), []byte(`{"format": 1}`), 0o600))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantFailure(t, filepath.Base(file)+" "+c.want, restored, "restore", folder)
+		wantFailure(t, filepath.Base(file)+" "+c.want, restored, "restore", link)
+		if _, err := os.Stat(restored); !os.IsNotExist(err) {
+			t.Errorf("%s: got a data folder (%v), want none", c.file, err)
+		}
+	}
+	export := filepath.Join(t.TempDir(), "all.jsonl.zst")
+	if err := pipe(export); err != nil {
+		t.Fatal(err)
+	}
+	wantFailure(t, "is not a regular file", restored, "history", "import", export)
 }
 
 // TestHistoryMovesToAnotherService exports the history of a service that runs, and imports it on another data folder.

@@ -110,7 +110,7 @@ func newHistoryImportCommand() *cobra.Command {
 			"repeated. The service must be stopped: it removes files that belong to no execution yet.",
 		Example: `  glasshouse history import january.jsonl.zst`,
 	}, func(ctx context.Context, s settings, args []string) error {
-		f, err := os.Open(args[0])
+		f, err := openRegular(args[0])
 		if err != nil {
 			return err
 		}
