@@ -24,7 +24,7 @@ func newDAPCommand() *cobra.Command {
 	}
 	url := urlFlag(cmd)
 	return withSettings(cmd, func(ctx context.Context, s settings, _ []string) error {
-		a := &dap.Adapter{}
+		a := &dap.Adapter{OpenProgram: func(path string) (io.ReadCloser, error) { return openRegular(path) }}
 		c, err := serviceClient(s.server.dataDir, *url)
 		if err != nil { // the editor shows the error of a launch, and not what is written to stderr
 			a.CreateSandbox = func(context.Context, json.RawMessage) (string, error) { return "", err }

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // maxEditorWait is how long an editor waits for a message. It is longer than any test needs on a busy machine.
@@ -167,6 +170,20 @@ func TestEditorStartsAFile(t *testing.T) {
 	}
 	if m := e.must("initialize", map[string]any{"adapterID": "glasshouse"}); m.Body["supportsStepBack"] != true {
 		t.Errorf("capabilities: got %v, want supportsStepBack", m.Body)
+	}
+	pipe, large := filepath.Join(t.TempDir(), "pipe.py"), filepath.Join(t.TempDir(), "large.py")
+	err := errors.Join(unix.Mkfifo(pipe, 0o600), os.WriteFile(large, nil, 0o600), os.Truncate(large, 1<<40))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for program, want := range map[string]string{
+		pipe: "pipe.py is not a regular file", "/dev/zero": "/dev/zero is not a regular file",
+		filepath.Dir(pipe): "is not a regular file", large: "at most 256 KiB",
+	} {
+		m := e.request("launch", map[string]any{"program": program})
+		if m.Success || !strings.Contains(m.Message, want) {
+			t.Errorf("launch of %s: got %+v, want an error with %q", program, m, want)
+		}
 	}
 	for want, arguments := range map[string]map[string]any{
 		"command line":   {"program": program, "args": []string{"--fast"}},

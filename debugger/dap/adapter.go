@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"path/filepath"
 	"unicode/utf8"
 
@@ -23,6 +22,8 @@ import (
 type Adapter struct {
 	// Key is the token of launch and attach.
 	Key string
+	// OpenProgram opens the file of a launch. It returns an error for what is no regular file.
+	OpenProgram func(path string) (io.ReadCloser, error)
 	// Dial connects to the service's DAP endpoint.
 	Dial func(context.Context) (io.ReadWriteCloser, error)
 	// CreateSandbox creates a sandbox with a policy as JSON, nil for the defaults, and returns its id.
@@ -57,6 +58,8 @@ var (
 	errEnv        = errors.New("env: a sandbox has its own environment variables; set the values in the program")
 	errCwd        = errors.New("cwd: the program runs in /session of its sandbox; remove cwd")
 	errConnection = errors.New("the connection to the service ended")
+	errTooLong    = fmt.Errorf("the program is too long: with the other arguments it has at most %d KiB",
+		maxLaunchBytes>>10)
 )
 
 // adapterSession is the connection of one editor.
@@ -187,7 +190,7 @@ func (s *adapterSession) begin(ctx context.Context, r message, body []byte) erro
 		return err
 	}
 	if len(body) > maxLaunchBytes {
-		return fmt.Errorf("the program is too long: a %s has at most %d KiB", r.Command, maxLaunchBytes>>10)
+		return errTooLong
 	}
 	remote, err := s.Dial(ctx)
 	if err != nil {
@@ -261,14 +264,11 @@ func (s *adapterSession) complete(ctx context.Context, arguments fields, isLaunc
 			set("path", path)
 		}
 		if isLaunch {
-			code, err := os.ReadFile(path)
+			code, err := s.readProgram(path)
 			if err != nil {
 				return fmt.Errorf("program: %w", err)
 			}
-			if !utf8.Valid(code) {
-				return fmt.Errorf("program: %s is not UTF-8", path)
-			}
-			set("code", string(code))
+			set("code", code)
 		}
 	}
 	if isLaunch {
@@ -290,6 +290,25 @@ func (s *adapterSession) complete(ctx context.Context, arguments fields, isLaunc
 		delete(arguments, name)
 	}
 	return nil
+}
+
+// readProgram returns the text of a program's file. It reads no more of it than a launch can have.
+func (s *adapterSession) readProgram(path string) (string, error) {
+	f, err := s.OpenProgram(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	code, err := io.ReadAll(io.LimitReader(f, maxLaunchBytes+1))
+	switch {
+	case err != nil:
+		return "", err
+	case len(code) > maxLaunchBytes:
+		return "", errTooLong
+	case !utf8.Valid(code):
+		return "", fmt.Errorf("%s is not UTF-8", path)
+	}
+	return string(code), nil
 }
 
 // hasElements reports whether args, a list or a string, is not empty.
