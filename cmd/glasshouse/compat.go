@@ -192,14 +192,19 @@ type compatHandlers struct {
 	close  func() // ends the sessions of nemo, once nothing is served any more
 }
 
-// newCompatHandlers returns the handlers of the APIs that the settings name.
-func (a *app) newCompatHandlers(s compatSettings) compatHandlers {
+// newCompatHandlers returns the handlers of the APIs that the settings name. publicURL is the address of the main
+// listener behind a proxy, or "".
+func (a *app) newCompatHandlers(s compatSettings, publicURL string) compatHandlers {
 	handlers := compatHandlers{map[string]http.Handler{}, func() {}}
 	config := compat.Config{
 		Service: a.service, Log: a.log, Version: version, Users: a.users, Bodies: limit.NewBodies(),
 		Connections: a.clients,
 	}
-	for name := range s.apis {
+	for name, address := range s.apis {
+		config := config
+		if address == onMainListener {
+			config.PublicURL = publicURL
+		}
 		var handler http.Handler
 		if name == nemoAPI {
 			runner := a.supervisor.NewCompatRunner()

@@ -803,7 +803,7 @@ display({"text/plain": "shown", %q: json.loads(%s)}, raw=True)`, sandbox.Artifac
 // TestJupyterFormOfAPassword signs in as Open WebUI does.
 func TestJupyterFormOfAPassword(t *testing.T) {
 	t.Parallel()
-	c, _ := startJupyter(t)
+	c, admin := startJupyter(t)
 	jar, _ := cookiejar.New(nil)
 	browser := &http.Client{Jar: jar}
 	send := func(method, path string, form url.Values, headers ...string) *http.Response {
@@ -833,7 +833,11 @@ func TestJupyterFormOfAPassword(t *testing.T) {
 		}
 		return ""
 	}
-	xsrf := token(send("GET", "/login", nil))
+	form := send("GET", "/login", nil)
+	if policy := form.Header.Get("Content-Security-Policy"); !strings.Contains(policy, "frame-ancestors 'none'") {
+		t.Errorf("the form: got the policy %q, want that no page shows it in a frame", policy)
+	}
+	xsrf := token(form)
 	for name, x := range map[string]struct {
 		form url.Values
 		want int
@@ -849,8 +853,19 @@ func TestJupyterFormOfAPassword(t *testing.T) {
 	if resp := send("POST", "/api/kernels", nil); resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("before the sign-in: got HTTP %d, want 401", resp.StatusCode)
 	}
-	if resp := send("POST", "/login", url.Values{"password": {c.key}, "_xsrf": {xsrf}}); resp.StatusCode != 200 {
-		t.Fatalf("the right key: got HTTP %d, want 200", resp.StatusCode)
+	right := url.Values{"password": {c.key}, "_xsrf": {xsrf}}
+	if resp := send("POST", "/login", right, "Sec-Fetch-Site", "cross-site"); resp.StatusCode != http.StatusForbidden {
+		t.Errorf("a form of another site: got HTTP %d, want 403", resp.StatusCode)
+	}
+	resp := send("POST", "/login", right)
+	if resp.StatusCode != 200 || len(resp.Cookies()) != 1 {
+		t.Fatalf("the right key: got HTTP %d and %s, want 200 and a cookie", resp.StatusCode, resp.Cookies())
+	}
+	session, _ := url.QueryUnescape(resp.Cookies()[0].Value)
+	me := (&client{admin.address, session}).must(t, "GET", "/me", nil)
+	id, _ := me["key_id"].(string)
+	if session == c.key || !strings.HasPrefix(id, "session-") || me["expires_at"] == nil {
+		t.Errorf("the cookie for the admin key of the service: got the key %v, want that of a sign-in that ends", me)
 	}
 	if resp := send("POST", "/api/kernels", nil); resp.StatusCode != http.StatusCreated {
 		t.Errorf("with the cookie: got HTTP %d, want 201", resp.StatusCode)
@@ -859,6 +874,26 @@ func TestJupyterFormOfAPassword(t *testing.T) {
 		value := map[string]string{"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}[header]
 		if resp := send("GET", "/api/kernels", nil, header, value); resp.StatusCode != http.StatusUnauthorized {
 			t.Errorf("a page of another origin: got HTTP %d, want 401", resp.StatusCode)
+		}
+	}
+}
+
+// TestJupyterCookiesAreForHTTPS shows that a browser which reaches the service by HTTPS, through a proxy, sends the
+// cookies of the form by HTTPS only. A listener of the API's own is not behind that proxy.
+func TestJupyterCookiesAreForHTTPS(t *testing.T) {
+	t.Parallel()
+	const proxy = "--public-url=https://glasshouse.example"
+	below, _ := startJupyter(t, proxy)
+	own := reserveAddress(t)
+	start(t, binary(t), dataDir(t), proxy, "--compat", "jupyter="+own)
+	for address, want := range map[string]bool{below.address: true, "http://" + own: false} {
+		resp, err := http.Get(address + "/login")
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if cookies := resp.Cookies(); len(cookies) != 1 || cookies[0].Secure != want {
+			t.Errorf("%s: got the cookies %s, want one with Secure %v", address, cookies, want)
 		}
 	}
 }

@@ -110,9 +110,9 @@ func serve(ctx context.Context, s settings, _ []string) error {
 	})
 	conversations := chat.New(chat.Config{Service: a.service, Tools: tools, Model: model, Log: a.log})
 	defer conversations.Drain() // before the service closes
-	compatAPIs := a.newCompatHandlers(s.compat)
-	defer compatAPIs.close()
 	publicURL := strings.TrimSuffix(s.signIn.publicURL, "/")
+	compatAPIs := a.newCompatHandlers(s.compat, publicURL)
+	defer compatAPIs.close()
 	api := httpapi.New(httpapi.Config{
 		Service: a.service, Log: a.log, Version: version, Access: s.server.accessLog, CPU: a.cpu,
 		MCP: tools, Chat: conversations, Metrics: a.metrics, Proxy: proxy, Connections: a.clients,

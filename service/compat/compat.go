@@ -34,9 +34,11 @@ import (
 type Config struct {
 	Service *service.Service
 	Log     logrus.FieldLogger
-	Version string       // of the program
-	Users   *limit.Users // are told who sends requests; nil: nobody asks
-	Bodies  limit.Bodies
+	Version string // of the program
+	// PublicURL is the address at which browsers reach the API through a proxy; "" if there is none.
+	PublicURL string
+	Users     *limit.Users // are told who sends requests; nil: nobody asks
+	Bodies    limit.Bodies
 
 	Connections *limit.Connections // are held by the requests of callers; nil: without a bound
 }

@@ -13,6 +13,7 @@ import (
 
 	"glasshouse/sandbox"
 	"glasshouse/service"
+	"glasshouse/service/signin"
 	"glasshouse/service/webui"
 )
 
@@ -184,11 +185,6 @@ func (a *api) openSignInLink(g *gin.Context) {
 func (a *api) cookieOf(r *http.Request, secret string, maxAge int) *http.Cookie {
 	return &http.Cookie{
 		Name: keyCookie, Value: url.QueryEscape(secret), Path: "/", MaxAge: maxAge, HttpOnly: true,
-		SameSite: http.SameSiteStrictMode, Secure: a.hasTLS(r),
+		SameSite: http.SameSiteStrictMode, Secure: signin.IsHTTPS(r, a.publicURL),
 	}
-}
-
-// hasTLS reports whether the browser reaches the service with TLS, which a proxy may terminate.
-func (a *api) hasTLS(r *http.Request) bool {
-	return r.TLS != nil || strings.HasPrefix(a.publicURL, "https://")
 }

@@ -76,7 +76,7 @@ func (a *api) routeSignIn(r *routes) {
 func (a *api) flowCookieOf(r *http.Request, value string, maxAge int) *http.Cookie {
 	return &http.Cookie{
 		Name: flowCookie, Value: value, Path: signInPath, MaxAge: maxAge, HttpOnly: true,
-		SameSite: http.SameSiteLaxMode, Secure: a.hasTLS(r),
+		SameSite: http.SameSiteLaxMode, Secure: signin.IsHTTPS(r, a.publicURL),
 	}
 }
 

@@ -12,7 +12,9 @@
 package signin
 
 import (
+	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"glasshouse/sandbox"
@@ -43,6 +45,12 @@ type Rights struct {
 	// Databases are those of a value; a person may use those of all values, and is refused without any. If it is empty,
 	// everyone may use all.
 	Databases map[string][]string
+}
+
+// IsHTTPS reports whether a browser reaches the service by HTTPS, so that it keeps a cookie for HTTPS only. A proxy at
+// publicURL may terminate TLS; publicURL is "" if there is none.
+func IsHTTPS(r *http.Request, publicURL string) bool {
+	return r.TLS != nil || strings.HasPrefix(publicURL, "https://")
 }
 
 // ranks orders the roles by their rights.

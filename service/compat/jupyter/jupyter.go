@@ -26,6 +26,7 @@ import (
 	"glasshouse/service/compat"
 	"glasshouse/service/compat/jupyter/kernel"
 	"glasshouse/service/compat/jupyter/socket"
+	"glasshouse/service/signin"
 )
 
 // apiVersion is the version of Jupyter Server whose API this one follows.
@@ -34,11 +35,15 @@ const apiVersion = "2.14.0"
 // maxFormBytes is the size of the largest form with a key.
 const maxFormBytes = 16 << 10
 
-// Names of the cookies of a client that signs in with a form.
+// Names of the cookies of a client that signs in with a form. keyCookie has what the cookie of the pages has, and is
+// another one: both may be kept for the same host.
 const (
 	keyCookie  = "glasshouse_jupyter_key"
 	xsrfCookie = "_xsrf"
 )
+
+// formPolicy is the Content-Security-Policy of the form: no page of another origin shows it in a frame.
+const formPolicy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
 
 // server has the kernels of all users.
 type server struct {
@@ -105,31 +110,44 @@ func secretOf(r *http.Request) string {
 }
 
 // showLogin answers with the form of a password, and with the cookie that the form must repeat.
-func (s *server) showLogin(w http.ResponseWriter, _ *http.Request) {
+func (s *server) showLogin(w http.ResponseWriter, r *http.Request) {
 	token := rand.Text()
-	http.SetCookie(w, &http.Cookie{Name: xsrfCookie, Value: token, Path: "/", SameSite: http.SameSiteStrictMode})
+	http.SetCookie(w, s.newCookie(r, xsrfCookie, token))
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Security-Policy", formPolicy)
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	w.Header().Set("Cache-Control", "no-store")
 	_, _ = io.WriteString(w, `<!doctype html><title>Sign in</title><form method="post">`+
 		`<input type="hidden" name="_xsrf" value="`+token+`"><label>API key <input type="password" name="password">`+
 		"</label><button>Sign in</button></form>\n")
 }
 
-// login makes the password, which is a key, a cookie.
+// newCookie returns a cookie for this host, without the HttpOnly that hides it from scripts: they repeat xsrfCookie.
+func (s *server) newCookie(r *http.Request, name, value string) *http.Cookie {
+	return &http.Cookie{Name: name, Value: value, Path: "/", SameSite: http.SameSiteStrictMode,
+		Secure: signin.IsHTTPS(r, s.PublicURL)}
+}
+
+// login signs in with the password, which is a key, and sets the cookie as the sign-in of the pages does: for the key
+// that the service was started with, it has the key of a new sign-in.
 func (s *server) login(w http.ResponseWriter, r *http.Request) error {
+	if !compat.IsSameOrigin(r) { // it could know the cookie, and sign a person in as somebody else
+		return sandbox.Errorf(sandbox.FaultForbidden, "a page of another origin sent this form: open GET login itself")
+	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxFormBytes)
 	given := r.PostFormValue("_xsrf")
 	if cookie, err := r.Cookie(xsrfCookie); err != nil || given == "" || cookie.Value != given {
 		return sandbox.Errorf(sandbox.FaultForbidden,
 			"the field _xsrf must repeat the cookie _xsrf, which GET login sets")
 	}
-	secret := r.PostFormValue("password")
-	if _, err := s.Service.Authenticate(r.Context(), secret); err != nil {
+	_, secret, err := s.Service.SignInWithKey(r.Context(), r.PostFormValue("password"))
+	if err != nil {
 		return err
 	}
-	http.SetCookie(w, &http.Cookie{
-		Name: keyCookie, Value: url.QueryEscape(secret), Path: "/", HttpOnly: true, Secure: r.TLS != nil,
-		SameSite: http.SameSiteStrictMode,
-	})
+	cookie := s.newCookie(r, keyCookie, url.QueryEscape(secret))
+	cookie.HttpOnly = true
+	http.SetCookie(w, cookie)
 	return compat.WriteJSON(w, http.StatusOK, map[string]string{"message": "signed in"})
 }
 
