@@ -30,6 +30,9 @@ const RetryInterval = 10 * time.Second
 const (
 	// requestTimeout limits each request to the provider.
 	requestTimeout = 10 * time.Second
+	// maxTokenWait is how long a request with a bearer token waits for a read of the provider's keys: anybody can
+	// send a token that is signed with an unknown key, and the provider may be slow.
+	maxTokenWait = time.Second
 	// refreshInterval is how long keys are used before they are read again. A key that the provider has withdrawn is
 	// refused after that time.
 	refreshInterval = 10 * time.Minute
@@ -55,11 +58,12 @@ type Provider struct {
 	config Config
 	client *http.Client
 
-	found     atomic.Pointer[discovery] // nil until the provider was reached
-	reading   chan struct{}             // held while discovery reads
-	attemptAt time.Time                 // of the last read; guarded by reading
+	found atomic.Pointer[discovery] // nil until the provider was reached
+
 	mu        sync.Mutex
-	lastError error // of the last read
+	current   *read     // nil: nothing is being read
+	attemptAt time.Time // when the last read began
+	lastError error     // of the last read that has ended
 }
 
 // NewProvider returns a Provider. It does not connect. It returns an error for an issuer whose keys others could
@@ -80,7 +84,7 @@ func NewProvider(c Config) (*Provider, error) {
 		c.Log = func(error) {}
 	}
 	client := &http.Client{Timeout: requestTimeout, Transport: boundedAnswers{http.DefaultTransport}}
-	return &Provider{config: c, client: client, reading: make(chan struct{}, 1)}, nil
+	return &Provider{config: c, client: client}, nil
 }
 
 // maxAnswerBytes bounds an answer of the provider: its configuration, its keys or tokens.
@@ -132,38 +136,41 @@ func (p *Provider) Run(ctx context.Context) {
 	}
 }
 
-// Refresh reads the provider's configuration and keys. If it returns an error, those of the last read stay in use.
-func (p *Provider) Refresh(ctx context.Context) error {
+// Refresh reads the provider's configuration and keys, or waits for a read that has begun. If it returns an error,
+// those of the last read stay in use. If ctx ends, the read goes on.
+func (p *Provider) Refresh(ctx context.Context) error { return p.refresh(ctx, 0) }
+
+// refresh is Refresh, except that it returns the outcome of the last read if that one began less than interval ago.
+func (p *Provider) refresh(ctx context.Context, interval time.Duration) error {
+	p.mu.Lock()
+	current, now := p.current, p.config.Clock()
+	if current == nil {
+		if age := now.Sub(p.attemptAt); age >= 0 && age < interval {
+			defer p.mu.Unlock()
+			return p.lastError
+		}
+		current = &read{done: make(chan struct{})}
+		p.current, p.attemptAt = current, now
+		go p.run(context.WithoutCancel(ctx), current) // what one request has begun serves the others, too
+	}
+	p.mu.Unlock()
 	select {
-	case p.reading <- struct{}{}:
+	case <-current.done:
+		return current.err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { <-p.reading }()
-	return p.read(ctx)
 }
 
-// refreshUnlessRecent is Refresh, except that it does nothing if the last read began less than RetryInterval ago.
-func (p *Provider) refreshUnlessRecent(ctx context.Context) error {
-	select {
-	case p.reading <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	defer func() { <-p.reading }()
-	if age := p.config.Clock().Sub(p.attemptAt); age >= 0 && age < RetryInterval {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return p.lastError
-	}
-	return p.read(ctx)
+// read is a read of the provider's configuration and keys.
+type read struct {
+	done chan struct{} // is closed at its end
+	err  error         // set before
 }
 
-// read discovers the provider. The caller holds p.reading.
-func (p *Provider) read(ctx context.Context) error {
-	p.attemptAt = p.config.Clock()
-	// What one request has begun serves the next one, too.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+// run discovers the provider.
+func (p *Provider) run(ctx context.Context, r *read) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	found, err := discover(oidc.ClientContext(ctx, p.client), p.config.Issuer)
 	if err == nil {
@@ -171,12 +178,13 @@ func (p *Provider) read(ctx context.Context) error {
 	}
 	p.mu.Lock()
 	changed := (p.lastError == nil) != (err == nil)
-	p.lastError = err
+	p.lastError, p.current = err, nil
 	p.mu.Unlock()
 	if err != nil || changed {
 		p.config.Log(err)
 	}
-	return err
+	r.err = err
+	close(r.done)
 }
 
 // discovered returns the provider's configuration and keys, or FaultUnavailable if it was never reached.
@@ -184,7 +192,7 @@ func (p *Provider) discovered(ctx context.Context) (*discovery, error) {
 	if found := p.found.Load(); found != nil {
 		return found, nil
 	}
-	if err := p.refreshUnlessRecent(ctx); err != nil {
+	if err := p.refresh(ctx, RetryInterval); err != nil {
 		return nil, p.unavailable(err)
 	}
 	return p.found.Load(), nil
@@ -219,16 +227,76 @@ func (p *Provider) Person(ctx context.Context, token string) (Person, error) {
 	if err := checkTokenType(token); err != nil {
 		return Person{}, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, maxTokenWait)
+	defer cancel()
 	verified, err := p.verify(ctx, token)
 	if err != nil {
 		return Person{}, err
 	}
-	accepted := append([]string{p.config.ClientID}, p.config.Audiences...)
-	if !slices.ContainsFunc(verified.Audience, func(a string) bool { return slices.Contains(accepted, a) }) {
-		return Person{}, invalidToken("it is for %q, and not for %q: ask the provider for a token with this audience, "+
-			"or set --oidc-audiences", verified.Audience, accepted)
+	isFor := func(audience string) bool { return slices.Contains(verified.Audience, audience) }
+	switch {
+	case slices.ContainsFunc(p.config.Audiences, isFor): // of an API: any client may have asked for the token
+	case isFor(p.config.ClientID):
+		err = p.checkAuthorizedParty(verified)
+	default:
+		err = invalidToken("it is for %q, and not for %q: ask the provider for a token with this audience, or set "+
+			"--oidc-audiences", verified.Audience, append([]string{p.config.ClientID}, p.config.Audiences...))
+	}
+	if err != nil {
+		return Person{}, err
 	}
 	return p.personOf(verified)
+}
+
+// checkAuthorizedParty returns an error for a token whose audience is this client if the provider has made it for
+// another client: the claim azp names that one, and must be present if there are several audiences (OpenID Connect
+// Core, 3.1.3.7).
+func (p *Provider) checkAuthorizedParty(token *oidc.IDToken) error {
+	var claims struct {
+		Party *string `json:"azp"`
+	}
+	if err := token.Claims(&claims); err != nil {
+		return invalidToken("%s", err)
+	}
+	switch {
+	case claims.Party == nil && len(token.Audience) > 1:
+		return invalidToken("it is for %q and has no claim azp, which must be %q: ask the provider for a token with "+
+			"one audience, or set --oidc-audiences", token.Audience, p.config.ClientID)
+	case claims.Party != nil && *claims.Party != p.config.ClientID:
+		return invalidToken("the provider has made it for the client %q (azp), and not for %q: ask for a token with "+
+			"this client, or set --oidc-audiences", *claims.Party, p.config.ClientID)
+	}
+	return nil
+}
+
+// readClaims are the claims that go-oidc and this package read into fields. encoding/json takes a name in another case
+// for them.
+var readClaims = []string{"iss", "sub", "aud", "exp", "iat", "nbf", "nonce", "at_hash", "azp", "_claim_names",
+	"_claim_sources"}
+
+// checkClaims returns an error for a token with a claim twice, or with one whose name differs from that of a known
+// claim only in case. Other programs read such a token in another way.
+func checkClaims(token *oidc.IDToken) error {
+	var raw json.RawMessage
+	err := token.Claims(&raw)
+	if err == nil {
+		err = sandbox.CheckJSON(raw)
+	}
+	var claims map[string]json.RawMessage
+	if err == nil {
+		err = json.Unmarshal(raw, &claims)
+	}
+	if err != nil {
+		return invalidToken("its claims: %s", err)
+	}
+	for name := range claims {
+		for _, known := range readClaims {
+			if name != known && strings.EqualFold(name, known) {
+				return invalidToken("it has the claim %q, whose name is %q", name, known)
+			}
+		}
+	}
+	return nil
 }
 
 // tokenTypes are the values of the header typ of ID tokens and access tokens (RFC 9068). A provider signs other things
@@ -238,12 +306,11 @@ var tokenTypes = []string{"", "jwt", "at+jwt", "application/at+jwt"}
 func checkTokenType(token string) error {
 	header, _, _ := strings.Cut(token, ".")
 	raw, _ := base64.RawURLEncoding.DecodeString(header) // verify refuses what is no JSON
-	var fields struct {
-		Type string `json:"typ"`
-	}
+	var fields map[string]any
 	_ = json.Unmarshal(raw, &fields)
-	if !slices.Contains(tokenTypes, strings.ToLower(fields.Type)) {
-		return invalidToken("its type is %q; send an ID token or an access token", fields.Type)
+	given := fields["typ"]
+	if kind, isText := given.(string); given != nil && !isText || !slices.Contains(tokenTypes, strings.ToLower(kind)) {
+		return invalidToken("its type is %q; send an ID token or an access token", fmt.Sprint(given))
 	}
 	return nil
 }
@@ -252,18 +319,16 @@ func invalidToken(format string, args ...any) error {
 	return sandbox.Errorf(sandbox.FaultUnauthorized, "this token is not valid: "+format, args...)
 }
 
-// verify checks the signature, the issuer and the times of a token. It reads the provider's keys again for a token that
-// is signed with an unknown one.
+// verify checks the signature, the issuer, the times and the names of the claims of a token. For a token that is signed
+// with an unknown key it reads the provider's keys again. If that takes longer than ctx, the known keys count.
 func (p *Provider) verify(ctx context.Context, token string) (*oidc.IDToken, error) {
 	found, err := p.discovered(ctx)
 	if err != nil {
 		return nil, err
 	}
 	verified, err := found.verify(ctx, p.config, token)
-	if errors.Is(err, errUnknownKey) {
-		if p.refreshUnlessRecent(ctx) == nil {
-			verified, err = p.found.Load().verify(ctx, p.config, token)
-		}
+	if errors.Is(err, errUnknownKey) && p.refresh(ctx, RetryInterval) == nil {
+		verified, err = p.found.Load().verify(ctx, p.config, token)
 	}
 	var expired *oidc.TokenExpiredError
 	switch {
@@ -273,7 +338,7 @@ func (p *Provider) verify(ctx context.Context, token string) (*oidc.IDToken, err
 	case err != nil:
 		return nil, invalidToken("%s", strings.TrimPrefix(err.Error(), "oidc: "))
 	}
-	return verified, nil
+	return verified, checkClaims(verified)
 }
 
 // personOf maps the claims of a token that was verified.
@@ -405,6 +470,9 @@ func (p *Provider) Exchange(ctx context.Context, f Flow, code, callback string) 
 		return Person{}, invalidToken("it is for %q, and not for %q", verified.Audience, p.config.ClientID)
 	case verified.Nonce != f.Nonce:
 		return Person{}, invalidToken("its nonce is that of another sign-in")
+	}
+	if err := p.checkAuthorizedParty(verified); err != nil {
+		return Person{}, err
 	}
 	return p.personOf(verified)
 }

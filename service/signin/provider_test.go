@@ -98,15 +98,27 @@ func TestTokensAreVerified(t *testing.T) {
 	now := time.Now()
 	wantPerson(t, p, provider.Sign("RS256", valid), "u-1", sandbox.RoleDeveloper)
 	wantPerson(t, p, provider.Sign("ES256", valid), "u-1", sandbox.RoleDeveloper)
-	for _, audience := range []any{signintest.Audience, []string{"other", signintest.ClientID}} {
-		token := provider.SignType("at+jwt", "ES256", with(claims{"aud": audience}))
+	for _, c := range []claims{
+		{"aud": signintest.Audience}, {"aud": signintest.Audience, "azp": "other"},
+		{"aud": []string{"other", signintest.Audience}}, {"azp": signintest.ClientID},
+		{"aud": []string{"other", signintest.ClientID}, "azp": signintest.ClientID},
+	} {
+		token := provider.SignType("at+jwt", "ES256", with(c))
 		wantPerson(t, p, token, "u-1", sandbox.RoleDeveloper)
+	}
+	text, err := json.Marshal(valid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// also returns the valid claims with another one, which a map cannot have.
+	also := func(claim string) string {
+		return provider.Sign("RS256", json.RawMessage(string(text[:len(text)-1])+","+claim+"}"))
 	}
 	// A provider whose clock is ahead by some minutes.
 	wantPerson(t, p, provider.Sign("RS256", with(claims{"nbf": now.Add(4 * time.Minute).Unix()})), "u-1",
 		sandbox.RoleDeveloper)
 
-	signed := provider.Sign("RS256", valid)
+	both, signed := []string{"other", signintest.ClientID}, provider.Sign("RS256", valid)
 	header, rest, _ := strings.Cut(signed, ".")
 	payload, signature, _ := strings.Cut(rest, ".")
 	otherPayload := strings.Split(provider.Sign("RS256", with(claims{"groups": []string{"root"}})), ".")[1]
@@ -126,6 +138,16 @@ func TestTokensAreVerified(t *testing.T) {
 		"no signature":          {header + "." + payload + ".", "no key of the identity provider"},
 		"a logout token":        {provider.SignType("logout+jwt", "RS256", valid), `its type is "logout+jwt"`},
 		"no claims":             {provider.Sign("RS256", nil), "different provider"},
+		"a type that is none":   {provider.SignType(7, "RS256", valid), `its type is "7"`},
+		"two audiences":         {provider.Sign("RS256", with(claims{"aud": both})), "no claim azp"},
+		"another client":        {provider.Sign("RS256", with(claims{"azp": "another"})), `for the client "another"`},
+		"a client of no name":   {provider.Sign("RS256", with(claims{"azp": ""})), `for the client ""`},
+		"a client that is none": {provider.Sign("RS256", with(claims{"azp": 7})), "azp"},
+		"a claim twice":         {also(`"sub": "admin"`), "twice"},
+		"SUB":                   {also(`"SUB": "admin"`), `the claim "SUB", whose name is "sub"`},
+		"long s":                {also(`"\u017fub": "admin"`), `whose name is "sub"`},
+		"Exp alone":             {provider.Sign("RS256", with(claims{"exp": nil, "Exp": now.Unix() + 9})), `is "exp"`},
+		"AZP":                   {also(`"AZP": "glasshouse"`), `whose name is "azp"`},
 	} {
 		if !signin.IsToken(c.token) {
 			t.Errorf("%s: it is not seen as a token", name)
@@ -218,6 +240,52 @@ func TestKeysAreRotated(t *testing.T) {
 	wantPerson(t, p, after, "u-1", sandbox.RoleDeveloper)
 	_, err := p.Person(t.Context(), before) // the key was withdrawn
 	wantFault(t, err, sandbox.FaultUnauthorized, "no key")
+}
+
+// TestUnknownKeysDoNotWaitForASlowProvider shows that a token which is signed with an unknown key is refused before a
+// provider that does not answer has answered. The provider gets one request however many tokens come, and everything
+// that needs none goes on.
+func TestUnknownKeysDoNotWaitForASlowProvider(t *testing.T) {
+	t.Parallel()
+	provider, p, clock := connect(t, nil)
+	other := signintest.New(t, people)
+	known := provider.Sign("RS256", provider.IDToken("anna"))
+	wantPerson(t, p, known, "u-1", sandbox.RoleDeveloper)
+	provider.Rotate()
+	rotated, forged := provider.Sign("RS256", provider.IDToken("anna")), other.Sign("RS256", provider.IDToken("anna"))
+	const path = "/.well-known/openid-configuration"
+	asked := provider.Requests(path)
+	clock.move(signin.RetryInterval)
+	release := provider.Hold()
+	defer release()
+	var tokens sync.WaitGroup
+	for range 50 {
+		tokens.Go(func() {
+			_, err := p.Person(t.Context(), forged)
+			wantFault(t, err, sandbox.FaultUnauthorized, "no key of the identity provider")
+		})
+	}
+	wantPerson(t, p, known, "u-1", sandbox.RoleDeveloper)
+	if _, err := p.AuthCodeURL(t.Context(), signin.NewFlow(), "http://here"); err != nil {
+		t.Errorf("the begin of a sign-in: got %v, want the address at the provider", err)
+	}
+	tokens.Wait()
+	if !p.IsReachable() {
+		t.Error("the tokens waited until the provider's time was over, want them refused before")
+	}
+	if got := provider.Requests(path); got > asked+1 {
+		t.Errorf("the provider got %d requests, want one", got-asked)
+	}
+	release()
+	if err := p.Refresh(t.Context()); err != nil { // joins the read that waited
+		t.Fatal(err)
+	}
+	wantPerson(t, p, rotated, "u-1", sandbox.RoleDeveloper)
+
+	provider, p, _ = connect(t, nil)
+	defer provider.Hold()()
+	_, err := p.Person(t.Context(), provider.Sign("RS256", provider.IDToken("anna"))) // no key was read before
+	wantFault(t, err, sandbox.FaultUnavailable, "cannot be reached")
 }
 
 func TestProviderIsDown(t *testing.T) {
@@ -361,6 +429,8 @@ func TestCodeIsExchanged(t *testing.T) {
 	}{
 		"nonce":    {func(c claims) { c["nonce"] = signin.NewFlow().Nonce }, "nonce"},
 		"no nonce": {func(c claims) { delete(c, "nonce") }, "nonce"},
+		"client":   {func(c claims) { c["azp"] = "another" }, `for the client "another"`},
+		"clients":  {func(c claims) { c["aud"] = []string{"another", signintest.ClientID} }, "no claim azp"},
 		"audience": {func(c claims) { c["aud"] = signintest.Audience }, "it is for"}, // for the API only
 		"expired":  {func(c claims) { c["exp"] = time.Now().Add(-time.Minute).Unix() }, "expired"},
 		"issuer":   {func(c claims) { c["iss"] = "https://accounts.example" }, "different provider"},

@@ -56,6 +56,7 @@ type Provider struct {
 	clock     func() time.Time
 	spoil     func(Claims)
 	requests  map[string]int
+	held      chan struct{} // nil: requests are answered at once
 }
 
 // grant is what a code stands for.
@@ -102,10 +103,30 @@ func (p *Provider) serve(listener net.Listener) {
 	p.server = &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
 		p.requests[r.URL.Path]++
+		held := p.held
 		p.mu.Unlock()
+		if held != nil {
+			<-held
+		}
 		mux.ServeHTTP(w, r)
 	})}
 	go func() { _ = p.server.Serve(listener) }()
+}
+
+// Hold lets the answers to all requests wait until release is called.
+func (p *Provider) Hold() (release func()) {
+	held := make(chan struct{})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held = held
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.held == held {
+			p.held = nil
+			close(held)
+		}
+	}
 }
 
 // Requests returns how often a path was requested.
@@ -170,14 +191,14 @@ func (p *Provider) IDToken(user string) Claims {
 	return claims
 }
 
-// Sign returns a token with the claims: RS256 or ES256; none without a signature; HS256 with the public RSA key as the
-// secret, as an attacker makes it.
-func (p *Provider) Sign(algorithm string, claims Claims) string {
+// Sign returns a token with the claims, which may be any value of JSON: RS256 or ES256; none without a signature; HS256
+// with the public RSA key as the secret, as an attacker makes it.
+func (p *Provider) Sign(algorithm string, claims any) string {
 	return p.SignType("JWT", algorithm, claims)
 }
 
 // SignType is Sign for a token of another type.
-func (p *Provider) SignType(tokenType, algorithm string, claims Claims) string {
+func (p *Provider) SignType(tokenType any, algorithm string, claims any) string {
 	p.t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
