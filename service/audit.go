@@ -109,7 +109,7 @@ func (s *Service) EraseUser(ctx context.Context, caller sandbox.Key, user string
 	if err := requireAdmin(caller, "erase the history of a user"); err != nil {
 		return sandbox.Erased{}, err
 	}
-	if err := checkName("user_id", user); err != nil {
+	if err := sandbox.CheckName("user_id", user); err != nil {
 		return sandbox.Erased{}, err
 	}
 	s.mu.Lock()

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"glasshouse/policy"
 	"glasshouse/policy/limit"
@@ -153,13 +151,18 @@ func (s *Service) keyOf(ctx context.Context, hash [32]byte, now time.Time) (sand
 
 // CreateKey creates a key like want and returns it with its secret, which is not stored. An agent may create no keys, a
 // developer only keys for themselves with no more rights than their own, an admin any key. A key expires no later than
-// the key that created it, and may use no more databases.
+// the key that created it, and may use no more databases. A user of the service itself gets keys from its own only.
 func (s *Service) CreateKey(ctx context.Context, caller, want sandbox.Key) (sandbox.Key, string, error) {
 	if want.User == "" {
 		want.User = caller.User
 	}
-	if err := errors.Join(checkName("name", want.Name), checkName("user_id", want.User)); err != nil {
+	if err := errors.Join(sandbox.CheckName("name", want.Name), sandbox.CheckName("user_id", want.User)); err != nil {
 		return want, "", err
+	}
+	if want.User != caller.User {
+		if err := sandbox.CheckNotReserved("user_id", want.User); err != nil {
+			return want, "", err
+		}
 	}
 	switch {
 	case caller.Role == sandbox.RoleAdmin:
@@ -244,30 +247,6 @@ func (s *Service) databasesOfKey(caller sandbox.Key, names []string) ([]string, 
 // ListKeys lists the caller's keys; for an admin, those of all users.
 func (s *Service) ListKeys(ctx context.Context, caller sandbox.Key) ([]sandbox.Key, error) {
 	return s.History.Keys(ctx, visibleUser(caller))
-}
-
-// maxNameRunes limits the name of a key and of its user.
-const maxNameRunes = 200
-
-// checkName returns FaultInvalid if a name is not one line of plain text. Names appear in lists, logs and audits, where
-// invisible characters would hide what they are.
-func checkName(field, name string) error {
-	problem := ""
-	switch {
-	case name == "":
-		problem = "it is empty; give a name"
-	case utf8.RuneCountInString(name) > maxNameRunes:
-		problem = fmt.Sprintf("it has more than %d characters", maxNameRunes)
-	case !utf8.ValidString(name) || strings.ContainsRune(name, utf8.RuneError):
-		problem = "it is not valid UTF-8"
-	case strings.TrimSpace(name) != name:
-		problem = "it begins or ends with white space; leave that out"
-	case strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsGraphic(r) }):
-		problem = "it has control characters or invisible characters; use letters, digits, spaces and punctuation"
-	default:
-		return nil
-	}
-	return &sandbox.Error{Fault: sandbox.FaultInvalid, Field: field, Detail: problem}
 }
 
 // Revocation is the outcome of RevokeKey: the ids of keys.

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
@@ -14,9 +15,10 @@ import (
 
 // KeyOfPerson returns the key of a person whom an identity provider or a proxy has named. History does not have this
 // key. Its ID and its account are always the same for a person, so all tokens and sign-ins of one share the limits. It
-// returns FaultForbidden for a user whose name lists and logs could not show.
+// returns FaultForbidden for a user whose name lists and logs could not show, or belongs to the service itself.
 func KeyOfPerson(p signin.Person) (sandbox.Key, error) {
-	if err := checkName("user_id", p.User); err != nil {
+	err := cmp.Or(sandbox.CheckName("user_id", p.User), sandbox.CheckNotReserved("user_id", p.User))
+	if err != nil {
 		return sandbox.Key{}, sandbox.Errorf(sandbox.FaultForbidden, "the name of the user from the identity provider "+
 			"or the proxy cannot be used: %s", err)
 	}

@@ -339,12 +339,8 @@ func (a *app) storeAdminKey(ctx context.Context, s settings) (sandbox.Key, error
 	hash := service.HashKey(secret)
 	key, err := a.history.KeyByHash(ctx, hash[:])
 	if sandbox.FaultOf(err) == sandbox.FaultNotFound {
-		key = sandbox.Key{
-			ID: "admin-" + fmt.Sprintf(
-				"%x",
-				hash[:4],
-			), Name: "first admin key", User: "admin", Role: sandbox.RoleAdmin, CreatedAt: time.Now().UTC(),
-		}
+		key = sandbox.Key{ID: fmt.Sprintf("admin-%x", hash[:4]), Name: "first admin key", User: sandbox.AdminUser,
+			Role: sandbox.RoleAdmin, CreatedAt: time.Now().UTC()}
 		err = a.history.CreateKey(ctx, key, hash[:], 0)
 	}
 	if err == nil {

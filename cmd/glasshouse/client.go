@@ -20,7 +20,7 @@ import (
 )
 
 // admin is the caller of a service that a command has built for itself.
-var admin = sandbox.Key{User: "admin", Role: sandbox.RoleAdmin}
+var admin = sandbox.Key{User: sandbox.AdminUser, Role: sandbox.RoleAdmin}
 
 // client calls the service that runs on a data folder, with the first admin key.
 type client struct{ address, key string }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"glasshouse/sandbox"
+	"glasshouse/service"
 )
 
 // A name appears in lists, logs and audits, so it is one line of plain text.
@@ -38,6 +39,31 @@ func TestNamesOfKeysArePlainText(t *testing.T) {
 		a := admin.ok(t, "POST", "/keys", map[string]any{"name": name, "user_id": name})
 		if a.get("name") != name || a.get("user_id") != name {
 			t.Errorf("got %s, want the name %q", a.text, name)
+		}
+	}
+}
+
+// TestUsersOfTheServiceAreReserved shows that nobody gets a key under the name of a user of the service itself, except
+// that user, and that a key of an earlier version works.
+func TestUsersOfTheServiceAreReserved(t *testing.T) {
+	t.Parallel()
+	for _, user := range []string{sandbox.AdminUser, sandbox.NeMoUser} {
+		for _, role := range []sandbox.Role{sandbox.RoleAgent, sandbox.RoleAdmin} {
+			a := admin.do(t, "POST", "/keys", map[string]any{"name": "n", "user_id": user, "role": role})
+			wantProblem(t, a, http.StatusUnprocessableEntity, "invalid-input", "user_id", "service itself")
+		}
+		secret := service.NewSecret()
+		hash := service.HashKey(secret)
+		earlier := sandbox.Key{ID: fmt.Sprintf("%x", hash[:8]), Name: "n", User: user, Role: sandbox.RoleDeveloper,
+			CreatedAt: time.Now()}
+		if err := testConfig.History.CreateKey(t.Context(), earlier, hash[:], 0); err != nil {
+			t.Fatal(err)
+		}
+		c := client{server: admin.server, secret: secret}
+		for _, body := range []map[string]any{{"name": "n"}, {"name": "n", "user_id": user}} {
+			if a := c.ok(t, "POST", "/keys", body); a.get("user_id") != user {
+				t.Errorf("a key of %s makes a key: got %s, want one of the same user", user, a.text)
+			}
 		}
 	}
 }

@@ -29,6 +29,7 @@ func people(t *testing.T) map[string]signintest.Claims {
 	return map[string]signintest.Claims{
 		"anna": user("anna", "developers"), "bert": user("bert", "agents"), "root": user("root", "admins"),
 		"guest": user("guest", "guests"), "odd": user("o\u202edd", "agents"),
+		"taken": {"sub": sandbox.NeMoUser, "groups": []string{"admins"}},
 	}
 }
 
@@ -182,6 +183,7 @@ func TestPersonsAreAuthenticatedByTheirTokens(t *testing.T) {
 	wantProblem(t, anna.do(t, "GET", "/audit", nil), http.StatusForbidden, "forbidden")
 	wantProblem(t, c.bearer("guest").do(t, "GET", "/me", nil), http.StatusForbidden, "forbidden", "no role")
 	wantProblem(t, c.bearer("odd").do(t, "GET", "/me", nil), http.StatusForbidden, "forbidden", "invisible")
+	wantProblem(t, c.bearer("taken").do(t, "GET", "/me", nil), http.StatusForbidden, "forbidden", "service itself")
 	// The audit log says who has looked.
 	user := t.Name() + "/root"
 	entry := admin.audited(t, "execution/"+execution, user)
@@ -359,7 +361,7 @@ func TestSignInsThatFail(t *testing.T) {
 		"refused")
 	cookieNamed(t, c.get(t, back, flow), "glasshouse_key")
 	wantReason("a code again", c.get(t, back, flow), "failed")
-	for _, user := range []string{"guest", "odd"} {
+	for _, user := range []string{"guest", "odd", "taken"} {
 		flow, back = c.leave(t, user, "")
 		wantReason(user, c.get(t, back, flow), "refused")
 	}
@@ -473,6 +475,9 @@ func TestProxyNamesPersons(t *testing.T) {
 		http.StatusForbidden, "forbidden", "another origin")
 	wantProblem(t, proxy.do(t, "GET", "/me", nil, "X-Forwarded-User", name), http.StatusForbidden, "forbidden",
 		"no role")
+	taken := []string{"X-Forwarded-User", sandbox.AdminUser, "X-Forwarded-Groups", "admins"}
+	wantProblem(t, proxy.do(t, "GET", "/me", nil, taken...),
+		http.StatusForbidden, "forbidden", "service itself")
 	wantProblem(t, proxy.do(t, "GET", "/me", nil, "X-Forwarded-User", "a\u202eb", "X-Forwarded-Groups", "admins"),
 		http.StatusForbidden, "forbidden", "invisible")
 	wantProblem(t, proxy.do(t, "GET", "/me", nil, "X-Forwarded-Groups", "admins"), http.StatusUnauthorized,

@@ -59,12 +59,12 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return sandbox.Errorf(sandbox.FaultMalformed, "Request must be JSON")
 	}
-	release, err := s.Hold(r.Context(), user)
+	release, err := s.Hold(r.Context(), sandbox.NeMoUser)
 	if err != nil {
 		return err
 	}
 	defer release()
-	ctx, end := s.Bodies.Begin(limit.WithUser(r.Context(), user), user)
+	ctx, end := s.Bodies.Begin(limit.WithUser(r.Context(), sandbox.NeMoUser), sandbox.NeMoUser)
 	defer end()
 	return s.execute(w, r.WithContext(ctx))
 }

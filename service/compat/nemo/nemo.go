@@ -5,9 +5,9 @@
 //	http.Serve(loopbackListener, server)
 //
 // Each request runs in a process of its own, with plain Python, no database, and a folder that all requests share.
-// History records the runs under the user "facade". The package translates requests and answers; package service runs
-// the code. The clients send no key. Therefore the server must listen on a loopback address, and it refuses requests
-// that a page in a browser could send.
+// History records the runs under the user sandbox.NeMoUser. The package translates requests and answers; package
+// service runs the code. The clients send no key. Therefore the server must listen on a loopback address, and it
+// refuses requests that a page in a browser could send.
 package nemo
 
 import (
@@ -37,13 +37,11 @@ type answer struct {
 	Stderr string `json:"stderr"`
 }
 
-// user owns the executions of all clients.
-const user = "facade"
-
 // run runs one request. It returns an error only for a failure of the service; failed code is a normal answer.
 func (s *Server) run(ctx context.Context, in request) (answer, error) {
 	job := service.Job{Code: in.code, Kind: sandbox.KindCompat, Timeout: in.timeout, WithoutDatabase: true}
-	execution, err := s.Service.ExecuteEphemeral(ctx, sandbox.Key{User: user}, s.policy(in.timeout), job, s.Open)
+	caller := sandbox.Key{User: sandbox.NeMoUser}
+	execution, err := s.Service.ExecuteEphemeral(ctx, caller, s.policy(in.timeout), job, s.Open)
 	if err != nil {
 		return answer{}, err
 	}
