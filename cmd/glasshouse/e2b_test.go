@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,13 +36,16 @@ type e2bLine struct {
 func (c e2bClient) request(
 	ctx context.Context,
 	method, id, port, path, kind string,
-	body io.Reader,
+	body io.Reader, headers ...string,
 ) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.url+path, body)
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("Content-Type", kind)
+	for n := 0; n+1 < len(headers); n += 2 {
+		req.Header.Set(headers[n], headers[n+1])
+	}
 	if id == "" {
 		req.Header.Set("X-API-Key", c.key)
 	} else {
@@ -482,6 +486,50 @@ func TestE2BRequests(t *testing.T) {
 	if status, text := c.send(t, "GET", id, "49983", "/files?path=~/a/one.bin", nil); status != 200 ||
 		text != "\x00\xff" {
 		t.Errorf("GET: got HTTP %d %q, want the bytes", status, text)
+	}
+}
+
+// TestE2BUploadsAreBounded shows that the bytes of an upload count where they are unpacked, also those that belong to
+// no file, and that a compressed upload gets the same error as another one.
+func TestE2BUploadsAreBounded(t *testing.T) {
+	t.Parallel()
+	c, _ := startE2B(t)
+	id := c.create(t, 300)
+	const form, mebibytes = "multipart/form-data; boundary=B", 80 // a sandbox has 64 MiB for files
+	plain := bytes.Repeat(append(bytes.Repeat([]byte{0}, 1023), '\n'), 1<<10)
+	encode := map[string]func([]byte) []byte{
+		"identity": func(text []byte) []byte { return text },
+		"gzip": func(text []byte) []byte { // a member; a body may have several
+			var out bytes.Buffer
+			w := gzip.NewWriter(&out)
+			_, _ = w.Write(text)
+			_ = w.Close()
+			return out.Bytes()
+		},
+	}
+	for name, upload := range map[string]struct{ kind, head string }{
+		"a file":                     {"application/octet-stream", ""},
+		"a part that is a file":      {form, "--B\r\nContent-Disposition: form-data; name=f; filename=f\r\n\r\n"},
+		"a part that is no file":     {form, "--B\r\nContent-Disposition: form-data; name=f\r\n\r\n"},
+		"text before the first part": {form, ""},
+	} {
+		for encoding, encode := range encode {
+			head, block := encode([]byte(upload.head)), encode(plain)
+			body := io.MultiReader(bytes.NewReader(head), bytes.NewReader(bytes.Repeat(block, mebibytes)))
+			resp, err := c.request(t.Context(), "POST", id, "49983", "/files?path=x", upload.kind, body,
+				"Content-Encoding", encoding)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, _ := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if resp.StatusCode != http.StatusInsufficientStorage || !bytes.Contains(text, []byte("all files of the")) {
+				t.Errorf("%s, %s: got HTTP %d %s, want 507 with the limits", name, encoding, resp.StatusCode, text)
+			}
+		}
+	}
+	if status, text := c.send(t, "GET", id, "49983", "/files?path=x", nil); status != http.StatusNotFound {
+		t.Errorf("the file after refused uploads: got HTTP %d %.100s, want none", status, text)
 	}
 }
 

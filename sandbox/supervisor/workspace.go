@@ -331,15 +331,43 @@ type workspaceFile struct {
 func (f *workspaceFile) Write(b []byte) (n int, err error) {
 	s := f.workspace.session
 	if f.bytesLeft -= int64(len(b)); f.bytesLeft < 0 {
-		return 0, &sandbox.Error{Fault: sandbox.FaultTooLarge, Field: "file_max_bytes",
-			Detail: fmt.Sprintf("a file may have %d bytes, and all files of the sandbox %d",
-				s.sandbox.Policy.FileMaxBytes, s.sandbox.Policy.WorkspaceMaxBytes)}
+		return 0, f.workspace.tooLarge()
 	}
 	if err := f.workspace.reserve(int64(len(b))); err != nil {
 		return 0, err
 	}
 	s.supervisor.CPU.Compute(s.sandbox.Owner, len(b), func() { n, err = f.file.Write(b) })
 	return n, pathError(f.file.Name(), err)
+}
+
+func (w *Workspace) tooLarge() error {
+	p := w.session.sandbox.Policy
+	return &sandbox.Error{Fault: sandbox.FaultTooLarge, Field: "file_max_bytes", Detail: fmt.Sprintf(
+		"a file may have %d bytes, and all files of the sandbox %d", p.FileMaxBytes, p.WorkspaceMaxBytes)}
+}
+
+// formBytes is what a form may have beside the contents of its files.
+const formBytes = 1 << 20
+
+// LimitBody returns a reader of the body of an upload, without its compression. It fails like Write after more bytes
+// than a form has whose files fill the folder: a small compressed body may have any number of bytes that belong to no
+// file, and so never reach Write.
+func (w *Workspace) LimitBody(body io.Reader) io.Reader {
+	return &uploadBody{Reader: body, workspace: w, bytesLeft: w.session.sandbox.Policy.WorkspaceMaxBytes + formBytes}
+}
+
+type uploadBody struct {
+	io.Reader
+	workspace *Workspace
+	bytesLeft int64
+}
+
+func (b *uploadBody) Read(p []byte) (n int, err error) {
+	n, err = b.Reader.Read(p)
+	if b.bytesLeft -= int64(n); b.bytesLeft < 0 {
+		return 0, b.workspace.tooLarge()
+	}
+	return n, err
 }
 
 // reserve reserves n bytes of the memory for all uploads, which counts files that are written from outside: the kernel

@@ -75,12 +75,16 @@ func WriteFile(w http.ResponseWriter, f io.Reader, size int64, name, mimeType st
 }
 
 // EachFile calls each with the files of a form, and with their whole file names, which may be paths. Fields without a
-// file name are skipped. A form without a file is FaultMalformed.
+// file name are skipped. A form without a file is FaultMalformed. A *sandbox.Error of the body's reader is
+// returned as it is.
 func EachFile(form *multipart.Reader, each func(name string, body io.Reader) error) error {
 	for files := 0; ; {
 		part, err := form.NextRawPart()
 		if errors.Is(err, io.EOF) && files > 0 {
 			return nil
+		}
+		if known, ok := errors.AsType[*sandbox.Error](err); ok {
+			return known
 		}
 		if err != nil {
 			return sandbox.Errorf(sandbox.FaultMalformed, "the body must be a form with files: %s", err)

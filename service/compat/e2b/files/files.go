@@ -102,6 +102,7 @@ func (a api) write(w http.ResponseWriter, r *http.Request, caller sandbox.Key, i
 	if err != nil {
 		return err
 	}
+	body = workspace.LimitBody(body)
 	list := []written{}
 	given := r.URL.Query().Get("path")
 	put := func(name string, body io.Reader) error {
@@ -124,7 +125,7 @@ func (a api) write(w http.ResponseWriter, r *http.Request, caller sandbox.Key, i
 	return compat.WriteJSON(w, http.StatusOK, list)
 }
 
-// decodedBody returns a request's body without its compression. Workspace bounds its size.
+// decodedBody returns a request's body without its compression.
 func decodedBody(r *http.Request) (io.Reader, error) {
 	switch encoding := strings.ToLower(r.Header.Get("Content-Encoding")); encoding {
 	case "", "identity":
