@@ -138,6 +138,20 @@ func TestMetricsCountWhatHappens(t *testing.T) {
 	t.Parallel()
 	url, setting := reserveMetrics(t)
 	_, c := start(t, binary(t), dataDir(t), setting)
+	for host, want := range map[string]int{"rebound.example": 403, "127.0.0.1.example": 403, "localhost:1": 200} {
+		req, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = host
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.Body.Close(); resp.StatusCode != want {
+			t.Errorf("Host %s: got HTTP %d, want %d", host, resp.StatusCode, want)
+		}
+	}
 	c.must(t, "GET", "/healthz", nil) // the first request begins the series of requests
 	before := readMetrics(t, url, "")
 	if got := before.metrics(); !maps.Equal(got, metricTypes) {

@@ -21,6 +21,7 @@ import (
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/environment"
 	"glasshouse/service/chat"
+	"glasshouse/service/compat"
 	"glasshouse/service/httpapi"
 	"glasshouse/service/mcpapi"
 )
@@ -212,14 +213,30 @@ const maxScrapeConnections = 16
 func (a *app) serveMetrics(listener net.Listener, ended chan<- error) *http.Server {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", a.metrics.Handler())
-	server := newServer(limit.StallTimeout(mux, limit.DefaultStallTimeout),
-		limit.NewConnections(maxScrapeConnections, nil), a.log)
-	if !isLoopback(listener.Addr().String()) {
+	var handler http.Handler = mux
+	if isLoopback(listener.Addr().String()) {
+		handler = forLocalHost(mux)
+	} else {
 		a.log.Warnf("--metrics-listen %s is beyond loopback: everyone who reaches it can read the metrics",
 			listener.Addr())
 	}
+	server := newServer(limit.StallTimeout(handler, limit.DefaultStallTimeout),
+		limit.NewConnections(maxScrapeConnections, nil), a.log)
 	go func() { ended <- server.Serve(listener) }()
 	return server
+}
+
+// forLocalHost returns a handler that answers next for requests whose Host names this machine, and 403 for others: a
+// page of another site could read the answers by DNS rebinding.
+func forLocalHost(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !compat.IsLocalHost(r.Host) {
+			http.Error(w, fmt.Sprintf("the Host %.200q does not name this machine: use localhost or a loopback address",
+				r.Host), http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // localAddress returns the address at which programs on this machine reach a listener.

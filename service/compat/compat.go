@@ -19,6 +19,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -69,6 +70,16 @@ func IsSameOrigin(r *http.Request) bool {
 	checked := *r
 	checked.Method = http.MethodPost // the check lets every GET pass, but some act here
 	return http.NewCrossOriginProtection().Check(&checked) == nil
+}
+
+// IsLocalHost reports whether the header Host of a request names this machine. A browser in which a page of another
+// site reaches a loopback address, because that site's name now leads there, sends the name of the site.
+func IsLocalHost(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // WithKey returns a handler that finds the caller by the secret that secretOf returns, counts the request against the

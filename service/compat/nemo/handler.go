@@ -6,7 +6,6 @@ import (
 	"errors"
 	"math"
 	"mime"
-	"net"
 	"net/http"
 	"path"
 	"strings"
@@ -48,7 +47,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 	switch {
-	case !isLocal(r.Host) || !compat.IsSameOrigin(r):
+	case !compat.IsLocalHost(r.Host) || !compat.IsSameOrigin(r):
 		return sandbox.Errorf(sandbox.FaultForbidden,
 			"only programs on this machine may send requests, to a loopback address")
 	case r.Method == http.MethodGet || r.Method == http.MethodHead:
@@ -67,15 +66,6 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 	ctx, end := s.Bodies.Begin(limit.WithUser(r.Context(), sandbox.NeMoUser), sandbox.NeMoUser)
 	defer end()
 	return s.execute(w, r.WithContext(ctx))
-}
-
-// isLocal reports whether the Host of a request is this machine.
-func isLocal(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	ip := net.ParseIP(strings.Trim(host, "[]"))
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 func (s *Server) execute(w http.ResponseWriter, r *http.Request) error {
