@@ -2,7 +2,6 @@ package dbaccess
 
 import (
 	"encoding/json"
-	"math/big"
 	"strconv"
 	"strings"
 
@@ -57,65 +56,108 @@ func encodeParameter(name string, v any) ([]byte, uint32, error) {
 		text, err := json.Marshal(v)
 		return text, oidJSONB, err
 	case []any:
-		var text strings.Builder
-		var oid uint32
-		if err := appendArray(&text, name, v, &oid, 0); err != nil {
-			return nil, 0, err
-		}
-		return []byte(text.String()), oid, nil
+		return appendArray(nil, name, v, 0)
 	}
 	return nil, 0, sandbox.Refusef("invalid-parameter",
 		"the parameter :%s has a value that PostgreSQL cannot represent (%T)", name, v)
 }
 
+// numberType returns the OID of the smallest type that has a number.
 func numberType(digits string) uint32 {
 	if strings.ContainsAny(digits, ".eE") {
 		return oidFloat8
 	}
-	if n, ok := new(big.Int).SetString(digits, 10); ok && n.IsInt64() {
-		if n.Int64() == int64(int32(n.Int64())) {
-			return oidInt4
-		}
-		return oidInt8
+	n, err := strconv.ParseInt(digits, 10, 64)
+	switch {
+	case err != nil: // it is out of range
+		return oidNumeric
+	case n == int64(int32(n)):
+		return oidInt4
 	}
-	return oidNumeric
+	return oidInt8
 }
 
-// appendArray appends a list as an array literal. Its elements decide the array's type.
-func appendArray(out *strings.Builder, name string, list []any, oid *uint32, depth int) error {
+// appendArray appends a list as an array literal, and returns the OID of the array's type, which its elements decide.
+// A list may have hundreds of thousands of elements, so appendArray makes nothing for an element besides its text.
+func appendArray(out []byte, name string, list []any, depth int) (_ []byte, oid uint32, err error) {
 	if depth > 6 {
-		return sandbox.Refusef("invalid-parameter", "the parameter :%s nests deeper than PostgreSQL's arrays", name)
+		return nil, 0, sandbox.Refusef("invalid-parameter",
+			"the parameter :%s nests deeper than PostgreSQL's arrays", name)
 	}
-	out.WriteByte('{')
+	out = append(out, '{')
 	for i, v := range list {
 		if i > 0 {
-			out.WriteByte(',')
+			out = append(out, ',')
 		}
+		var kind uint32
 		switch v := v.(type) {
 		case []any:
-			if err := appendArray(out, name, v, oid, depth+1); err != nil {
-				return err
+			if out, kind, err = appendArray(out, name, v, depth+1); err != nil {
+				return nil, 0, err
 			}
 		case nil:
-			out.WriteString("NULL")
+			out = append(out, "NULL"...)
+			continue
 		default:
-			text, kind, err := encodeParameter(name, v)
+			text, scalar, err := encodeParameter(name, v)
 			if err != nil {
-				return err
+				return nil, 0, err
 			}
-			widenArrayType(oid, map[uint32]uint32{oidBool: oidBools, oidInt4: oidInt4s, oidInt8: oidInt8s, oidFloat8: oidFloat8s, oidNumeric: oidNumerics}[kind])
-			out.WriteByte('"')
-			out.WriteString(strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(string(text)))
-			out.WriteByte('"')
+			out, kind = appendQuoted(out, text), arrayType(scalar)
 		}
+		oid = widerArrayType(oid, kind)
 	}
-	out.WriteByte('}')
-	return nil
+	return append(out, '}'), oid, nil
 }
 
-func widenArrayType(have *uint32, next uint32) {
-	order := map[uint32]int{oidInt4s: 1, oidInt8s: 2, oidNumerics: 3, oidFloat8s: 4}
-	if *have == 0 || order[next] > order[*have] && order[*have] > 0 {
-		*have = next
+// appendQuoted appends a text as an element of an array literal.
+func appendQuoted(out, text []byte) []byte {
+	out = append(out, '"')
+	for _, c := range text {
+		if c == '"' || c == '\\' {
+			out = append(out, '\\')
+		}
+		out = append(out, c)
 	}
+	return append(out, '"')
+}
+
+// arrayType returns the OID of the array of a scalar type that encodeParameter infers, or 0.
+func arrayType(scalar uint32) uint32 {
+	switch scalar {
+	case oidBool:
+		return oidBools
+	case oidInt4:
+		return oidInt4s
+	case oidInt8:
+		return oidInt8s
+	case oidFloat8:
+		return oidFloat8s
+	case oidNumeric:
+		return oidNumerics
+	}
+	return 0
+}
+
+// widerArrayType returns the type of an array whose elements so far have the type have, and the next one the type next.
+func widerArrayType(have, next uint32) uint32 {
+	if have == 0 || numberRank(have) > 0 && numberRank(next) > numberRank(have) {
+		return next
+	}
+	return have
+}
+
+// numberRank orders the types of arrays of numbers by the numbers that they have; 0: another type.
+func numberRank(array uint32) int {
+	switch array {
+	case oidInt4s:
+		return 1
+	case oidInt8s:
+		return 2
+	case oidNumerics:
+		return 3
+	case oidFloat8s:
+		return 4
+	}
+	return 0
 }
