@@ -19,6 +19,15 @@ const (
 	StatusKilled    Status = "killed"    // it exceeded another limit, or its process died; Usage.EndedBy says which
 )
 
+// IsEnd reports whether a status is known and that of an execution that has ended.
+func (s Status) IsEnd() bool {
+	switch s {
+	case StatusCompleted, StatusFailed, StatusTimeout, StatusCancelled, StatusKilled:
+		return true
+	}
+	return false
+}
+
 // Kind is the kind of request that began an execution.
 type Kind string
 
@@ -35,6 +44,15 @@ const (
 	KindE2B       Kind = "e2b"
 	KindLibreChat Kind = "librechat"
 )
+
+// IsKnown reports whether a kind is one of the constants.
+func (k Kind) IsKnown() bool {
+	switch k {
+	case KindExecute, KindQuick, KindAnalyze, KindDebug, KindQuery, KindCompat, KindJupyter, KindE2B, KindLibreChat:
+		return true
+	}
+	return false
+}
 
 // Execution is the record of one run of code in a sandbox. The API returns it and history
 // stores it.

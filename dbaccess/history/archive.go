@@ -136,7 +136,9 @@ type archiveReader struct {
 	unzip  *zstd.Decoder
 	lines  *bufio.Reader
 	number int    // of the last line
+	only   string // the user whose executions the archive has; "": all
 	begun  string // the execution whose lines are read
+	owner  string // of its artifacts; "": it has none so far
 }
 
 func newArchiveReader(r io.Reader) (*archiveReader, error) {
@@ -182,16 +184,26 @@ func (r *archiveReader) next() (line archiveLine, text []byte, err error) {
 var isArchivedID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`).MatchString
 
 // check returns an error for a line with a name that could not be part of a path or of an address, with a value that
-// lists of history could not show, or of another execution than the one that has begun.
+// lists of history could not show, of another execution than the one that has begun, or of another user.
 func (r *archiveReader) check(line archiveLine) error {
 	var ids []string
 	var times []*time.Time
 	switch {
+	case line.Header != nil:
+		r.only = line.Header.User
 	case line.Begin != "":
-		ids, r.begun = []string{line.Begin}, line.Begin
+		ids, r.begun, r.owner = []string{line.Begin}, line.Begin, ""
 	case line.Sandbox != nil:
+		if err := sandbox.CheckName("user_id", line.Sandbox.Owner); err != nil {
+			return fmt.Errorf("the user of a sandbox: %w", err)
+		}
 		if err := json.Unmarshal(line.Sandbox.Policy, new(policy.Policy)); err != nil {
 			return fmt.Errorf("the policy of a sandbox: %w", err)
+		}
+		switch sandbox.State(line.Sandbox.State) {
+		case sandbox.StateActive, sandbox.StateDeleted, sandbox.StateExpired, sandbox.StateLost:
+		default:
+			return fmt.Errorf("the sandbox %s has the unknown state %.40q", line.Sandbox.ID, line.Sandbox.State)
 		}
 		ids, times = []string{line.Sandbox.ID}, []*time.Time{&line.Sandbox.CreatedAt, line.Sandbox.EndedAt}
 	case line.Artifact != nil:
@@ -203,21 +215,23 @@ func (r *archiveReader) check(line archiveLine) error {
 		if a.ExecutionID != r.begun {
 			return fmt.Errorf("the artifact is of execution %s, want %s", a.ExecutionID, r.begun)
 		}
+		if r.owner != "" && r.owner != line.Artifact.User {
+			return fmt.Errorf("the artifact is of the user %q, want %q", line.Artifact.User, r.owner)
+		}
+		r.owner = line.Artifact.User
 		ids, times = []string{a.ID, a.ExecutionID, a.SandboxID}, []*time.Time{&a.CreatedAt}
 	case line.Execution != nil:
-		var record struct {
-			ID          string     `json:"execution_id"`
-			CreatedAt   *time.Time `json:"created_at"`
-			CompletedAt *time.Time `json:"completed_at"`
-			ExpiresAt   *time.Time `json:"expires_at"`
+		e, err := decode(line.Execution)
+		if err == nil {
+			err = r.checkExecution(&e)
 		}
-		if err := json.Unmarshal(line.Execution, &record); err != nil {
+		if err != nil {
 			return err
 		}
-		if record.ID != r.begun {
-			return fmt.Errorf("the record is of execution %s, want %s", record.ID, r.begun)
+		times = []*time.Time{&e.CreatedAt, e.CompletedAt, e.ExpiresAt}
+		if e.SandboxID != "" {
+			ids = []string{e.SandboxID}
 		}
-		times = []*time.Time{record.CreatedAt, record.CompletedAt, record.ExpiresAt}
 	}
 	for _, id := range ids {
 		if !isArchivedID(id) {
@@ -228,6 +242,27 @@ func (r *archiveReader) check(line archiveLine) error {
 		if at != nil && (at.UTC().Year() < 0 || at.UTC().Year() > 9999) { // JSON cannot have it
 			return fmt.Errorf("the time %s is before the year 0 or after 9999 in UTC", at)
 		}
+	}
+	return nil
+}
+
+// checkExecution returns an error for the record of an execution that history could not have written, or of another
+// user than the lines before it.
+func (r *archiveReader) checkExecution(e *sandbox.Execution) error {
+	switch {
+	case e.ID != r.begun:
+		return fmt.Errorf("the record is of execution %s, want %s", e.ID, r.begun)
+	case e.CompletedAt == nil || !e.Status.IsEnd():
+		return fmt.Errorf("execution %s has the status %.40q, want that of one that has ended", e.ID, e.Status)
+	case !e.Kind.IsKnown():
+		return fmt.Errorf("execution %s has the unknown kind %.40q", e.ID, e.Kind)
+	case r.owner != "" && r.owner != e.User:
+		return fmt.Errorf("execution %s is of the user %.200q, and its artifacts are of %.200q", e.ID, e.User, r.owner)
+	case r.only != "" && r.only != e.User:
+		return fmt.Errorf("execution %s is of the user %.200q in an export of %.200q", e.ID, e.User, r.only)
+	}
+	if err := sandbox.CheckName("user_id", e.User); err != nil {
+		return fmt.Errorf("execution %s: %w", e.ID, err)
 	}
 	return nil
 }

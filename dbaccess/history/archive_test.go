@@ -332,6 +332,16 @@ func TestBadArchivesAreRefused(t *testing.T) {
 		t.Fatalf("no line has %s", with)
 		return ""
 	}
+	// forgedUser returns the archive with another user in the first line with a field.
+	forgedUser := func(field string) string {
+		for line := range strings.Lines(text) {
+			if strings.HasPrefix(line, `{"`+field+`":`) {
+				return forged(line, strings.ReplaceAll(line, `"user_id":"ada"`, `"user_id":"eve"`))
+			}
+		}
+		t.Fatalf("no line has %s", field)
+		return ""
+	}
 	for name, c := range map[string]struct{ archive, want string }{
 		"execution id": {forged(`"e01"`, `"../../e01"`), `"../../e01" cannot be an id`},
 		"sandbox id":   {forged(`"s-ada"`, `"a/b"`), `"a/b" cannot be an id`},
@@ -342,7 +352,19 @@ func TestBadArchivesAreRefused(t *testing.T) {
 			"the artifact is of execution e02, want e01"},
 		"data folder":   {forged(`"folder":"sessions/s-ada/artifacts"`, `"folder":"."`), `"." cannot be the folder`},
 		"parent folder": {forged(`"path":"large"`, `"path":"a/../../../admin.key"`), "cannot be the path"},
-		"policy":        {forged(`"policy":{`, `"policy":"x","other":{`), "the policy of a sandbox"},
+		"status":        {forged(`"status":"completed"`, `"status":"<b>"`), `the status "<b>", want that of one`},
+		"state":         {forged(`"state":"active"`, `"state":"x"`), `the unknown state "x"`},
+		"running":       {forged(`"status":"completed"`, `"status":"running"`), `the status "running", want`},
+		"kind":          {forged(`"kind":"execute"`, `"kind":"x"`), `the unknown kind "x"`},
+		"no kind":       {forged(`"kind":"execute",`, ``), `the unknown kind ""`},
+		"user":          {forged(`"user_id":"grace"`, `"user_id":"a\nb"`), "the user of a sandbox: user_id: it has"},
+		"no user":       {forged(`"user_id":"ada"`, `"user_id":""`), "the user of a sandbox: user_id: it is empty"},
+		"another user":  {forgedUser("execution"), `is of the user "eve", and its artifacts are of "ada"`},
+		"artifact user": {forgedUser("artifact"), `the artifact is of the user "ada", want "eve"`},
+		"other users": {forged(`{"format":1,`, `{"format":1,"user_id":"ada",`),
+			`is of the user "grace" in an export of "ada"`},
+		"wrong type": {forged(`"stdout":"`, `"stdout":7,"x":"`), "decode the record"},
+		"policy":     {forged(`"policy":{`, `"policy":"x","other":{`), "the policy of a sandbox"},
 		"chunk": {forged(`"data":"ZTAx"`, `"data":"Zm9yZ2Vk"`),
 			"a chunk of the recording of execution e01: the chunk is forged"},
 		"artifact time":  {forgedTime(`{"artifact":`), "after 9999"},
@@ -366,6 +388,27 @@ func TestBadArchivesAreRefused(t *testing.T) {
 	}
 	if rows := to.contents(t); len(rows) > 0 {
 		t.Errorf("rows after refused imports: got %.300q, want none", rows)
+	}
+}
+
+// An execution does not become one in a sandbox that belongs to another user in the importing history.
+func TestImportKeepsSandboxesOfUsersApart(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	from, to := newArchivedHistory(t), newArchivedHistory(t)
+	from.fill(t, 1)
+	archive, _ := from.export(t, ExportFilter{})
+	box := sandbox.Sandbox{ID: "s-ada", Owner: "grace", State: sandbox.StateActive, CreatedAt: time.Now()}
+	if err := to.CreateSandbox(ctx, box); err != nil {
+		t.Fatal(err)
+	}
+	_, err := to.Import(ctx, strings.NewReader(archive), to.blobs, checkAnyChunk)
+	if want := `of the user "ada" in the export, and of "grace" in history`; err == nil ||
+		!strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want an error with %q", err, want)
+	}
+	if rows := to.query(t, `SELECT id FROM executions`); len(rows) > 0 {
+		t.Errorf("got the executions %q, want none", rows)
 	}
 }
 

@@ -175,10 +175,18 @@ func (m *importer) importSandbox(ctx context.Context, b archivedSandbox) error {
 	if b.State == string(sandbox.StateActive) { // it does not live here
 		b.State = string(sandbox.StateLost)
 	}
-	_, err := m.conn.Exec(ctx, `INSERT INTO sandboxes (id, owner, policy, ephemeral, state, created_at, ended_at)
+	tag, err := m.conn.Exec(ctx, `INSERT INTO sandboxes (id, owner, policy, ephemeral, state, created_at, ended_at)
 		VALUES ($1, $2, $3, $4, $5, $6::timestamptz, coalesce($7, $6::timestamptz))
 		ON CONFLICT (id) DO NOTHING`,
 		clean(b.ID), clean(b.Owner), b.Policy, b.Ephemeral, b.State, b.CreatedAt, b.EndedAt)
+	if err != nil || tag.RowsAffected() == 1 {
+		return err
+	}
+	var owner string
+	err = m.conn.QueryRow(ctx, `SELECT owner FROM sandboxes WHERE id = $1`, clean(b.ID)).Scan(&owner)
+	if err == nil && owner != clean(b.Owner) {
+		err = fmt.Errorf("the sandbox %s is of the user %q in the export, and of %q in history", b.ID, b.Owner, owner)
+	}
 	return err
 }
 
@@ -187,9 +195,6 @@ func (m *importer) add(ctx context.Context, record []byte) error {
 	e, err := decode(record)
 	if err != nil {
 		return err
-	}
-	if e.CompletedAt == nil {
-		return errors.New("it has not ended")
 	}
 	r, err := executionRow(&e)
 	if err != nil {
