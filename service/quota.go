@@ -320,6 +320,12 @@ var ErrConnections error = &sandbox.Error{
 		"and WebSockets that you need no more, or wait for answers",
 }
 
+// ErrUnread is the error for a request of a user who leaves too many large responses unread, as limit.Responses counts.
+var ErrUnread error = &sandbox.Error{
+	Fault: sandbox.FaultLimit, RetryAfter: 2,
+	Detail: fmt.Sprintf("more than %d MiB of your responses are unread; read them and retry", limit.MaxUnreadBytes>>20),
+}
+
 // ErrLargeBodies is the error for a request with a large body, if limit.Bodies has no slot for it.
 var ErrLargeBodies error = &sandbox.Error{
 	Fault: sandbox.FaultLimit, RetryAfter: 2,

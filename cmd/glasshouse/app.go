@@ -47,6 +47,7 @@ type app struct {
 	results    *limit.Results // that readers and answers hold in memory
 	users      *limit.Users
 	clients    *limit.Connections // of all APIs
+	unread     *limit.Responses   // of all APIs
 	cpu        *limit.CPU         // for the service's own computations
 	share      *limit.Share       // of users' small operations
 	metrics    *metrics.Metrics
@@ -69,7 +70,8 @@ func buildForCode(ctx context.Context, s settings, code string) (*app, error) {
 func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress func(string)) (a *app, err error) {
 	users := new(limit.Users)
 	a = &app{log: newLog(s), metrics: metrics.New(version), users: users,
-		cpu: limit.NewCPU(runtime.GOMAXPROCS(0), users), share: limit.NewShare(users, runtime.NumCPU())}
+		unread: limit.NewResponses(limit.MaxUnreadBytes), cpu: limit.NewCPU(runtime.GOMAXPROCS(0), users),
+		share: limit.NewShare(users, runtime.NumCPU())}
 	defer func() {
 		if err != nil {
 			a.close(context.WithoutCancel(ctx), s)

@@ -74,7 +74,7 @@ func withServiceForCode(ctx context.Context, s settings, code string, do func(*c
 	}
 	server := newServer(httpapi.New(httpapi.Config{
 		Service: a.service, Log: a.log, Version: version, CPU: a.cpu, Connections: a.clients,
-		Results: a.results,
+		Results: a.results, Unread: a.unread,
 	}), a.clients, a.log)
 	go func() { _ = server.Serve(listener) }() // until server.Close
 	defer server.Close()

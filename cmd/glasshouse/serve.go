@@ -117,8 +117,7 @@ func serve(ctx context.Context, s settings, _ []string) error {
 	api := httpapi.New(httpapi.Config{
 		Service: a.service, Log: a.log, Version: version, Access: s.server.accessLog, CPU: a.cpu,
 		MCP: tools, Chat: conversations, Metrics: a.metrics, Proxy: proxy, Connections: a.clients,
-		Results:   a.results,
-		PublicURL: publicURL,
+		Results: a.results, Unread: a.unread, PublicURL: publicURL,
 	})
 	var tlsConfig *tls.Config // nil: without TLS
 	if s.server.tlsCert != "" {

@@ -1,9 +1,16 @@
 package limit
 
-import "sync"
+import (
+	"context"
+	"sync"
+)
 
-// Responses counts, for each key, the bytes of responses that are written but not yet read.
-// A response takes memory until its client has read it.
+// MaxUnreadBytes is how many bytes of large responses one user may leave unread: the user then gets no other response.
+// A response of a few megabytes takes several times its size while it is encoded, so this allows several at a time.
+const MaxUnreadBytes = 64 << 20
+
+// Responses counts, for each key, the bytes of responses that are written but not yet read. A response takes memory
+// until its client has read it. The nil Responses has no bound.
 type Responses struct {
 	maxBytes int
 
@@ -16,6 +23,18 @@ func NewResponses(maxBytes int) *Responses {
 	return &Responses{maxBytes: maxBytes, unread: map[string]int{}}
 }
 
+// Begin counts the large writes of the response to a request of a key. ctx is that of the request, which runs under
+// StallTimeout. Begin returns full if the key has more than the limit of unread bytes.
+func (r *Responses) Begin(ctx context.Context, key string, full error) error {
+	if r.Full(key) {
+		return full
+	}
+	if t := TransferOf(ctx); t != nil {
+		t.OnLargeWrite = func(n int) func() { return r.Add(key, n) }
+	}
+	return nil
+}
+
 // Add counts n bytes as unread until the returned function is called, once.
 func (r *Responses) Add(key string, n int) (done func()) {
 	r.count(key, n)
@@ -23,6 +42,9 @@ func (r *Responses) Add(key string, n int) (done func()) {
 }
 
 func (r *Responses) count(key string, n int) {
+	if r == nil {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.unread[key] += n; r.unread[key] == 0 {
@@ -32,6 +54,9 @@ func (r *Responses) count(key string, n int) {
 
 // Full reports whether key has more than the limit of unread bytes.
 func (r *Responses) Full(key string) bool {
+	if r == nil {
+		return false
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.unread[key] > r.maxBytes

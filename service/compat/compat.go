@@ -42,6 +42,7 @@ type Config struct {
 	Bodies    limit.Bodies
 
 	Connections *limit.Connections // are held by the requests of callers; nil: without a bound
+	Unread      *limit.Responses   // of users; nil: without a bound
 }
 
 // Handler answers a request of a caller who is authenticated. It returns an error if it has written nothing. The
@@ -116,9 +117,12 @@ func (c Config) WithKey(secretOf func(*http.Request) string, fail FailFunc, next
 	})
 }
 
-// Hold keeps the connection of a user's request until release is called. It returns FaultLimit if the user's requests
-// hold too many.
+// Hold keeps the connection of a user's request until release is called, and counts the large writes of its response as
+// unread. It returns FaultLimit if the user's requests hold too many connections, or too many responses are unread.
 func (c Config) Hold(ctx context.Context, user string) (release func(), err error) {
+	if err := c.Unread.Begin(ctx, user, service.ErrUnread); err != nil {
+		return nil, err
+	}
 	if release, err = c.Connections.Hold(ctx, user); err != nil {
 		return nil, service.ErrConnections
 	}

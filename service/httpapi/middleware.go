@@ -249,7 +249,7 @@ func (a *api) limitRate(g *gin.Context) {
 	if caller.ID == "" { // a signed URL
 		return
 	}
-	if err := a.limits.admit(g.Request.Context(), caller.Account); err != nil {
+	if err := a.limits.unread.Begin(g.Request.Context(), caller.User, service.ErrUnread); err != nil {
 		a.fail(g, err)
 		return
 	}

@@ -46,6 +46,7 @@ type Config struct {
 
 	CPU         *limit.CPU         // shares the encoding of large records; nil: unlimited
 	Connections *limit.Connections // are held by the requests of callers; nil: without a bound
+	Unread      *limit.Responses   // of users; nil: those of this API only
 
 	Results *limit.Results // bounds the memory of answers with rows; nil: nothing does
 
@@ -107,7 +108,7 @@ func New(c Config) http.Handler {
 // newRouter returns the router and the description of its routes.
 func newRouter(c Config) (*gin.Engine, *huma.OpenAPI) {
 	a := &api{
-		service: c.Service, chat: c.Chat, log: c.Log, access: c.Access, version: c.Version, limits: newLimits(),
+		service: c.Service, chat: c.Chat, log: c.Log, access: c.Access, version: c.Version, limits: newLimits(c.Unread),
 		metrics: c.Metrics, cpu: c.CPU, proxy: c.Proxy,
 		publicURL: c.PublicURL, clients: c.Connections, results: c.Results,
 	}

@@ -23,22 +23,22 @@ import (
 
 // Bounds of clients.
 const (
-	maxFrameBytes  = 4 << 20          // of a request
-	frameTimeout   = 30 * time.Second // for a request to arrive
-	maxUnreadBytes = 64 << 20         // of messages that wait for the clients of one user
+	maxFrameBytes = 4 << 20          // of a request
+	frameTimeout  = 30 * time.Second // for a request to arrive
 )
 
 // Limits bound what the clients of all kernels have in memory, and how long a client may be silent.
 type Limits struct {
 	bodies       limit.Bodies     // requests that arrive
-	unread       *limit.Responses // messages that wait for the clients of a user
+	unread       *limit.Responses // of users; messages that wait for a client count
 	pingInterval time.Duration
 	pongTimeout  time.Duration // some clients answer only while they read
 }
 
-// NewLimits returns the limits of the clients of a server. bodies bounds the requests that arrive.
-func NewLimits(bodies limit.Bodies) Limits {
-	return Limits{bodies, limit.NewResponses(maxUnreadBytes), 30 * time.Second, 90 * time.Second}
+// NewLimits returns the limits of the clients of a server. bodies bounds the requests that arrive, unread the messages
+// that wait for clients.
+func NewLimits(bodies limit.Bodies, unread *limit.Responses) Limits {
+	return Limits{bodies, unread, 30 * time.Second, 90 * time.Second}
 }
 
 // Kernel is what a client is connected to.
