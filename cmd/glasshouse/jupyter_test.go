@@ -435,6 +435,11 @@ func TestJupyterRequests(t *testing.T) {
 	c, _ := startJupyter(t)
 	s := c.connect(t, c.newKernel(t))
 	s.run("number = 42\nnumbers = [1]")
+	many := map[string]any{}
+	for n := range 101 {
+		many[fmt.Sprint(n)] = "1"
+	}
+	long := strings.Repeat("x", sandbox.MaxNameBytes+1)
 	for _, x := range []struct {
 		kind    string
 		content map[string]any
@@ -454,6 +459,10 @@ func TestJupyterRequests(t *testing.T) {
 		{"execute_request", map[string]any{"code": "1", "silent": true, "user_expressions": map[string]any{"a": "1"}},
 			map[string]string{"status": "ok", "execution_count": "1"}},
 		{"execute_request", map[string]any{"code": 7}, map[string]string{"status": "error"}},
+		{"execute_request", map[string]any{"code": "1", "user_expressions": many}, map[string]string{
+			"evalue": "user_expressions: it has 101 expressions, and may have 100; send them as code"}},
+		{"execute_request", map[string]any{"code": "1", "user_expressions": map[string]any{long: "1"}},
+			map[string]string{"evalue": "user_expressions: it has 1025 bytes, and may have 1024; send a shorter one"}},
 	} {
 		for _, channel := range []string{"shell", ""} {
 			content := x.content
@@ -472,12 +481,16 @@ func TestJupyterRequests(t *testing.T) {
 			}
 		}
 	}
-	id := s.send("shell", "comm_open", map[string]any{"comm_id": "c1", "target_name": "jupyter.widget"})
-	list := s.until(func(m kernelMessage) bool { return m.Content["execution_state"] == "idle" && m.Parent.ID == id })
-	if got := brief(list); !slices.Equal(got, []string{"busy", "comm_close", "idle"}) {
-		t.Errorf("comm_open: got %v, want comm_close", got)
+	for comm, want := range map[string][]string{"c1": {"busy", "comm_close", "idle"}, long: {"busy", "idle"}} {
+		id := s.send("shell", "comm_open", map[string]any{"comm_id": comm, "target_name": "jupyter.widget"})
+		list := s.until(func(m kernelMessage) bool {
+			return m.Content["execution_state"] == "idle" && m.Parent.ID == id
+		})
+		if got := brief(list); !slices.Equal(got, want) {
+			t.Errorf("comm_open with an id of %d bytes: got %v, want %v", len(comm), got, want)
+		}
 	}
-	id = s.send("shell", "no_such_request", map[string]any{})
+	id := s.send("shell", "no_such_request", map[string]any{})
 	s.until(func(m kernelMessage) bool { return m.Content["execution_state"] == "idle" && m.Parent.ID == id })
 }
 

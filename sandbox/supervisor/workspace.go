@@ -177,8 +177,12 @@ func (w *Workspace) Stat(name string) (e sandbox.Entry, err error) {
 	return entryOf(name, &st), nil
 }
 
+// maxListBytes bounds the paths of a list, because code may have given each file a path of kilobytes. 20 000 paths of
+// 200 bytes are within it.
+const maxListBytes = 4 << 20
+
 // List returns the entries of a folder, sorted by path, and those of the folders in it down to depth, which is 1 for
-// the folder alone. A folder with more than 20 000 entries is FaultTooLarge.
+// the folder alone. A folder with more than maxEntries entries, or paths of more than maxListBytes, is FaultTooLarge.
 func (w *Workspace) List(name string, depth int) ([]sandbox.Entry, error) {
 	if wrong := sandbox.CheckPath(name); name != "." && wrong != "" {
 		return nil, invalidPath(name, wrong)
@@ -192,27 +196,44 @@ func (w *Workspace) List(name string, depth int) ([]sandbox.Entry, error) {
 	if err != nil {
 		return nil, pathError(name, err)
 	}
-	list, err := listFolder(fd, name, min(depth, sandbox.MaxDepth), nil)
-	slices.SortFunc(list, func(a, b sandbox.Entry) int { return strings.Compare(a.Path, b.Path) })
-	return list, err
+	var list entryList
+	if err := list.addFolder(fd, name, min(depth, sandbox.MaxDepth)); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(list.entries, func(a, b sandbox.Entry) int { return strings.Compare(a.Path, b.Path) })
+	return list.entries, nil
 }
 
-// listFolder appends the entries of the folder fd, which it closes, to list.
-func listFolder(fd int, name string, depth int, list []sandbox.Entry) ([]sandbox.Entry, error) {
+// entryList has the entries of a folder.
+type entryList struct {
+	entries   []sandbox.Entry
+	pathBytes int // of all entries
+}
+
+func (l *entryList) add(e sandbox.Entry) error {
+	if l.pathBytes += len(e.Path); len(l.entries) >= maxEntries || l.pathBytes > maxListBytes {
+		return &sandbox.Error{Fault: sandbox.FaultTooLarge, Field: "path", Detail: fmt.Sprintf(
+			"the folder has more than %d entries, or paths of more than %d MiB; list a folder in it", maxEntries,
+			maxListBytes>>20)}
+	}
+	l.entries = append(l.entries, e)
+	return nil
+}
+
+// addFolder adds the entries of the folder fd, which it closes.
+func (l *entryList) addFolder(fd int, name string, depth int) error {
 	f := os.NewFile(uintptr(fd), name)
 	defer f.Close()
 	for {
 		names, err := f.Readdirnames(256)
 		for _, entry := range names {
-			if len(list) >= maxEntries {
-				return nil, &sandbox.Error{Fault: sandbox.FaultTooLarge, Field: "path",
-					Detail: fmt.Sprintf("the folder has more than %d entries; list a folder in it", maxEntries)}
-			}
 			var st unix.Stat_t
 			if unix.Fstatat(fd, entry, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
 				continue // code has removed it
 			}
-			list = append(list, entryOf(path.Join(name, entry), &st))
+			if err := l.add(entryOf(path.Join(name, entry), &st)); err != nil {
+				return err
+			}
 			if depth <= 1 || st.Mode&unix.S_IFMT != unix.S_IFDIR {
 				continue
 			}
@@ -220,12 +241,12 @@ func listFolder(fd int, name string, depth int, list []sandbox.Entry) ([]sandbox
 			if err != nil {
 				continue // code has removed it, or its permissions
 			}
-			if list, err = listFolder(inner, path.Join(name, entry), depth-1, list); err != nil {
-				return nil, err
+			if err := l.addFolder(inner, path.Join(name, entry), depth-1); err != nil {
+				return err
 			}
 		}
 		if err != nil || len(names) == 0 {
-			return list, nil
+			return nil
 		}
 	}
 }

@@ -74,9 +74,12 @@ func WriteFile(w http.ResponseWriter, f io.Reader, size int64, name, mimeType st
 	_, _ = io.CopyN(w, f, size) // fails if the client has left, too
 }
 
+// maxFormFiles bounds the files of a form: the answer has an entry for each.
+const maxFormFiles = 1000
+
 // EachFile calls each with the files of a form, and with their whole file names, which may be paths. Fields without a
-// file name are skipped. A form without a file is FaultMalformed. A *sandbox.Error of the body's reader is
-// returned as it is.
+// file name are skipped. A form without a file is FaultMalformed, one with more than maxFormFiles is FaultInvalid. A
+// *sandbox.Error of the body's reader is returned as it is.
 func EachFile(form *multipart.Reader, each func(name string, body io.Reader) error) error {
 	for files := 0; ; {
 		part, err := form.NextRawPart()
@@ -93,7 +96,10 @@ func EachFile(form *multipart.Reader, each func(name string, body io.Reader) err
 		if parameters["filename"] == "" {
 			continue
 		}
-		files++
+		if files++; files > maxFormFiles {
+			return sandbox.Errorf(sandbox.FaultInvalid, "a form may have %d files; send the others in another form",
+				maxFormFiles)
+		}
 		if err := each(parameters["filename"], part); err != nil {
 			return err
 		}

@@ -19,8 +19,9 @@ import (
 
 const (
 	defaultTemplate = "code-interpreter-v1"
-	defaultTimeout  = 300 // seconds, as E2B's
-	maxListed       = 100 // sandboxes on a page
+	defaultTimeout  = 300     // seconds, as E2B's
+	maxListed       = 100     // sandboxes on a page
+	maxListedBytes  = 1 << 20 // of JSON on a page, which has at least one sandbox
 )
 
 // envdVersion is the version of E2B's server of files that this one is compatible with. Clients choose requests by it:
@@ -114,7 +115,8 @@ type newSandbox struct {
 	IAM       json.RawMessage   `json:"iam"`
 }
 
-// check returns FaultMalformed for parts that Glasshouse does not have, and for wrong variables.
+// check returns FaultMalformed for parts that Glasshouse does not have, and for wrong variables, and FaultInvalid for
+// texts that are too long.
 func (n *newSandbox) check() error {
 	isGiven := func(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" && string(raw) != "{}" }
 	for part, given := range map[string]bool{
@@ -129,7 +131,13 @@ func (n *newSandbox) check() error {
 			return sandbox.Errorf(sandbox.FaultMalformed, "Glasshouse has no %s; leave it out", part)
 		}
 	}
-	return code.CheckEnviron(n.Environ)
+	if err := sandbox.CheckNames(map[string]string{"templateID": n.Template}); err != nil {
+		return err
+	}
+	if err := sandbox.CheckMapSize("metadata", sandbox.MaxMetadataBytes, n.Metadata); err != nil {
+		return err
+	}
+	return code.CheckEnviron("envVars", n.Environ)
 }
 
 func (a *api) create(w http.ResponseWriter, r *http.Request, caller sandbox.Key) error {
@@ -204,11 +212,22 @@ func (a *api) list(w http.ResponseWriter, r *http.Request, caller sandbox.Key) e
 			return i.position() == token || (i.position() < token) != isDescending
 		})
 	}
-	if len(list) > limit {
-		list = list[:limit]
-		w.Header().Set("X-Next-Token", list[limit-1].position())
+	page := firstPage(list, limit)
+	if len(page) < len(list) {
+		w.Header().Set("X-Next-Token", list[len(page)-1].position())
 	}
-	return compat.WriteJSON(w, http.StatusOK, list)
+	return compat.WriteJSON(w, http.StatusOK, page)
+}
+
+// firstPage returns the JSON of the first sandboxes of a list: at most limit of them, of about maxListedBytes.
+func firstPage(list []sandboxInfo, limit int) []json.RawMessage {
+	page := []json.RawMessage{}
+	for bytes := 0; len(page) < min(limit, len(list)) && bytes < maxListedBytes; {
+		text, _ := json.Marshal(list[len(page)]) // texts and numbers have a form in JSON
+		page = append(page, text)
+		bytes += len(text)
+	}
+	return page
 }
 
 // own returns the live sandboxes of a caller with all of the metadata, oldest first.

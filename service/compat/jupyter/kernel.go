@@ -118,7 +118,11 @@ func (s *server) listKernels(w http.ResponseWriter, _ *http.Request, caller sand
 
 func (s *server) startKernel(w http.ResponseWriter, r *http.Request, caller sandbox.Key) error {
 	var in struct{ Name string }
-	if err := s.ReadJSON(w, r, &in); err != nil {
+	err := s.ReadJSON(w, r, &in)
+	if err == nil {
+		err = sandbox.CheckNames(map[string]string{"name": in.Name})
+	}
+	if err != nil {
 		return err
 	}
 	k, err := s.start(r.Context(), caller, in.Name)

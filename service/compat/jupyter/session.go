@@ -48,10 +48,21 @@ type sessionBody struct {
 	Kernel struct{ ID, Name string }
 }
 
+// check returns FaultInvalid for texts that are too long.
+func (in *sessionBody) check() error {
+	return sandbox.CheckNames(map[string]string{
+		"path": in.Path, "name": in.Name, "type": in.Type, "kernel.id": in.Kernel.ID, "kernel.name": in.Kernel.Name,
+	})
+}
+
 // startSession answers with the session of a path. It starts a kernel if there is none.
 func (s *server) startSession(w http.ResponseWriter, r *http.Request, caller sandbox.Key) error {
 	var in sessionBody
-	if err := s.ReadJSON(w, r, &in); err != nil {
+	err := s.ReadJSON(w, r, &in)
+	if err == nil {
+		err = in.check()
+	}
+	if err != nil {
 		return err
 	}
 	var chosen *kernel.Kernel
@@ -61,7 +72,6 @@ func (s *server) startSession(w http.ResponseWriter, r *http.Request, caller san
 			chosen = k
 		}
 	}
-	var err error
 	switch {
 	case chosen == nil && in.Kernel.ID != "":
 		err = kernel.ErrNone
@@ -99,6 +109,9 @@ func (s *server) showSession(w http.ResponseWriter, _ *http.Request, _ sandbox.K
 func (s *server) changeSession(w http.ResponseWriter, r *http.Request, _ sandbox.Key, k *kernel.Kernel) error {
 	var in sessionBody
 	err := s.ReadJSON(w, r, &in)
+	if err == nil {
+		err = in.check()
+	}
 	if err == nil && in.Kernel.ID != "" && in.Kernel.ID != k.ID {
 		err = sandbox.Errorf(sandbox.FaultInvalid,
 			"a session keeps its kernel: delete the session, and create one with the other kernel")

@@ -24,6 +24,26 @@ type executeRequest struct {
 	Files    []fileRef `json:"files"`
 }
 
+// maxFileRefs bounds the files of a request: each is looked up.
+const maxFileRefs = 1000
+
+// check returns FaultInvalid for texts that are too long, and for too many files.
+func (in *executeRequest) check() error {
+	if len(in.Files) > maxFileRefs {
+		return &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "files",
+			Detail: fmt.Sprintf("it has %d files, and may have %d; send fewer", len(in.Files), maxFileRefs)}
+	}
+	for _, f := range in.Files {
+		if err := sandbox.CheckNames(map[string]string{
+			"files.id": f.ID, "files.name": f.Name, "files.session_id": f.Session,
+			"files.storage_session_id": f.StorageSession,
+		}); err != nil {
+			return err
+		}
+	}
+	return sandbox.CheckNames(map[string]string{"lang": in.Language, "session_id": in.Session})
+}
+
 // fileRef names a file of a session. Clients of different versions name the session differently.
 type fileRef struct {
 	ID             string `json:"id"`
@@ -46,7 +66,11 @@ type executeAnswer struct {
 
 func (a *api) execute(w http.ResponseWriter, r *http.Request, caller sandbox.Key) error {
 	var in executeRequest
-	if err := a.ReadJSON(w, r, &in); err != nil {
+	err := a.ReadJSON(w, r, &in)
+	if err == nil {
+		err = in.check()
+	}
+	if err != nil {
 		return err
 	}
 	code, ok := pythonOf(in)

@@ -140,7 +140,11 @@ func (a *api) upload(w http.ResponseWriter, r *http.Request, caller sandbox.Key)
 	if err != nil {
 		return sandbox.Errorf(sandbox.FaultMalformed, "the body must be a form with files: %s", err)
 	}
-	id, err := a.sessions.Store(r.Context(), caller, r.Header.Get("User-Id"))
+	user := r.Header.Get("User-Id")
+	if err := sandbox.CheckNames(map[string]string{"User-Id": user}); err != nil {
+		return err
+	}
+	id, err := a.sessions.Store(r.Context(), caller, user)
 	if err != nil {
 		return err
 	}

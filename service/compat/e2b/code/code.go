@@ -48,15 +48,16 @@ func (r *Runner) Routes() map[string]compat.SandboxHandler {
 	}
 }
 
-// CheckEnviron returns FaultMalformed for names and values that no process can have.
-func CheckEnviron(variables map[string]string) error {
+// CheckEnviron returns FaultMalformed for names and values that no process can have, and FaultInvalid if the variables
+// of a field of a request have too many bytes.
+func CheckEnviron(field string, variables map[string]string) error {
 	for name, value := range variables {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
 			return sandbox.Errorf(sandbox.FaultMalformed, "%.100q cannot be an environment variable: a name is not "+
 				"empty and has no =, and neither name nor value has a null character", name)
 		}
 	}
-	return nil
+	return sandbox.CheckMapSize(field, sandbox.MaxVariablesBytes, variables)
 }
 
 // request is the body of POST /execute.
@@ -68,13 +69,16 @@ type request struct {
 }
 
 func (in request) check() error {
+	if err := sandbox.CheckNames(map[string]string{"context_id": in.Context, "language": in.Language}); err != nil {
+		return err
+	}
 	if in.Context != "" && in.Language != "" {
 		return sandbox.Errorf(sandbox.FaultMalformed, "give one of context_id and language, not both")
 	}
 	if err := checkLanguage(in.Language); err != nil {
 		return err
 	}
-	return CheckEnviron(in.Environ)
+	return CheckEnviron("env_vars", in.Environ)
 }
 
 // execute runs code, and answers with a line of JSON for each output while the code runs. A run begins when the

@@ -51,7 +51,7 @@ func (c *contexts) find(id string) (*codeContext, error) {
 			return each, nil
 		}
 	}
-	return nil, sandbox.Errorf(sandbox.FaultNotFound, "Context %s not found; create_code_context makes one", id)
+	return nil, sandbox.Errorf(sandbox.FaultNotFound, "Context %.100s not found; create_code_context makes one", id)
 }
 
 // add adds a context.
@@ -127,6 +127,9 @@ func (r *Runner) createContext(w http.ResponseWriter, req *http.Request, caller 
 		Folder   string `json:"cwd"`
 	}
 	err := r.ReadJSON(w, req, &in)
+	if err == nil {
+		err = sandbox.CheckNames(map[string]string{"cwd": in.Folder, "language": in.Language})
+	}
 	if err == nil {
 		err = checkLanguage(in.Language)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"strings"
 	"time"
@@ -25,6 +26,24 @@ type executeIn struct {
 	Silent      bool                       // show no input and no value, and count no execution
 	StopOnError *bool                      `json:"stop_on_error"` // abort the requests that wait; default true
 	Expressions map[string]json.RawMessage `json:"user_expressions"`
+}
+
+// maxExpressions bounds user_expressions: the answer has an error for each.
+const maxExpressions = 100
+
+// check returns FaultInvalid for too many expressions, or too long names.
+func (in *executeIn) check() error {
+	if len(in.Expressions) > maxExpressions {
+		return &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "user_expressions",
+			Detail: fmt.Sprintf("it has %d expressions, and may have %d; send them as code", len(in.Expressions),
+				maxExpressions)}
+	}
+	for name := range in.Expressions {
+		if err := sandbox.CheckSize("user_expressions", sandbox.MaxNameBytes, len(name)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // execute runs the code of a request.
@@ -51,6 +70,9 @@ func (k *Kernel) execute(c *socket.Client, m *wire.Message, number int) {
 	}
 	var in executeIn
 	err := m.DecodeContent(&in)
+	if err == nil {
+		err = in.check()
+	}
 	if err == nil { // the client may have left
 		_, err = k.config.Service.Authenticate(ctx, c.Secret)
 	}
@@ -64,10 +86,12 @@ func (k *Kernel) execute(c *socket.Client, m *wire.Message, number int) {
 		k.aborted = k.received
 	}
 	k.mu.Unlock()
-	content := wire.Object{
-		"status": "ok", "payload": []string{}, "user_expressions": refusedExpressions(in.Expressions),
-	}
-	if err != nil {
+	var content wire.Object
+	if err == nil {
+		content = wire.Object{
+			"status": "ok", "payload": []string{}, "user_expressions": refusedExpressions(in.Expressions),
+		}
+	} else {
 		failed := k.failure(err)
 		k.broadcast("error", m.Header, failed)
 		content = errorContent(failed)

@@ -3,6 +3,7 @@ package kernel
 import (
 	"context"
 
+	"glasshouse/sandbox"
 	"glasshouse/service/compat/jupyter/introspection"
 	"glasshouse/service/compat/jupyter/socket"
 	"glasshouse/service/compat/jupyter/wire"
@@ -82,12 +83,13 @@ func (k *Kernel) contentOf(ctx context.Context, c *socket.Client, m *wire.Messag
 	return nil, nil
 }
 
-// refuseComm closes a comm, for which this kernel has no targets.
+// refuseComm closes a comm, for which this kernel has no targets. Nobody answers for an ID that is too long to repeat:
+// the protocol has no error for it.
 func (k *Kernel) refuseComm(m *wire.Message) {
 	var in struct {
 		ID string `json:"comm_id"`
 	}
-	if m.DecodeContent(&in) == nil {
+	if m.DecodeContent(&in) == nil && len(in.ID) <= sandbox.MaxNameBytes {
 		k.broadcast("comm_close", m.Header, wire.Object{"comm_id": in.ID, "data": wire.Object{}})
 	}
 }
