@@ -9,8 +9,11 @@ import (
 	"glasshouse/debugger/expr"
 )
 
-// maxBreakpoints bounds the breakpoints of each type.
-const maxBreakpoints = 1000
+// Bounds of the breakpoints of each type. They are kept, and every client that joins gets them.
+const (
+	maxBreakpoints     = 1000
+	maxBreakpointBytes = 64 << 10 // of all conditions, messages and names
+)
 
 // LineBreakpoint is a line breakpoint that a client requests.
 type LineBreakpoint struct {
@@ -62,9 +65,14 @@ type guestData struct {
 
 var hitCondition = regexp.MustCompile(`^\s*(==|>=|<=|>|<|%)?\s*(\d{1,9})\s*$`)
 
-func checkNumber(breakpoints int) error {
+// checkSize returns ErrRequest for too many breakpoints, or too long texts of them.
+func checkSize(breakpoints, textBytes int) error {
 	if breakpoints > maxBreakpoints {
 		return fmt.Errorf("%w: %d breakpoints; at most %d are allowed", ErrRequest, breakpoints, maxBreakpoints)
+	}
+	if textBytes > maxBreakpointBytes {
+		return fmt.Errorf("%w: the texts of the breakpoints have %d bytes, and may have %d; shorten them", ErrRequest,
+			textBytes, maxBreakpointBytes)
 	}
 	return nil
 }
@@ -84,7 +92,11 @@ func (s *Session) LineBreakpoints() []BreakpointView {
 
 // SetLineBreakpoints replaces all line breakpoints. One that stays the same keeps its ID.
 func (s *Session) SetLineBreakpoints(list []LineBreakpoint) ([]BreakpointView, error) {
-	if err := checkNumber(len(list)); err != nil {
+	bytes := 0
+	for _, b := range list {
+		bytes += len(b.Condition) + len(b.HitCondition) + len(b.LogMessage)
+	}
+	if err := checkSize(len(list), bytes); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -139,6 +151,9 @@ func (s *Session) BreakpointLines(first, last int) []int {
 
 // SetExceptionFilters replaces the exception filters: FilterRaised and FilterUncaught.
 func (s *Session) SetExceptionFilters(filters []string) error {
+	if err := checkSize(len(filters), 0); err != nil {
+		return err
+	}
 	for _, f := range filters {
 		if f != FilterRaised && f != FilterUncaught {
 			return fmt.Errorf("%w: unknown exception filter %.100q; the filters are raised and uncaught", ErrRequest, f)
@@ -153,7 +168,11 @@ func (s *Session) SetExceptionFilters(filters []string) error {
 
 // SetDataBreakpoints replaces the variables whose change stops the program.
 func (s *Session) SetDataBreakpoints(list []Variable) ([]BreakpointView, error) {
-	if err := checkNumber(len(list)); err != nil {
+	bytes := 0
+	for _, v := range list {
+		bytes += len(v.Name)
+	}
+	if err := checkSize(len(list), bytes); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()

@@ -72,7 +72,7 @@ func parseDataID(text string) (debugger.Variable, error) {
 	frame, name, ok := strings.Cut(text, ":")
 	number, err := strconv.ParseUint(frame, 10, 64)
 	if !ok || err != nil || name == "" {
-		return debugger.Variable{}, fmt.Errorf("%w: invalid dataId %q; send one that dataBreakpointInfo returned",
+		return debugger.Variable{}, fmt.Errorf("%w: invalid dataId %.100q; send one that dataBreakpointInfo returned",
 			debugger.ErrRequest, text)
 	}
 	return debugger.Variable{Frame: number, Name: name}, nil

@@ -11,6 +11,7 @@ import (
 	godap "github.com/google/go-dap"
 
 	"glasshouse/debugger"
+	"glasshouse/sandbox"
 )
 
 // Attach holds the arguments of attach and launch: a debug session, the recording of an execution, or code to run in a
@@ -24,6 +25,13 @@ type Attach struct {
 	Path        string `json:"path"` // of the code on the client's side, for its breakpoints
 	StopOnEntry bool   `json:"stopOnEntry"`
 	Drive       bool   `json:"drive"` // take the session over from the editor that drives it
+}
+
+// check returns an error for names that are too long: each stack frame repeats the path.
+func (a Attach) check() error {
+	return sandbox.CheckNames(map[string]string{
+		"token": a.Token, "session": a.Session, "execution": a.Execution, "sandbox": a.Sandbox, "path": a.Path,
+	})
 }
 
 // Target is the session that a client has attached to.
@@ -151,14 +159,18 @@ func (c *connection) openTarget(ctx context.Context, arguments json.RawMessage) 
 	if c.target != nil {
 		return errAlreadyAttached
 	}
-	if err := decode(arguments, &c.attached); err != nil {
+	var in Attach
+	if err := decode(arguments, &in); err != nil {
 		return err
 	}
-	target, err := c.open(ctx, c.attached)
+	if err := in.check(); err != nil {
+		return err
+	}
+	target, err := c.open(ctx, in)
 	if err != nil {
 		return err
 	}
-	c.target = target
+	c.target, c.attached = target, in
 	c.mu.Lock()
 	c.isAttached = true // only this goroutine writes the field
 	c.mu.Unlock()
@@ -236,11 +248,15 @@ func (c *connection) restart(ctx context.Context, arguments json.RawMessage) (an
 		return nil, errCannotRestart
 	}
 	latest := struct {
-		Attach *Attach `json:"arguments"`
-	}{&c.attached}
+		Attach Attach `json:"arguments"`
+	}{c.attached}
 	if err := decode(arguments, &latest); err != nil {
 		return nil, err
 	}
+	if err := latest.Attach.check(); err != nil {
+		return nil, err
+	}
+	c.attached = latest.Attach
 	old := c.target.Session
 	c.turn.Unlock() // the goroutine that sends events may wait for this mutex
 	c.detach(true)

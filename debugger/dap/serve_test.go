@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"glasshouse/debugger"
+	"glasshouse/sandbox"
 )
 
 // serve starts Serve within a bubble of synctest, and returns the client's end of the connection. A net.Pipe has no
@@ -96,6 +97,28 @@ func TestInputIsLimitedBeforeAttach(t *testing.T) {
 			t.Errorf("a long command: got %.300s, %v, want it cut to %d characters", body, err, maxCommandChars)
 		}
 	})
+}
+
+// Names of attach have a limit, because each stack frame repeats the path. The opener does not see longer ones.
+func TestNamesOfAttachAreLimited(t *testing.T) {
+	t.Parallel()
+	for _, field := range []string{"token", "session", "execution", "sandbox", "path"} {
+		for bytes, want := range map[int]string{
+			sandbox.MaxNameBytes:     "refused",
+			sandbox.MaxNameBytes + 1: field + ": it has 1025 bytes, and may have 1024; send a shorter one",
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				client, _ := serve(t, refuse)
+				arguments := fmt.Sprintf(`{%q:%q}`, field, strings.Repeat("x", bytes))
+				_, _ = io.WriteString(client, frame("attach", arguments))
+				body, err := readFrame(bufio.NewReader(client), anyBody)
+				var got response
+				if err != nil || json.Unmarshal(body, &got) != nil || !strings.Contains(got.Message, want) {
+					t.Errorf("%s of %d bytes: got %.300s, %v, want %q", field, bytes, body, err, want)
+				}
+			})
+		}
+	}
 }
 
 // A page in a browser can send a message within an HTTP request. The request's first line ends the connection.
