@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // ErrorKind tells whether a value is invalid or the operator forbids it.
@@ -176,6 +177,13 @@ func inRange(f reflect.StructField, v, ceiling reflect.Value) error {
 	high, _ := strconv.ParseInt(f.Tag.Get("maximum"), 10, 64)
 	if maxItems, _ := strconv.Atoi(f.Tag.Get("maxItems")); v.Kind() == reflect.Slice && v.Len() > maxItems {
 		return &FieldError{name, fmt.Sprintf("it may have at most %d entries", maxItems), KindInvalid}
+	}
+	if maxLength, _ := strconv.Atoi(f.Tag.Get("maxLength")); v.Kind() == reflect.Slice {
+		for _, entry := range v.Interface().([]string) {
+			if utf8.RuneCountInString(entry) > maxLength {
+				return &FieldError{name, fmt.Sprintf("an entry may have at most %d characters", maxLength), KindInvalid}
+			}
+		}
 	}
 	if !v.CanInt() {
 		return nil

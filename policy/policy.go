@@ -69,10 +69,10 @@ type Policy struct {
 	SaveIntermediateResults bool     `json:"save_intermediate_results" required:"false" doc:"Keep notes and inspected values of each run in history"`
 	EnableFileAccess        bool     `json:"enable_file_access" required:"false"`
 	EnableNetworkAccess     bool     `json:"enable_network_access" required:"false" doc:"Allow connections to allowed_hosts, through the service's broker"`
-	AllowedHosts            []string `json:"allowed_hosts" required:"false" nullable:"false" maxItems:"100" doc:"Names, *.names, addresses or ranges, each with an optional :port; 80 and 443 by default"`
+	AllowedHosts            []string `json:"allowed_hosts" required:"false" nullable:"false" maxItems:"100" maxLength:"300" doc:"Names, *.names, addresses or ranges, each with an optional :port; 80 and 443 by default"`
 
-	AllowedModules []string `json:"allowed_modules" required:"false" nullable:"false" maxItems:"1000" doc:"Only these modules; empty: those of the profile"`
-	BlockedModules []string `json:"blocked_modules" required:"false" nullable:"false" maxItems:"1000" doc:"Modules to block in addition to those of the profile"`
+	AllowedModules []string `json:"allowed_modules" required:"false" nullable:"false" maxItems:"1000" maxLength:"255" doc:"Only these modules; empty: those of the profile"`
+	BlockedModules []string `json:"blocked_modules" required:"false" nullable:"false" maxItems:"1000" maxLength:"255" doc:"Modules to block in addition to those of the profile"`
 	// OperatorModules are modules that the operator allows in addition to those of the profile; "*" is any. A config
 	// cannot change it.
 	OperatorModules []string    `json:"-"`

@@ -32,7 +32,7 @@ type conversationList struct {
 type sendInput struct {
 	InConversation
 	Body struct {
-		Text string `json:"text" doc:"At most max_input_chars characters"`
+		Text string `json:"text" maxLength:"4000000" doc:"At most max_input_chars characters"`
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 
 // debugBody is the body of POST /sandbox/{id}/debug. gin decodes it, with any content type.
 type debugBody struct {
-	Code        *string `json:"code" nullable:"false"`
+	Code        *string `json:"code" nullable:"false" maxLength:"4000000"`
 	Context     object  `json:"context,omitempty"`
 	Breakpoints []any   `json:"breakpoints,omitempty" doc:"Accepted and ignored: a stream does not stop"`
 }

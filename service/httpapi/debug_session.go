@@ -26,7 +26,7 @@ type openDebugInput struct {
 	Client string `header:"X-Debug-Client" maxLength:"100" doc:"The client's name; the client that opens a session drives it"`
 	Wait   string `query:"wait" pattern:"^([0-9]|[1-5][0-9]|60)$" doc:"Seconds to wait for a stop; 10 by default"`
 	Body   struct {
-		Code        string         `json:"code"`
+		Code        string         `json:"code" maxLength:"4000000"`
 		Context     object         `json:"context,omitempty"`
 		Breakpoints breakpointList `json:"breakpoints,omitempty"`
 		Exceptions  []string       `json:"exceptions,omitempty" enum:"raised,uncaught" doc:"Stop at every exception, or at unhandled ones"`
@@ -102,7 +102,8 @@ func (l *breakpointList) UnmarshalJSON(text []byte) error {
 
 // Schema implements huma.SchemaProvider.
 func (breakpointList) Schema(huma.Registry) *huma.Schema {
-	line, text := &huma.Schema{Type: huma.TypeInteger, Format: "int64"}, &huma.Schema{Type: huma.TypeString}
+	line := &huma.Schema{Type: huma.TypeInteger, Format: "int64"}
+	text := &huma.Schema{Type: huma.TypeString, MaxLength: new(10_000)}
 	breakpoint := &huma.Schema{
 		Type: huma.TypeObject, Required: []string{"line"}, AdditionalProperties: false,
 		Properties: map[string]*huma.Schema{

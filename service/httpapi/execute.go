@@ -17,7 +17,7 @@ import (
 // CodeBody is code to execute, with its context and files. It is exported because huma reads exported
 // embedded fields only.
 type CodeBody struct {
-	Code    string     `json:"code" doc:"The body of one module"`
+	Code    string     `json:"code" maxLength:"4000000" doc:"The body of one module"`
 	Context object     `json:"context,omitempty" doc:"Each key is a variable of the code; context is the whole object"`
 	Files   []CodeFile `json:"files,omitempty" doc:"Uploads that are in /data before the code runs"`
 	Timeout float64    `json:"timeout,omitempty" minimum:"0.1" maximum:"86400" doc:"Seconds; lowers the limit max_execution_time"`
@@ -27,7 +27,7 @@ type CodeBody struct {
 // CodeFile is an upload that comes with code.
 type CodeFile struct {
 	Path    string  `json:"path" format:"file-path" doc:"Path below /data"`
-	Content *string `json:"content,omitempty" doc:"Text; either this or content_base64"`
+	Content *string `json:"content,omitempty" maxLength:"4000000" doc:"Text; either this or content_base64"`
 	Base64  base64  `json:"content_base64,omitempty"`
 }
 
@@ -36,7 +36,7 @@ type base64 []byte
 
 // Schema implements huma.SchemaProvider.
 func (base64) Schema(huma.Registry) *huma.Schema {
-	s := &huma.Schema{Type: huma.TypeString, PatternDescription: "base64",
+	s := &huma.Schema{Type: huma.TypeString, MaxLength: new(4_000_000), PatternDescription: "base64",
 		Pattern: `^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$`}
 	s.PrecomputeMessages()
 	return s

@@ -10,7 +10,7 @@ import (
 type codeInput struct {
 	InSandbox
 	Body struct {
-		Code string `json:"code"`
+		Code string `json:"code" maxLength:"4000000"`
 	}
 }
 
@@ -22,7 +22,7 @@ type checkedCode struct {
 type completeInput struct {
 	InSandbox
 	Body struct {
-		Code   string `json:"code"`
+		Code   string `json:"code" maxLength:"4000000"`
 		Cursor *int   `json:"cursor,omitempty" minimum:"0" doc:"Position in characters from 0, at most the end of the code, which is the default"`
 	}
 }
@@ -34,7 +34,7 @@ type sandboxVariables struct {
 
 type highlightInput struct {
 	Body struct {
-		Code string `json:"code"`
+		Code string `json:"code" maxLength:"4000000"`
 	}
 }
 

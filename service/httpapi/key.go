@@ -20,8 +20,8 @@ type createKeyInput struct {
 		ExpiresAt      *time.Time        `json:"expires_at,omitempty"`
 		Limits         sandbox.KeyLimits `json:"limits,omitempty" doc:"Only an admin may set them"`
 		Databases      []string          `json:"databases,omitempty" minItems:"1" maxItems:"1000" doc:"The databases that the key may use; default: the caller's"`
-		AllowedModules []string          `json:"allowed_modules,omitempty" nullable:"false" maxItems:"1000" doc:"Only these modules in the key's sandboxes, of those that the operator allows; only an admin may set it; none: those of the profile"`
-		BlockedModules []string          `json:"blocked_modules,omitempty" nullable:"false" maxItems:"1000" doc:"Modules to block in the key's sandboxes; only an admin may set it"`
+		AllowedModules []string          `json:"allowed_modules,omitempty" nullable:"false" maxItems:"1000" maxLength:"255" doc:"Only these modules in the key's sandboxes, of those that the operator allows; only an admin may set it; none: those of the profile"`
+		BlockedModules []string          `json:"blocked_modules,omitempty" nullable:"false" maxItems:"1000" maxLength:"255" doc:"Modules to block in the key's sandboxes; only an admin may set it"`
 	}
 }
 

@@ -147,6 +147,10 @@ func (a *api) login(g *gin.Context) {
 		a.fail(g, err)
 		return
 	}
+	if err := sandbox.CheckSize("key", sandbox.MaxNameBytes, len(body.Key)); err != nil {
+		a.fail(g, err)
+		return
+	}
 	if body.Key == "" {
 		a.fail(g, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "key", Detail: "it is missing: give an API key"})
 		return

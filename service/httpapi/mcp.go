@@ -76,5 +76,12 @@ func checkMessage(body []byte) error {
 	if json.Unmarshal(body, &message) == nil && message["method"] == nil {
 		return &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "method", Detail: "the message has no method"}
 	}
+	for _, field := range []string{"method", "id"} { // the answer may repeat it
+		var name string
+		_ = json.Unmarshal(message[field], &name) // an id may be a number
+		if err := sandbox.CheckSize(field, sandbox.MaxNameBytes, len(name)); err != nil {
+			return err
+		}
+	}
 	return nil // the server says what else is wrong
 }

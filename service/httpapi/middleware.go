@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gin-gonic/gin"
@@ -147,9 +148,9 @@ func checkQuery(query string) error {
 	return nil
 }
 
-// rejectUnknownQuery rejects query parameters that an operation does not describe. huma does this for its own
-// operations.
-func (a *api) rejectUnknownQuery(op huma.Operation) gin.HandlerFunc {
+// checkParameters rejects query parameters that an operation does not describe, and parameters that are too long. huma
+// does this for its own operations.
+func (a *api) checkParameters(op huma.Operation) gin.HandlerFunc {
 	known := map[string]bool{}
 	for _, p := range op.Parameters {
 		known[p.Name] = known[p.Name] || p.In == "query"
@@ -159,6 +160,17 @@ func (a *api) rejectUnknownQuery(op huma.Operation) gin.HandlerFunc {
 			if !known[name] {
 				a.fail(g, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "query." + name,
 					Detail: "unknown query parameter"})
+				return
+			}
+		}
+		for _, p := range op.Parameters {
+			given := map[string]string{
+				"query": g.Query(p.Name), "header": g.GetHeader(p.Name),
+				"path": strings.TrimPrefix(g.Param(p.Name), "/"), // gin's rest of a path begins with it
+			}[p.In]
+			if n := utf8.RuneCountInString(given); p.Schema.MaxLength != nil && n > *p.Schema.MaxLength {
+				a.fail(g, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: p.In + "." + p.Name,
+					Detail: fmt.Sprintf("it has %d characters, and may have %d", n, *p.Schema.MaxLength)})
 				return
 			}
 		}

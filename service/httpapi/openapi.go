@@ -31,8 +31,8 @@ type groups struct {
 // routes registers routes with gin and describes each of them once in OpenAPI.
 type routes struct {
 	groups
-	api                huma.API
-	rejectUnknownQuery func(huma.Operation) gin.HandlerFunc
+	api             huma.API
+	checkParameters func(huma.Operation) gin.HandlerFunc
 }
 
 // tag groups operations in the documentation.
@@ -97,7 +97,7 @@ func (a *api) newRoutes(router *gin.Engine, groups groups, version string) *rout
 	for _, group := range groups.keyed {
 		adapter = append(adapter, humagin.NewWithGroup(router, group, huma.Config{OpenAPI: &huma.OpenAPI{}}).Adapter())
 	}
-	return &routes{groups, huma.NewAPI(config, adapter), a.rejectUnknownQuery}
+	return &routes{groups, huma.NewAPI(config, adapter), a.checkParameters}
 }
 
 // everyPrefix is a huma.Adapter that registers an operation under every prefix. huma describes it once.
@@ -185,7 +185,7 @@ func route[I, O any](a *api, r *routes, op huma.Operation, handle func(context.C
 
 // handle describes an operation and registers its gin handler in each of the groups.
 func (r *routes) handle(groups []*gin.RouterGroup, op huma.Operation, handler gin.HandlerFunc) {
-	handlers := []gin.HandlerFunc{r.rejectUnknownQuery(op), handler}
+	handlers := []gin.HandlerFunc{r.checkParameters(op), handler}
 	if isPublic := slices.Equal(groups, r.public) || slices.Equal(groups, r.pages); isPublic {
 		handlers = handlers[1:]               // probes may add anything, such as a time that defeats caches
 		op.Security = []map[string][]string{} // none
@@ -232,8 +232,33 @@ func operationsOf(item *huma.PathItem) map[string]*huma.Operation {
 	return operations
 }
 
+// boundTexts gives each string of a request the limit of a name, at any depth, unless it has a limit of its own. A text
+// that may be long, such as code, has the limit of 4 000 000 characters, which a body of maxBody has space for.
+func (r *routes) boundTexts(s *huma.Schema) {
+	if s.Ref != "" {
+		s = r.api.OpenAPI().Components.Schemas.SchemaFromRef(s.Ref)
+	}
+	if s.Type == huma.TypeString && s.MaxLength == nil {
+		s.MaxLength = new(sandbox.MaxNameBytes)
+		s.PrecomputeMessages()
+	}
+	if s.Items != nil {
+		r.boundTexts(s.Items)
+	}
+	for _, inner := range slices.Concat(slices.Collect(maps.Values(s.Properties)), s.OneOf) {
+		r.boundTexts(inner)
+	}
+}
+
 // finishOperation describes what holds for the requests of all operations.
 func (r *routes) finishOperation(op *huma.Operation) {
+	// The parameters of an operation without a key are not checked: a provider of identities sends long ones.
+	isPublic := op.Security != nil && len(op.Security) == 0
+	for _, p := range op.Parameters {
+		if !isPublic {
+			r.boundTexts(p.Schema)
+		}
+	}
 	for _, p := range op.Parameters {
 		if p.In != "query" {
 			continue
@@ -249,6 +274,7 @@ func (r *routes) finishOperation(op *huma.Operation) {
 		return
 	}
 	delete(op.RequestBody.Content, "application/octet-stream") // huma adds it for an input with RawBody
+	r.boundTexts(op.RequestBody.Content["application/json"].Schema)
 	r.acceptNull(op.RequestBody.Content["application/json"].Schema)
 }
 

@@ -17,7 +17,7 @@ import (
 // QueryBody is a statement. It is exported because huma reads exported embedded fields only.
 type QueryBody struct {
 	Body struct {
-		Query      string         `json:"query" minLength:"1" format:"sql"`
+		Query      string         `json:"query" minLength:"1" maxLength:"4000000" format:"sql"`
 		Database   string         `json:"database,omitempty" doc:"A name of GET /databases; none: the default one"`
 		Parameters map[string]any `json:"parameters,omitempty" doc:"The values of :name in the statement"`
 	}

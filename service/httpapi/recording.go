@@ -104,7 +104,7 @@ type variableChanges struct {
 
 type findStepInput struct {
 	InExecution
-	Condition string `query:"condition" required:"true" format:"python-expression" doc:"An expression over variables, such as: total > 100 and 'x' in names"`
+	Condition string `query:"condition" required:"true" maxLength:"10000" format:"python-expression" doc:"An expression over variables, such as: total > 100 and 'x' in names"`
 	Function  string `query:"function" doc:"Only in this function"`
 	From      int    `query:"from" minimum:"1" default:"1" doc:"The first step"`
 }

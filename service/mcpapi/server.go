@@ -216,10 +216,15 @@ func decodeArguments(raw json.RawMessage, described *jsonschema.Schema, resolved
 		return sandbox.Errorf(sandbox.FaultInvalid, "the arguments must be a JSON object: %v", err)
 	}
 	names := slices.Sorted(maps.Keys(described.Properties))
-	for name := range arguments {
+	for name, value := range arguments {
 		if described.Properties[name] == nil {
-			return sandbox.Errorf(sandbox.FaultInvalid, "there is no argument %q; the arguments are %s", name,
+			return sandbox.Errorf(sandbox.FaultInvalid, "there is no argument %.100q; the arguments are %s", name,
 				strings.Join(names, ", "))
+		}
+		if text, ok := value.(string); ok && !slices.Contains(longArguments, name) {
+			if err := sandbox.CheckSize(name, sandbox.MaxNameBytes, len(text)); err != nil {
+				return err
+			}
 		}
 	}
 	for _, name := range described.Required {

@@ -4,12 +4,15 @@ import "github.com/modelcontextprotocol/go-sdk/mcp"
 
 // Limits of the tools' arguments.
 const (
-	defaultWait  = 55  // seconds; hosts end a call after 60
-	maxWait      = 300 // seconds
-	defaultRows  = 100
-	maxRows      = 1000
-	maxFileChars = 1 << 20 // of a text that a call writes
+	defaultWait = 55  // seconds; hosts end a call after 60
+	maxWait     = 300 // seconds
+	defaultRows = 100
+	maxRows     = 1000
 )
+
+// longArguments are the texts of which package service limits the length. Every other one is a name. The schemas do not
+// say so, because no model sends a longer name, and each model reads the schemas.
+var longArguments = []string{"code", "sql", "text", "base64"}
 
 // addTools adds the seven tools. Their descriptions and schemas are what every model reads before its first call, so
 // each says when to use the tool, what it costs, and what to do next, in few words.
