@@ -326,6 +326,12 @@ var ErrUnread error = &sandbox.Error{
 	Detail: fmt.Sprintf("more than %d MiB of your responses are unread; read them and retry", limit.MaxUnreadBytes>>20),
 }
 
+// ErrLargeResponses is the error for a request for a list or a record, if limit.Responses has no slot for its response.
+var ErrLargeResponses error = &sandbox.Error{
+	Fault: sandbox.FaultLimit, RetryAfter: 2,
+	Detail: fmt.Sprintf("%d of your large responses are unread; read them and retry", limit.MaxLargeResponses),
+}
+
 // ErrLargeBodies is the error for a request with a large body, if limit.Bodies has no slot for it.
 var ErrLargeBodies error = &sandbox.Error{
 	Fault: sandbox.FaultLimit, RetryAfter: 2,

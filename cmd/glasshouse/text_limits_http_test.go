@@ -232,7 +232,9 @@ func (c textClient) debuggerFields(t *testing.T, sandboxID string) (list []textF
 				if field == "dataId" {
 					text = "1:" + text
 				}
-				return map[string]any{"source": map[string]any{}, "breakpoints": []map[string]any{{"line": 1, field: text}}}
+				return map[string]any{
+					"source": map[string]any{}, "breakpoints": []map[string]any{{"line": 1, field: text}},
+				}
 			}))
 	}
 	return list

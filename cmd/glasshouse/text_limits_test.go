@@ -170,7 +170,8 @@ func (c textClient) e2bFields(id string) []textField {
 			}, code...),
 		})
 	for method, fields := range map[string][]string{
-		"Stat": {"path"}, "MakeDir": {"path"}, "Remove": {"path"}, "ListDir": {"path"}, "Move": {"source", "destination"},
+		"Stat": {"path"}, "MakeDir": {"path"}, "Remove": {"path"}, "ListDir": {"path"},
+		"Move": {"source", "destination"},
 	} {
 		rest := object{"path": "a", "source": "a", "destination": "b"}
 		for _, f := range c.nameFields("e2b", "POST", "/e2b/filesystem.Filesystem/"+method, fields, rest, files...) {

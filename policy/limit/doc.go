@@ -9,7 +9,8 @@
 //   - Share bounds the part of the machine that a user's small operations take beside other users.
 //   - Work slows down work that costs the service more CPU time than its user's processes use.
 //   - Rates gives each key a token bucket of requests per minute.
-//   - Responses counts the bytes of responses that each key has not yet read.
+//   - Responses counts the bytes of responses that each key has not yet read, and limits how many
+//     large ones are made at the same time.
 //   - Connections bounds the connections of HTTP servers, and shares them among the users.
 //   - Bodies limits how many large request bodies of each key arrive at the same time.
 //   - Descriptors keeps a reserve of file descriptors.

@@ -129,6 +129,12 @@ func (c Config) Hold(ctx context.Context, user string) (release func(), err erro
 	return release, nil
 }
 
+// HoldLarge takes one of the user's slots for large answers until the answer is read. It returns FaultLimit if none
+// becomes free in time.
+func (c Config) HoldLarge(ctx context.Context, caller sandbox.Key) error {
+	return c.Unread.HoldLarge(ctx, caller.User, service.ErrLargeResponses)
+}
+
 // LostKey returns the reason for which the key of a request is not valid any more, or else err.
 func LostKey(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && sandbox.FaultOf(cause) == sandbox.FaultUnauthorized {

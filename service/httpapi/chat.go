@@ -68,7 +68,7 @@ func (a *api) routeChat(r *routes) {
 	route(a, r, r.describe("GET", "/chat/conversations/{id}", "getConversation", tagChat,
 		"Get a conversation with its messages"),
 		func(ctx context.Context, caller sandbox.Key, in *InConversation) (*chat.ConversationView, error) {
-			if err := a.limits.holdRecords(ctx, caller.Account); err != nil {
+			if err := a.holdLarge(ctx, caller); err != nil {
 				return nil, err
 			}
 			view, err := a.chat.View(ctx, caller, in.ID)

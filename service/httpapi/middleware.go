@@ -261,7 +261,7 @@ func (a *api) limitRate(g *gin.Context) {
 	if caller.ID == "" { // a signed URL
 		return
 	}
-	if err := a.limits.unread.Begin(g.Request.Context(), caller.User, service.ErrUnread); err != nil {
+	if err := a.unread.Begin(g.Request.Context(), caller.User, service.ErrUnread); err != nil {
 		a.fail(g, err)
 		return
 	}
@@ -277,10 +277,16 @@ func (a *api) limitRate(g *gin.Context) {
 	}
 }
 
+// holdLarge takes one of the user's slots for responses with records, until the response is read: a record takes
+// several times its size while it is encoded. It returns FaultLimit if none becomes free in time.
+func (a *api) holdLarge(ctx context.Context, caller sandbox.Key) error {
+	return a.unread.HoldLarge(ctx, caller.User, service.ErrLargeResponses)
+}
+
 // limitLargeBodies limits how many requests with large bodies of the caller's account arrive or wait for their turn at
 // the same time.
 func (a *api) limitLargeBodies(g *gin.Context) {
-	ctx, end := a.limits.bodies.Begin(g.Request.Context(), callerFrom(g.Request.Context()).Account)
+	ctx, end := a.bodies.Begin(g.Request.Context(), callerFrom(g.Request.Context()).Account)
 	defer end()
 	body := g.Request.Body
 	g.Request = g.Request.WithContext(ctx)

@@ -62,7 +62,7 @@ func (a *api) routePendingWrites(r *routes) {
 func (a *api) listPendingWrites(
 	ctx context.Context, caller sandbox.Key, in *pendingWritesInput,
 ) (*pendingWriteList, error) {
-	if err := a.limits.holdRecords(ctx, caller.Account); err != nil {
+	if err := a.holdLarge(ctx, caller); err != nil {
 		return nil, err
 	}
 	list, next, err := a.service.PendingWrites(ctx, caller, sandbox.WriteFilter{

@@ -182,7 +182,7 @@ func routeOpened[I interface{ executionID() string }, O any](
 	op := r.describe("GET", "/executions/{id}"+path, id, tagRecordings, summary, http.StatusForbidden,
 		http.StatusGone) // gone: the recording was pruned
 	route(a, r, op, func(ctx context.Context, caller sandbox.Key, in *I) (*O, error) {
-		if err := a.limits.holdRecords(ctx, caller.Account); err != nil {
+		if err := a.holdLarge(ctx, caller); err != nil {
 			return nil, err
 		}
 		opened, err := open(ctx, caller, (*in).executionID())
@@ -234,7 +234,7 @@ func (a *api) routeLineMap(r *routes) {
 	huma.Register(r.api, op, func(ctx context.Context, in *InExecution) (*compressed, error) {
 		caller := callerFrom(ctx)
 		var opened *service.OpenRecording
-		err := a.limits.holdRecords(ctx, caller.Account)
+		err := a.holdLarge(ctx, caller)
 		if err == nil {
 			opened, err = a.service.Recorded(ctx, caller, in.ID)
 		}

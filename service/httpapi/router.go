@@ -69,7 +69,8 @@ type api struct {
 	access    bool
 	version   string
 	proxy     *signin.Proxy
-	limits    limits
+	bodies    limit.Bodies
+	unread    *limit.Responses
 	metrics   *metrics.Metrics
 	cpu       *limit.CPU
 	clients   *limit.Connections
@@ -108,9 +109,12 @@ func New(c Config) http.Handler {
 // newRouter returns the router and the description of its routes.
 func newRouter(c Config) (*gin.Engine, *huma.OpenAPI) {
 	a := &api{
-		service: c.Service, chat: c.Chat, log: c.Log, access: c.Access, version: c.Version, limits: newLimits(c.Unread),
+		service: c.Service, chat: c.Chat, log: c.Log, access: c.Access, version: c.Version, bodies: limit.NewBodies(),
 		metrics: c.Metrics, cpu: c.CPU, proxy: c.Proxy,
-		publicURL: c.PublicURL, clients: c.Connections, results: c.Results,
+		publicURL: c.PublicURL, clients: c.Connections, unread: c.Unread, results: c.Results,
+	}
+	if a.unread == nil {
+		a.unread = limit.NewResponses(limit.MaxUnreadBytes)
 	}
 	if a.metrics == nil {
 		a.metrics = metrics.New(c.Version)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"glasshouse/sandbox"
 	"glasshouse/service"
@@ -182,24 +183,38 @@ func (a *api) download(w http.ResponseWriter, r *http.Request, caller sandbox.Ke
 	return nil
 }
 
-// describe describes a file of a session to clients.
-func describe(sessionID string, f file) map[string]any {
-	return map[string]any{
-		"id": f.id, "name": f.name, "session_id": sessionID, "storage_session_id": sessionID, "size": f.entry.Size,
-		"contentType": sandbox.MIMEType(f.name, []byte{0}), "lastModified": f.entry.ModifiedAt,
-		"metadata": map[string]string{"original-filename": f.name},
+// fileInfo describes a file of a session to clients.
+type fileInfo struct {
+	fileRef
+	Size     int64     `json:"size"`
+	MIMEType string    `json:"contentType"`
+	Modified time.Time `json:"lastModified"`
+	Metadata struct {
+		Name string `json:"original-filename"`
+	} `json:"metadata"`
+}
+
+func newFileInfo(sessionID string, f file) fileInfo {
+	info := fileInfo{
+		fileRef: fileRef{f.id, f.name, sessionID, sessionID}, Size: f.entry.Size,
+		MIMEType: sandbox.MIMEType(f.name, []byte{0}), Modified: f.entry.ModifiedAt,
 	}
+	info.Metadata.Name = f.name
+	return info
 }
 
 func (a *api) list(w http.ResponseWriter, r *http.Request, caller sandbox.Key) error {
 	id := r.PathValue("session")
+	if err := a.HoldLarge(r.Context(), caller); err != nil {
+		return err
+	}
 	in, err := a.folder(r.Context(), caller, session.SandboxID(id))
 	if err != nil {
 		return err
 	}
-	list := make([]map[string]any, 0, len(in.files))
+	list := make([]fileInfo, 0, len(in.files))
 	for _, f := range in.files {
-		list = append(list, describe(id, f))
+		list = append(list, newFileInfo(id, f))
 	}
 	return compat.WriteJSON(w, http.StatusOK, list)
 }
@@ -209,7 +224,7 @@ func (a *api) describe(w http.ResponseWriter, r *http.Request, caller sandbox.Ke
 	if err != nil {
 		return err
 	}
-	return compat.WriteJSON(w, http.StatusOK, describe(r.PathValue("session"), f))
+	return compat.WriteJSON(w, http.StatusOK, newFileInfo(r.PathValue("session"), f))
 }
 
 func (a *api) remove(w http.ResponseWriter, r *http.Request, caller sandbox.Key) error {

@@ -123,6 +123,9 @@ func (a api) filesystem(r *http.Request, caller sandbox.Key, id string, in rpcRe
 	case "Remove":
 		return struct{}{}, workspace.Remove(name)
 	case "ListDir":
+		if err := a.HoldLarge(r.Context(), caller); err != nil {
+			return nil, err
+		}
 		list, err := workspace.List(name, max(in.Depth, 1))
 		entries := make([]entryInfo, 0, len(list))
 		for _, e := range list {
