@@ -98,10 +98,28 @@ func (r *Reader) Capture(
 	return out, err
 }
 
-// SampleQuery returns a query that reads at most ten rows which a captured statement would affect. It is a query like
-// those of users: Query checks it. The error is a *sandbox.Refusal if the statement has no sample.
-func (r *Reader) SampleQuery(ctx context.Context, sql string, params map[string]any) (string, error) {
-	return r.checker.SampleQuery(ctx, parse.Request{SQL: sql, Names: slices.Collect(maps.Keys(params))})
+// SampleQueries returns a query that reads at most ten rows which a captured statement would affect, and a query for
+// the number of all of them. They are queries like those of users: Query checks them. The error is a *sandbox.Refusal
+// if the statement has no sample.
+func (r *Reader) SampleQueries(
+	ctx context.Context, sql string, params map[string]any,
+) (rows, count sandbox.BoundQuery, err error) {
+	if rows, err = r.derive(ctx, sql, params, parse.Sample); err == nil {
+		count, err = r.derive(ctx, sql, params, parse.Count)
+	}
+	return rows, count, err
+}
+
+func (r *Reader) derive(
+	ctx context.Context, sql string, params map[string]any, d parse.Derivation,
+) (out sandbox.BoundQuery, err error) {
+	query, names, err := r.checker.Derive(
+		ctx, parse.Request{SQL: sql, Names: slices.Collect(maps.Keys(params)), Derive: d})
+	out = sandbox.BoundQuery{SQL: query, Parameters: map[string]any{}}
+	for _, name := range names {
+		out.Parameters[name] = params[name]
+	}
+	return out, err
 }
 
 // Apply checks a captured statement again and runs it with the writing login in one transaction. It

@@ -13,6 +13,12 @@ type WritePlan struct {
 	Fingerprint string
 }
 
+// BoundQuery is a query with the values of its parameters.
+type BoundQuery struct {
+	SQL        string
+	Parameters map[string]any
+}
+
 // PendingWrite is a statement that would write. It waits until an admin applies or rejects it.
 type PendingWrite struct {
 	ID          string            `json:"id"`

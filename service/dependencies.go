@@ -35,7 +35,9 @@ type Reader interface {
 // Writer plans statements that would write, and runs statements that an admin has approved.
 type Writer interface {
 	Capture(ctx context.Context, sql string, params map[string]any, l sandbox.QueryLimits) (sandbox.WritePlan, error)
-	SampleQuery(ctx context.Context, sql string, params map[string]any) (string, error)
+	SampleQueries(
+		ctx context.Context, sql string, params map[string]any,
+	) (rows, count sandbox.BoundQuery, err error)
 	Apply(ctx context.Context, sql string, params map[string]any) (int64, error)
 }
 

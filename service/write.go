@@ -127,14 +127,16 @@ func (s *Service) SampleWrite(
 	if err != nil {
 		return "", summary, err
 	}
+	var rows sandbox.BoundQuery
 	params, err := writeParameters(w)
 	if err == nil {
-		query, err = db.Writer.SampleQuery(ctx, w.SQL, params)
+		rows, _, err = db.Writer.SampleQueries(ctx, w.SQL, params)
 	}
 	if err == nil {
-		summary, err = s.Query(ctx, caller, Statement{Database: db.Name, SQL: query, Parameters: params}, sink)
+		query := Statement{Database: db.Name, SQL: rows.SQL, Parameters: rows.Parameters}
+		summary, err = s.Query(ctx, caller, query, sink)
 	}
-	return query, summary, err
+	return rows.SQL, summary, err
 }
 
 // databaseOfWrite returns the database that a pending write changes. A write from before databases had names changes

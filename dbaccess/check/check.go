@@ -141,23 +141,23 @@ func (c *Checker) Statement(ctx context.Context, q parse.Request, writes bool) (
 	return stmt, nil
 }
 
-// SampleQuery returns a query that reads rows which a statement that writes would affect. The query is not checked. The
-// error is a *sandbox.Refusal if the statement has no sample.
-func (c *Checker) SampleQuery(ctx context.Context, q parse.Request) (query string, err error) {
-	q.Sample = true
+// Derive returns a query that is made from a statement that writes, and the names of its parameters. The query is not
+// checked. The error is a *sandbox.Refusal if the statement has none.
+func (c *Checker) Derive(ctx context.Context, q parse.Request) (query string, names []string, err error) {
 	var refusal *sandbox.Refusal
 	_, err = c.parsers.Parse(ctx, q, func(parsed parse.Result) {
-		if query = parsed.Sample; parsed.Fault != nil {
+		if query, names = parsed.Derived, parsed.Names; parsed.Fault != nil {
 			refusal = refusalOf(parsed.Fault)
 		}
 	})
 	if errors.Is(err, parse.ErrParserFailed) {
-		return "", sandbox.Refusef("no-sample", "%s: the statement is too long for a sample", parse.ErrParserFailed)
+		return "", nil, sandbox.Refusef(
+			"no-sample", "%s: the statement is too long for a sample", parse.ErrParserFailed)
 	}
 	if err == nil && refusal != nil {
 		err = refusal
 	}
-	return query, err
+	return query, names, err
 }
 
 // Unavailable replaces an error that means "server not reachable" (SQLSTATE classes 08, 28, 53, 57,

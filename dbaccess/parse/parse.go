@@ -12,8 +12,8 @@ import (
 type Request struct {
 	SQL          string
 	Names        []string
-	AllowAnyName bool // treat every name as given
-	Sample       bool // the statement writes: make a query for the rows that it would affect, and no tree
+	AllowAnyName bool       // treat every name as given
+	Derive       Derivation // the statement writes: make another statement from it, and no tree
 }
 
 // Result is the answer of a child. If Fault is not nil, the other fields may be empty.
@@ -23,7 +23,7 @@ type Result struct {
 	Shifts         []Shift  // from the given text to SQL
 	Tree           string   // a pg_query.ParseResult as JSON
 	Explained      int      // offset in SQL of the query that EXPLAIN explains; 0: no EXPLAIN
-	Sample         string   // of a request for a sample: the query, with :name
+	Derived        string   // of a request to derive: the other statement, with :name; Names are its parameters
 	Fault          *Fault
 	InNumberedText bool // Fault.Position refers to SQL, not to the given text
 }
@@ -42,8 +42,8 @@ func ParseInProcess(q Request) (out Result) {
 	if out.SQL, out.Names, out.Shifts, out.Fault = numberParameters(q.SQL, tokens, given, q.AllowAnyName); out.Fault != nil {
 		return out
 	}
-	if q.Sample {
-		out.Sample, out.Fault = sampleQuery(out.SQL, out.Names)
+	if q.Derive != 0 {
+		out.Derived, out.Names, out.Fault = derive(out.SQL, out.Names, q.Derive)
 		out.InNumberedText = true
 		return out
 	}
