@@ -231,17 +231,28 @@ func TestSampleHasItsParameters(t *testing.T) {
 // openSampled returns a connection of the owner of sampledTables and a reader of them.
 func openSampled(t *testing.T) (owner *pgx.Conn, r *dbaccess.Reader) {
 	t.Helper()
-	ctx := context.Background()
 	s := dbtest.Start(t)
+	owner, err := dbtest.Connect(context.Background(), s.URL(embedded.RoleOwner, embedded.DatabaseKnowledge))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { owner.Close(context.Background()) })
+	return owner, openWithWriter(t, s, sampledTables)
+}
+
+// openWithWriter returns a reader with a writing login, after statements of the owner.
+func openWithWriter(t *testing.T, s *dbtest.Databases, statements string) *dbaccess.Reader {
+	t.Helper()
+	ctx := context.Background()
 	owner, err := dbtest.Connect(ctx, s.URL(embedded.RoleOwner, embedded.DatabaseKnowledge))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { owner.Close(ctx) })
-	if _, err := owner.Exec(ctx, sampledTables); err != nil {
+	defer owner.Close(ctx)
+	if _, err := owner.Exec(ctx, statements); err != nil {
 		t.Fatal(err)
 	}
-	r, err = dbaccess.Open(ctx, dbaccess.Config{
+	r, err := dbaccess.Open(ctx, dbaccess.Config{
 		URL:       s.URL(embedded.RoleReader, embedded.DatabaseKnowledge),
 		WriterURL: s.URL(embedded.RoleWriter, embedded.DatabaseKnowledge), ServerCheck: true,
 	})
@@ -249,7 +260,7 @@ func openSampled(t *testing.T) (owner *pgx.Conn, r *dbaccess.Reader) {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.Close)
-	return owner, r
+	return r
 }
 
 // touchedRows returns the rows that a write touches, as they are afterwards, in the order of their ids.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"glasshouse/dbaccess/check"
@@ -122,8 +123,9 @@ func (r *Reader) derive(
 	return out, err
 }
 
-// Apply checks a captured statement again and runs it with the writing login in one transaction. It
-// returns the number of changed rows.
+// Apply checks a captured statement again and runs it with the writing login in one transaction. It returns the number
+// of changed rows. sandbox.ErrOutcomeUnknown is in the chain of the error if the server did not answer COMMIT. After
+// any other error the statement has changed nothing.
 func (r *Reader) Apply(ctx context.Context, sql string, params map[string]any) (rows int64, err error) {
 	if r.writer == nil {
 		return 0, &sandbox.Error{
@@ -168,21 +170,48 @@ func (r *Reader) runWithWriter(
 		_ = conn.Close(brief)
 		endStatement(true)
 	}()
-	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{AccessMode: mode}, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SET LOCAL search_path = "+stmt.SearchPath); err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = "+strconv.FormatInt(limits.Timeout.Milliseconds(), 10)); err != nil {
-			return err
-		}
-		result := conn.PgConn().ExecParams(ctx, prefix+stmt.SQL, bound.texts, bound.oids, nil, nil).Read()
-		if result.Err != nil {
-			return result.Err
-		}
-		return take(result.Rows, result.CommandTag.RowsAffected())
-	})
-	if err != nil {
-		return r.translateError(ctx, err, stmt.WithPrefix(prefix), limits)
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{AccessMode: mode})
+	if err == nil {
+		err = func() error {
+			settings := "SET LOCAL search_path = " + stmt.SearchPath + "; SET LOCAL statement_timeout = " +
+				strconv.FormatInt(limits.Timeout.Milliseconds(), 10)
+			if _, err := tx.Exec(ctx, settings, pgx.QueryExecModeSimpleProtocol); err != nil {
+				return err
+			}
+			result := conn.PgConn().ExecParams(ctx, prefix+stmt.SQL, bound.texts, bound.oids, nil, nil).Read()
+			if result.Err != nil {
+				return result.Err
+			}
+			return take(result.Rows, result.CommandTag.RowsAffected())
+		}()
 	}
-	return nil
+	if err == nil && mode == pgx.ReadWrite {
+		err = commit(ctx, tx)
+	} // else the end of the connection rolls back
+	if err != nil && !errors.Is(err, sandbox.ErrOutcomeUnknown) {
+		err = r.translateError(ctx, err, stmt.WithPrefix(prefix), limits)
+	}
+	return err
+}
+
+// commitTimeout bounds the wait for the server's answer to COMMIT, which runs deferred triggers and may wait for a
+// standby.
+const commitTimeout = 30 * time.Second
+
+// commit commits a transaction. sandbox.ErrOutcomeUnknown is in the chain of the error unless the server has said that
+// it rolled back, or COMMIT was not sent.
+func commit(ctx context.Context, tx pgx.Tx) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer cancel()
+	err := tx.Commit(ctx)
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	isRefused := ok && pg.SeverityUnlocalized == "ERROR" // FATAL can also end the wait after a commit
+	if err == nil || isRefused || errors.Is(err, pgx.ErrTxCommitRollback) || pgconn.SafeToRetry(err) {
+		return err
+	}
+	return &sandbox.Error{
+		Fault:  sandbox.FaultUnavailable,
+		Detail: sandbox.ErrOutcomeUnknown.Error(),
+		Cause:  errors.Join(sandbox.ErrOutcomeUnknown, err),
+	}
 }

@@ -26,6 +26,7 @@ const (
 	AuditExported AuditAction = "exported" // a file of another user was downloaded, or got a URL
 	AuditApplied  AuditAction = "applied"  // a pending write
 	AuditRejected AuditAction = "rejected" // a pending write
+	AuditResolved AuditAction = "resolved" // a pending write whose outcome was not known
 	AuditErased   AuditAction = "erased"   // from history
 	AuditCreated  AuditAction = "created"  // a key
 	AuditRevoked  AuditAction = "revoked"  // a key

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"encoding/json"
+	"errors"
 	"time"
 )
 
@@ -43,16 +44,21 @@ type PendingWrite struct {
 // WriteStatus is the status of a pending write.
 type WriteStatus string
 
-// The statuses of a write. A write is applied at most once: it becomes applying before it
-// runs. If the service ends while it runs, it stays applying, and an admin must find out
-// what it did.
+// The statuses of a write. A write becomes applying before it runs, so it runs at most once for each decision to apply
+// it. It becomes unknown if the service or the connection to its database ends before it is known whether the write was
+// committed. Then an admin must find out, and record it.
 const (
 	WritePending  WriteStatus = "pending"
 	WriteApplying WriteStatus = "applying"
+	WriteUnknown  WriteStatus = "unknown"
 	WriteApplied  WriteStatus = "applied"
 	WriteFailed   WriteStatus = "failed"
 	WriteRejected WriteStatus = "rejected"
 )
+
+// ErrOutcomeUnknown is in the chain of an error after which a write may be committed or not.
+var ErrOutcomeUnknown = errors.New("it is not known whether the write was committed: look in the database, and then " +
+	"record with the route resolve whether it was applied")
 
 // MaxReasonChars is the maximum length of PendingWrite.Reason, in characters.
 const MaxReasonChars = 1000

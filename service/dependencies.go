@@ -181,6 +181,7 @@ type RecordingStore interface {
 type PendingWriteStore interface {
 	AddWrite(ctx context.Context, w sandbox.PendingWrite, maxWrites, maxBytes int) error
 	MoveWrite(ctx context.Context, w sandbox.PendingWrite, from sandbox.WriteStatus) error
+	FinishWrite(context.Context, sandbox.PendingWrite) error
 	Write(ctx context.Context, id string) (sandbox.PendingWrite, error)
 	Writes(context.Context, sandbox.WriteFilter) (list []sandbox.PendingWrite, next string, err error)
 }

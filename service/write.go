@@ -158,13 +158,14 @@ func writeParameters(w sandbox.PendingWrite) (params map[string]any, err error) 
 	return params, err
 }
 
-// ApplyWrite runs a pending write once, with the writing login. reason says why; it may be "".
+// ApplyWrite runs a pending write once, with the writing login. Before it runs, its status applying is on disk: after a
+// crash the status is unknown, and the write never runs by itself. reason says why; it may be "".
 func (s *Service) ApplyWrite(ctx context.Context, caller sandbox.Key, id, reason string) (sandbox.PendingWrite, error) {
-	w, err := s.decide(ctx, caller, id, sandbox.WriteApplying, reason)
+	w, err := s.move(ctx, caller, id, sandbox.WritePending, sandbox.WriteApplying, sandbox.AuditApplied, reason)
 	if err != nil {
 		return w, err
 	}
-	db, err := s.databaseOfWrite(caller, w) // decide has found it
+	db, err := s.databaseOfWrite(caller, w) // move has found it
 	if err != nil {
 		return w, err
 	}
@@ -178,36 +179,55 @@ func (s *Service) ApplyWrite(ctx context.Context, caller sandbox.Key, id, reason
 	if err != nil {
 		w.Status, w.Error = sandbox.WriteFailed, err.Error()
 	}
-	if recordErr := s.History.MoveWrite(ctx, w, sandbox.WriteApplying); recordErr != nil {
-		return w, errors.Join(err, recordErr)
+	if errors.Is(err, sandbox.ErrOutcomeUnknown) {
+		w.Status = sandbox.WriteUnknown
 	}
-	return w, err
+	return w, errors.Join(err, s.History.FinishWrite(ctx, w))
+}
+
+// ResolveWrite records whether a write with the status unknown was applied, which an admin has found out in the
+// database. If it was not, it is pending again. reason says how the admin knows; it may be "".
+func (s *Service) ResolveWrite(
+	ctx context.Context, caller sandbox.Key, id string, wasApplied bool, reason string,
+) (sandbox.PendingWrite, error) {
+	to := sandbox.WritePending
+	if wasApplied {
+		to = sandbox.WriteApplied
+	}
+	return s.move(ctx, caller, id, sandbox.WriteUnknown, to, sandbox.AuditResolved, reason)
 }
 
 // RejectWrite rejects a pending write, which then never runs. reason says why; it may be "".
 func (s *Service) RejectWrite(
 	ctx context.Context, caller sandbox.Key, id, reason string,
 ) (sandbox.PendingWrite, error) {
-	return s.decide(ctx, caller, id, sandbox.WriteRejected, reason)
+	return s.move(ctx, caller, id, sandbox.WritePending, sandbox.WriteRejected, sandbox.AuditRejected, reason)
 }
 
-// decide moves a write from pending to another status and records the admin and the reason.
-func (s *Service) decide(
-	ctx context.Context, caller sandbox.Key, id string, to sandbox.WriteStatus, reason string,
+// move moves a write from one status to another and records the admin and the reason.
+func (s *Service) move(
+	ctx context.Context, caller sandbox.Key, id string, from, to sandbox.WriteStatus, action sandbox.AuditAction,
+	reason string,
 ) (sandbox.PendingWrite, error) {
 	if err := requireAdmin(caller, decideWrites); err != nil {
 		return sandbox.PendingWrite{}, err
 	}
 	reason = strings.TrimSpace(reason)
-	detail, err := reasonDetail(reason)
-	if err != nil {
+	if err := checkReason(reason); err != nil {
 		return sandbox.PendingWrite{}, err
 	}
 	w, err := s.History.Write(ctx, id)
 	if err != nil {
 		return w, err
 	}
-	if w.Status != sandbox.WritePending {
+	switch {
+	case w.Status == from:
+	case from == sandbox.WriteUnknown:
+		return w, sandbox.Errorf(sandbox.FaultBusy, "the write is %s: only a write with the status unknown is resolved",
+			w.Status)
+	case w.Status == sandbox.WriteUnknown:
+		return w, sandbox.Errorf(sandbox.FaultBusy, "the write may have been applied: resolve it first")
+	default:
 		return w, sandbox.Errorf(sandbox.FaultBusy, "the write is already %s", w.Status)
 	}
 	if to == sandbox.WriteApplying {
@@ -215,30 +235,45 @@ func (s *Service) decide(
 			return w, err
 		}
 	}
-	action := map[sandbox.WriteStatus]sandbox.AuditAction{
-		sandbox.WriteApplying: sandbox.AuditApplied, sandbox.WriteRejected: sandbox.AuditRejected,
-	}[to]
-	if err := s.auditDetail(ctx, caller, action, "pending-write/"+id, w.User, detail); err != nil {
+	detail, err := decisionDetail(action, to, reason)
+	if err == nil {
+		err = s.auditDetail(ctx, caller, action, "pending-write/"+id, w.User, detail)
+	}
+	if err != nil {
 		return w, err
 	}
 	now := s.Clock()
-	w.Status, w.DecidedBy, w.DecidedAt, w.Reason = to, caller.User, &now, reason
-	return w, s.History.MoveWrite(ctx, w, sandbox.WritePending)
+	w.Status, w.Error, w.DecidedBy, w.DecidedAt, w.Reason = to, "", caller.User, &now, reason
+	if to == sandbox.WriteApplied {
+		w.Error = "an admin recorded that it was applied; the number of changed rows is not known"
+	}
+	return w, s.History.MoveWrite(ctx, w, from)
 }
 
-// reasonDetail returns the detail of an audit entry for a reason, which is nil for "". It returns FaultInvalid for a
-// reason that is too long or cannot be stored.
-func reasonDetail(reason string) (json.RawMessage, error) {
-	if reason == "" {
+// decisionDetail returns the detail of an audit entry for a decision, which may be nil.
+func decisionDetail(action sandbox.AuditAction, to sandbox.WriteStatus, reason string) (json.RawMessage, error) {
+	detail := map[string]string{}
+	if reason != "" {
+		detail["reason"] = reason
+	}
+	if action == sandbox.AuditResolved {
+		detail["status"] = string(to)
+	}
+	if len(detail) == 0 {
 		return nil, nil
 	}
+	return json.Marshal(detail)
+}
+
+// checkReason returns FaultInvalid for a reason that is too long or cannot be stored.
+func checkReason(reason string) error {
 	if n := utf8.RuneCountInString(reason); n > sandbox.MaxReasonChars {
-		return nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "reason",
+		return &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "reason",
 			Detail: fmt.Sprintf("it has %d characters; shorten it to %d", n, sandbox.MaxReasonChars)}
 	}
 	if strings.ContainsRune(reason, 0) {
-		return nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "reason",
+		return &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "reason",
 			Detail: "it contains the character U+0000, which PostgreSQL cannot store"}
 	}
-	return json.Marshal(map[string]string{"reason": reason})
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -75,7 +76,7 @@ func (s *Store) AddWrite(ctx context.Context, w sandbox.PendingWrite, maxWrites,
 }
 
 // MoveWrite stores a pending write if its stored status is still from, and returns FaultBusy otherwise. Therefore each
-// write is decided once.
+// decision is taken once. It returns after the commit is on disk.
 func (s *Store) MoveWrite(ctx context.Context, w sandbox.PendingWrite, from sandbox.WriteStatus) error {
 	record, err := json.Marshal(w)
 	if err != nil {
@@ -89,10 +90,50 @@ func (s *Store) MoveWrite(ctx context.Context, w sandbox.PendingWrite, from sand
 		}
 		return err
 	})
-	if err == nil && from == sandbox.WritePending {
+	if err == nil && (from == sandbox.WritePending || w.Status == sandbox.WritePending) {
 		s.recountPending(ctx)
 	}
 	return err
+}
+
+// outcomeTimeout bounds the attempts to store the outcome of a write while PostgreSQL cannot be reached.
+const outcomeTimeout = 30 * time.Second
+
+// FinishWrite stores the outcome of a write that is being applied. It tries again while PostgreSQL cannot be reached:
+// only the caller that applies a write finishes it, so storing the outcome twice does not matter.
+func (s *Store) FinishWrite(ctx context.Context, w sandbox.PendingWrite) error {
+	record, err := json.Marshal(w)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, outcomeTimeout)
+	defer cancel()
+	return s.exec(ctx, `UPDATE pending_writes SET status = $2, record = $3 WHERE id = $1 AND status = $4`,
+		w.ID, string(w.Status), record, string(sandbox.WriteApplying))
+}
+
+// interruptWrites marks the writes that were being applied when a service ended as unknown. No service is applying one:
+// the caller owns the database.
+func (s *Store) interruptWrites(ctx context.Context) error {
+	return s.transact(ctx, func(tx pgx.Tx) error {
+		rows, _ := tx.Query(ctx, `SELECT record FROM pending_writes WHERE status = $1 FOR UPDATE`,
+			string(sandbox.WriteApplying)) // CollectRows returns its error
+		list, err := pgx.CollectRows(rows, scanWrite)
+		for _, w := range list {
+			w.Status = sandbox.WriteUnknown
+			w.Error = "the service ended while the write was being applied: " + sandbox.ErrOutcomeUnknown.Error()
+			record, err := json.Marshal(w)
+			if err != nil {
+				return err
+			}
+			_, err = tx.Exec(ctx, `UPDATE pending_writes SET status = $2, record = $3 WHERE id = $1`,
+				w.ID, string(w.Status), record)
+			if err != nil {
+				return err
+			}
+		}
+		return err
+	})
 }
 
 // Write returns the pending write with an id, or FaultNotFound.

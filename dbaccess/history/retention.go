@@ -16,8 +16,8 @@ import (
 )
 
 // ExpiredExecutions returns the ids of at most limit ended executions that began before a time or, if byKey is set,
-// whose own time of expiry is before it; the oldest first. It leaves out executions whose writes wait for a decision or
-// are being applied.
+// whose own time of expiry is before it; the oldest first. It leaves out executions whose writes wait for a decision,
+// are being applied, or have an unknown outcome.
 func (s *Store) ExpiredExecutions(
 	ctx context.Context, before time.Time, byKey bool, limit int,
 ) ([]string, error) {
@@ -27,7 +27,7 @@ func (s *Store) ExpiredExecutions(
 	}
 	return query(ctx, s, s.readWithin, pgx.RowTo[string], fmt.Sprintf(`SELECT id FROM executions e
 		WHERE %[1]s < $1 AND completed_at IS NOT NULL AND NOT EXISTS (SELECT FROM pending_writes w
-			WHERE w.execution_id = e.id AND w.status IN ('pending', 'applying'))
+			WHERE w.execution_id = e.id AND w.status IN ('pending', 'applying', 'unknown'))
 		ORDER BY %[1]s, id LIMIT $2`, column), before, limit)
 }
 

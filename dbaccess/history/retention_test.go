@@ -52,6 +52,44 @@ func TestExpiredExecutions(t *testing.T) {
 	}
 }
 
+// A write that was being applied when the service ended has an unknown outcome. Its execution does not expire.
+func TestInterruptedWriteIsUnknown(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	h := newStore(t)
+	base := storeReviewed(t, h, 2)
+	for id, status := range map[string]sandbox.WriteStatus{
+		"e0": sandbox.WriteApplying, "e1": sandbox.WriteApplied, "g": sandbox.WriteApplying,
+	} {
+		w := sandbox.PendingWrite{ID: "w-" + id, ExecutionID: id, SQL: "DELETE", Status: status, CreatedAt: base}
+		if err := h.MoveWrite(ctx, w, sandbox.WritePending); err != nil {
+			t.Fatal(err)
+		}
+	}
+	finished := sandbox.PendingWrite{ID: "w-g", Status: sandbox.WriteFailed, CreatedAt: base}
+	for range 2 { // an attempt whose confirmation was lost is repeated
+		if err := h.FinishWrite(ctx, finished); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h = h.reopen(t)
+	for id, want := range map[string]sandbox.WriteStatus{
+		"w-e0": sandbox.WriteUnknown, "w-e1": sandbox.WriteApplied, "w-g": sandbox.WriteFailed,
+	} {
+		w, err := h.Write(ctx, id)
+		if err != nil || w.Status != want || (want == sandbox.WriteUnknown) != (w.Error != "" && w.SQL == "DELETE") {
+			t.Errorf("%s: got %+v, %v; want the status %s", id, w, err, want)
+		}
+	}
+	if list, _, err := h.Writes(ctx, sandbox.WriteFilter{Status: sandbox.WriteUnknown}); err != nil || len(list) != 1 {
+		t.Errorf("got %v, %v; want one unknown write", list, err)
+	}
+	expired, err := h.ExpiredExecutions(ctx, base.Add(time.Hour), false, 10)
+	if err != nil || !slices.Equal(expired, []string{"e1", "g"}) {
+		t.Errorf("got the expired executions %q, %v; want e1 and g", expired, err)
+	}
+}
+
 // EraseEnded deletes what is left when the executions are gone, and nothing that lives.
 func TestEraseEnded(t *testing.T) {
 	t.Parallel()

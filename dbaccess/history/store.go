@@ -125,7 +125,10 @@ func open(
 		},
 		refusedDir: s.refusedDir, hasProgress: map[string]bool{}, logger: logger,
 	}
-	if err = s.countPending(ctx); err != nil {
+	if err = s.interruptWrites(ctx); err == nil {
+		err = s.countPending(ctx)
+	}
+	if err != nil {
 		s.release()
 		return nil, fmt.Errorf("history database: %w", err)
 	}

@@ -14,7 +14,7 @@ type pendingWriteList struct {
 }
 
 type pendingWritesInput struct {
-	Status string `query:"status" enum:"pending,applying,applied,failed,rejected" doc:"Only statements with this status"`
+	Status string `query:"status" enum:"pending,applying,unknown,applied,failed,rejected" doc:"Only with this status"`
 	User   string `query:"user_id" doc:"Only statements of this user"`
 	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"1000"`
 	After  string `query:"after" doc:"Value of next in the previous page"`
@@ -32,6 +32,14 @@ func (in *decisionInput) reason() string {
 		return ""
 	}
 	return in.Body.Reason
+}
+
+type resolutionInput struct {
+	ID   string `path:"id"`
+	Body struct {
+		Applied bool   `json:"applied" doc:"Whether the database has its changes; if not, it is pending again"`
+		Reason  string `json:"reason,omitempty" maxLength:"1000" doc:"How you know; it is kept with the decision"`
+	}
 }
 
 type sampleInput struct {
@@ -57,6 +65,9 @@ func (a *api) routePendingWrites(r *routes) {
 	route(a, r, r.describe("POST", "/pending-writes/{id}/reject", "rejectPendingWrite", tagPendingWrites,
 		"Reject a captured statement, which is then never run; needs an admin's key", http.StatusForbidden,
 		http.StatusConflict), a.rejectPendingWrite)
+	route(a, r, r.describe("POST", "/pending-writes/{id}/resolve", "resolvePendingWrite", tagPendingWrites,
+		"Record whether a captured statement with the status unknown was applied; needs an admin's key",
+		http.StatusForbidden, http.StatusConflict), a.resolvePendingWrite)
 }
 
 func (a *api) listPendingWrites(
@@ -92,5 +103,12 @@ func (a *api) rejectPendingWrite(
 	ctx context.Context, caller sandbox.Key, in *decisionInput,
 ) (*sandbox.PendingWrite, error) {
 	w, err := a.service.RejectWrite(ctx, caller, in.ID, in.reason())
+	return &w, err
+}
+
+func (a *api) resolvePendingWrite(
+	ctx context.Context, caller sandbox.Key, in *resolutionInput,
+) (*sandbox.PendingWrite, error) {
+	w, err := a.service.ResolveWrite(ctx, caller, in.ID, in.Body.Applied, in.Body.Reason)
 	return &w, err
 }

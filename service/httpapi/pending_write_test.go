@@ -307,6 +307,54 @@ func TestSampleOfAPendingWrite(t *testing.T) {
 	}
 }
 
+// An admin records what a write with an unknown outcome did: it was applied, or it is pending again.
+func TestUnknownWriteIsResolved(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	id := c.create(t, map[string]any{"write_policy": "capture"})
+	for _, wasApplied := range []bool{true, false} {
+		c.run(t, id, `db_query("UPDATE products SET price = price WHERE id = 11")`)
+		write := newestPendingWrite(t, id)["id"].(string)
+		path := "/pending-writes/" + write
+		w, err := testConfig.History.Write(t.Context(), write)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resolve := map[string]any{"applied": wasApplied, "reason": "the price says so"}
+		wantProblem(t, admin.do(t, "POST", path+"/resolve", resolve), 409, "busy", "status unknown")
+		w.Status = sandbox.WriteApplying
+		if err := testConfig.History.MoveWrite(t.Context(), w, sandbox.WritePending); err != nil {
+			t.Fatal(err)
+		}
+		w.Status, w.Error = sandbox.WriteUnknown, "cut"
+		if err := testConfig.History.FinishWrite(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+		for _, decision := range []string{"/apply", "/reject"} {
+			wantProblem(t, admin.do(t, "POST", path+decision, map[string]any{}), 409, "busy", "resolve it first")
+		}
+		wantProblem(t, admin.do(t, "POST", path+"/resolve", map[string]any{}), 422, "invalid-input", "applied")
+		wantProblem(t, c.do(t, "POST", path+"/resolve", resolve), 403, "forbidden", "admin")
+		status, want := "pending", `{"reason":"the price says so","status":"pending"}`
+		if wasApplied {
+			status, want = "applied", `{"reason":"the price says so","status":"applied"}`
+		}
+		if a := admin.ok(t, "POST", path+"/resolve", resolve); a.get("status") != status ||
+			a.get("reason") != "the price says so" || a.get("decided_by") != "root" || a.get("error") == "cut" {
+			t.Errorf("got %s, want it %s, with the admin's reason", a.text, status)
+		}
+		entries, _ := admin.ok(t, "GET", "/audit?object=pending-write/"+write, nil).get("entries").([]any)
+		if len(entries) != 1 || compactJSON(entries[0].(map[string]any)["detail"]) != want {
+			t.Errorf("got the audit entries %v, want %s", entries, want)
+		}
+		if !wasApplied {
+			if a := admin.ok(t, "POST", path+"/apply", map[string]any{}); a.get("affected_rows") != 1.0 {
+				t.Errorf("got %s, want it applied to one row", a.text)
+			}
+		}
+	}
+}
+
 // newestPendingWrite returns the newest pending write of a sandbox.
 func newestPendingWrite(t *testing.T, sandboxID string) map[string]any {
 	t.Helper()

@@ -224,7 +224,7 @@ export interface PendingWrite {
   types?: Record<string, string>;
   plan: unknown;
   row_estimate: number;
-  status: "pending" | "applying" | "applied" | "failed" | "rejected";
+  status: "pending" | "applying" | "unknown" | "applied" | "failed" | "rejected";
   created_at: string;
   decided_by?: string;
   decided_at?: string | null;

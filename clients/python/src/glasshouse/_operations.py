@@ -168,6 +168,12 @@ def decide(write_id: str, decision: str, reason: str) -> Operation[models.Pendin
     return models.PendingWrite.from_json(answer)
 
 
+def resolve(write_id: str, applied: bool, reason: str) -> Operation[models.PendingWrite]:
+    path = f"/pending-writes/{quote(write_id, safe='')}/resolve"
+    answer = yield from fetch(Call("POST", path, {"applied": applied} | ({"reason": reason} if reason else {})))
+    return models.PendingWrite.from_json(answer)
+
+
 def files(sandbox_id: str) -> Operation[list[models.File]]:
     answer = yield from fetch(Call("GET", f"/sandbox/{sandbox_id}/files"))
     return [_upload(f) for f in answer["files"]]

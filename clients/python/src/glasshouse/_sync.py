@@ -283,7 +283,10 @@ class PendingWrites:
     def list(
         self, *, status: str | None = "pending", user_id: str | None = None
     ) -> Sequence[models.PendingWrite]:
-        """Returns the statements, newest first. status: pending, applying, applied, failed, rejected; None for all."""
+        """Returns the statements, newest first.
+
+        status: pending, applying, unknown, applied, failed, rejected; None for all.
+        """
         return self._client._do(ops.pending_writes(status, user_id))
 
     def apply(self, write_id: str, *, reason: str = "") -> models.PendingWrite:
@@ -299,6 +302,13 @@ class PendingWrites:
         reason: why, which is kept with the decision; at most 1000 characters.
         """
         return self._client._do(ops.decide(write_id, "reject", reason))
+
+    def resolve(self, write_id: str, *, applied: bool, reason: str = "") -> models.PendingWrite:
+        """Records what a statement with the status unknown did. If it was not applied, it is pending again.
+
+        reason: how you know, which is kept with the decision; at most 1000 characters.
+        """
+        return self._client._do(ops.resolve(write_id, applied, reason))
 
 
 class Sandbox:

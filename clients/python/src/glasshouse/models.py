@@ -293,9 +293,9 @@ class Why:
 class PendingWrite:
     """A statement that waits for an admin.
 
-    status: pending, applying, applied, failed or rejected. row_estimate: the planner's. affected_rows: of an applied
-    one. plan: of PostgreSQL, None if no writing login is configured. decided_by: the user whose key decided.
-    reason: why, if that user gave a reason.
+    status: pending, applying, unknown, applied, failed or rejected; unknown: whether it was committed is not known.
+    row_estimate: the planner's. affected_rows: of an applied one. plan: of PostgreSQL, None if no writing login is
+    configured. decided_by: the user whose key decided. reason: why, if that user gave a reason.
     """
 
     id: str
