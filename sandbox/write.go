@@ -20,6 +20,15 @@ type BoundQuery struct {
 	Parameters map[string]any
 }
 
+// WriteSample is a sample of the rows that a pending write would affect.
+type WriteSample struct {
+	Query       string // that read the rows
+	ExecutionID string // of that query
+	Count       int    // rows that were read
+	Affected    *int64 // rows that the write would affect; nil: they were not counted
+	CountError  string // why not
+}
+
 // PendingWrite is a statement that would write. It waits until an admin applies or rejects it.
 type PendingWrite struct {
 	ID          string            `json:"id"`

@@ -104,39 +104,59 @@ func (s *Service) PendingWrites(ctx context.Context, caller sandbox.Key, f sandb
 	return s.History.Writes(ctx, f)
 }
 
-// SampleWrite reads at most ten rows that a pending write would affect, as they are now. An UPDATE also has the new
-// value of each column that it sets, under the name "new NAME". The sample is a query of the caller: it is checked,
-// limited, masked and recorded like any other, and it cannot write or lock. SampleWrite returns its text. The error is
-// FaultBusy if the write is not pending any more, and a *sandbox.Refusal if it has no sample. After an error, the rows
-// that sink received are invalid.
+// SampleWrite reads at most ten rows that a pending write would affect, as they are now, and counts all of them. An
+// UPDATE also has the new value of each column that it sets, under the name "new NAME". Both are queries of the caller:
+// they are checked, limited, masked and recorded like any other, and they cannot write or lock. If the count fails, for
+// example because it takes too long, the sample has none. The error is FaultBusy if the write is not pending any more,
+// and a *sandbox.Refusal if it has no sample. After an error, the rows that sink received are invalid.
 func (s *Service) SampleWrite(
 	ctx context.Context, caller sandbox.Key, id string, sink sandbox.RowSink,
-) (query string, summary sandbox.QuerySummary, err error) {
-	if err := requireAdmin(caller, decideWrites); err != nil {
-		return "", summary, err
-	}
-	w, err := s.History.Write(ctx, id)
+) (sample sandbox.WriteSample, err error) {
+	w, db, params, err := s.pendingWrite(ctx, caller, id)
 	if err != nil {
-		return "", summary, err
+		return sample, err
 	}
-	if w.Status != sandbox.WritePending {
-		return "", summary, sandbox.Errorf(
-			sandbox.FaultBusy, "the write is already %s: its rows may have changed", w.Status)
-	}
-	db, err := s.databaseOfWrite(caller, w)
+	rows, count, err := db.Writer.SampleQueries(ctx, w.SQL, params)
 	if err != nil {
-		return "", summary, err
+		return sample, err
 	}
-	var rows sandbox.BoundQuery
-	params, err := writeParameters(w)
+	query := Statement{Database: db.Name, SQL: rows.SQL, Parameters: rows.Parameters}
+	summary, err := s.Query(ctx, caller, query, sink)
+	if err != nil {
+		return sample, err
+	}
+	sample = sandbox.WriteSample{Query: rows.SQL, ExecutionID: summary.ExecutionID, Count: summary.Rows}
+	query.SQL, query.Parameters = count.SQL, count.Parameters
+	_, err = s.Query(ctx, caller, query, func(batch sandbox.RowBatch) error {
+		if n, ok := batch.Data[0].At(0).(int64); ok {
+			sample.Affected = &n
+		}
+		return nil
+	})
+	if no, ok := errors.AsType[*sandbox.Refusal](err); ok && no.Failed {
+		sample.CountError, err = no.Message, nil
+	}
+	return sample, err
+}
+
+// pendingWrite returns a write that waits for a decision, its database and its parameters. The error is FaultBusy if it
+// does not wait any more.
+func (s *Service) pendingWrite(ctx context.Context, caller sandbox.Key, id string) (
+	w sandbox.PendingWrite, db *Database, params map[string]any, err error,
+) {
+	if err = requireAdmin(caller, decideWrites); err == nil {
+		w, err = s.History.Write(ctx, id)
+	}
+	if err == nil && w.Status != sandbox.WritePending {
+		err = sandbox.Errorf(sandbox.FaultBusy, "the write is already %s: its rows may have changed", w.Status)
+	}
 	if err == nil {
-		rows, _, err = db.Writer.SampleQueries(ctx, w.SQL, params)
+		db, err = s.databaseOfWrite(caller, w)
 	}
 	if err == nil {
-		query := Statement{Database: db.Name, SQL: rows.SQL, Parameters: rows.Parameters}
-		summary, err = s.Query(ctx, caller, query, sink)
+		params, err = writeParameters(w)
 	}
-	return rows.SQL, summary, err
+	return w, db, params, err
 }
 
 // databaseOfWrite returns the database that a pending write changes. A write from before databases had names changes

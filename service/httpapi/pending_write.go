@@ -49,8 +49,10 @@ type sampleInput struct {
 type writeSample struct {
 	Query       string          `json:"query" doc:"The query that read the sample, under the same checks as any query"`
 	Rows        json.RawMessage `json:"rows" doc:"A list of objects, one for each row; at most ten"`
-	Count       int             `json:"count"`
+	Count       int             `json:"count" doc:"Of these rows"`
 	ExecutionID string          `json:"execution_id" doc:"The query's execution"`
+	Affected    *int64          `json:"affected_rows" doc:"All that it would affect, counted; null: not counted"`
+	CountError  string          `json:"count_error,omitempty" doc:"Why they were not counted"`
 }
 
 func (a *api) routePendingWrites(r *routes) {
@@ -58,7 +60,8 @@ func (a *api) routePendingWrites(r *routes) {
 		"List captured statements, newest first; needs an admin's key", http.StatusForbidden), a.listPendingWrites)
 	route(a, r, r.describe("POST", "/pending-writes/{id}/sample", "samplePendingWrite", tagPendingWrites,
 		"Read at most ten rows that a captured statement would affect, as they are now, with the new values of an "+
-			"UPDATE; needs an admin's key", http.StatusForbidden, http.StatusConflict), a.samplePendingWrite)
+			"UPDATE, and count all; needs an admin's key", http.StatusForbidden, http.StatusConflict),
+		a.samplePendingWrite)
 	route(a, r, r.describe("POST", "/pending-writes/{id}/apply", "applyPendingWrite", tagPendingWrites,
 		"Run a captured statement once; needs an admin's key", http.StatusForbidden, http.StatusConflict),
 		a.applyPendingWrite)
@@ -85,11 +88,11 @@ func (a *api) listPendingWrites(
 func (a *api) samplePendingWrite(ctx context.Context, caller sandbox.Key, in *sampleInput) (*writeSample, error) {
 	rows := a.newRowEncoder(caller.User)
 	defer rows.close()
-	query, summary, err := a.service.SampleWrite(ctx, caller, in.ID, rows.add)
+	s, err := a.service.SampleWrite(ctx, caller, in.ID, rows.add)
 	if err != nil {
 		return nil, err
 	}
-	return &writeSample{query, rows.json(), summary.Rows, summary.ExecutionID}, nil
+	return &writeSample{s.Query, rows.json(), s.Count, s.ExecutionID, s.Affected, s.CountError}, nil
 }
 
 func (a *api) applyPendingWrite(

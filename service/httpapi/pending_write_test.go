@@ -7,7 +7,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"glasshouse/dbaccess"
+	"glasshouse/dbaccess/embedded"
 	"glasshouse/sandbox"
 )
 
@@ -253,22 +256,32 @@ func TestSampleOfAPendingWrite(t *testing.T) {
 		params string // Python
 		rows   string // a piece of the JSON
 		count  float64
+		all    string // a query for the number of all rows
 	}{
 		{"UPDATE products p SET price = price * 2, name = DEFAULT WHERE p.id = :id", `{"id": 7}`,
-			`"new name":"(not shown: its DEFAULT)","new price":`, 1},
+			`"new name":"(not shown: its DEFAULT)","new price":`, 1,
+			"SELECT count(id) AS n FROM products WHERE id = :id"},
 		{"UPDATE products SET (price, name) = (SELECT 1, 'x') WHERE name LIKE '%:id%' OR id = :id",
-			`{"id": 7}`, `"new name":"(not shown: it is set together with others)","new price":"(not shown`, 1},
+			`{"id": 7}`, `"new name":"(not shown: it is set together with others)","new price":"(not shown`, 1,
+			"SELECT count(id) AS n FROM products WHERE name LIKE '%:id%' OR id = :id"},
 		{"UPDATE users SET preferences['theme'] = '\"dark\"' WHERE id = 1", `{}`,
-			`"new preferences":"(not shown: a part of it is set)"`, 1},
-		{"DELETE FROM products WHERE id BETWEEN :low AND :high", `{"low": 1, "high": 500}`, `"id":`, 10},
-		{"DELETE FROM products p USING raw_data r WHERE r.id = p.id AND p.id = 3", `{}`, `"id":3`, 1},
+			`"new preferences":"(not shown: a part of it is set)"`, 1,
+			"SELECT 1 AS n"},
+		{"DELETE FROM products WHERE id BETWEEN :low AND :high", `{"low": 1, "high": 500}`, `"id":`, 10,
+			"SELECT count(id) AS n FROM products WHERE id BETWEEN :low AND :high"},
+		{"DELETE FROM products p USING raw_data r WHERE r.id = p.id AND p.id = 3", `{}`, `"id":3`, 1,
+			"SELECT 1 AS n"},
 		{"WITH few AS (SELECT id FROM products WHERE id < 4) UPDATE products SET price = 0 FROM few " +
 			"WHERE few.id = products.id RETURNING *",
-			`{}`, `"new price":0`, 3},
-		{"INSERT INTO raw_data (id) SELECT id + :n FROM products", `{"n": 100000}`, `[{"id":100001}`, 10},
+			`{}`, `"new price":0`, 3,
+			"SELECT 3 AS n"},
+		{"INSERT INTO raw_data (id) SELECT id + :n FROM products", `{"n": 100000}`, `[{"id":100001}`, 10,
+			"SELECT count(id + :n) AS n FROM products"},
 		{"INSERT INTO raw_data (id) VALUES (1234567), (1234568) ON CONFLICT (id) DO NOTHING", `{}`,
-			`[{"id":1234567},{"id":1234568}]`, 2},
-		{"UPDATE customers SET email = 'a' WHERE id = 1", `{}`, `"email":"***"`, 1},
+			`[{"id":1234567},{"id":1234568}]`, 2,
+			"SELECT 2 AS n"},
+		{"UPDATE customers SET email = 'a' WHERE id = 1", `{}`, `"email":"***"`, 1,
+			"SELECT 1 AS n"},
 	} {
 		a := c.run(t, id, fmt.Sprintf("db_query(%q, %s)", w.sql, w.params))
 		if compactJSON(a.get("result")) != `[{"affected_rows":0,"captured":true}]` {
@@ -281,6 +294,10 @@ func TestSampleOfAPendingWrite(t *testing.T) {
 		sample := admin.ok(t, "POST", path+"/sample", nil)
 		if rows := compactJSON(sample.get("rows")); !strings.Contains(rows, w.rows) || sample.get("count") != w.count {
 			t.Errorf("%s: got %s, want %v rows with %s", w.sql, sample.text, w.count, w.rows)
+		}
+		all := c.run(t, id, fmt.Sprintf("db_query(%q, %s)", w.all, w.params)).get("result")
+		if want := compactJSON(all); want != fmt.Sprintf(`[{"n":%v}]`, sample.get("affected_rows")) {
+			t.Errorf("%s: got %s, want the number %s", w.sql, sample.text, want)
 		}
 		record := admin.ok(t, "GET", "/executions/"+sample.get("execution_id").(string), nil)
 		if record.get("kind") != "database-query" || record.get("code") != sample.get("query") {
@@ -353,6 +370,36 @@ func TestUnknownWriteIsResolved(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A count that takes too long leaves the planner's estimate.
+func TestSampleWithoutCount(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; the whole gate runs it")
+	}
+	t.Parallel()
+	name := newDatabase(t, "sales")
+	execAs(t, embedded.RoleOwner, name, `INSERT INTO orders SELECT n, 's', 'e' FROM generate_series(4, 20) n`)
+	admin := serveDatabases(t, dbaccess.Config{
+		Name: "sales", URL: testPostgres.URL(embedded.RoleReader, name),
+		WriterURL: testPostgres.URL(embedded.RoleWriter, name), Limits: sandbox.QueryLimits{Timeout: 3 * time.Second},
+	})
+	id := admin.create(t, map[string]any{"write_policy": "capture"})
+	// The first ten rows are quick.
+	const slow = "DELETE FROM orders WHERE id <= 10 OR (SELECT count(*) FROM generate_series(1, 1000000000) g " +
+		"WHERE g > id) > 0"
+	a := admin.run(t, id, fmt.Sprintf(`db_query(%q, database="sales")`, slow))
+	if compactJSON(a.get("result")) != `[{"affected_rows":0,"captured":true}]` {
+		t.Fatalf("got %s, want the write captured", a.text)
+	}
+	path := "/pending-writes/" + newestPendingWrite(t, id)["id"].(string)
+	sample := admin.ok(t, "POST", path+"/sample", nil)
+	reason, _ := sample.get("count_error").(string)
+	if sample.get("count") != 10.0 || sample.get("affected_rows") != nil ||
+		!strings.Contains(reason, "longer than 3s") {
+		t.Errorf("got %s, want ten rows, and that the count took too long", sample.text)
+	}
+	admin.ok(t, "POST", path+"/reject", nil)
 }
 
 // newestPendingWrite returns the newest pending write of a sandbox.
