@@ -44,6 +44,9 @@ func (r *Reader) translateError(
 			Failed:  true,
 		}
 	}
+	if known, ok := errors.AsType[*sandbox.Error](err); ok {
+		return known
+	}
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok && errors.Is(err, context.DeadlineExceeded) {
 		return timeoutRefusal(l) // the server missed its own timeout

@@ -114,10 +114,10 @@ func (r *Reader) SampleQueries(
 func (r *Reader) derive(
 	ctx context.Context, sql string, params map[string]any, d parse.Derivation,
 ) (out sandbox.BoundQuery, err error) {
-	query, names, err := r.checker.Derive(
+	q, err := r.checker.Derive(
 		ctx, parse.Request{SQL: sql, Names: slices.Collect(maps.Keys(params)), Derive: d})
-	out = sandbox.BoundQuery{SQL: query, Parameters: map[string]any{}}
-	for _, name := range names {
+	out = sandbox.BoundQuery{SQL: q.Derived, Parameters: map[string]any{}}
+	for _, name := range q.Names {
 		out.Parameters[name] = params[name]
 	}
 	return out, err
@@ -128,10 +128,7 @@ func (r *Reader) derive(
 // any other error the statement has changed nothing.
 func (r *Reader) Apply(ctx context.Context, sql string, params map[string]any) (rows int64, err error) {
 	if r.writer == nil {
-		return 0, &sandbox.Error{
-			Fault:  sandbox.FaultForbidden,
-			Detail: "the service has no writing login: the operator must set --writer-url before a write can be applied",
-		}
+		return 0, errNoWriter()
 	}
 	stmt, bound, err := r.checkWrite(ctx, sql, params)
 	if err != nil {
@@ -144,14 +141,41 @@ func (r *Reader) Apply(ctx context.Context, sql string, params map[string]any) (
 	return rows, r.runWithWriter(ctx, stmt, bound, sandbox.QueryLimits{}, pgx.ReadWrite, "", take)
 }
 
-// runWithWriter runs prefix and the statement in one transaction of the writing login, and commits
-// in mode ReadWrite. The connection is closed afterwards.
+func errNoWriter() error {
+	return sandbox.Errorf(sandbox.FaultForbidden,
+		"the service has no writing login: the operator must set --writer-url before a write can run")
+}
+
+// runWithWriter runs prefix and the statement in one transaction of the writing login, and commits in mode ReadWrite.
 func (r *Reader) runWithWriter(
 	ctx context.Context, stmt *check.Statement, bound *boundParameters, l sandbox.QueryLimits, mode pgx.TxAccessMode,
 	prefix string, take func(rows [][][]byte, changed int64) error,
 ) error {
 	limits := r.config.Limits
-	ctx, cancel := context.WithTimeout(ctx, limits.Timeout+serverTimeoutMargin)
+	err := r.withWriter(ctx, stmt, l, limits.Timeout, pgx.TxOptions{AccessMode: mode},
+		func(ctx context.Context, tx pgx.Tx) error {
+			result := tx.Conn().PgConn().ExecParams(ctx, prefix+stmt.SQL, bound.texts, bound.oids, nil, nil).Read()
+			if result.Err != nil {
+				return result.Err
+			}
+			if err := take(result.Rows, result.CommandTag.RowsAffected()); err != nil || mode == pgx.ReadOnly {
+				return err
+			}
+			return commit(ctx, tx)
+		})
+	if err != nil && !errors.Is(err, sandbox.ErrOutcomeUnknown) {
+		err = r.translateError(ctx, err, stmt.WithPrefix(prefix), limits)
+	}
+	return err
+}
+
+// withWriter runs f in a transaction of the writing login, with the search path of the statement and a timeout for each
+// statement. Then it closes the connection, which rolls back unless f has committed.
+func (r *Reader) withWriter(
+	ctx context.Context, stmt *check.Statement, l sandbox.QueryLimits, timeout time.Duration, options pgx.TxOptions,
+	f func(context.Context, pgx.Tx) error,
+) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout+serverTimeoutMargin)
 	defer cancel()
 	release, err := r.acquire(ctx, l)
 	if err != nil {
@@ -170,28 +194,16 @@ func (r *Reader) runWithWriter(
 		_ = conn.Close(brief)
 		endStatement(true)
 	}()
-	tx, err := conn.BeginTx(ctx, pgx.TxOptions{AccessMode: mode})
-	if err == nil {
-		err = func() error {
-			settings := "SET LOCAL search_path = " + stmt.SearchPath + "; SET LOCAL statement_timeout = " +
-				strconv.FormatInt(limits.Timeout.Milliseconds(), 10)
-			if _, err := tx.Exec(ctx, settings, pgx.QueryExecModeSimpleProtocol); err != nil {
-				return err
-			}
-			result := conn.PgConn().ExecParams(ctx, prefix+stmt.SQL, bound.texts, bound.oids, nil, nil).Read()
-			if result.Err != nil {
-				return result.Err
-			}
-			return take(result.Rows, result.CommandTag.RowsAffected())
-		}()
+	tx, err := conn.BeginTx(ctx, options)
+	if err != nil {
+		return err
 	}
-	if err == nil && mode == pgx.ReadWrite {
-		err = commit(ctx, tx)
-	} // else the end of the connection rolls back
-	if err != nil && !errors.Is(err, sandbox.ErrOutcomeUnknown) {
-		err = r.translateError(ctx, err, stmt.WithPrefix(prefix), limits)
+	settings := "SET LOCAL search_path = " + stmt.SearchPath + "; SET LOCAL statement_timeout = " +
+		strconv.FormatInt(timeout.Milliseconds(), 10)
+	if _, err := tx.Exec(ctx, settings, pgx.QueryExecModeSimpleProtocol); err != nil {
+		return err
 	}
-	return err
+	return f(ctx, tx)
 }
 
 // commitTimeout bounds the wait for the server's answer to COMMIT, which runs deferred triggers and may wait for a

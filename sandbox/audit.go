@@ -22,14 +22,15 @@ type AuditAction string
 
 // The actions.
 const (
-	AuditViewed   AuditAction = "viewed"   // a record of another user
-	AuditExported AuditAction = "exported" // a file of another user was downloaded, or got a URL
-	AuditApplied  AuditAction = "applied"  // a pending write
-	AuditRejected AuditAction = "rejected" // a pending write
-	AuditResolved AuditAction = "resolved" // a pending write whose outcome was not known
-	AuditErased   AuditAction = "erased"   // from history
-	AuditCreated  AuditAction = "created"  // a key
-	AuditRevoked  AuditAction = "revoked"  // a key
+	AuditViewed    AuditAction = "viewed"    // a record of another user
+	AuditExported  AuditAction = "exported"  // a file of another user was downloaded, or got a URL
+	AuditApplied   AuditAction = "applied"   // a pending write
+	AuditRejected  AuditAction = "rejected"  // a pending write
+	AuditPreviewed AuditAction = "previewed" // a pending write ran and was rolled back
+	AuditResolved  AuditAction = "resolved"  // a pending write whose outcome was not known
+	AuditErased    AuditAction = "erased"    // from history
+	AuditCreated   AuditAction = "created"   // a key
+	AuditRevoked   AuditAction = "revoked"   // a key
 )
 
 // Erased says how much was erased from history.

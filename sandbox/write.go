@@ -29,6 +29,18 @@ type WriteSample struct {
 	CountError  string // why not
 }
 
+// WritePreview says what a pending write changed in a transaction that was rolled back.
+type WritePreview struct {
+	Affected int64        `json:"affected_rows"`
+	Rows     []ChangedRow `json:"rows" doc:"At most ten of them"`
+}
+
+// ChangedRow is a row of the table that a write changes, as a JSON object in the order of the columns.
+type ChangedRow struct {
+	Before json.RawMessage `json:"before" doc:"null for a row of an INSERT"`
+	After  json.RawMessage `json:"after" doc:"null for a row of a DELETE"`
+}
+
 // PendingWrite is a statement that would write. It waits until an admin applies or rejects it.
 type PendingWrite struct {
 	ID          string            `json:"id"`

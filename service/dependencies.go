@@ -38,6 +38,9 @@ type Writer interface {
 	SampleQueries(
 		ctx context.Context, sql string, params map[string]any,
 	) (rows, count sandbox.BoundQuery, err error)
+	Preview(
+		ctx context.Context, sql string, params map[string]any, l sandbox.QueryLimits,
+	) (sandbox.WritePreview, error)
 	Apply(ctx context.Context, sql string, params map[string]any) (int64, error)
 }
 

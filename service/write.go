@@ -139,6 +139,24 @@ func (s *Service) SampleWrite(
 	return sample, err
 }
 
+// PreviewWrite runs a pending write in a transaction that is rolled back, and returns rows before and after. The error
+// is FaultBusy if the write is not pending any more, and a *sandbox.Refusal if a rollback would not undo all effects.
+func (s *Service) PreviewWrite(ctx context.Context, caller sandbox.Key, id string) (sandbox.WritePreview, error) {
+	w, db, params, err := s.pendingWrite(ctx, caller, id)
+	if err != nil {
+		return sandbox.WritePreview{}, err
+	}
+	ctx, end, err := s.beginInspection(ctx, caller, meter{})
+	if err != nil {
+		return sandbox.WritePreview{}, err
+	}
+	defer end()
+	if err := s.audit(ctx, caller, sandbox.AuditPreviewed, "pending-write/"+id, w.User); err != nil {
+		return sandbox.WritePreview{}, err
+	}
+	return db.Writer.Preview(ctx, w.SQL, params, sandbox.QueryLimits{User: caller.User})
+}
+
 // pendingWrite returns a write that waits for a decision, its database and its parameters. The error is FaultBusy if it
 // does not wait any more.
 func (s *Service) pendingWrite(ctx context.Context, caller sandbox.Key, id string) (

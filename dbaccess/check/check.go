@@ -141,23 +141,17 @@ func (c *Checker) Statement(ctx context.Context, q parse.Request, writes bool) (
 	return stmt, nil
 }
 
-// Derive returns a query that is made from a statement that writes, and the names of its parameters. The query is not
-// checked. The error is a *sandbox.Refusal if the statement has none.
-func (c *Checker) Derive(ctx context.Context, q parse.Request) (query string, names []string, err error) {
-	var refusal *sandbox.Refusal
-	_, err = c.parsers.Parse(ctx, q, func(parsed parse.Result) {
-		if query, names = parsed.Derived, parsed.Names; parsed.Fault != nil {
-			refusal = refusalOf(parsed.Fault)
-		}
-	})
+// Derive makes another statement from a statement that writes: Derived, with the parameters Names. It is not checked.
+// The error is a *sandbox.Refusal if there is none.
+func (c *Checker) Derive(ctx context.Context, q parse.Request) (result parse.Result, err error) {
+	_, err = c.parsers.Parse(ctx, q, func(parsed parse.Result) { result = parsed })
 	if errors.Is(err, parse.ErrParserFailed) {
-		return "", nil, sandbox.Refusef(
-			"no-sample", "%s: the statement is too long for a sample", parse.ErrParserFailed)
+		return result, sandbox.Refusef("no-sample", "%s: the statement is too long for a sample", parse.ErrParserFailed)
 	}
-	if err == nil && refusal != nil {
-		err = refusal
+	if err == nil && result.Fault != nil {
+		err = refusalOf(result.Fault)
 	}
-	return query, names, err
+	return result, err
 }
 
 // Unavailable replaces an error that means "server not reachable" (SQLSTATE classes 08, 28, 53, 57,

@@ -24,6 +24,7 @@ type Result struct {
 	Tree           string   // a pg_query.ParseResult as JSON
 	Explained      int      // offset in SQL of the query that EXPLAIN explains; 0: no EXPLAIN
 	Derived        string   // of a request to derive: the other statement, with :name; Names are its parameters
+	Target         string   // of a request for a Preview: the table that it changes
 	Fault          *Fault
 	InNumberedText bool // Fault.Position refers to SQL, not to the given text
 }
@@ -33,6 +34,10 @@ func ParseInProcess(q Request) (out Result) {
 	tokens, bad := scanTokens(q.SQL)
 	if bad != nil {
 		out.Fault = bad
+		return out
+	}
+	if q.Derive == Preview { // the statement has $n
+		out.Derived, out.Target, out.Fault = derivePreview(q.SQL)
 		return out
 	}
 	given := make(map[string]bool, len(q.Names))

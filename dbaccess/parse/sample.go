@@ -17,8 +17,9 @@ type Derivation int
 
 // The derivations.
 const (
-	Sample Derivation = iota + 1 // a query for at most maxSampleRows rows that the statement would affect
-	Count                        // a query for the number of these rows
+	Sample  Derivation = iota + 1 // a query for at most maxSampleRows rows that the statement would affect
+	Count                         // a query for the number of these rows
+	Preview                       // a statement that writes, and returns rows before and after (derivePreview)
 )
 
 // maxSampleRows is the LIMIT of a query that samples the rows of a statement that writes.
@@ -56,16 +57,8 @@ func derive(numbered string, names []string, d Derivation) (query string, used [
 
 // checkSample returns a Fault for a statement whose rows a query cannot read.
 func (w *writeStatement) checkSample() *Fault {
-	if w.condition.GetCurrentOfExpr() != nil {
-		return newFault("no-sample", "WHERE CURRENT OF has no sample: its cursor does not exist in another statement")
-	}
-	if w.insert == nil {
-		isTarget := func(n *pg_query.Node) bool { return n.GetCommonTableExpr().GetCtename() == w.target.Relname }
-		if w.target.Schemaname == "" && slices.ContainsFunc(w.with.GetCtes(), isTarget) {
-			return newFault("no-sample", "the table and a query of WITH have the same name %q, which means the other "+
-				"one in a query: rename the query of WITH, or name the schema of the table", w.target.Relname)
-		}
-		return nil
+	if bad := w.checkTarget(); bad != nil || w.insert == nil {
+		return bad
 	}
 	rows := w.insert.SelectStmt.GetSelectStmt()
 	if rows == nil {
@@ -82,6 +75,19 @@ func (w *writeStatement) checkSample() *Fault {
 		if target := column.GetResTarget(); len(target.GetIndirection()) > 0 {
 			return newFault("no-sample", "an INSERT of a part of the column %q has no sample", target.GetName())
 		}
+	}
+	return nil
+}
+
+// checkTarget returns a Fault if another statement cannot read the rows of an UPDATE or a DELETE.
+func (w *writeStatement) checkTarget() *Fault {
+	if w.condition.GetCurrentOfExpr() != nil {
+		return newFault("no-sample", "WHERE CURRENT OF has no sample: its cursor does not exist in another statement")
+	}
+	isTarget := func(n *pg_query.Node) bool { return n.GetCommonTableExpr().GetCtename() == w.target.Relname }
+	if w.insert == nil && w.target.Schemaname == "" && slices.ContainsFunc(w.with.GetCtes(), isTarget) {
+		return newFault("no-sample", "the table and a query of WITH have the same name %q, which means the other "+
+			"one in a query: rename the query of WITH, or name the schema of the table", w.target.Relname)
 	}
 	return nil
 }
@@ -271,10 +277,14 @@ func compareTree(sql string, meant *pg_query.Node, names []string) (used []strin
 	}
 	same := len(tree.Stmts) == 1 && sameTree(tree.Stmts[0].Stmt, used, meant, names)
 	if !same {
-		return nil, newFault("no-sample", "the parts of the statement were not found in its text, so a sample could "+
-			"show other rows: review the statement itself")
+		return nil, errNotSplit()
 	}
 	return used, nil
+}
+
+func errNotSplit() *Fault {
+	return newFault("no-sample", "the parts of the statement were not found in its text, so a sample could show other "+
+		"rows: review the statement itself")
 }
 
 // sameTree reports whether two trees are equal but for their locations. A parameter is compared by its name.

@@ -40,6 +40,10 @@ func FuzzSample(f *testing.F) {
 		defer stalled.Stop()
 		names := []string{"a"}
 		written := parse.ParseInProcess(parse.Request{SQL: sql, Names: names})
+		if p := parse.ParseInProcess(parse.Request{SQL: written.SQL, Derive: parse.Preview}); (p.Fault == nil) !=
+			(p.Derived != "" && p.Target != "") {
+			t.Errorf("%q: got the preview %+v, want one or a fault", sql, p)
+		}
 		for _, d := range []parse.Derivation{parse.Sample, parse.Count} {
 			r := parse.ParseInProcess(parse.Request{SQL: sql, Names: names, Derive: d})
 			if r.Fault != nil {

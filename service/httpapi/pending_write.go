@@ -42,7 +42,7 @@ type resolutionInput struct {
 	}
 }
 
-type sampleInput struct {
+type pendingWriteInput struct {
 	ID string `path:"id"`
 }
 
@@ -62,6 +62,9 @@ func (a *api) routePendingWrites(r *routes) {
 		"Read at most ten rows that a captured statement would affect, as they are now, with the new values of an "+
 			"UPDATE, and count all; needs an admin's key", http.StatusForbidden, http.StatusConflict),
 		a.samplePendingWrite)
+	route(a, r, r.describe("POST", "/pending-writes/{id}/preview", "previewPendingWrite", tagPendingWrites,
+		"Run a captured statement in a transaction that is rolled back, and read at most ten changed rows before and "+
+			"after; needs an admin's key", http.StatusForbidden, http.StatusConflict), a.previewPendingWrite)
 	route(a, r, r.describe("POST", "/pending-writes/{id}/apply", "applyPendingWrite", tagPendingWrites,
 		"Run a captured statement once; needs an admin's key", http.StatusForbidden, http.StatusConflict),
 		a.applyPendingWrite)
@@ -85,7 +88,7 @@ func (a *api) listPendingWrites(
 	return &pendingWriteList{list, next}, err
 }
 
-func (a *api) samplePendingWrite(ctx context.Context, caller sandbox.Key, in *sampleInput) (*writeSample, error) {
+func (a *api) samplePendingWrite(ctx context.Context, caller sandbox.Key, in *pendingWriteInput) (*writeSample, error) {
 	rows := a.newRowEncoder(caller.User)
 	defer rows.close()
 	s, err := a.service.SampleWrite(ctx, caller, in.ID, rows.add)
@@ -93,6 +96,13 @@ func (a *api) samplePendingWrite(ctx context.Context, caller sandbox.Key, in *sa
 		return nil, err
 	}
 	return &writeSample{s.Query, rows.json(), s.Count, s.ExecutionID, s.Affected, s.CountError}, nil
+}
+
+func (a *api) previewPendingWrite(
+	ctx context.Context, caller sandbox.Key, in *pendingWriteInput,
+) (*sandbox.WritePreview, error) {
+	preview, err := a.service.PreviewWrite(ctx, caller, in.ID)
+	return &preview, err
 }
 
 func (a *api) applyPendingWrite(

@@ -372,6 +372,42 @@ func TestUnknownWriteIsResolved(t *testing.T) {
 	}
 }
 
+// A preview runs a write, shows the rows before and after, and changes nothing.
+func TestPreviewOfAPendingWrite(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	id := c.create(t, map[string]any{"write_policy": "capture"})
+	c.run(t, id, `db_query("UPDATE products SET price = :p WHERE id = 12", {"p": 4711.5})`)
+	write := newestPendingWrite(t, id)["id"].(string)
+	path := "/pending-writes/" + write
+	wantProblem(t, c.do(t, "POST", path+"/preview", nil), 403, "forbidden", "admin")
+	preview := admin.ok(t, "POST", path+"/preview", nil)
+	rows, _ := preview.get("rows").([]any)
+	if preview.get("affected_rows") != 1.0 || len(rows) != 1 {
+		t.Fatalf("got %s, want one row", preview.text)
+	}
+	row := rows[0].(map[string]any)
+	before, after := row["before"].(map[string]any), row["after"].(map[string]any)
+	if before["id"] != 12.0 || before["price"] == 4711.5 || after["price"] != 4711.5 || after["name"] != before["name"] {
+		t.Errorf("got %s, want the price before and after", preview.text)
+	}
+	if a := c.run(t, id, `float(db_query("SELECT price FROM products WHERE id = 12")[0]["price"])`); a.get(
+		"result") != before["price"] {
+		t.Errorf("got %s, want the price unchanged", a.text)
+	}
+	entries, _ := admin.ok(t, "GET", "/audit?object=pending-write/"+write, nil).get("entries").([]any)
+	if len(entries) != 1 || entries[0].(map[string]any)["action"] != "previewed" {
+		t.Errorf("got the audit entries %v, want the preview", entries)
+	}
+	admin.ok(t, "POST", path+"/reject", nil)
+	wantProblem(t, admin.do(t, "POST", path+"/preview", nil), 409, "busy", "already rejected")
+
+	c.run(t, id, `db_query("UPDATE products SET price = random()")`)
+	path = "/pending-writes/" + newestPendingWrite(t, id)["id"].(string)
+	wantProblem(t, admin.do(t, "POST", path+"/preview", nil), 422, "query-refused", "random()")
+	admin.ok(t, "POST", path+"/reject", nil)
+}
+
 // A count that takes too long leaves the planner's estimate.
 func TestSampleWithoutCount(t *testing.T) {
 	if testing.Short() {
