@@ -233,6 +233,19 @@ export interface PendingWrite {
   error?: string;
 }
 
+// WriteSample has rows that a pending write would affect. affected_rows is null if they were not counted.
+export interface WriteSample {
+  rows: Record<string, unknown>[];
+  affected_rows: number | null;
+  count_error?: string;
+}
+
+// WritePreview has rows that a pending write changed before it was rolled back.
+export interface WritePreview {
+  affected_rows: number;
+  rows: { before: Record<string, unknown> | null; after: Record<string, unknown> | null }[];
+}
+
 // KeyLimits has the limits of a key that are its own: for others those of all keys hold, and the weight 1.
 export interface KeyLimits {
   requests_per_minute?: number;

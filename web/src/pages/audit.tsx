@@ -9,7 +9,7 @@ import { Page } from "../shell";
 import { useTime } from "./statements";
 
 const names = ["user", "action", "object", ...timeNames];
-const actions = ["viewed", "exported", "applied", "rejected", "resolved", "erased", "created", "revoked"];
+const actions = ["viewed", "exported", "applied", "rejected", "previewed", "resolved", "erased", "created", "revoked"];
 
 // Audit lists who looked at, applied, erased and revoked what.
 export function Audit() {

@@ -1,7 +1,8 @@
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { post } from "../api/client";
 import { Problem } from "../api/problem";
-import type { PendingWrite } from "../api/records";
+import type { PendingWrite, WritePreview, WriteSample } from "../api/records";
 import { asText, fullTime, plural, statementText } from "../format";
 import { Empty, Failure, TwoSteps } from "../parts/feedback";
 import { Choice, clearFilters, Filters, isFiltered, TextFilter } from "../parts/filters";
@@ -24,7 +25,7 @@ export function Writes() {
   return (
     <Page title="Pending writes" intro="Statements that would change a database. They run when an admin applies them.">
       <Filters label="Filter pending writes" names={names}>
-        <Choice name="status" label="Status" any="Any status" values={["pending", "applying", "applied", "failed", "rejected"]} />
+        <Choice name="status" label="Status" any="Any status" values={["pending", "applying", "unknown", "applied", "failed", "rejected"]} />
         <TextFilter name="user" label="User" placeholder="User" />
       </Filters>
       {list.rows.length === 0 && list.problem && <Failure problem={list.problem} retry={list.reload} />}
@@ -47,10 +48,11 @@ export function Writes() {
 function Write({ of: write, changed }: { of: PendingWrite; changed: (next: PendingWrite) => void }) {
   const [problem, setProblem] = useState<Problem>();
   const [asking, setAsking] = useState(""); // the decision that waits for its second step
-  const decide = (what: "apply" | "reject") => async (reason: string) => {
+  const decide = (what: "apply" | "reject" | "resolve", body = {}) => async (reason: string) => {
     setProblem(undefined);
     try {
-      changed(await post<PendingWrite>(`/pending-writes/${encodeURIComponent(write.id)}/${what}`, reason.trim() ? { reason } : {}));
+      const path = `/pending-writes/${encodeURIComponent(write.id)}/${what}`;
+      changed(await post<PendingWrite>(path, reason.trim() ? { ...body, reason } : body));
     } catch (thrown) {
       setProblem(Problem.from(thrown));
     }
@@ -63,6 +65,16 @@ function Write({ of: write, changed }: { of: PendingWrite; changed: (next: Pendi
           <Status of={write.status} />
           <span class="muted">{write.user_id}, {fullTime(write.created_at)},{write.database && ` database ${write.database},`} execution <ExecutionLink id={write.execution_id} /></span>
         </h2>
+        {write.status === "unknown" && (
+          <div class="actions">
+            <TwoSteps label="It was not applied" confirm="Not applied: it waits again" ask={reasonLabel} maxLength={maxReason}
+              disabled={asking === "applied"} onAsk={(isAsking) => setAsking(isAsking ? "not applied" : "")}
+              action={decide("resolve", { applied: false })} />
+            <TwoSteps label="It was applied" confirm="Applied: it never runs again" ask={reasonLabel} maxLength={maxReason}
+              disabled={asking === "not applied"} onAsk={(isAsking) => setAsking(isAsking ? "applied" : "")}
+              action={decide("resolve", { applied: true })} />
+          </div>
+        )}
         {write.status === "pending" && (
           <div class="actions">
             <TwoSteps label="Reject" confirm="Reject: it never runs" danger ask={reasonLabel} maxLength={maxReason}
@@ -85,13 +97,14 @@ function Write({ of: write, changed }: { of: PendingWrite; changed: (next: Pendi
           </dl>
         )}
         <p class="muted">
-          {write.status === "applied" ? `It changed ${plural(write.affected_rows, "row")}.`
+          {write.status === "applied" && !write.error ? `It changed ${plural(write.affected_rows, "row")}.`
             : `PostgreSQL expects to change about ${plural(write.row_estimate, "row")}.`}
           {write.decided_by && ` Decided by ${write.decided_by}${write.decided_at ? `, ${fullTime(write.decided_at)}` : ""}.`}
         </p>
         {write.reason && <p class="reason"><span class="muted">Reason:</span> {write.reason}</p>}
         {write.error && <p class="why">{write.error}</p>}
         {write.status === "pending" && <Sample of={write} />}
+        {write.status === "pending" && <Preview of={write} />}
         {write.plan !== null && write.plan !== undefined && (
           <details>
             <summary>Plan</summary>
@@ -103,17 +116,62 @@ function Write({ of: write, changed }: { of: PendingWrite; changed: (next: Pendi
   );
 }
 
-// Sample shows some of the rows that a write would affect. They are read when a person opens it, because each reading is
-// a query that history keeps.
+// Sample shows some of the rows that a write would affect, and their number. They are read when a person opens it,
+// because each reading is a query that history keeps.
 function Sample({ of: write }: { of: PendingWrite }) {
+  return (
+    <Loaded<WriteSample> path={`/pending-writes/${encodeURIComponent(write.id)}/sample`} label="Sample of the rows" what="the sample">
+      {(sample) => (
+        <>
+          <p class="muted">
+            {sample.affected_rows !== null ? `Counted: ${plural(sample.affected_rows, "row")}.`
+              : `Not counted: ${sample.count_error}. PostgreSQL expects about ${plural(write.row_estimate, "row")}.`}
+          </p>
+          {sample.rows.length === 0 ? <p class="muted">No row matches now.</p> : (
+            <>
+              <p class="muted">Rows as they are now; at most ten are read.</p>
+              <RowTable rows={sample.rows} columns={changesFirst(Object.keys(sample.rows[0]!))} label="Sample of the rows" />
+            </>
+          )}
+        </>
+      )}
+    </Loaded>
+  );
+}
+
+// Preview shows rows before and after. The write runs and is rolled back when a person opens it.
+function Preview({ of: write }: { of: PendingWrite }) {
+  return (
+    <Loaded<WritePreview> path={`/pending-writes/${encodeURIComponent(write.id)}/preview`}
+      label="Preview: run it now and roll back" what="the preview">
+      {(preview) => {
+        const rows = preview.rows.map(({ before, after }) => {
+          if (!before || !after) return before ?? after ?? {};
+          const isChanged = (name: string) => JSON.stringify(before[name]) !== JSON.stringify(after[name]);
+          const changes = Object.keys(after).filter(isChanged).map((name) => [`new ${name}`, after[name]]);
+          return { ...before, ...Object.fromEntries(changes) };
+        });
+        const columns = changesFirst([...new Set(rows.flatMap((row) => Object.keys(row)))]);
+        return (
+          <>
+            <p class="muted">It changed {plural(preview.affected_rows, "row")}, and was rolled back. At most ten are shown.</p>
+            {rows.length > 0 && <RowTable rows={rows} columns={columns} label="Rows before and after" />}
+          </>
+        );
+      }}
+    </Loaded>
+  );
+}
+
+// Loaded is a part of the page that sends a request when a person opens it for the first time.
+function Loaded<T>(props: { path: string; label: string; what: string; children: (answer: T) => ComponentChildren }) {
   const [isOpen, setOpen] = useState(false);
-  const [rows, setRows] = useState<Record<string, unknown>[]>();
+  const [answer, setAnswer] = useState<T>();
   const [problem, setProblem] = useState<Problem>();
   const load = async () => {
     setProblem(undefined);
     try {
-      const path = `/pending-writes/${encodeURIComponent(write.id)}/sample`;
-      setRows((await post<{ rows: Record<string, unknown>[] }>(path, {})).rows);
+      setAnswer(await post<T>(props.path, {}));
     } catch (thrown) {
       setProblem(Problem.from(thrown));
     }
@@ -121,19 +179,13 @@ function Sample({ of: write }: { of: PendingWrite }) {
   return (
     <details onToggle={(event) => {
       setOpen(event.currentTarget.open);
-      if (event.currentTarget.open && !rows) void load();
+      if (event.currentTarget.open && answer === undefined) void load();
     }}>
-      <summary>Sample of the rows</summary>
+      <summary>{props.label}</summary>
       {!isOpen ? null
         : problem ? <Failure problem={problem} retry={() => void load()} />
-        : !rows ? <Loading what="the sample" />
-        : rows.length === 0 ? <p class="muted">No row matches now.</p>
-        : (
-          <>
-            <p class="muted">Rows as they are now; at most ten are read.</p>
-            <RowTable rows={rows} columns={changesFirst(Object.keys(rows[0]!))} label="Sample of the rows" />
-          </>
-        )}
+        : answer === undefined ? <Loading what={props.what} />
+        : props.children(answer)}
     </details>
   );
 }

@@ -16,6 +16,7 @@ const tones: Record<string, string> = {
   captured: "warn",
   pending: "warn",
   applying: "busy",
+  unknown: "warn",
   running: "busy",
   open: "busy",
   busy: "busy",

@@ -48,6 +48,9 @@ module.exports = {
     await write.getByText('Sample of the rows', { exact: true }).click();
     await write.getByRole('columnheader').first().waitFor();
     assert.deepStrictEqual((await write.getByRole('columnheader').allTextContents()).slice(0, 3), ['id', 'price', 'new price']);
+    await write.getByText('Counted: 1 row.').waitFor();
+    await write.getByText('Preview: run it now and roll back', { exact: true }).click();
+    await write.getByText('It changed 1 row, and was rolled back.').waitFor();
     await wantNothingWrong(page);
   },
 
