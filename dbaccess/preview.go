@@ -163,6 +163,8 @@ const tableSQL = `SELECT oid, relkind IN ('r', 'p') FROM pg_catalog.pg_class
 const effectsSQL = `
 WITH RECURSIVE tables AS (
 	SELECT $1::oid AS oid UNION SELECT inhrelid FROM pg_inherits JOIN tables ON inhparent = oid
+), relations AS (
+	SELECT unnest($2::oid[]) AS oid UNION SELECT inhrelid FROM pg_inherits JOIN relations ON inhparent = oid
 ), types AS (
 	SELECT atttypid AS oid FROM pg_attribute JOIN tables ON attrelid = tables.oid WHERE attnum > 0 AND NOT attisdropped
 	UNION SELECT typbasetype FROM pg_type t JOIN types ON t.oid = types.oid WHERE typtype = 'd'
@@ -175,7 +177,7 @@ WITH RECURSIVE tables AS (
 	UNION SELECT found[1]::oid FROM constraints, regexp_matches(tree, ':(?:funcid|opfuncid) (\d+)', 'g') AS found
 )
 SELECT format('%s is a foreign table, which is on another server', oid::regclass)
-	FROM pg_class WHERE relkind = 'f' AND (oid IN (TABLE tables) OR oid = ANY ($2::oid[]))
+	FROM pg_class WHERE relkind = 'f' AND (oid IN (TABLE tables) OR oid IN (TABLE relations))
 UNION ALL SELECT format('the table %s has the rule %I', ev_class::regclass, rulename)
 	FROM pg_rewrite WHERE ev_class IN (TABLE tables)
 UNION ALL SELECT format('the table %s has row security', oid::regclass)

@@ -98,6 +98,8 @@ func TestPreviewIsRefused(t *testing.T) {
 		CREATE VIEW simple AS SELECT * FROM plain;
 		CREATE TABLE secured (id int);
 		ALTER TABLE secured ENABLE ROW LEVEL SECURITY;
+		CREATE TYPE mood AS ENUM ('good');
+		CREATE TABLE felt (id mood);
 		CREATE TABLE referring (id int REFERENCES plain DEFERRABLE INITIALLY DEFERRED);
 		GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO glasshouse_writer;
 		GRANT SELECT ON ALL TABLES IN SCHEMA public TO glasshouse_reader`)
@@ -105,7 +107,11 @@ func TestPreviewIsRefused(t *testing.T) {
 		CREATE FOREIGN DATA WRAPPER nothing;
 		CREATE SERVER elsewhere FOREIGN DATA WRAPPER nothing;
 		CREATE FOREIGN TABLE remote (id int) SERVER elsewhere;
-		GRANT SELECT, INSERT, UPDATE, DELETE ON remote TO glasshouse_writer, glasshouse_reader`); err != nil {
+		CREATE TABLE mixed (id int) PARTITION BY RANGE (id);
+		CREATE FOREIGN TABLE far PARTITION OF mixed FOR VALUES FROM (0) TO (10) SERVER elsewhere;
+		CREATE FUNCTION mood(public.mood) RETURNS json LANGUAGE plpgsql AS $$ BEGIN RETURN '1'; END $$;
+		CREATE CAST (public.mood AS json) WITH FUNCTION mood(public.mood);
+		GRANT SELECT, INSERT, UPDATE, DELETE ON remote, mixed TO glasshouse_writer, glasshouse_reader`); err != nil {
 		t.Fatal(err)
 	}
 	for sql, want := range map[string]string{
@@ -124,6 +130,9 @@ func TestPreviewIsRefused(t *testing.T) {
 		"UPDATE simple SET n = 1":                                        `"simple" is a view`,
 		"DELETE FROM secured":                                            "row security",
 		"DELETE FROM remote":                                             `"remote" is a view or a foreign table`,
+		"DELETE FROM plain USING mixed":                                  "far is a foreign table",
+		"DELETE FROM mixed":                                              "far is a foreign table",
+		"DELETE FROM felt":                                               "the cast from mood to json",
 		"DELETE FROM plain USING remote":                                 "remote is a foreign table",
 		"DELETE FROM plain WHERE CURRENT OF c":                           "CurrentOf",
 		"MERGE INTO plain USING child ON false WHEN MATCHED THEN DELETE": "only INSERT, UPDATE",
