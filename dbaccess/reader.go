@@ -95,7 +95,7 @@ func NewParsers(users *limit.Users) *Parsers {
 	return &Parsers{parse.Open(), limit.NewShared(maxChecks, users)}
 }
 
-// Close ends the processes after their current statements.
+// Close ends the processes, also those that parse a statement.
 func (p *Parsers) Close() { p.pool.Close() }
 
 // Reader checks and runs read-only statements. It is safe for concurrent use.

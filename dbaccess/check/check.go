@@ -143,8 +143,8 @@ func (c *Checker) Statement(ctx context.Context, q parse.Request, writes bool) (
 
 // Derive makes another statement from a statement that writes: Derived, with the parameters Names. It is not checked.
 // The error is a *sandbox.Refusal if there is none.
-func (c *Checker) Derive(ctx context.Context, q parse.Request) (result parse.Result, err error) {
-	_, err = c.parsers.Parse(ctx, q, func(parsed parse.Result) { result = parsed })
+func (c *Checker) Derive(ctx context.Context, q parse.Request) (parse.Result, error) {
+	result, err := c.parsers.Parse(ctx, q)
 	if errors.Is(err, parse.ErrParserFailed) {
 		return result, sandbox.Refusef("no-sample", "%s: the statement is too long for a sample", parse.ErrParserFailed)
 	}

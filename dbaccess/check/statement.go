@@ -44,15 +44,14 @@ type maskUse struct {
 func parseAndCheck(
 	ctx context.Context, parsers *parse.Pool, q parse.Request, cat *Catalog, writes bool,
 ) (stmt *Statement, w *walker, err error) {
-	fingerprint, err := parsers.Parse(ctx, q,
-		func(parsed parse.Result) { stmt, w = checkParsed(q, parsed, cat, writes) })
+	parsed, err := parsers.Parse(ctx, q)
 	if errors.Is(err, parse.ErrParserFailed) {
 		no := sandbox.Refusef("too-large", "%s: write it shorter, or pass data as parameters", parse.ErrParserFailed)
 		return &Statement{Catalog: cat, Original: q.SQL, Refusal: no}, nil, nil
 	} else if err != nil {
 		return nil, nil, err
 	}
-	stmt.Fingerprint = fingerprint
+	stmt, w = checkParsed(q, parsed, cat, writes)
 	if stmt.Refusal != nil {
 		AddDialectHint(stmt.Refusal, q.SQL)
 		addGrammarHint(stmt.Refusal, cat)
@@ -76,6 +75,7 @@ func checkParsed(q parse.Request, parsed parse.Result, cat *Catalog, writes bool
 		numbered:       parsed.SQL,
 		Explained:      parsed.Explained,
 		ParameterNames: parsed.Names,
+		Fingerprint:    parsed.Fingerprint,
 		toNumbered:     parsed.Shifts,
 	}
 	if bad := parsed.Fault; bad != nil {

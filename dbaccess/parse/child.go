@@ -72,11 +72,7 @@ func ServeIfChild() {
 			os.Exit(0) // the service has ended
 		}
 		out := startCPUWatchdog(q)
-		result := ParseInProcess(q)
-		sent := answer.Encode(result) == nil && buf.Flush() == nil
-		if sent && result.Fault == nil { // computed while the service checks the tree
-			sent = answer.Encode(fingerprint(result.SQL)) == nil && buf.Flush() == nil
-		}
+		sent := answer.Encode(ParseInProcess(q)) == nil && buf.Flush() == nil
 		out()
 		if !sent {
 			os.Exit(0)

@@ -22,6 +22,7 @@ type Result struct {
 	Names          []string // by number: Names[0] is $1
 	Shifts         []Shift  // from the given text to SQL
 	Tree           string   // a pg_query.ParseResult as JSON
+	Fingerprint    string   // the same for statements that differ in constants only
 	Explained      int      // offset in SQL of the query that EXPLAIN explains; 0: no EXPLAIN
 	Derived        string   // of a request to derive: the other statement, with :name; Names are its parameters
 	Target         string   // of a request for a Preview: the table that it changes
@@ -58,6 +59,7 @@ func ParseInProcess(q Request) (out Result) {
 		return out
 	}
 	out.Explained = explainedOffset(tokens)
+	out.Fingerprint, _ = pg_query.Fingerprint(out.SQL) // a text that parses has one
 	return out
 }
 
@@ -90,12 +92,6 @@ func explainedOffset(tokens []Token) int {
 
 // GrammarVersion is the version of PostgreSQL whose grammar the parser has. A newer server can read more.
 const GrammarVersion = 16
-
-// fingerprint returns the fingerprint of a statement that parses, or "".
-func fingerprint(bound string) string {
-	out, _ := pg_query.Fingerprint(bound)
-	return out
-}
 
 func syntaxFault(err error) *Fault {
 	f := newFault("syntax-error", "%s", err.Error())

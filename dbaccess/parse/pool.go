@@ -17,6 +17,8 @@ import (
 // of their own, so small ones do not wait for them. Use Open to make one.
 type Pool struct {
 	small, large chan *child // a nil element is a child that is not started yet
+	closing      context.Context
+	close        context.CancelFunc
 }
 
 // maxSmallStatement is the size in bytes below which any statement parses in milliseconds.
@@ -42,17 +44,25 @@ type child struct {
 
 // Open returns a Pool with two children and one for large statements. Each is started when it is first needed.
 // Close it.
-func Open() *Pool {
-	p := &Pool{small: make(chan *child, 2), large: make(chan *child, 1)}
-	for range cap(p.small) {
+func Open() *Pool { return open(2) }
+
+// open returns a Pool with a number of children for small statements.
+func open(small int) *Pool {
+	p := &Pool{small: make(chan *child, small), large: make(chan *child, 1)}
+	p.closing, p.close = context.WithCancel(context.Background())
+	for range small {
 		p.small <- nil
 	}
 	p.large <- nil
 	return p
 }
 
-// Close ends the children after their current statements.
+// Close ends the children, also those that parse a statement. Parse returns context.Canceled from then on.
 func (p *Pool) Close() {
+	if p.closing.Err() != nil {
+		return // closed before
+	}
+	p.close()
 	for _, slots := range []chan *child{p.small, p.large} {
 		for range cap(slots) {
 			if c := <-slots; c != nil {
@@ -62,15 +72,16 @@ func (p *Pool) Close() {
 	}
 }
 
-// Parse has a child parse the statement and passes the result to take. The child computes the
-// fingerprint meanwhile; Parse returns it. The fingerprint ignores constants and is "" if there is a
-// fault. The error is ErrParserFailed if the child died, or the context's error. After an error the
-// result is void; take may be called a second time with a new one.
-func (p *Pool) Parse(ctx context.Context, q Request, take func(Result)) (fingerprint string, err error) {
+// Parse has a child parse the statement. The child is free for the next statement when Parse returns, so a
+// caller that computes with the result keeps nobody waiting. The error is ErrParserFailed if the child died or took too
+// long, or the context's error.
+func (p *Pool) Parse(ctx context.Context, q Request) (Result, error) {
 	if bad := CheckText(q.SQL); bad != nil {
-		take(Result{Fault: bad})
-		return "", nil
+		return Result{Fault: bad}, nil
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(p.closing, cancel)()
 	slots := p.small
 	if len(q.SQL) > maxSmallStatement {
 		slots = p.large
@@ -79,71 +90,62 @@ func (p *Pool) Parse(ctx context.Context, q Request, take func(Result)) (fingerp
 	select {
 	case c = <-slots:
 	case <-ctx.Done():
-		return "", ctx.Err()
+		return Result{}, ctx.Err()
 	}
 	defer func() { slots <- c }()
 	fresh := c == nil
-	fingerprint, err = p.ask(ctx, &c, q, take)
+	result, err := ask(ctx, &c, q)
 	if errors.Is(err, ErrParserFailed) && !fresh {
 		// The child may have died since its last answer: try again with a new one.
-		fingerprint, err = p.ask(ctx, &c, q, take)
+		result, err = ask(ctx, &c, q)
 	}
-	return fingerprint, err
+	return result, err
 }
 
 // ask sends one statement to the child in *slot. It ends a child that does not answer completely and
 // sets *slot to nil.
-func (p *Pool) ask(ctx context.Context, slot **child, q Request, take func(Result)) (fingerprint string, err error) {
+func ask(ctx context.Context, slot **child, q Request) (result Result, err error) {
 	c := *slot
 	if c == nil {
 		if c, err = start(); err != nil {
-			return "", fmt.Errorf("start the parser: %w", err)
+			return Result{}, fmt.Errorf("start the parser: %w", err)
 		}
 	}
-	*slot = nil
-	defer func() { // also if take panics
-		if *slot == nil {
-			c.end()
-		}
-	}()
 	deadline := time.Now().Add(wallClockFactor*cpuLimit(q) + time.Second)
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
 		deadline = d
 	}
 	_ = c.in.SetDeadline(deadline)
 	_ = c.out.SetDeadline(deadline)
-	stop := context.AfterFunc(ctx, func() { _ = c.out.SetReadDeadline(time.Unix(1, 0)) })
-	fingerprint, err = c.ask(q, take)
+	stop := context.AfterFunc(ctx, func() {
+		_ = c.in.SetWriteDeadline(time.Unix(1, 0))
+		_ = c.out.SetReadDeadline(time.Unix(1, 0))
+	})
+	result, err = c.ask(q)
 	if !stop() && err == nil {
 		err = ctx.Err() // AfterFunc may still set a deadline: do not reuse the child
 	}
-	switch {
-	case err == nil:
-		*slot = c
-		return fingerprint, nil
-	case ctx.Err() != nil:
-		return "", ctx.Err()
+	if *slot = c; err == nil {
+		return result, nil
 	}
-	return "", fmt.Errorf("%w: %w", ErrParserFailed, err)
+	*slot = nil
+	c.end()
+	if ctx.Err() != nil {
+		return Result{}, ctx.Err()
+	}
+	return Result{}, fmt.Errorf("%w: %w", ErrParserFailed, err)
 }
 
-func (c *child) ask(q Request, take func(Result)) (fingerprint string, err error) {
+func (c *child) ask(q Request) (result Result, err error) {
 	if err := c.send.Encode(q); err != nil {
-		return "", err
+		return Result{}, err
 	}
 	if err := c.buf.Flush(); err != nil {
-		return "", err
+		return Result{}, err
 	}
 	c.remaining.N = maxAnswerBytes
-	var result Result
-	if err := c.read.Decode(&result); err != nil {
-		return "", err
-	}
-	take(result)
-	if result.Fault == nil {
-		err = c.read.Decode(&fingerprint)
-	}
-	return fingerprint, err
+	err = c.read.Decode(&result)
+	return result, err
 }
 
 func start() (*child, error) {
