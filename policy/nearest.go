@@ -2,24 +2,38 @@ package policy
 
 import "iter"
 
+// maxNameBytes is the length in bytes of the longest name of PostgreSQL, NAMEDATALEN - 1. No longer one can be meant.
+const maxNameBytes = 63
+
+// maxCandidates bounds the names of similar length that Nearest compares. A comparison takes at most 10 us.
+const maxCandidates = 5000
+
 // Nearest returns the name closest to one that does not exist, by edit distance, or "" if none is close. A
-// transposition counts as one edit.
+// transposition counts as one edit. It returns "" for a name of more than maxNameBytes, and compares at most
+// maxCandidates names.
 func Nearest(name string, among iter.Seq[string]) string {
-	best, cost := "", max(len(name)/3, 1)+1
+	if len(name) > maxNameBytes {
+		return ""
+	}
+	best, cost, compared := "", max(len(name)/3, 1)+1, 0
 	for other := range among {
-		if d := editDistance(name, other, cost); d < cost || d == cost && other < best {
+		if len(other) > maxNameBytes || max(len(name)-len(other), len(other)-len(name)) > cost {
+			continue
+		}
+		if compared++; compared > maxCandidates {
+			break
+		}
+		if d := editDistance(name, other); d < cost || d == cost && other < best {
 			best, cost = other, d
 		}
 	}
 	return best
 }
 
-func editDistance(a, b string, bound int) int {
-	if len(a)-len(b) > bound || len(b)-len(a) > bound {
-		return bound + 1
-	}
-	// rows i-2, i-1 and i of the distance matrix
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+// editDistance returns the edit distance of two names of at most maxNameBytes.
+func editDistance(a, b string) int {
+	var rows [3][maxNameBytes + 1]int
+	before, last, row := rows[0][:len(b)+1], rows[1][:len(b)+1], rows[2][:len(b)+1] // i-2, i-1 and i of the matrix
 	for j := range row {
 		row[j] = j
 	}

@@ -94,8 +94,9 @@ func checkParsed(q parse.Request, parsed parse.Result, cat *Catalog, writes bool
 		}
 		return stmt, nil
 	}
+	used := setOf(stmt.ParameterNames)
 	for _, name := range q.Names {
-		if !slices.Contains(stmt.ParameterNames, name) {
+		if !used[name] {
 			stmt.Refusal = sandbox.Refusef("unused-parameter",
 				"the parameter %q is given, but the statement has no :%s", name, name)
 			stmt.Refusal.Hint = "take it out, or use it"
