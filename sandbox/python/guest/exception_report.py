@@ -22,6 +22,7 @@ MAX_MESSAGE = 4000
 MAX_NOTEBOOK_MESSAGE_BYTES = 800_000
 MAX_FRAMES = 50
 MAX_NAMES = 2000  # among which the nearest is searched
+MAX_NAME_LENGTH = 100  # of a name that has a nearest; the search takes a time quadratic in it
 MAX_LISTED = 20  # labels of a table that a hint lists
 
 # Files of the user's code, besides those in its directories.
@@ -151,7 +152,11 @@ def _frames(steps: list, filename: str) -> list:
 def near(name: object, names) -> str:
     """Returns the name in names that is most like name and not the same, or ""."""
     wanted = str(name)
-    listed = [n for n in list(names)[:MAX_NAMES] if type(n) is str and n != wanted]
+    if len(wanted) > MAX_NAME_LENGTH:
+        return ""
+    listed = [
+        n for n in list(names)[:MAX_NAMES] if type(n) is str and n != wanted and len(n) <= 2 * MAX_NAME_LENGTH
+    ]
     folded = {n.lower(): n for n in reversed(listed)}
     if wanted.lower() in folded:
         return folded[wanted.lower()]
