@@ -511,7 +511,7 @@ func TestColumnsWithNamesOfFunctions(t *testing.T) {
 		}
 		return sql.String() + " SELECT 1"
 	}
-	for length, want := range map[int]string{300: "ok", 1500: "function-not-allowed"} {
+	for length, want := range map[int]string{150: "ok", 1500: "too-large"} {
 		if got := reason(r.Check(ctx, chain(length))); got != want {
 			t.Errorf("a chain of %d queries: got %s, want %s", length, got, want)
 		}

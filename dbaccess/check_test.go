@@ -3,6 +3,7 @@ package dbaccess_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -43,6 +44,30 @@ func TestCheckOffline(t *testing.T) {
 	}
 	if n < 300 {
 		t.Errorf("read %d cases, want at least 300", n)
+	}
+}
+
+// TestWithQueriesAreBounded expects at most 200 WITH queries in a statement, also in its subqueries.
+func TestWithQueriesAreBounded(t *testing.T) {
+	t.Parallel()
+	c := check.New(check.Config{})
+	defer c.Close()
+	chain := func(queries int) string {
+		sql := "WITH a0 AS (SELECT 1 AS x)"
+		for i := 1; i < queries; i++ {
+			sql += fmt.Sprintf(", a%d AS (SELECT * FROM a%d)", i, i-1)
+		}
+		return sql + " SELECT 1"
+	}
+	for sql, want := range map[string]string{
+		chain(200): "ok", chain(201): "too-large",
+		strings.Replace(chain(101), "WITH", "WITH RECURSIVE", 1) + " UNION (" + chain(100) + ")": "too-large",
+		"SELECT (" + chain(100) + "), (" + chain(100) + ")":                                      "ok",
+		"SELECT (" + chain(100) + "), (" + chain(101) + ")":                                      "too-large",
+	} {
+		if got := reason(c.Check(t.Context(), sql)); got != want {
+			t.Errorf("%.40s...: got %s, want %s", sql, got, want)
+		}
 	}
 }
 

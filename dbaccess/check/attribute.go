@@ -28,7 +28,7 @@ func (w *walker) isColumn(r reference) bool {
 	is, known := w.knownReferences[r]
 	if !known {
 		items, columns := w.fromItems[r.of], map[*fromItem]bool{}
-		lacks := func(item *fromItem) bool { return !w.hasColumn(item, r.name, columns) }
+		lacks := func(item *fromItem) bool { return !w.spend(1) || !w.hasColumn(item, r.name, columns) }
 		is = len(items) > 0 && !w.hasUnnamedItem && !slices.ContainsFunc(items, lacks)
 		w.knownReferences[r] = is
 	}

@@ -62,13 +62,17 @@ func (w *walker) spliceMasks() {
 	s := splicer{walker: w, tokens: tokens, replaced: map[*pg_query.ColumnRef]bool{}}
 	w.masks.takesAll = w.masks.takesAll || s.takesRows()
 	for _, m := range w.masks.items {
-		s.replaceItem(m)
+		if s.replaceItem(m); w.err != nil {
+			return
+		}
 	}
 	for _, n := range w.masks.grouped {
-		s.extendGroups(n)
+		if s.extendGroups(n); w.err != nil {
+			return
+		}
 	}
 	for _, n := range w.masks.columns {
-		if len(n.Fields) > 2 && !s.replaced[n] {
+		if len(n.Fields) > 2 && !s.replaced[n] && s.spend(len(w.masks.items)) {
 			s.shortenReference(n)
 		}
 	}
@@ -79,6 +83,7 @@ type splicer struct {
 	*walker
 	tokens   []parse.Token
 	replaced map[*pg_query.ColumnRef]bool
+	added    int // bytes of the edits
 }
 
 // index returns the index of the token at a byte offset, or -1.
@@ -134,7 +139,16 @@ func (s *splicer) replace(first, end int, text string) {
 			"not understood: write it plainly, as schema.table")
 		return
 	}
-	s.edits = append(s.edits, edit{at: s.tokens[first].Start, end: s.tokens[end-1].End, text: text})
+	s.addEdit(edit{at: s.tokens[first].Start, end: s.tokens[end-1].End, text: text})
+}
+
+// addEdit adds an edit. It refuses the statement before the texts of the edits are longer than a statement may become.
+func (s *splicer) addEdit(e edit) {
+	if s.added += len(e.text); s.added > maxBoundBytes {
+		s.fail(-1, refuseBoundBytes(s.added))
+		return
+	}
+	s.edits = append(s.edits, e)
 }
 
 // replaceItem replaces an item of FROM by a subquery with the same name. TABLE and TABLESAMPLE take no subquery.
@@ -187,7 +201,7 @@ func (s *splicer) replaceItem(m *maskedItem) {
 			alias += " (" + strings.Join(columns, ", ") + ")"
 		}
 		at := s.tokens[last-1].End
-		s.edits = append(s.edits, edit{at: at, end: at, text: ")" + alias})
+		s.addEdit(edit{at: at, end: at, text: ")" + alias})
 	case s.kind(first-1) == pg_query.Token_TABLE:
 		s.replace(first-1, end, "SELECT * FROM "+text+")"+alias)
 	case n.Alias != nil: // it follows
@@ -209,6 +223,9 @@ func refuseSample(r *relation) *sandbox.Refusal {
 // PostgreSQL's analysis longer. A statement that may take a row, or columns without their names, gets all of them.
 // System columns are none: where a row lies (ctid) tells how long its values are.
 func (s *splicer) columnsOf(m *maskedItem) []string {
+	if !s.spend(len(m.relation.columnOrder)) {
+		return nil
+	}
 	if s.masks.takesAll || len(m.node.Alias.GetColnames()) > 0 {
 		return m.relation.columnOrder
 	}
@@ -226,7 +243,11 @@ func (s *splicer) takesRows() bool {
 		if last == 0 {
 			continue
 		}
-		for _, item := range s.fromItems[n.Fields[last-1].GetString_().GetSval()] {
+		items := s.fromItems[n.Fields[last-1].GetString_().GetSval()]
+		if !s.spend(1 + len(items)) {
+			return true
+		}
+		for _, item := range items {
 			if r := item.relation; r != nil && !r.columns[name] {
 				return true
 			}
@@ -252,15 +273,21 @@ func (s *splicer) shortenReference(n *pg_query.ColumnRef) {
 // not those of a subquery: the columns that the query names are added to the keys, which makes the same groups.
 func (s *splicer) extendGroups(q *pg_query.SelectStmt) {
 	var named map[string]bool
-	tables := tablesOf(q.FromClause)
+	tables, keys := tablesOf(q.FromClause), groupKeys(q.GroupClause)
 	for _, item := range tables {
+		if !s.spend(len(s.masks.items)) {
+			return
+		}
 		i := slices.IndexFunc(s.masks.items, func(m *maskedItem) bool { return m.node == item })
 		if i < 0 || len(item.Alias.GetColnames()) > 0 || len(s.masks.items[i].relation.primaryKey) == 0 {
 			continue
 		}
 		m, at := s.masks.items[i], -1
 		isGrouped := func(column string) bool {
-			return slices.ContainsFunc(groupKeys(q.GroupClause), func(key *pg_query.Node) bool {
+			if !s.spend(len(keys) * (1 + len(q.TargetList))) {
+				return false
+			}
+			return slices.ContainsFunc(keys, func(key *pg_query.Node) bool {
 				if m.isColumn(groupKey(q, key), column) {
 					at = max(locationOf(key), int(key.GetAConst().GetLocation()))
 					return true
@@ -273,10 +300,13 @@ func (s *splicer) extendGroups(q *pg_query.SelectStmt) {
 		}
 		if named == nil {
 			named = map[string]bool{}
-			addColumnNames(named, reflect.ValueOf(q))
+			s.addColumnNames(named, reflect.ValueOf(q))
 		}
 		isAll, isOnly := false, len(q.FromClause) == 1 && len(tables) == 1
 		for _, target := range q.TargetList {
+			if !s.spend(1 + len(m.relation.maskedColumns)) {
+				return
+			}
 			if ref := target.GetResTarget().GetVal().GetColumnRef(); m.isStar(ref, isOnly) {
 				isAll = true
 				s.replaceReference(ref, m.list(m.relation.columnOrder))
@@ -290,7 +320,7 @@ func (s *splicer) extendGroups(q *pg_query.SelectStmt) {
 				text += pgx.Identifier{m.name(), column}.Sanitize() + ", "
 			}
 		}
-		s.edits = append(s.edits, edit{at: at, end: at, text: text})
+		s.addEdit(edit{at: at, end: at, text: text})
 	}
 }
 
@@ -373,7 +403,10 @@ func tablesOf(from []*pg_query.Node) (tables []*pg_query.RangeVar) {
 }
 
 // addColumnNames adds the last part of every name of a column below a node. SELECT * has no name.
-func addColumnNames(names map[string]bool, node reflect.Value) {
+func (w *walker) addColumnNames(names map[string]bool, node reflect.Value) {
+	if !w.spend(mapSteps) {
+		return
+	}
 	if n, ok := node.Interface().(*pg_query.ColumnRef); ok {
 		if s := n.Fields[len(n.Fields)-1].GetString_(); s != nil {
 			names[s.Sval] = true
@@ -381,7 +414,7 @@ func addColumnNames(names map[string]bool, node reflect.Value) {
 		return
 	}
 	nodeTypeOf(node.Type().Elem()).forEachChild(node.Elem(), func(_ *nodeType, below reflect.Value) {
-		addColumnNames(names, below)
+		w.addColumnNames(names, below)
 	})
 }
 
@@ -408,9 +441,7 @@ func apply(sql string, edits []edit) (edited string, shifts []parse.Shift, no *s
 		size += len(e.text)
 	}
 	if size > maxBoundBytes {
-		return "", nil, sandbox.Refusef("too-large", "the statement has too many names of other schemas than "+
-			"pg_catalog, or of tables with masked columns: with what the service adds it would have %d bytes, and %d "+
-			"are allowed", size, maxBoundBytes)
+		return "", nil, refuseBoundBytes(size)
 	}
 	var out strings.Builder
 	copied := 0
@@ -426,4 +457,10 @@ func apply(sql string, edits []edit) (edited string, shifts []parse.Shift, no *s
 	}
 	out.WriteString(sql[copied:])
 	return out.String(), shifts, nil
+}
+
+func refuseBoundBytes(size int) *sandbox.Refusal {
+	return sandbox.Refusef("too-large", "the statement has too many names of other schemas than pg_catalog, or of tables "+
+		"with masked columns: with what the service adds it would have at least %d bytes, and %d are allowed", size,
+		maxBoundBytes)
 }

@@ -22,13 +22,18 @@ func computesWithMask(tree string) bool {
 	if !maskOrRow.MatchString(tree) {
 		return false
 	}
+	steps := 0
 	for _, root := range nodetree.Parse(tree) {
-		if (&maskedTree{node: root}).computes(root) {
+		if (&maskedTree{node: root, steps: &steps}).computes(root) {
 			return true
 		}
 	}
 	return false
 }
+
+// maxTreeSteps bounds the nodes that the search for the constant visits. A row of a subquery that has two rows of
+// another subquery takes a time exponential in the depth. A longer search finds the constant.
+const maxTreeSteps = 300_000
 
 // maskOrRow matches the type of a column with the constant, or of a row. The server breaks lines in a tree.
 var maskOrRow = regexp.MustCompile(`:vartype\s+(2275|2249)\s`)
@@ -37,12 +42,16 @@ var maskOrRow = regexp.MustCompile(`:vartype\s+(2275|2249)\s`)
 type maskedTree struct {
 	node  *nodetree.Node
 	outer *maskedTree
+	steps *int // of the whole search
 }
+
+// inner returns the query in a node of q.
+func (q *maskedTree) inner(n *nodetree.Node) *maskedTree { return &maskedTree{n, q, q.steps} }
 
 // computes reports whether a node, or one in it, computes with the constant.
 func (q *maskedTree) computes(n *nodetree.Node) bool {
 	if n.Name == "QUERY" {
-		q = &maskedTree{n, q}
+		q = q.inner(n)
 		for _, target := range n.Nodes("targetList") {
 			if !q.passesOn(target.Node("expr")) {
 				return true
@@ -94,6 +103,9 @@ const recordType = 2249
 
 // isMask reports whether a node has the value of a constant in place of a masked column, or a row with one.
 func (q *maskedTree) isMask(n *nodetree.Node) bool {
+	if *q.steps++; *q.steps > maxTreeSteps {
+		return true
+	}
 	for _, field := range typeFields {
 		if n.Int(field) == MaskType {
 			return true
@@ -108,7 +120,7 @@ func (q *maskedTree) isMask(n *nodetree.Node) bool {
 		}
 		in := n.Node("subselect")
 		targets := in.Nodes("targetList")
-		return len(targets) > 0 && (&maskedTree{in, q}).isMask(targets[0].Node("expr"))
+		return len(targets) > 0 && q.inner(in).isMask(targets[0].Node("expr"))
 	}
 	return false
 }
@@ -127,7 +139,7 @@ func (q *maskedTree) hasMask(row *nodetree.Node) bool {
 	item := items[at-1]
 	switch item.Int("rtekind") {
 	case rteSubquery:
-		inner := &maskedTree{item.Node("subquery"), q}
+		inner := q.inner(item.Node("subquery"))
 		return slices.ContainsFunc(inner.node.Nodes("targetList"), func(target *nodetree.Node) bool {
 			return inner.isMask(target.Node("expr"))
 		})

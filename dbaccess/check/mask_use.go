@@ -103,6 +103,8 @@ func (w *walker) checkMaskUse() {
 			w.fail(int(n.Location), sandbox.Refusef("masked-column",
 				"the masked column %s is used in an expression or condition", name))
 			w.err.Hint = maskHint
+		}
+		if w.err != nil {
 			return
 		}
 	}
@@ -135,20 +137,24 @@ func (w *walker) refersToMask(n *pg_query.ColumnRef, visited map[itemColumn]bool
 			isMasked, isOpen := w.findMask(item, name, visited)
 			masked, open = masked || isMasked, open || isOpen
 		}
+		if !w.spend(1) {
+			return false
+		}
 	}
 	return masked && !open
 }
 
 // findMask reports whether an item of FROM has a masked column of a name, and whether it has another one.
 func (w *walker) findMask(item *fromItem, name string, visited map[itemColumn]bool) (masked, open bool) {
-	if w.columnSteps++; visited[itemColumn{item, name}] || w.columnSteps > maxColumnSteps {
-		return false, false
-	}
-	visited[itemColumn{item, name}] = true
 	if r := item.relation; r != nil {
+		w.spend(len(item.listed) + len(r.columnOrder))
 		column, ok := item.columnOf(name)
 		return ok && r.maskedColumns[column], ok && !r.maskedColumns[column]
 	}
+	if visited[itemColumn{item, name}] || !w.spend(mapSteps+len(item.listed)+len(item.columns)) {
+		return false, false
+	}
+	visited[itemColumn{item, name}] = true
 	if len(item.listed) > 0 { // which columns a list renames is known of tables only
 		return false, slices.Contains(item.listed, name)
 	}

@@ -18,6 +18,10 @@ func (w *walker) checkMaskedWrite() {
 		return
 	}
 	for _, n := range w.masks.columns {
+		items := w.fromItems[n.Fields[max(len(n.Fields)-2, 0)].GetString_().GetSval()]
+		if !w.spend(1 + len(items) + len(w.masks.items)) {
+			return
+		}
 		if !w.isUnmasked(n) {
 			w.refuseMaskedWrite(int(n.Location), "a column that is masked, or that may be, is read here")
 			return

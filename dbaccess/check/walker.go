@@ -26,6 +26,7 @@ type walker struct {
 	qualifications []qualification    // qualify what has one meaning; it would keep it on the whole search path
 	masks          *maskNotes         // nil: the database has no masked columns
 	withQueries    []withQuery        // that are visible at this point of the walk, the innermost last
+	withCount      int                // of the statement, also those that are not visible
 	target         *pg_query.RangeVar // of a statement that writes; it is no WITH query
 	mentionedNames map[string]bool    // types and functions in the statement: possible targets of casts
 	relations      map[*relation]bool
@@ -49,7 +50,7 @@ type walker struct {
 	references      []*pg_query.ColumnRef
 	fromItems       map[string][]*fromItem
 	itemsByNode     map[any]*fromItem
-	columnSteps     int                // of hasColumn
+	steps           int                // of spend
 	hasUnnamedItem  bool               // the name of an item is not known
 	knownReferences map[reference]bool // whether they are certain to be columns
 }
@@ -160,6 +161,22 @@ func (w *walker) fail(at int, r *sandbox.Refusal) {
 		}
 		w.err = r
 	}
+}
+
+// maxSteps bounds the comparisons of one check that a statement multiplies: its names with its items of FROM, and these
+// with their columns. They take about 0.1 s, and honest statements need some thousand.
+const maxSteps = 10_000_000
+
+// mapSteps is the time of a map's access, in comparisons.
+const mapSteps = 25
+
+// spend counts steps before they are made. It refuses the statement and returns false if there are too many.
+func (w *walker) spend(steps int) bool {
+	if w.steps += steps; w.steps > maxSteps {
+		w.refuse(-1, "too-large", "the statement has too many names of columns and items of FROM: the check would "+
+			"compare more than %d pairs of them; write it as several statements", maxSteps)
+	}
+	return w.err == nil
 }
 
 func (w *walker) refuse(at int, reason, format string, args ...any) {
