@@ -30,8 +30,12 @@ import (
 // garbage several times a second, for a tenth of the service's CPU time.
 const garbagePercent = 400
 
-// shutdownTimeout is the maximum time for sending answers to clients after the service has drained.
-const shutdownTimeout = 5 * time.Second
+// After the service has drained, it sends answers to clients for shutdownTimeout, and for answerTimeout after the time
+// to drain has ended. Streams and uploads that have not ended then are cut.
+const (
+	shutdownTimeout = 5 * time.Second
+	answerTimeout   = 750 * time.Millisecond
+)
 
 func newServeCommand() *cobra.Command {
 	return withSettings(&cobra.Command{
@@ -195,14 +199,19 @@ func serve(ctx context.Context, s settings, _ []string) error {
 	fmt.Fprintf(os.Stderr, "glasshouse: stopping; running executions have %s to end\n", s.server.drain)
 	waitForEditors() // their sessions end with ctx
 	// The service drains before the server shuts down, so that interrupted runs are answered.
-	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.server.drain)
+	drained := time.Now().Add(s.server.drain)
+	drain, cancel := context.WithDeadline(context.WithoutCancel(ctx), drained)
 	defer cancel()
 	conversations.Drain() // an answer would go on asking the model for as long as the service drains
 	a.service.Drain(drain)
 	a.service = nil // close need not drain it again
-	shutdown, cancelShutdown := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	timeout := min(shutdownTimeout, time.Until(drained)+answerTimeout)
+	shutdown, cancelShutdown := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancelShutdown()
-	return server.Shutdown(shutdown)
+	if server.Shutdown(shutdown) != nil {
+		_ = server.Close()
+	}
+	return nil
 }
 
 // maxScrapeConnections bounds the connections to --metrics-listen.

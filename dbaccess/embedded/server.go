@@ -76,7 +76,8 @@ const (
 
 const (
 	startTimeout  = 60 * time.Second // crash recovery takes time
-	stopTimeout   = 20 * time.Second
+	stopTimeout   = 20 * time.Second // a checkpoint takes time
+	cancelTimeout = 750 * time.Millisecond
 	lockTimeout   = 5 * time.Second // for a service that is closing to release the folder
 	maxSocketPath = 100             // bytes; the kernel's limit is 107
 )
@@ -170,17 +171,29 @@ func (s *Server) Close() error {
 	return err
 }
 
+// shutDown stops the server in order, or immediately if a statement has not ended after cancelTimeout: PostgreSQL plans
+// a query, and replaces in a long text, without looking for a signal to end.
 func (s *Server) shutDown() error {
+	began := time.Now()
 	s.signal(syscall.SIGINT)
+	what := "still ran a statement after"
 	select {
 	case <-s.ended:
 		return nil
-	case <-time.After(stopTimeout):
+	case <-time.After(cancelTimeout):
+	}
+	if processes, err := s.processes(); err == nil && len(processes) <= processesAtCheckpoint {
+		what = "did not shut down within"
+		select {
+		case <-s.ended:
+			return nil
+		case <-time.After(stopTimeout - cancelTimeout):
+		}
 	}
 	s.signal(syscall.SIGQUIT)
 	<-s.ended
-	return fmt.Errorf("the embedded PostgreSQL did not shut down within %s and was stopped immediately; "+
-		"it recovers at the next start", stopTimeout)
+	return fmt.Errorf("the embedded PostgreSQL %s %s and was stopped immediately; it recovers at the next start",
+		what, time.Since(began).Round(time.Millisecond))
 }
 
 // waitUntilReady returns when the server answers, or has failed maxFailedStarts times.

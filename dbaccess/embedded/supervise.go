@@ -191,17 +191,28 @@ func (s *Server) isOurs(pid int) bool {
 // write-ahead log.
 func (s *Server) killStrays() bool {
 	for end := time.Now().Add(previousTimeout); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		all, err := os.ReadDir("/proc")
-		left := err != nil
-		for _, entry := range all {
-			if pid, err := strconv.Atoi(entry.Name()); err == nil && s.isOurs(pid) {
-				_ = syscall.Kill(pid, syscall.SIGKILL)
-				left = true
-			}
+		left, err := s.processes()
+		for _, pid := range left {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
-		if !left {
+		if err == nil && len(left) == 0 {
 			return true
 		}
 	}
 	return false
+}
+
+// processesAtCheckpoint is the number of processes that a server has which shuts down and whose connections have ended:
+// the first one, and the one that writes the last checkpoint.
+const processesAtCheckpoint = 2
+
+// processes returns the processes of the cluster.
+func (s *Server) processes() (ours []int, err error) {
+	all, err := os.ReadDir("/proc")
+	for _, entry := range all {
+		if pid, err := strconv.Atoi(entry.Name()); err == nil && s.isOurs(pid) {
+			ours = append(ours, pid)
+		}
+	}
+	return ours, err
 }
