@@ -41,6 +41,17 @@ func toFloat(v any) (float64, bool) {
 	return 0, false
 }
 
+// arithmeticCost returns how many operations a binary operation counts for beyond the first: that of a multiplication
+// of two large integers, which no other operation exceeds.
+func arithmeticCost(a, b any) int {
+	x, _ := a.(*big.Int)
+	y, _ := b.(*big.Int)
+	if x == nil || y == nil {
+		return 0
+	}
+	return (x.BitLen() / 64) * (y.BitLen() / 64) / 256
+}
+
 // arithmetic computes a binary operation as Python does.
 func arithmetic(op string, a, b any) (any, error) {
 	if x, ok := a.(string); ok && op == "+" {

@@ -141,6 +141,9 @@ func (e evaluator) eval(n node) (any, error) {
 		}
 		return arithmetic("-", new(big.Int), operands[0])
 	}
+	if err := e.count(arithmeticCost(operands[0], operands[1])); err != nil {
+		return nil, err
+	}
 	return arithmetic(n.op, operands[0], operands[1])
 }
 

@@ -159,6 +159,37 @@ func TestChainedOperandsAreEvaluatedOnce(t *testing.T) {
 	}
 }
 
+// TestLargeIntegersCountAsManyOperations expects an evaluation of few operations on large integers to end early.
+func TestLargeIntegersCountAsManyOperations(t *testing.T) {
+	t.Parallel()
+	s, table := variables(t)
+	large := strings.Repeat("9", 1200) // 4000 bits
+	e := evaluator{s, table, s.Current, new(int)}
+	square := node{op: "*", operands: []node{parsed(t, large), parsed(t, large)}}
+	for range 2 { // 16 000 bits
+		square = node{op: "*", operands: []node{square, square}}
+	}
+	sum := square
+	for range 100 {
+		sum = node{op: "+", operands: []node{sum, node{op: "%", operands: []node{square, parsed(t, large)}}}}
+	}
+	if _, err := e.eval(square); err != nil || *e.operations > 2000 {
+		t.Errorf("one product: got %v after %d operations, want a value after at most 2000", err, *e.operations)
+	}
+	if _, err := e.eval(sum); !errors.Is(err, errTooLong) {
+		t.Errorf("a hundred products: got %v, want %v", err, errTooLong)
+	}
+}
+
+func parsed(t *testing.T, text string) node {
+	t.Helper()
+	c, err := Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.node
+}
+
 func FuzzParse(f *testing.F) {
 	s, table := variables(f)
 	for _, text := range []string{"n == 7 and s in ('a', 'b')", "list[0] + -2.5e3 // 3 < len(dict)",
