@@ -460,7 +460,7 @@ func apply(sql string, edits []edit) (edited string, shifts []parse.Shift, no *s
 }
 
 func refuseBoundBytes(size int) *sandbox.Refusal {
-	return sandbox.Refusef("too-large", "the statement has too many names of other schemas than pg_catalog, or of tables "+
-		"with masked columns: with what the service adds it would have at least %d bytes, and %d are allowed", size,
-		maxBoundBytes)
+	return sandbox.Refusef("too-large", "the statement has too many names of other schemas than pg_catalog, or of "+
+		"tables with masked columns: with what the service adds it would have at least %d bytes, and %d are allowed",
+		size, maxBoundBytes)
 }
