@@ -99,7 +99,8 @@
 //	count values  items in order; in forms 2 to 4, keys and values alternate
 //
 // Exact: the contents are complete. Truncated: only the first values are recorded, but each change makes a new version.
-// Sampled: a change of a value that is not recorded may go unnoticed. Unread: only type and length are known.
+// Sampled: a change of a value that is not recorded may go unnoticed. Unread: only type and length are known, or in
+// forms 5 and 6 one text, which says why.
 //
 // Described: the first value is the scalar that the object equals (a numpy.float64) or its text (tag R). Then keys and
 // values alternate: the index and the element of an array or an index, or the attributes of an exception.

@@ -122,12 +122,19 @@ class Table:
         self.kind = kind
 
     def __call__(self, v):
-        length = len(v) if self.kind != "ndarray" or v.ndim else None
-        return length, tables.token(v, self.kind)
+        try:
+            found = tables.token(v, self.kind)
+        except tables.Unreadable as error:
+            return None, [str(error)]
+        return len(v) if self.kind != "ndarray" or v.ndim else None, found
 
 
 def _show_table(v, kind: str, form_of: int, max_values: int = 0) -> tuple:
-    table = tables.read(v, kind, values.preview, max_values)
+    try:
+        tables.require_memory(tables.all_arrays(v, kind))
+        table = tables.read(v, kind, values.preview, max_values)
+    except tables.Unreadable as error:
+        return [raw(f"<{kind} that is not read: {error}>")], form.PART_UNREAD, None
     shown: list = [raw(values.readable(tables.text(table, values.preview), MAX_LINE))]
     if form_of == form.FRAMED:
         shown.append(len(table.columns))
@@ -384,7 +391,7 @@ class Objects:
             reader.form,
             how,
             peek,
-            tuple(slots.members) if slots else tables.array_class(kind) if type(peek) is Table else (),
+            tuple(slots.members) if slots else tables.classes(kind) if type(peek) is Table else (),
             bool(slots and slots.dict_of),
         )
 

@@ -4,13 +4,16 @@ A table is read from the arrays that it holds: its shape, its types, how many va
 Code of numpy and pandas runs, so only objects whose classes are exactly theirs are read.
 """
 
+import abc
 import builtins
 import math
+import types
 import zlib
 from typing import Any
 
 import library_values
 import lookup
+import mapped_memory
 from library_values import Raw, is_from, raw, raws
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
@@ -31,12 +34,17 @@ _LISTED = {
     *("TimedeltaIndex", "PeriodIndex"),
 }
 _kinds: dict = {}  # by id of a class of tables, or of one written in C: the class, and what kind_of returns for it
+_own_classes: dict = {}  # of the block managers and blocks of pandas, by id: is_from takes three times as long
 _array_classes: list = []  # of numpy, once it is found: a search in a guest copies the pages of all names of numpy
 _dtype_names: dict = {}  # of numpy's simple types, by id: the type and its name
 _TICKS = {"<M8[s]": 1, "<M8[ms]": 1000, "<M8[us]": 10**6, "<M8[ns]": 10**9}  # of a second
 _FEW_MOMENTS = 8
 _FIRST_SECOND, _LAST = -62135596800, 253402300800  # of the years 1 to 9999
 _SHORT = {"Timestamp", "Timedelta", "Period", "Interval"}  # shown as their str
+
+
+class Unreadable(Exception):
+    """Raised for a table that could not be read without a signal or user code. Its argument is the reason."""
 
 
 class Table:
@@ -88,7 +96,8 @@ def _find_kind(kind: type) -> str:
 def read(v, kind: str, show, max_values: int = 0) -> Table:
     """Reads a table of a kind that kind_of has returned. show(value, limit) returns the text of another value.
 
-    max_values is how many labels and cells may be read of a frame or series beyond the usual number of rows.
+    max_values is how many labels and cells may be read of a frame or series beyond the usual number of rows. The caller
+    has called require_memory.
     """
     if kind == "DataFrame":
         return _frame(v, show, max_values)
@@ -160,6 +169,69 @@ def _listed(v, kind: str, show) -> Table:
 
 def _manager(v):
     return object.__getattribute__(v, "_mgr")
+
+
+def _own_manager(v):
+    """Returns the block manager of a frame or series. It raises Unreadable unless it and its blocks are of pandas."""
+    manager = _manager(v)
+    kind = type(manager)
+    if _own_classes.get(id(kind)) is not kind and not _is_own(kind):
+        raise Unreadable(f"its _mgr is a {library_values.name_of(kind)}, not the block manager of pandas")
+    for block in manager.blocks:
+        kind = type(block)
+        if _own_classes.get(id(kind)) is not kind and not _is_own(kind):
+            raise Unreadable(f"it has a block of the class {library_values.name_of(kind)}, not one of pandas")
+    return manager
+
+
+def _is_own(kind: type) -> bool:
+    """Tells whether a class is one of pandas, and keeps it in _own_classes then."""
+    if is_from(kind, "pandas"):
+        _own_classes[id(kind)] = kind
+        return True
+    return False
+
+
+def all_arrays(v, kind: str) -> list:
+    """Returns the arrays that a table of a kind, or of a class derived from it, holds: those of its labels, too. It
+    raises Unreadable."""
+    if kind == "ndarray":
+        return [v if library_values.is_static(type(v)) else vars(array_class())["view"](v, array_class())]
+    if kind in ("DataFrame", "Series"):
+        manager = _own_manager(v)
+        parts = [*[block.values for block in manager.blocks], *manager.axes]
+    elif kind in ("MultiIndex", "Categorical"):
+        parts = list(v._levels) if kind == "MultiIndex" else [v.categories, v._ndarray]
+    else:
+        parts = [] if kind == "RangeIndex" else [v._data]
+    held: list = []
+    for part in parts:
+        inner = kind_of(type(part))
+        if inner == "ndarray":
+            held.append(part)
+        elif inner:
+            held += all_arrays(part, inner)
+        elif is_from(type(part), "pandas"):
+            held += _held_arrays(part)
+    return held
+
+
+def require_memory(held: list) -> None:
+    """Raises Unreadable if one of these arrays can't be read."""
+    for array in held:
+        problem = mapped_memory.problem(array)
+        if problem:
+            raise Unreadable(problem)
+
+
+def _held_arrays(values) -> list:
+    """Returns the arrays that an extension array of pandas holds."""
+    held = []
+    for name in ("_ndarray", "_data", "_mask"):
+        array = getattr(values, name, None)
+        if array is not None and kind_of(type(array)) == "ndarray":
+            held.append(array)
+    return held
 
 
 def _labels(index, count: int, show) -> list:
@@ -355,16 +427,30 @@ def _shown(item, show) -> str:
 # -- comparison
 
 
-def array_class(kind: type) -> tuple:
-    """Returns the class of numpy's arrays, in a tuple, for a class of tables."""
-    if kind_of(kind) == "ndarray":
-        return (kind,)
+def array_class() -> type:
+    """Returns the class of numpy's arrays, or NoneType if user code has replaced it."""
     if not _array_classes:
         found = lookup.find(vars(library_values._modules["numpy"]), "ndarray")
         if kind_of(found) != "ndarray":
-            return (type(None),)
+            return type(None)
         _array_classes.append(found)
-    return (_array_classes[0],)
+    return _array_classes[0]
+
+
+def classes(kind: type) -> tuple:
+    """Returns the classes that the extension reads of a table of this class: that of arrays, and for a frame or series
+    those of pandas' block managers and blocks, in tuples."""
+    if kind_of(kind) == "ndarray":
+        return (kind,)
+    if kind_of(kind) not in ("DataFrame", "Series"):
+        return (array_class(),)
+    return array_class(), *map(_classes_in, ("pandas.core.internals.managers", "pandas.core.internals.blocks"))
+
+
+def _classes_in(module: str) -> tuple:
+    held = lookup.find(library_values._modules, module)
+    found = [each for _, each in lookup.pairs(vars(held))] if type(held) is types.ModuleType else []
+    return tuple(each for each in found if type(each) in (type, abc.ABCMeta) and is_from(each, "pandas"))
 
 
 def arrays(v, kind: str) -> "tuple[list, list]":
@@ -372,7 +458,7 @@ def arrays(v, kind: str) -> "tuple[list, list]":
     if kind == "ndarray":
         return [v], []
     if kind in ("DataFrame", "Series"):
-        manager = _manager(v)
+        manager = _own_manager(v)
         parts, found = [block.values for block in manager.blocks], [*map(id, manager.axes), *map(id, manager.blocks)]
     else:
         parts, found = [v], []
@@ -382,10 +468,7 @@ def arrays(v, kind: str) -> "tuple[list, list]":
             held.append(part)
             continue
         found.append(id(part))
-        for name in ("_ndarray", "_data", "_mask"):
-            array = getattr(part, name, None)
-            if kind_of(type(array)) == "ndarray":
-                held.append(array)
+        held += _held_arrays(part)
         for name in ("_pa_array", "_dtype"):
             found.append(id(getattr(part, name, None)))
     return held, found
@@ -395,6 +478,7 @@ def token(v, kind: str) -> list:
     """Returns a list that differs when the table has changed, if the change is among the values that are compared."""
     held, found = arrays(v, kind)
     whole = covers(held)
+    require_memory(held)
     for array in held:
         found += [array.dtype.str, array.shape]
         if whole:

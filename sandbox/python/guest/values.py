@@ -449,6 +449,10 @@ def _read_only(v, limit: int, depth: int = 0) -> str:
         return f"<{type_name(v)}>" if found is None else _show(found, limit, 0, _read_only)
     table = tables.kind_of(kind)
     if table:
+        try:
+            tables.require_memory(tables.all_arrays(v, table))
+        except tables.Unreadable as error:
+            return f"<{table} that is not read: {error}>"
         return tables.text(tables.read(v, table, preview), preview)
     if library_values.is_exception(kind):
         return library_values.error_text(v, limit, preview)

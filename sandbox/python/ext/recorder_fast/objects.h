@@ -4,11 +4,12 @@
 
 #include "output.h"
 
-/* Sample holds the items that were read of an object: its first items, or for pairs the keys and then the values. The items
- * are borrowed from the object, or from list if Python has sampled them. */
+/* Sample holds the items that were read of an object: its first items, or for pairs the keys and then the values. The
+ * items are borrowed from the object, or from list if Python has sampled them, or the sample owns references to them. */
 typedef struct {
     PyObject *items[2 * MAX_SAMPLE], *list;
     Py_ssize_t used, length;
+    int owns_items;            /* of a table, whose attributes can change while another thread runs */
     unsigned long long digest; /* of the values of a table */
     char text[48];             /* instead of items: of a Raw, with text_size characters */
     Py_ssize_t text_size;
@@ -18,11 +19,13 @@ static inline void clear_sample(Sample *p)
 {
     p->list = NULL;
     p->used = p->text_size = 0;
+    p->owns_items = 0;
     p->length = -1;
     p->digest = 0;
 }
 
-/* Reads the shape, the types and the values of a table into p, some values if it is large. */
+/* Reads the shape, the types and the values of a table into p, some values if it is large. A table that cannot be read
+ * without user code or a signal has an empty sample. Returns 0, or -1 with an exception set. */
 int peek_table(PyObject *v, Entry *e, Sample *p);
 
 /* Reads a sample of v into p. Returns 0, or -1 with an exception set. */

@@ -191,6 +191,9 @@ void release_sample(Sample *p, int held)
 {
     for (Py_ssize_t i = 0; held && i < p->used; i++)
         Py_DECREF(p->items[i]);
+    for (Py_ssize_t i = 0; p->owns_items && i < p->used; i++)
+        Py_DECREF(p->items[i]);
+    p->owns_items = 0;
     Py_CLEAR(p->list);
 }
 

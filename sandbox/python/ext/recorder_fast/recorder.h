@@ -8,7 +8,7 @@
 
 /* The same numbers as in recorder_format.py, recorder_objects.py and recorder_ring.py. */
 enum {
-    ABI_VERSION = 11, /* of the interface to recorder_extension.ExtensionRecorder, which has the same number */
+    ABI_VERSION = 12, /* of the interface to recorder_extension.ExtensionRecorder, which has the same number */
     PUSH = 5, RESUME, SUSPEND, RETURN, UNWIND, FRAME, LINE, SET, GLOBAL, DELETE, FORGET, OBJECT, MUTATE, FREE, RAISE, HANDLED,
     EXACT = 0, TRUNCATED, SAMPLED, UNREAD,
     OPAQUE = 0, ITEMS, PAIRS, ATTRIBUTES, TABLE, DESCRIBED, FRAMED,
@@ -20,7 +20,7 @@ enum {
  * PEEK_PYTHON samples by value, PEEK_PYTHON_ITEMS by identity. */
 typedef struct {
     PyObject *reader, *name, *peek;
-    PyObject *members; /* (name, descriptor) for each of __slots__; of tables, the class of arrays */
+    PyObject *members; /* (name, descriptor) for each of __slots__; of tables, their classes: tables.classes */
     PyTypeObject *kind;
     int form;
     enum { PEEK_NOTHING, PEEK_LIST, PEEK_TUPLE, PEEK_DICT, PEEK_SET, PEEK_INSTANCE, PEEK_FRAME, PEEK_ARRAY, PEEK_PYTHON,

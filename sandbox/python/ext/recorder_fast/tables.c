@@ -2,7 +2,14 @@
  * user code. */
 #include "objects.h"
 
-enum { MAX_ARRAYS = 256, C_CONTIGUOUS = 1, F_CONTIGUOUS = 2, KNOWN_TYPES = 64 };
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22 /* Linux 5.14 */
+#endif
+
+enum { MAX_ARRAYS = 256, C_CONTIGUOUS = 1, F_CONTIGUOUS = 2, OWNS_DATA = 4, KNOWN_TYPES = 64 };
 
 /* The fields of an array: PyArrayObject_fields of numpy, the same in all its versions. */
 typedef struct {
@@ -14,7 +21,7 @@ typedef struct {
     int flags;
 } Array;
 
-/* The arrays that a table holds, borrowed, and a digest of its other parts. */
+/* The arrays that a table holds, with references, and a digest of its other parts. */
 typedef struct {
     PyTypeObject *array_type;
     Array *arrays[MAX_ARRAYS];
@@ -114,7 +121,7 @@ static int add_array(Parts *parts, PyObject *object)
     if (size < 0)
         return -1;
     parts->item_sizes[parts->count] = size;
-    parts->arrays[parts->count++] = a;
+    parts->arrays[parts->count++] = (Array *)Py_NewRef(a);
     parts->bytes += size * array_size(a);
     return 0;
 }
@@ -127,10 +134,12 @@ static int add_values(Parts *parts, PyObject *values)
         return add_array(parts, values);
     parts->digest = mix(parts->digest, (uintptr_t)values);
     for (int i = 0; i < 3; i++) {
-        if (find_attribute(values, array_names[i], &found) < 0 ||
-            (found != NULL && Py_IS_TYPE(found, parts->array_type) && add_array(parts, found) < 0))
+        if (find_attribute(values, array_names[i], &found) < 0)
             return -1;
-        Py_XDECREF(found); /* values holds it */
+        int failed = found != NULL && Py_IS_TYPE(found, parts->array_type) && add_array(parts, found) < 0;
+        Py_XDECREF(found);
+        if (failed)
+            return -1;
     }
     for (int i = 0; i < 2; i++) {
         if (find_attribute(values, other_names[i], &found) < 0)
@@ -181,50 +190,111 @@ static unsigned long long mix_array(unsigned long long digest, Array *a, Py_ssiz
     return mix_items(digest, a, item_bytes, 0, few ? size / few : 1, few);
 }
 
-/* Reads the axes and blocks of a DataFrame or Series. The last axis has the rows. */
-static int add_blocks(PyObject *v, Parts *parts, Sample *p, PyObject **rows)
+/* Tells whether neither numpy nor a bytes object has allocated the memory of an array: mapped_memory.py. */
+static int is_foreign(Array *a, PyTypeObject *array_type)
 {
-    PyObject *manager = PyObject_GenericGetAttr(v, manager_name);
-    PyObject *axes = manager ? PyObject_GetAttr(manager, axes_name) : NULL;
-    PyObject *blocks = axes ? PyObject_GetAttr(manager, blocks_name) : NULL;
-    int failed = -1;
-    if (blocks != NULL && PyList_Check(axes) && PyTuple_Check(blocks) && PyList_GET_SIZE(axes) > 0) {
-        failed = 0; /* v holds the manager, which holds what is borrowed */
-        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(axes) && p->used < MAX_SAMPLE; i++)
-            p->items[p->used++] = *rows = PyList_GET_ITEM(axes, i);
-        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(blocks) && !failed; i++) {
-            if (p->used < 2 * MAX_SAMPLE)
-                p->items[p->used++] = PyTuple_GET_ITEM(blocks, i);
-            PyObject *values = PyObject_GetAttr(PyTuple_GET_ITEM(blocks, i), values_name);
-            failed = values == NULL || add_values(parts, values) < 0 ? -1 : 0;
-            Py_XDECREF(values);
+    while (!(a->flags & OWNS_DATA)) {
+        if (a->base == NULL || !PyObject_TypeCheck(a->base, array_type))
+            return a->base == NULL || !PyBytes_CheckExact(a->base);
+        a = (Array *)a->base;
+    }
+    return 0;
+}
+
+/* Tells whether the memory of an array can be read without a signal: mapped_memory.problem. */
+static int has_memory(Array *a, PyTypeObject *array_type, Py_ssize_t item_bytes)
+{
+    if (item_bytes == 0 || array_size(a) == 0 || !is_foreign(a, array_type))
+        return 1;
+    uintptr_t first = (uintptr_t)a->data, last = first + item_bytes - 1, page = sysconf(_SC_PAGESIZE);
+    for (int i = 0; i < a->dimensions; i++)
+        *(a->strides[i] < 0 ? &first : &last) += (a->shape[i] - 1) * a->strides[i];
+    return madvise((void *)(first & -page), page, MADV_POPULATE_READ) == 0 &&
+           madvise((void *)(last & -page), page, MADV_POPULATE_READ) == 0;
+}
+
+static int has_type_of(PyObject *object, PyObject *types)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(types); i++)
+        if ((PyObject *)Py_TYPE(object) == PyTuple_GET_ITEM(types, i))
+            return 1;
+    return 0;
+}
+
+/* Reads the axes and blocks of a DataFrame or Series. The last axis has the rows. Returns 1, -1, or 0 if the block
+ * manager or a block is not of pandas, so that its attributes may be code of the user's. */
+static int add_blocks(PyObject *v, Reader *reader, Parts *parts, Sample *p, PyObject **rows)
+{
+    PyObject *manager_types = PyTuple_GET_ITEM(reader->members, 1);
+    PyObject *block_types = PyTuple_GET_ITEM(reader->members, 2);
+    PyObject *manager = PyObject_GenericGetAttr(v, manager_name), *axes = NULL, *blocks = NULL;
+    int done = manager != NULL && !has_type_of(manager, manager_types) ? 0 : -1;
+    if (manager == NULL || done == 0 || (axes = PyObject_GetAttr(manager, axes_name)) == NULL ||
+        (blocks = PyObject_GetAttr(manager, blocks_name)) == NULL)
+        goto end;
+    if (!PyList_Check(axes) || !PyTuple_Check(blocks) || PyList_GET_SIZE(axes) == 0) {
+        PyErr_SetString(PyExc_TypeError, "the block manager of a table has no axes or blocks");
+        goto end;
+    }
+    p->owns_items = 1;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(axes) && p->used < MAX_SAMPLE; i++)
+        p->items[p->used++] = *rows = Py_NewRef(PyList_GET_ITEM(axes, i));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(blocks); i++) {
+        PyObject *block = PyTuple_GET_ITEM(blocks, i);
+        if (!has_type_of(block, block_types)) {
+            done = 0;
+            goto end;
         }
-    } else if (!PyErr_Occurred())
-        PyErr_SetString(PyExc_TypeError, "the table has no block manager");
+        PyObject *values = PyObject_GetAttr(block, values_name);
+        int failed = values == NULL || add_values(parts, values) < 0;
+        Py_XDECREF(values);
+        if (p->used < 2 * MAX_SAMPLE)
+            p->items[p->used++] = Py_NewRef(block);
+        if (failed)
+            goto end;
+    }
+    done = 1;
+end:
     Py_XDECREF(manager);
     Py_XDECREF(axes);
     Py_XDECREF(blocks);
-    return failed;
+    return done;
+}
+
+/* Mixes the values of a table into its digest. Returns 1, or 0 if memory of a mapped file is gone. */
+static int mix_arrays(Parts *parts)
+{
+    for (int i = 0; i < parts->count; i++) {
+        if (!has_memory(parts->arrays[i], parts->array_type, parts->item_sizes[i]))
+            return 0;
+        parts->digest =
+            mix_array(parts->digest, parts->arrays[i], parts->item_sizes[i], parts->bytes <= MAX_COMPARED_BYTES);
+    }
+    return 1;
 }
 
 int peek_table(PyObject *v, Entry *e, Sample *p)
 {
     Parts parts = {.array_type = (PyTypeObject *)PyTuple_GET_ITEM(e->reader->members, 0)};
     PyObject *rows = NULL;
-    if (e->reader->how == PEEK_ARRAY) {
-        Array *a = (Array *)v;
-        p->length = a->dimensions > 0 ? a->shape[0] : -1;
-        if (add_array(&parts, v) < 0)
-            return -1;
-    } else if (add_blocks(v, &parts, p, &rows) < 0)
-        return -1;
+    int is_array = e->reader->how == PEEK_ARRAY;
+    int done = !is_array ? add_blocks(v, e->reader, &parts, p, &rows) : add_array(&parts, v) < 0 ? -1 : 1;
+    if (done > 0)
+        done = mix_arrays(&parts);
     for (int i = 0; i < parts.count; i++)
-        parts.digest = mix_array(parts.digest, parts.arrays[i], parts.item_sizes[i], parts.bytes <= MAX_COMPARED_BYTES);
-    p->digest = parts.digest;
-    if (e->reader->how == PEEK_ARRAY)
-        return 0;
-    p->length = e->length;
-    if (p->used != e->token_size || memcmp(p->items, e->token, p->used * sizeof *p->items) != 0)
-        p->length = PyObject_Size(rows); /* it is slow, and the same as long as the axes are */
-    return p->length < 0 ? -1 : 0;
+        Py_DECREF(parts.arrays[i]);
+    if (done > 0) {
+        p->digest = parts.digest;
+        if (is_array)
+            p->length = ((Array *)v)->dimensions > 0 ? ((Array *)v)->shape[0] : -1;
+        else if (p->used == e->token_size && memcmp(p->items, e->token, p->used * sizeof *p->items) == 0)
+            p->length = e->length;
+        else
+            p->length = PyObject_Size(rows); /* it is slow, and the same as long as the axes are */
+        if (is_array || p->length >= 0)
+            return 0;
+    }
+    release_sample(p, 0);
+    clear_sample(p); /* recorder_objects.py finds the reason why the table is not read */
+    return done == 0 ? 0 : -1;
 }
