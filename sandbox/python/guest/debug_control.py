@@ -416,6 +416,7 @@ def _length(value) -> int | None:
 
 
 _SEQUENCES: tuple = (list, tuple)
+_LABELS = {str, bytes, int, float, bool, complex, type(None)}
 _LITERALS = {str, bytes, int, bool, type(None)}
 
 
@@ -480,4 +481,6 @@ def _rows(value, table: str, start: int, count: int) -> list:
 
 
 def _label(label) -> str:
-    return values.readable(str(label), MAX_LABEL)
+    """Returns a label as its str, unless it holds other values, which it may share."""
+    is_plain = library_values.leaf_reader(type(label)) is not None or type(label) in _LABELS
+    return values.readable(str(label), MAX_LABEL) if is_plain else values.preview(label, MAX_LABEL)

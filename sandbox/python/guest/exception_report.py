@@ -42,6 +42,7 @@ _NEAREST = re.compile(r"did you mean '([^']+)'\?")
 _getline, _nearest, _dumps = linecache.getline, difflib.get_close_matches, json.dumps
 _trace = vars(BaseException)["__traceback__"].__get__
 _cause = vars(BaseException)["__cause__"].__get__
+_args = vars(BaseException)["args"].__get__
 
 
 def _is_users(filename: str) -> bool:
@@ -97,7 +98,12 @@ def describe(error: BaseException, filename: str, namespace: dict, policy: dict,
 def message(error: BaseException, is_notebook: bool = False) -> str:
     """Returns the bounded text of an error."""
     try:
-        text = str.__str__(str(error))
+        texts = values.Preview(MAX_MESSAGE, runs_code=True)
+        if texts.needs_preview(error):
+            args = _args(error)
+            text = texts.text(args[0] if len(args) == 1 else args, MAX_MESSAGE)
+        else:
+            text = str.__str__(str(error))
         if issubclass(type(error), BaseExceptionGroup):
             text += ": " + "; ".join(_short_text(each) for each in error.exceptions[:10])  # type: ignore[attr-defined]
     except KeyboardInterrupt:

@@ -28,6 +28,8 @@ __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may
 OWN_FRAMES: list = []  # the classes of DataFrames that helpers return
 ZONES = {type(None), datetime.timezone, zoneinfo.ZoneInfo}  # classes whose texts are not the user's
 
+MAX_FIELDS = 1000  # of a dtype whose text names them
+
 _flags_of, _mro_of, _plain_name_of = (vars(type)[name].__get__ for name in ("__flags__", "__mro__", "__name__"))
 _args_of = vars(BaseException)["args"].__get__
 _referents, _islice, _modules = gc.get_referents, itertools.islice, sys.modules
@@ -139,7 +141,24 @@ def _pattern(v):
 
 
 def _dtype(v):
-    return raw(f"dtype('{v}')")
+    return raw(f"dtype('{dtype_text(v)}')")
+
+
+def dtype_text(dtype) -> str:
+    """Returns the str of a dtype of numpy or pandas. One with very many fields in fields is shown by its size: they may
+    share their parts."""
+    return str(dtype) if _count_fields(dtype, MAX_FIELDS) < MAX_FIELDS else f"|V{dtype.itemsize}"
+
+
+def _count_fields(dtype, most: int) -> int:
+    """Returns the number of fields in a dtype, also of fields in fields, or most if there are more."""
+    count, inner = 0, getattr(dtype, "subdtype", None)
+    held = [inner[0]] if inner else [each[0] for each in (getattr(dtype, "fields", None) or {}).values()]
+    for each in held:
+        if count >= most:
+            break
+        count += 1 + _count_fields(each, most - count - 1)
+    return min(count, most)
 
 
 _LEAVES: dict = {

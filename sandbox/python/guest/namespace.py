@@ -59,7 +59,12 @@ class Helpers(database.Database):
         size = None
         try:
             is_array = values.shape(value) is not None and values.name_of(type(value)) == "ndarray"
-            size = value.nbytes if is_array else sys.getsizeof(value)
+            if is_array:
+                size = value.nbytes
+            elif values.Preview(values.MAX_REPR).needs_preview(value):
+                size = object.__sizeof__(value)  # that of a Series adds up its items, and those of a Series in it
+            else:
+                size = sys.getsizeof(value)
         except Exception:
             pass  # its __sizeof__ raised
         note = {

@@ -220,8 +220,7 @@ class Outputs:
         if type(bundle.get("text/plain")) is str:
             return bundle
         if self.is_notebook:
-            text = values.own_repr(v)
-            bundle["text/plain"], cut = values.readable(text, MAX_NOTEBOOK_TEXT), len(text) - MAX_NOTEBOOK_TEXT
+            bundle["text/plain"], cut = values.own_repr(v, MAX_NOTEBOOK_TEXT)
         elif type(v) is str:
             bundle["text/plain"], cut = values.readable(v, MAX_TEXT), len(v) - MAX_TEXT
         else:
@@ -234,7 +233,10 @@ class Outputs:
         return bundle
 
     def _rich(self, v) -> dict:
-        """Returns the representations of v other than its text. There may be none."""
+        """Returns the representations of v other than its text. There may be none, as for a value whose repr would take
+        too long: its HTML would, too."""
+        if values.Preview(MAX_TEXT).needs_preview(v):
+            return {}
         try:
             bundle = self._special(v, values.type_name(v))
         except Exception:

@@ -130,12 +130,14 @@ class Table:
 
 
 def _show_table(v, kind: str, form_of: int, max_values: int = 0) -> tuple:
+    # The texts of all cells share one bound, because the cells may share their parts.
+    show = values.Preview(MAX_TABLE_VALUES * tables.MAX_CELL).text
     try:
         tables.require_memory(tables.all_arrays(v, kind))
-        table = tables.read(v, kind, values.preview, max_values)
+        table = tables.read(v, kind, show, max_values)
     except tables.Unreadable as error:
         return [raw(f"<{kind} that is not read: {error}>")], form.PART_UNREAD, None
-    shown: list = [raw(values.readable(tables.text(table, values.preview), MAX_LINE))]
+    shown: list = [raw(values.readable(tables.text(table, show), MAX_LINE))]
     if form_of == form.FRAMED:
         shown.append(len(table.columns))
         for column in table.columns:
@@ -178,7 +180,8 @@ class Error:
 
 
 def _show_error(v, sample: list) -> tuple:
-    text = library_values.error_text(v, values.MAX_REPR // 2, values.preview)
+    limit = values.MAX_REPR // 2
+    text = library_values.error_text(v, limit, values.Preview(limit).text)
     shown = [raw(values.readable(text, MAX_LINE)), "args", *sample[: 2 * MAX_SHOWN - 1]]
     return shown, form.EXACT if len(sample) <= 2 * MAX_SHOWN - 1 else form.TRUNCATED, None
 

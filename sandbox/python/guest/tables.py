@@ -145,7 +145,7 @@ def _series(v, show, max_values: int) -> Table:
 
 
 def _array(v, show) -> Table:
-    table = Table("ndarray", v.shape, str(v.dtype))
+    table = Table("ndarray", v.shape, library_values.dtype_text(v.dtype))
     if v.dtype.kind == "V":
         return table
     if v.ndim > 1:

@@ -5,13 +5,14 @@ a float has its digits, else a string. A DataFrame becomes {"type", "repr", "col
 dataclass or named tuple an object of its fields.
 
 These functions do not fail for any value, and they are bounded in size, depth and time. plain() and safe_repr() may
-call the value's own __repr__. preview() runs no user code.
+call the value's own __repr__, unless sharing.py finds that it would be too long. preview() runs no user code.
 """
 
 import builtins
 import collections
 import datetime
 import decimal
+import functools
 import itertools
 import json
 import math
@@ -21,6 +22,7 @@ import uuid
 
 import library_values
 import lookup
+import sharing
 import tables
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
@@ -35,7 +37,11 @@ SHOWN_ROWS = 10
 MAX_SHOWN_COLUMNS = 20
 MAX_SHOWN = 16  # items of a view, a deque or an object in a preview
 MAX_NESTED = 4  # objects in objects in a preview
+MAX_LEVELS = 8  # containers in containers in a text
 MAX_COLUMNS = 1000
+VISITED = 1000  # objects that a text visits, besides one for each 4 characters: a shorter object is "[], "
+MAX_TABLES = 16  # tables of objects in a text; reading one takes as long as 100 other objects
+ARRAY_BYTES, TABLE_BYTES = 500, 4000  # of MAX_BYTES that a text of numpy or pandas takes, for its time of 0.1 or 1 ms
 
 _dumps = json.dumps
 _max_digits = sys.get_int_max_str_digits
@@ -48,7 +54,6 @@ _DATES = {datetime.datetime, datetime.date, datetime.time}
 LISTS: set = {list, tuple, set, frozenset}
 # Classes whose objects have a shape, by the name of the class: the package that has them.
 _SHAPED = {"DataFrame": "pandas", "Series": "pandas", "ndarray": "numpy"}
-_left_out = 0  # characters and items, by _show, since shown_repr began
 _shaped: dict = {}  # by id: those that were found in their package
 # Classes whose str is the JSON text.
 TEXTS: set = {uuid.UUID}
@@ -74,6 +79,7 @@ class _Converter:
         self.items_left, self.bytes_left = items_left, bytes_left
         self.cut = 0
         self._in_progress: set = set()
+        self._texts = Preview(4 * items_left, runs_code=True)
 
     def value(self, v, depth: int):
         kind = type(v)
@@ -88,7 +94,7 @@ class _Converter:
             return v if math.isfinite(v) else opaque(v)
         if depth >= MAX_DEPTH:
             self.bytes_left -= 1000  # there may be very many if values share their items
-            return {"type": name_of(kind), "repr": safe_repr(v, 100)}
+            return {"type": name_of(kind), "repr": readable(self._texts.show(v, 100), 100)}
         if issubclass(kind, dict):
             return self._container(v, depth, self._dict)
         if issubclass(kind, (list, tuple)):
@@ -109,7 +115,7 @@ class _Converter:
         return self._opaque(v)
 
     def _opaque(self, v):
-        text = escaped(_show(v, MAX_REPR, 0, _own_repr))
+        text = escaped(self._texts.show(v, MAX_REPR))
         self.cut += max(len(text) - MAX_REPR, 0)
         out = {"type": name_of(type(v)), "repr": readable(text, MAX_REPR)}
         self.bytes_left -= len(out["repr"])
@@ -171,16 +177,21 @@ class _Converter:
         return self._dict({name: getattr(v, name) for name in vars(type(v))["__dataclass_fields__"]}, depth)
 
     def _array(self, v, name: str, depth: int):
-        if name == "ndarray":
-            out = opaque(v)
+        is_array, is_table = name == "ndarray", hasattr(v, "iloc") or hasattr(v, "get_loc")
+        if is_array or is_table:
+            self.bytes_left -= ARRAY_BYTES if is_array else TABLE_BYTES
+            if self._texts.needs_preview(v):
+                return self._opaque(v)
+            out: dict = {"type": name_of(type(v)), "repr": readable(_call_repr(v), MAX_REPR)}
+        if is_array:
             flat = v.ravel()
             flat = flat[: self._shown_rows(len(flat))]
             out.update(dtype=str(v.dtype), shape=list(v.shape), head=self.value(flat.tolist(), depth + 1))
             return out
         if hasattr(v, "columns") and hasattr(v, "iloc"):
-            return self._frame(v, depth)
-        if hasattr(v, "iloc") or hasattr(v, "get_loc"):
-            return self._series(v, depth)
+            return self._frame(v, depth, out)
+        if is_table:
+            return self._series(v, depth, out)
         if name == "Timestamp":
             return v.isoformat()
         if name == "datetime64":
@@ -199,8 +210,7 @@ class _Converter:
         self.cut += size - shown
         return shown
 
-    def _frame(self, v, depth: int):
-        out = opaque(v)
+    def _frame(self, v, depth: int, out: dict):
         columns = unique(escaped(str(c)) for c in v.columns[:MAX_COLUMNS])
         self.cut += len(v.columns) - len(columns)
         head = v.head(self._shown_rows(len(v))).iloc[:, :MAX_COLUMNS]
@@ -210,8 +220,7 @@ class _Converter:
         out["head"] = self.value(rows, depth + 1)
         return out
 
-    def _series(self, v, depth: int):
-        out = opaque(v)
+    def _series(self, v, depth: int, out: dict):
         rows = self._shown_rows(len(v))
         head = v[:rows] if hasattr(v, "get_loc") else v.head(rows)
         name = v.name if v.name is None else escaped(str(v.name))
@@ -340,15 +349,14 @@ def opaque(v) -> dict:
 
 def safe_repr(v, limit: int = MAX_REPR) -> str:
     """Returns a bounded repr. A __repr__ that fails becomes text."""
-    return readable(_show(v, limit, 0, _own_repr), limit)
+    return shown_repr(v, limit)[0]
 
 
 def shown_repr(v, limit: int) -> "tuple[str, int]":
     """Returns safe_repr(v, limit), and how many items of lists and characters it lacks."""
-    global _left_out
-    _left_out = 0
-    text = _show(v, limit, 0, _own_repr)
-    return readable(text, limit), max(_left_out, len(text) - limit, 0)
+    texts = Preview(limit, runs_code=True)
+    text = texts.show(v, limit)
+    return readable(text, limit), max(texts.left_out, len(text) - limit, 0)
 
 
 def summarized(v) -> int:
@@ -400,7 +408,7 @@ def preview(v, limit: int = 200) -> str:
     """Returns the value as text without running its code. An object of the user's is shown with its attributes, and
     one of an unknown class as <Type>. The recorder and the reader of recordings write the same text."""
     try:
-        return readable(_show(v, limit, 0, _read_only), limit)
+        return Preview(limit).text(v, limit)
     except Exception:  # another thread changes the value
         return f"<{type_name(v)}>"
 
@@ -422,12 +430,15 @@ def shape(v) -> "list[int] | None":
         return None
 
 
-def own_repr(v) -> str:
-    """Returns the whole repr. A __repr__ that fails becomes text."""
-    return _own_repr(v, 0)
+def own_repr(v, limit: int) -> "tuple[str, int]":
+    """Returns the first limit characters of the value's repr, or of its preview if its repr would take too long, and
+    how many items of lists and characters it lacks. A __repr__ that fails becomes text."""
+    texts = Preview(limit, runs_code=True)
+    text = texts.show(v, limit) if texts.needs_preview(v) else _call_repr(v)
+    return readable(text, limit), max(texts.left_out, len(text) - limit, 0)
 
 
-def _own_repr(v, limit: int, depth: int = 0) -> str:
+def _call_repr(v) -> str:
     try:
         return str.__str__(repr(v))
     except KeyboardInterrupt:
@@ -436,44 +447,6 @@ def _own_repr(v, limit: int, depth: int = 0) -> str:
         return f"<{type_name(v)}: its repr recurses too deep>"
     except BaseException as error:
         return f"<{type_name(v)}: its repr raised {name_of(type(error))}>"
-
-
-def _read_only(v, limit: int, depth: int = 0) -> str:
-    """Returns the text of a value that is not built in, without running its code."""
-    kind = type(v)
-    read = library_values.leaf_reader(kind)
-    if read is not None:
-        found = read(v)
-        if type(found) is library_values.Raw:
-            return found.text
-        return f"<{type_name(v)}>" if found is None else _show(found, limit, 0, _read_only)
-    table = tables.kind_of(kind)
-    if table:
-        try:
-            tables.require_memory(tables.all_arrays(v, table))
-        except tables.Unreadable as error:
-            return f"<{table} that is not read: {error}>"
-        return tables.text(tables.read(v, table, preview), preview)
-    if library_values.is_exception(kind):
-        return library_values.error_text(v, limit, preview)
-    if library_values.is_view(kind):
-        size, found = library_values.view_items(v, MAX_SHOWN)
-        if library_values.has_pairs(kind):
-            found = dict(enumerate(zip(found[: len(found) // 2], found[len(found) // 2 :])))
-            return _with_more(name_of(kind), "({", _pairs(found.values(), limit, depth, ": "), size, len(found), "})")
-        text = [_show(item, limit, depth + 1, _read_only) for item in found]
-        return _with_more(name_of(kind), "([", text, size, len(found), "])")
-    if kind is bytearray:
-        return f"bytearray({bytes(bytearray.__getitem__(v, slice(limit)))!r})"
-    if kind is collections.deque:
-        size, found = library_values.deque_items(v, MAX_SHOWN)
-        text = [_show(item, limit, depth + 1, _read_only) for item in found]
-        return _with_more(type_name(v), "([", text, size, len(found), "])")
-    found = attributes(v, MAX_SHOWN + 1) if depth < MAX_NESTED else None
-    if found is not None:
-        text = [f"{name}={_show(item, limit, depth + 1, _read_only)}" for name, item in found[:MAX_SHOWN]]
-        return _with_more(f"<{type_name(v)}{' ' if text else ''}", "", text, len(found), len(text), ">")
-    return f"<{type_name(v)}>"
 
 
 def attributes(v, most: int = 1000) -> "list | None":
@@ -486,69 +459,139 @@ def attributes(v, most: int = 1000) -> "list | None":
     return [pair for pair in zip(found[: len(found) // 2], found[len(found) // 2 :]) if type(pair[0]) is str]
 
 
-def _pairs(pairs, limit: int, depth: int, join: str) -> list:
-    return [
-        _show(key, limit, depth + 1, _read_only) + join + _show(item, limit, depth + 1, _read_only)
-        for key, item in pairs
-    ]
+class Preview:
+    """Makes texts of values, of about limit characters together. They visit at most VISITED + limit // 4 objects,
+    because values may share their parts; "..." stands for others. If runs_code, values that are not built in have their
+    own reprs. left_out counts the characters and the items of lists that were left out."""
+
+    def __init__(self, limit: int, runs_code: bool = False):
+        self._objects_left, self._tables_left = VISITED + limit // 4, MAX_TABLES
+        self._runs_code = runs_code
+        self.left_out = 0
+
+    def text(self, v, limit: int, depth: int = 0) -> str:
+        """Returns the text of one value."""
+        return readable(self.show(v, limit, depth), limit)
+
+    def needs_preview(self, v) -> bool:
+        """Tells whether the value's own repr would take too long, or end the process."""
+        try:
+            is_long, found = sharing.shares_parts(v)
+            self._objects_left -= 4 * found  # the search in one takes as long as 4 visits
+            return is_long
+        except Exception:  # another thread changes the value, or a table in it can't be read
+            return True
+
+    def show(self, v, limit: int, depth: int = 0) -> str:
+        """Returns the text of a value. limit bounds its length, but not exactly."""
+        kind = type(v)
+        known = type(kind) is type  # a metaclass of the user's may have a __hash__
+        if known and kind in _SCALARS:
+            if kind is int and (v.bit_length() > 14_000 or not _printable(v)):
+                return f"<int of {v.bit_length()} bits>"
+            if kind not in (str, bytes) or len(v) <= limit:
+                return repr(v)
+            self.left_out += len(v) - limit
+            return repr(v[:limit])
+        self._objects_left -= 1
+        if self._objects_left < 0:
+            return "..."
+        if known and (kind in DICTS or kind in LISTS):
+            return self._items(v, "", limit, depth)
+        if issubclass(kind, (list, tuple, set, frozenset, dict)):
+            base = next(b for b in (list, tuple, set, frozenset, dict) if issubclass(kind, b))
+            if not self._runs_code:
+                return self._items(v, type_name(v), limit, depth) if depth < MAX_NESTED else f"<{type_name(v)}>"
+            if base.__len__(v) > 200 or depth > 20 or self.needs_preview(v):  # its own repr would be too long
+                return self._items(v, name_of(kind), limit, depth)
+            return _call_repr(v)
+        if self._runs_code and not self.needs_preview(v):
+            return _call_repr(v)
+        try:
+            return self._without_code(v, limit, depth)
+        except Exception:  # another thread changes the value, or user code has replaced a part of a library
+            return f"<{type_name(v)}>"
+
+    def _items(self, v, name: str, limit: int, depth: int) -> str:
+        kind = type(v)
+        base = next(b for b in (list, tuple, frozenset, set, dict) if issubclass(kind, b))
+        start, end = {list: ("[", "]"), tuple: ("(", ")")}.get(base, ("{", "}"))
+        size = base.__len__(v)
+        if size == 0 and base in (set, frozenset):
+            return f"{base.__name__}()"
+        if depth >= MAX_LEVELS and size:
+            return f"{start}...{end}"
+        parts: list = []
+        used = 30  # for the brackets and the count
+        for item in itertools.islice(dict.items(v) if base is dict else base.__iter__(v), limit):
+            bytes_left = max(limit - used, 8)
+            if base is dict:
+                text = self.show(item[0], bytes_left, depth + 1) + ": " + self.show(item[1], bytes_left, depth + 1)
+            else:
+                text = self.show(item, bytes_left, depth + 1)
+            used += len(text) + 2
+            if used > limit and parts:
+                self.left_out += size - len(parts)
+                parts.append(f"... {size} in all")
+                break
+            parts.append(text)
+        text_inside = ", ".join(parts)
+        if base is tuple and size == 1:
+            text_inside += ","
+        text = start + text_inside + end
+        if base is frozenset and not name:
+            name = "frozenset"
+        return f"{name}({text})" if name else text
+
+    def _without_code(self, v, limit: int, depth: int) -> str:
+        """Returns the text of a value that is not built in, without running its code."""
+        kind = type(v)
+        read = library_values.leaf_reader(kind)
+        if read is not None:
+            found = read(v)
+            if type(found) is library_values.Raw:
+                return found.text
+            return f"<{type_name(v)}>" if found is None else self.show(found, limit)
+        table = tables.kind_of(kind)
+        if table:
+            return self._table(v, table)
+        if depth >= MAX_LEVELS:
+            return f"<{type_name(v)}>"
+        if library_values.is_exception(kind):
+            show = functools.partial(self.text, depth=depth + 1)
+            return library_values.error_text(v, limit, show)
+        if library_values.is_view(kind):
+            size, found = library_values.view_items(v, MAX_SHOWN)
+            if library_values.has_pairs(kind):
+                pairs = zip(found[: len(found) // 2], found[len(found) // 2 :])
+                texts = [": ".join(self.show(part, limit, depth + 1) for part in pair) for pair in pairs]
+                return _with_more(name_of(kind), "({", texts, size, len(texts), "})")
+            texts = [self.show(item, limit, depth + 1) for item in found]
+            return _with_more(name_of(kind), "([", texts, size, len(found), "])")
+        if kind is bytearray:
+            return f"bytearray({bytes(bytearray.__getitem__(v, slice(limit)))!r})"
+        if kind is collections.deque:
+            size, found = library_values.deque_items(v, MAX_SHOWN)
+            texts = [self.show(item, limit, depth + 1) for item in found]
+            return _with_more(type_name(v), "([", texts, size, len(found), "])")
+        found = attributes(v, MAX_SHOWN + 1) if depth < MAX_NESTED else None
+        if found is not None:
+            texts = [f"{name}={self.show(item, limit, depth + 1)}" for name, item in found[:MAX_SHOWN]]
+            return _with_more(f"<{type_name(v)}{' ' if texts else ''}", "", texts, len(found), len(texts), ">")
+        return f"<{type_name(v)}>"
+
+    def _table(self, v, kind: str) -> str:
+        try:
+            held = tables.all_arrays(v, kind)
+            tables.require_memory(held)
+            if any(array.dtype.hasobject for array in held):
+                self._tables_left -= 1
+                if self._tables_left < 0:
+                    return f"<{type_name(v)}>"
+            return tables.text(tables.read(v, kind, self.text), self.text)
+        except tables.Unreadable as error:
+            return f"<{kind} that is not read: {error}>"
 
 
 def _with_more(name: str, start: str, texts: list, size: int, shown: int, end: str) -> str:
     return name + start + ", ".join([*texts, *(["..."] if shown < size else [])]) + end
-
-
-def _show(v, limit: int, depth: int, other) -> str:
-    """Returns the repr of built-in values. limit bounds its time and length. other(v, limit, depth) returns that of
-    others."""
-    global _left_out
-    kind = type(v)
-    known = type(kind) is type  # a metaclass of the user's may have a __hash__
-    if known and kind in _SCALARS:
-        if kind is int and (v.bit_length() > 14_000 or not _printable(v)):
-            return f"<int of {v.bit_length()} bits>"
-        if kind not in (str, bytes) or len(v) <= limit:
-            return repr(v)
-        _left_out += len(v) - limit
-        return repr(v[:limit])
-    if known and (kind in DICTS or kind in LISTS):
-        return _items(v, "", limit, depth, other)
-    if issubclass(kind, (list, tuple, set, frozenset, dict)) and other is _own_repr:
-        base = next(b for b in (list, tuple, set, frozenset, dict) if issubclass(kind, b))
-        if base.__len__(v) > 200 or depth > 20:  # its own repr would be too long
-            return _items(v, name_of(kind), limit, depth, other)
-    if issubclass(kind, (list, tuple, set, frozenset, dict)) and other is _read_only and depth < MAX_NESTED:
-        return _items(v, type_name(v), limit, depth, other)
-    return other(v, limit, depth)
-
-
-def _items(v, name: str, limit: int, depth: int, other) -> str:
-    global _left_out
-    kind = type(v)
-    base = next(b for b in (list, tuple, frozenset, set, dict) if issubclass(kind, b))
-    start, end = {list: ("[", "]"), tuple: ("(", ")")}.get(base, ("{", "}"))
-    size = base.__len__(v)
-    if size == 0 and base in (set, frozenset):
-        return f"{base.__name__}()"
-    if depth >= 8 and size:
-        return f"{start}...{end}"
-    parts: list = []
-    used = 30  # for the brackets and the count
-    for item in itertools.islice(dict.items(v) if base is dict else base.__iter__(v), limit):
-        bytes_left = max(limit - used, 8)
-        if base is dict:
-            text = _show(item[0], bytes_left, depth + 1, other) + ": " + _show(item[1], bytes_left, depth + 1, other)
-        else:
-            text = _show(item, bytes_left, depth + 1, other)
-        used += len(text) + 2
-        if used > limit and parts:
-            _left_out += size - len(parts)
-            parts.append(f"... {size} in all")
-            break
-        parts.append(text)
-    text_inside = ", ".join(parts)
-    if base is tuple and size == 1:
-        text_inside += ","
-    text = start + text_inside + end
-    if base is frozenset and not name:
-        name = "frozenset"
-    return f"{name}({text})" if name else text

@@ -85,6 +85,10 @@ def test_texts_say_why_a_table_is_not_read(run, name):
     x = run.session._names["x"]
     assert values.preview(x, 300).endswith(f" that is not read: {reason}>")
     assert reason in run.session.variables()["variables"]["x"]["repr"]
+    run("inspect_var('x', x)")
+    assert reason in run.channel.notes[-1]["repr"]
+    assert reason in run("x").ok["repr"]
+    assert reason in run("[[x]]").ok[0][0]["repr"]
 
 
 def test_ordinary_mapped_memory_is_read():
