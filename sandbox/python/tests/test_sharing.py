@@ -91,7 +91,7 @@ KINDS = {
 # Values that hold themselves.
 CYCLES = {
     "array of itself": "a = np.empty(3, dtype=object)\na[0] = a\na[1] = [a]",
-    "arrays of each other": "a = np.empty((9, 9), dtype=object)\nfor i in range(9):\n    a[i] = [a[j] for j in range(9)]",
+    "arrays of each other": "a = array(0)\nb = array(a)\na[0] = a[1] = b",
     "deque of itself": "a = collections.deque()\na += [a, a]",
     "Series of itself": "a = pd.Series([None, None], dtype=object)\na.iloc[0] = a\na.iloc[1] = a",
     "lists of each other": "a = [[] for _ in range(30)]\nfor each in a: each += a",

@@ -1,4 +1,4 @@
-"""Tables whose memory is gone or whose parts are not of pandas: in recordings and texts. A signal would end the tests."""
+"""Recordings and texts of tables whose memory is gone, or whose parts are not of pandas. A signal ends the tests."""
 
 import mmap
 import sys

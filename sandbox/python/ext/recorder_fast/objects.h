@@ -4,8 +4,8 @@
 
 #include "output.h"
 
-/* Sample holds the items that were read of an object: its first items, or for pairs the keys and then the values. The
- * items are borrowed from the object, or from list if Python has sampled them, or the sample owns references to them. */
+/* Sample holds the items that were read of an object: its first items, or for pairs the keys and then the values. They
+ * are borrowed from the object, or from list if Python has sampled them, or the sample owns references to them. */
 typedef struct {
     PyObject *items[2 * MAX_SAMPLE], *list;
     Py_ssize_t used, length;
