@@ -72,8 +72,8 @@ func TestNoTextCostsMuch(t *testing.T) {
 		t.Logf("%s: at most %.0f %% of the limits", target.name, 100*target.most)
 	}
 	if worst != "" {
-		t.Errorf("%s: a text of %d bytes costs more than %s of CPU time or %d MiB:\n%s", where.name, len(worst), maxRequestCPU,
-			maxRequestMemory>>20, worst)
+		t.Errorf("%s: a text of %d bytes costs more than %s of CPU time or %d MiB:\n%s",
+			where.name, len(worst), maxRequestCPU, maxRequestMemory>>20, worst)
 	}
 	stop(t, cmd)
 }
