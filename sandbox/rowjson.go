@@ -168,7 +168,7 @@ func (j *RowJSON) raw(text []byte) {
 
 const hexDigits = "0123456789abcdef"
 
-// String adds a string of JSON, as encoding/json writes it.
+// String adds a string of JSON, as encoding/json writes it without the escapes for HTML.
 func (j *RowJSON) String(s string) { j.quoted([]byte(s)) }
 
 // quoted adds a string of JSON. It computes its size first: a text with control characters becomes six times as long.
@@ -211,14 +211,14 @@ var shortEscapes = [utf8.RuneSelf]byte{
 	'"': '"', '\\': '\\', '\b': 'b', '\f': 'f', '\n': 'n', '\r': 'r', '\t': 't',
 }
 
-// escapedSize returns the size of the first character of s and its size in a string of JSON: encoding/json escapes what
-// HTML and JavaScript give a meaning, and replaces bytes that are not UTF-8.
+// escapedSize returns the size of the first character of s and its size in a string of JSON: encoding/json escapes
+// what ends a line in JavaScript, and replaces bytes that are not UTF-8.
 func escapedSize(s []byte) (escaped, width int) {
 	c := s[0]
 	switch {
 	case c < utf8.RuneSelf && shortEscapes[c] != 0:
 		return 2, 1
-	case c < ' ', c == '<', c == '>', c == '&':
+	case c < ' ':
 		return len(`\u0000`), 1
 	case c < utf8.RuneSelf:
 		return 1, 1

@@ -553,6 +553,33 @@ func (s *Service) acquireSandbox(ctx context.Context, caller sandbox.Key, sandbo
 	return &lease{s, live, sync.OnceFunc(func() { s.markIdle(live) })}, nil
 }
 
+// sandboxPollInterval is the time between two looks of AwaitSandbox.
+const sandboxPollInterval = 20 * time.Millisecond
+
+// AwaitSandbox waits until nothing runs in a sandbox. Another run may begin before the caller's does. It returns false if
+// ctx ends first.
+func (s *Service) AwaitSandbox(ctx context.Context, caller sandbox.Key, sandboxID string) bool {
+	ticks := time.NewTicker(sandboxPollInterval)
+	defer ticks.Stop()
+	for {
+		live, err := s.find(ctx, caller, sandboxID)
+		if err != nil {
+			return ctx.Err() == nil // the next run says what is wrong
+		}
+		s.mu.Lock()
+		isBusy := live.isBusy
+		s.mu.Unlock()
+		if !isBusy {
+			return ctx.Err() == nil
+		}
+		select {
+		case <-ticks.C:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
 func (l *lease) release() {
 	l.service.touch(l.live)
 	l.live.inUse.Unlock()

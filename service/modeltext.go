@@ -1,12 +1,15 @@
 package service
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"glasshouse/sandbox"
 )
@@ -30,9 +33,9 @@ const (
 func ModelText(e *sandbox.Execution, maxChars int) string {
 	maxChars = max(maxChars, MinModelTextChars)
 	parts := []*textPart{
-		{name: "stdout", text: strings.TrimRight(e.Stdout, "\n")},
-		{name: "stderr", title: "stderr:", text: strings.TrimRight(e.Stderr, "\n")},
-		{name: "result", title: "result:", text: modelResult(e)},
+		{name: "stdout", text: strings.TrimRight(TerminalText(e.Stdout), "\n")},
+		{name: "stderr", title: "stderr:", text: strings.TrimRight(TerminalText(e.Stderr), "\n")},
+		{name: "result", title: "result:", text: ModelResult(e)},
 		{title: "", text: shortenMiddle(modelError(e), maxModelError)},
 		{title: "", text: shortenMiddle(modelOutputs(e), maxModelOutputs)},
 		{text: modelFooter(e)},
@@ -100,22 +103,21 @@ func shortenMiddle(text string, maxChars int) string {
 	return CutMiddle(text, maxChars, func(_, left int) string { return fmt.Sprintf("[%d characters left out]", left) })
 }
 
-// modelResult returns the result as text: that of a table or another rich value, a string without quotes, or else JSON.
-func modelResult(e *sandbox.Execution) string {
+// ModelResult returns the result as text, as a terminal shows it: that of a table or another rich value, a string
+// without quotes, the repr of a value that JSON cannot hold, or else JSON. It returns "" for null.
+func ModelResult(e *sandbox.Execution) string {
 	for _, o := range e.Outputs {
 		if o.Role == sandbox.RoleResult {
 			var text string
 			if json.Unmarshal(o.Data["text/plain"], &text) == nil && text != "" {
-				return text
+				return TerminalText(text)
 			}
 		}
 	}
-	return ResultText(e.Result)
+	return TerminalText(resultText(e.Result))
 }
 
-// ResultText returns a result as text: a string without its quotes, the repr of a value that JSON cannot hold, or else
-// the JSON. It returns "" for null.
-func ResultText(result json.RawMessage) string {
+func resultText(result json.RawMessage) string {
 	var value any
 	if len(result) == 0 || string(result) == "null" || json.Unmarshal(result, &value) != nil {
 		return ""
@@ -128,7 +130,12 @@ func ResultText(result json.RawMessage) string {
 			return repr
 		}
 	}
-	return string(result)
+	readable := jsontext.Value(bytes.Clone(result))
+	// Code escapes all but ASCII. A model reads the characters themselves, and counts each of six.
+	if readable.Format(jsontext.PreserveRawStrings(false), jsontext.AllowInvalidUTF8(true)) != nil {
+		return string(result)
+	}
+	return string(readable)
 }
 
 // modelError returns the error, the user's lines that led to it, the hint, and the variables of the innermost frame.

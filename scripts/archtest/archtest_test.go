@@ -92,7 +92,7 @@ var libraries = map[string][]string{
 	"github.com/modelcontextprotocol":  {"service/mcpapi"},
 	"golang.org/x/image":               {"service/mcpapi"}, // smaller figures
 	"github.com/google/go-dap":         {"debugger/dap"},
-	"github.com/go-json-experiment":    {"service/httpapi", "service/compat", "debugger/dap", "dbaccess/history"},
+	"github.com/go-json-experiment":    {"service", "debugger/dap", "dbaccess/history"},
 	"github.com/pganalyze/pg_query_go": {"dbaccess"},
 	"golang.org/x/sys": {
 		"sandbox/isolate", "sandbox/supervisor", "sandbox/protocol", "dbaccess/embedded", "cmd/glasshouse",

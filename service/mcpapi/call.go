@@ -3,7 +3,6 @@ package mcpapi
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -36,18 +35,14 @@ func (s *Server) CallTool(
 	ctx context.Context, caller sandbox.Key, name string, arguments json.RawMessage, onRun func(service.ToolRun),
 ) service.ToolResult {
 	ctx = context.WithValue(ctx, runListenerKey{}, onRun)
-	var names []string
 	for _, t := range s.tools {
 		if t.Name == name {
 			return answerOf(t.call(ctx, caller, &mcp.CallToolRequest{
 				Params: &mcp.CallToolParamsRaw{Name: name, Arguments: arguments},
 			}))
 		}
-		names = append(names, t.Name)
 	}
-	return service.ToolResult{
-		Text: fmt.Sprintf("there is no tool %q; the tools are %s", name, strings.Join(names, ", ")), IsError: true,
-	}
+	return service.ToolResult{Text: noTool(name, s.toolNames()), IsError: true}
 }
 
 // answerOf returns the text of a result. A model that reads text only does not get the images; the text names them.

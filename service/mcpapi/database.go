@@ -6,6 +6,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -50,75 +54,137 @@ func (s *Server) queryDatabase(
 	return textResult(text), nil
 }
 
-// rowText collects rows as lines of text, within a number of rows and of characters.
+// maxCellChars is the length to which long cells are cut if the whole rows do not fit into an answer.
+const maxCellChars = 300
+
+// rowText collects rows as lines of text, within a number of rows and of characters: whole rows if all fit, otherwise
+// with their long cells cut, as many as fit.
 type rowText struct {
 	maxChars, limit int
 
-	header      string
-	lines       []string
-	chars, rows int
-	isCut       bool // by maxChars
+	header    string
+	whole     rowLines
+	cut       rowLines
+	rows      int
+	cutCells  int // of cut.lines
+	longCells map[string]bool
+}
+
+// rowLines are lines for the first rows.
+type rowLines struct {
+	lines  []string
+	chars  int
+	isFull bool // a row did not fit
+}
+
+// add adds a line if it fits into maxChars, and if no earlier one did not.
+func (l *rowLines) add(line string, maxChars int) {
+	chars := utf8.RuneCountInString(line) + len("\n")
+	if l.isFull = l.isFull || l.chars+chars > maxChars; !l.isFull {
+		l.lines, l.chars = append(l.lines, line), l.chars+chars
+	}
 }
 
 // add is a sandbox.RowSink.
 func (t *rowText) add(rows sandbox.RowBatch) error {
 	if t.header == "" {
-		names := make([]string, len(rows.Columns))
-		for i, c := range rows.Columns {
-			names[i] = c.Name
-		}
-		text, err := json.Marshal(names)
-		if err != nil {
-			return err
-		}
-		t.header = "columns: " + string(text)
-		t.chars = utf8.RuneCount(text)
+		t.begin(rows.Columns)
 	}
 	for r := range rows.Count {
-		if t.rows++; t.rows > t.limit || t.isCut {
+		if t.rows++; t.rows > t.limit || t.cut.isFull {
 			continue // the limit has one row more, to know whether there are more
 		}
-		line := sandbox.RowJSON{Max: utf8.UTFMax * t.maxChars}
-		line.Raw("[")
+		whole, cut := make([]string, len(rows.Columns)), make([]string, len(rows.Columns))
+		var long []string
 		for i, c := range rows.Columns {
-			if i > 0 {
-				line.Raw(",")
+			// One byte more than fits shows that the whole row does not.
+			cell := sandbox.RowJSON{Max: utf8.UTFMax*t.maxChars + 1}
+			cell.At(&rows.Data[i], r, c.Kind)
+			whole[i] = string(cell.Bytes())
+			if cut[i] = whole[i]; cell.Err != nil || utf8.RuneCountInString(whole[i]) > maxCellChars {
+				cut[i] = cutCell(&rows.Data[i], r, whole[i])
+				long = append(long, c.Name)
 			}
-			line.At(&rows.Data[i], r, c.Kind)
+			t.whole.isFull = t.whole.isFull || cell.Err != nil
 		}
-		line.Raw("]")
-		t.chars += utf8.RuneCount(line.Bytes()) + 1
-		if t.isCut = line.Err != nil || t.chars > t.maxChars; !t.isCut {
-			t.lines = append(t.lines, string(line.Bytes()))
+		t.whole.add("["+strings.Join(whole, ",")+"]", t.maxChars)
+		if t.cut.add("["+strings.Join(cut, ",")+"]", t.maxChars); !t.cut.isFull {
+			t.cutCells += len(long)
+			for _, name := range long {
+				t.longCells[name] = true
+			}
 		}
 	}
 	return nil
 }
 
+func (t *rowText) begin(columns []sandbox.Column) {
+	names := sandbox.RowJSON{Max: utf8.UTFMax * t.maxChars}
+	for i, c := range columns {
+		if i > 0 {
+			names.Raw(",")
+		}
+		names.String(c.Name)
+	}
+	t.header = "columns: [" + string(names.Bytes()) + "]"
+	if names.Err != nil || utf8.RuneCountInString(t.header) > t.maxChars/2 {
+		t.header = sandbox.Shorten(t.header, t.maxChars/2) + fmt.Sprintf(" (%d columns)", len(columns))
+	}
+	chars := utf8.RuneCountInString(t.header)
+	t.whole.chars, t.cut.chars, t.longCells = chars, chars, map[string]bool{}
+}
+
+// cutCell returns the beginning of a cell as a string of JSON, and how much is missing. text is the cell's JSON, or the
+// beginning of it.
+func cutCell(column *sandbox.ColumnValues, row int, text string) string {
+	missing := "more"
+	if len(column.Ends) > 0 && column.Array == nil {
+		value := column.TextAt(row)
+		missing = strconv.Itoa(utf8.RuneCount(value)-maxCellChars) + " more"
+		text = string(value[:min(len(value), utf8.UTFMax*maxCellChars)])
+	}
+	cell := sandbox.RowJSON{Max: math.MaxInt}
+	cell.String(firstRunes(text, maxCellChars) + "... [" + missing + "]")
+	return string(cell.Bytes())
+}
+
+// firstRunes returns the beginning of a text, of at most n characters.
+func firstRunes(text string, n int) string {
+	for i := range text {
+		if n--; n < 0 {
+			return text[:i]
+		}
+	}
+	return text
+}
+
 // text returns the answer. isTruncated says that the result has more rows than the statement was allowed.
 func (t *rowText) text(isTruncated bool) string {
-	out := []string{t.header}
-	out = append(out, t.lines...)
-	shown := len(t.lines)
-	switch {
-	case t.isCut:
-		out = append(
-			out,
-			fmt.Sprintf("%d rows shown; the answer is full. Select fewer columns, aggregate, or use ORDER BY with "+
-				"LIMIT and OFFSET %d for the next rows", shown, shown),
-		)
-	case isTruncated || t.rows > t.limit:
-		out = append(
-			out,
-			fmt.Sprintf("%d rows, truncated: there are more. Aggregate, raise limit (at most %d), or add OFFSET %d",
-				shown, maxRows, shown),
-		)
-	case shown == 1:
-		out = append(out, "1 row")
-	default:
-		out = append(out, fmt.Sprintf("%d rows", shown))
+	shown := t.whole
+	var notes []string
+	if t.whole.isFull {
+		shown = t.cut
 	}
-	return strings.Join(out, "\n")
+	rows := strconv.Itoa(len(shown.lines)) + " rows"
+	switch {
+	case shown.isFull:
+		rows = fmt.Sprintf("%d rows shown; the answer is full. Select fewer columns, aggregate, or use ORDER BY with "+
+			"LIMIT and OFFSET %d for the next rows", len(shown.lines), len(shown.lines))
+		if len(shown.lines) == 0 {
+			rows = "no row fits into the answer: select fewer columns"
+		}
+	case isTruncated || t.rows > t.limit:
+		rows = fmt.Sprintf("%d rows, truncated: there are more. Aggregate, raise limit (at most %d), or add OFFSET %d",
+			len(shown.lines), maxRows, len(shown.lines))
+	case len(shown.lines) == 1:
+		rows = "1 row"
+	}
+	if t.whole.isFull && t.cutCells > 0 {
+		notes = append(notes, fmt.Sprintf("%d long cells are cut to %d characters, in: %s. Read one whole with "+
+			"substr(column, %d, ...), or in run_python", t.cutCells, maxCellChars,
+			strings.Join(slices.Sorted(maps.Keys(t.longCells)), ", "), maxCellChars+1))
+	}
+	return strings.Join(slices.Concat([]string{t.header}, shown.lines, notes, []string{rows}), "\n")
 }
 
 type describeInput struct {

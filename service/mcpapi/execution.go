@@ -42,13 +42,13 @@ func (s *Server) getExecution(
 	}
 	switch in.Part {
 	case "stdout":
-		return s.page(&e, in.Part, e.Stdout, in.Offset)
+		return s.page(&e, in.Part, service.TerminalText(e.Stdout), in.Offset)
 	case "stderr":
-		return s.page(&e, in.Part, e.Stderr, in.Offset)
+		return s.page(&e, in.Part, service.TerminalText(e.Stderr), in.Offset)
 	case "code":
 		return s.page(&e, in.Part, e.Code, in.Offset)
 	case "result":
-		return s.page(&e, in.Part, service.ResultText(e.Result), in.Offset)
+		return s.page(&e, in.Part, service.ModelResult(&e), in.Offset)
 	case "queries":
 		return s.page(&e, in.Part, queryLines(e.Queries), in.Offset)
 	}

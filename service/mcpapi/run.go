@@ -24,7 +24,8 @@ type runInput struct {
 }
 
 // runPython runs code in a session, which it creates if none is named. A run that takes longer than the call waits
-// continues, and its end is in history. A call that is cancelled cancels its run.
+// continues, and its end is in history. A call that is cancelled cancels its run. Calls of one session run one after
+// the other.
 func (s *Server) runPython(
 	ctx context.Context, caller sandbox.Key, req *mcp.CallToolRequest, in runInput,
 ) (*mcp.CallToolResult, error) {
@@ -42,18 +43,21 @@ func (s *Server) runPython(
 		}
 		in.Session = sb.ID
 	}
-	log, err := s.service.Start(ctx, caller, in.Session, job, nil)
-	if err != nil {
-		return nil, err
-	}
-	e, _ := log.Execution()
-	reportRun(ctx, e.ID, log)
 	wait := defaultWait * time.Second
 	if in.Wait != nil {
 		wait = seconds(*in.Wait)
 	}
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
+	log, err := s.service.Start(ctx, caller, in.Session, job, nil)
+	for sandbox.FaultOf(err) == sandbox.FaultBusy && s.service.AwaitSandbox(waiting, caller, in.Session) {
+		log, err = s.service.Start(ctx, caller, in.Session, job, nil) // models send calls of one session in parallel
+	}
+	if err != nil {
+		return nil, err
+	}
+	e, _ := log.Execution()
+	reportRun(ctx, e.ID, log)
 	s.followProgress(waiting, req, log)
 	select {
 	case <-log.Over():

@@ -24,6 +24,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/sirupsen/logrus"
 
@@ -51,6 +52,7 @@ type Server struct {
 	http     http.Handler
 	tools    []registeredTool // in the order of their registration
 	images   *limit.CPU       // one computation at a time
+	calls    runningCalls
 }
 
 const instructions = "Glasshouse runs Python in an isolated sandbox next to a PostgreSQL database that code can only " +
@@ -68,7 +70,7 @@ func New(c Config) *Server {
 		&mcp.ServerOptions{Instructions: instructions, Capabilities: &mcp.ServerCapabilities{
 			Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}, // neither list changes
 		}})
-	s.mcp.AddReceivingMiddleware(answerLateInitialize)
+	s.mcp.AddReceivingMiddleware(answerLateInitialize, s.nameTools)
 	s.addTools()
 	s.addResources()
 	streamable := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.mcp },
@@ -86,7 +88,14 @@ type callerKey struct{}
 
 // ServeHTTP serves one request of a caller who is authenticated.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, caller sandbox.Key) {
-	s.http.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)))
+	message := newClientMessage(r, caller)
+	ctx := context.WithValue(context.WithValue(r.Context(), callerKey{}, caller), clientMessageKey{}, message)
+	r = r.WithContext(ctx)
+	r.Body = message
+	s.http.ServeHTTP(w, r)
+	if id, ok := message.cancelled(); ok { // the SDK looks for the call in the session of this request, which has none
+		s.calls.cancel(id)
+	}
 }
 
 // identify returns the caller that ServeHTTP put into the request's context.
@@ -119,21 +128,28 @@ func callerOf(ctx context.Context, extra *mcp.RequestExtra) (sandbox.Key, error)
 	return sandbox.Key{}, errors.New("the call has no API key")
 }
 
-// whileAuthorized returns a context that also ends when the caller's key is revoked or expires. In older versions of
-// the protocol a call goes on if its client has left, so its context does not end with the request.
-func whileAuthorized(ctx context.Context, extra *mcp.RequestExtra) (_ context.Context, stop func()) {
+// whileWanted returns a context that also ends when the caller's key is revoked or expires, when the client leaves, or
+// when it sends that the call is cancelled. In versions of the protocol before 2026-07-28 the SDK lets a call go on, as
+// another connection may fetch the answer of a session; but this server has no sessions, so nobody could.
+func (s *Server) whileWanted(ctx context.Context, extra *mcp.RequestExtra) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	if extra == nil || extra.TokenInfo == nil {
+	request := requestOf(extra)
+	if request == nil {
 		return ctx, func() { cancel(nil) }
 	}
-	request, _ := extra.TokenInfo.Extra["request"].(context.Context) // set by identify
 	ctx = limit.WithBodyOf(ctx, request)
-	stopWatching := context.AfterFunc(request, func() {
-		if cause := context.Cause(request); sandbox.FaultOf(cause) == sandbox.FaultUnauthorized {
-			cancel(cause)
-		}
-	})
-	return ctx, func() { stopWatching(); cancel(nil) }
+	stopWatching := context.AfterFunc(request, func() { cancel(context.Cause(request)) })
+	forget := s.calls.add(request, func() { cancel(context.Canceled) })
+	return ctx, func() { stopWatching(); forget(); cancel(nil) }
+}
+
+// requestOf returns the context of the HTTP request of a call, which identify has set, or nil.
+func requestOf(extra *mcp.RequestExtra) context.Context {
+	if extra == nil || extra.TokenInfo == nil {
+		return nil
+	}
+	request, _ := extra.TokenInfo.Extra["request"].(context.Context)
+	return request
 }
 
 // errorText returns what a model reads of an error: what happened and what to do. Text of an internal error stays in
@@ -200,7 +216,7 @@ func addTool[In any](
 		if err != nil {
 			return nil, err
 		}
-		ctx, stop := whileAuthorized(ctx, req.Extra)
+		ctx, stop := s.whileWanted(ctx, req.Extra)
 		defer stop()
 		return call(ctx, caller, req), nil
 	})
@@ -232,10 +248,63 @@ func decodeArguments(raw json.RawMessage, described *jsonschema.Schema, resolved
 			return sandbox.Errorf(sandbox.FaultInvalid, "the argument %s is missing", name)
 		}
 	}
+	raw = unquoteArguments(raw, arguments, described)
 	if err := resolved.Validate(arguments); err != nil {
 		return sandbox.Errorf(sandbox.FaultInvalid, "the arguments are invalid: %v", err)
 	}
 	return sandbox.UnmarshalIntegers(raw, in)
+}
+
+// unquoteArguments replaces texts such as "2" and "true" by the values that they name, in arguments and in the JSON
+// that it returns, where the schema wants a number or a boolean: models often write them so.
+func unquoteArguments(raw json.RawMessage, arguments map[string]any, described *jsonschema.Schema) json.RawMessage {
+	var texts map[string]json.RawMessage
+	for name, given := range arguments {
+		text, isText := given.(string)
+		if !isText || !slices.Contains([]string{"integer", "number", "boolean"}, described.Properties[name].Type) {
+			continue
+		}
+		var value any
+		if json.Unmarshal([]byte(text), &value) != nil || value == nil {
+			continue
+		}
+		if texts == nil && json.Unmarshal(raw, &texts) != nil {
+			return raw
+		}
+		arguments[name], texts[name] = value, json.RawMessage(text)
+	}
+	if texts == nil {
+		return raw
+	}
+	unquoted, err := json.Marshal(texts)
+	if err != nil {
+		return raw
+	}
+	return unquoted
+}
+
+// nameTools is a middleware that answers a call of an unknown tool with the names of the tools.
+func (s *Server) nameTools(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, request mcp.Request) (mcp.Result, error) {
+		if params, ok := request.GetParams().(*mcp.CallToolParamsRaw); ok && params != nil {
+			if names := s.toolNames(); !slices.Contains(names, params.Name) {
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: noTool(params.Name, names)}
+			}
+		}
+		return next(ctx, method, request)
+	}
+}
+
+func noTool(name string, names []string) string {
+	return fmt.Sprintf("there is no tool %q; the tools are %s", name, strings.Join(names, ", "))
+}
+
+func (s *Server) toolNames() []string {
+	names := make([]string, len(s.tools))
+	for i, t := range s.tools {
+		names[i] = t.Name
+	}
+	return names
 }
 
 // schema returns a JSON schema of an object. properties is the JSON of its properties.
