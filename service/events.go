@@ -280,6 +280,17 @@ func (s *Service) keepEventLog(executionID string, l *EventLog) {
 	s.removeEventLogs(s.Clock())
 }
 
+// forgetUnread removes the event log of an execution that has ended, unless it has readers.
+func (s *Service) forgetUnread(executionID string, l *EventLog) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.read == 0 {
+		delete(s.eventLogs, executionID)
+	}
+}
+
 // removeEventLogs removes logs that are too old, and then the logs that ended first until the rest is within
 // eventLogBytes. The caller holds mu.
 func (s *Service) removeEventLogs(now time.Time) {

@@ -233,6 +233,7 @@ func (r *run) execute(ctx context.Context) (*sandbox.Execution, error) {
 		return nil, err
 	}
 	defer end()
+	endEvents := r.openEvents()
 	var outcome sandbox.Outcome
 	if err = r.openSession(ctx); err == nil {
 		outcome, err = r.runCode(ctx)
@@ -240,7 +241,26 @@ func (r *run) execute(ctx context.Context) (*sandbox.Execution, error) {
 	if err == nil {
 		r.collectArtifacts(ctx)
 	}
-	return r.finish(ctx, outcome, err) // durable before the answer
+	execution, err := r.finish(ctx, outcome, err) // durable before the answer
+	endEvents(execution, err)
+	return execution, err
+}
+
+// openEvents gives a run that nobody streams an event log, so that others can follow it: a person in the pages sees
+// what an agent's code prints. The caller calls end. The log is forgotten then, unless somebody reads it.
+func (r *run) openEvents() (end func(*sandbox.Execution, error)) {
+	if r.job.events != nil || r.job.debug != nil {
+		return func(*sandbox.Execution, error) {}
+	}
+	log := newEventLog()
+	r.job.events, r.handler.events = log, log
+	return func(e *sandbox.Execution, err error) {
+		if opening, _ := log.Execution(); opening == nil {
+			return // the code has not run, and nobody has found the log
+		}
+		log.end(e, err, r.service.Clock(), r.service.logsEnded.Add(1))
+		r.service.forgetUnread(r.opening.ID, log)
+	}
 }
 
 // begin takes a run through its limits and puts it on record. The caller calls end when the run is over.
@@ -556,8 +576,8 @@ func (s *Service) acquireSandbox(ctx context.Context, caller sandbox.Key, sandbo
 // sandboxPollInterval is the time between two looks of AwaitSandbox.
 const sandboxPollInterval = 20 * time.Millisecond
 
-// AwaitSandbox waits until nothing runs in a sandbox. Another run may begin before the caller's does. It returns false if
-// ctx ends first.
+// AwaitSandbox waits until nothing runs in a sandbox. Another run may begin before the caller's does. It returns false
+// if ctx ends first.
 func (s *Service) AwaitSandbox(ctx context.Context, caller sandbox.Key, sandboxID string) bool {
 	ticks := time.NewTicker(sandboxPollInterval)
 	defer ticks.Stop()

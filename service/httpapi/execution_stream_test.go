@@ -200,6 +200,48 @@ func TestStreamOfUnstreamedExecutionComesFromItsRecord(t *testing.T) {
 	}
 }
 
+// Somebody else sees what a run prints while it runs, although its client waits for the whole answer.
+func TestUnstreamedExecutionCanBeFollowed(t *testing.T) {
+	t.Parallel()
+	const code = `import time
+print('live')
+while True:
+    try:
+        print(open('/data/go').read())
+        break
+    except FileNotFoundError:
+        time.sleep(0.01)`
+	for _, kind := range []string{"execute", "quick"} {
+		c := newUser(t, sandbox.RoleAgent)
+		id := c.create(t, nil)
+		ended := make(chan answer, 1)
+		path, end := "/sandbox/"+id+"/execute", func(string) { c.ok(t, "PUT", "/sandbox/"+id+"/files/go", "gone") }
+		if kind == "quick" {
+			path, end = "/sandbox/agent/quick-execute",
+				func(execution string) { c.ok(t, "POST", execution+"/cancel", nil) }
+		}
+		go func() { ended <- c.do(t, "POST", path, map[string]any{"code": code}) }()
+		var execution string
+		eventually(t, "the run", func() bool {
+			for _, e := range c.ok(t, "GET", "/executions?status=running", nil).body["executions"].([]any) {
+				execution = "/executions/" + e.(map[string]any)["execution_id"].(string)
+			}
+			return execution != ""
+		})
+		s := c.stream(t, "GET", execution, nil)
+		if list := s.until("stdout"); !strings.HasPrefix(joinText(list, "stdout"), "live") || len(ended) > 0 {
+			t.Errorf("%s: got %v, ended: %t; want the text while it runs", kind, list, len(ended) > 0)
+		}
+		end(execution)
+		if list := s.all(); list[len(list)-1].name != "done" {
+			t.Errorf("%s: got the events %v, want done", kind, eventNames(list))
+		}
+		if a := <-ended; kind == "execute" && a.get("stdout") != "live\ngone\n" {
+			t.Errorf("%s: got %s, want all of the text", kind, a.text)
+		}
+	}
+}
+
 func TestStreamedExecutionCanBeCancelled(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)

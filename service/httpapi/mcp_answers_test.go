@@ -115,7 +115,8 @@ func TestCallsThatModelsMakeWrongly(t *testing.T) {
 		want      string
 	}{
 		{"query_database", map[string]any{"sql": "SELECT generate_series(1, 9)", "limit": "2"}, "2 rows, truncated"},
-		{"query_database", map[string]any{"sql": "SELECT :a::int8", "params": map[string]any{"a": "1"}, "limit": "5"}, "[1]"},
+		{"query_database", map[string]any{"sql": "SELECT :a::int8", "params": map[string]any{"a": "1"}, "limit": "5"},
+			"[1]"},
 		{"query_database", map[string]any{"sql": "SELECT 1", "limit": "many"}, "limit"},
 		{"query_database", map[string]any{"sql": "SELECT 1", "limit": "null"}, "limit"},
 		{"run_python", map[string]any{"code": "1", "record": "true", "wait_seconds": "30"}, "status=completed"},
