@@ -70,12 +70,14 @@ var blockedModules = map[string]string{
 // blockedCalls maps a builtin function to its replacement.
 var blockedCalls = map[string]string{
 	"__import__": "an import statement", "compile": "functions of your own (re.compile is fine)",
-	"exec": "functions of your own", "globals": "get_sandbox_state()", "input": "the run's context: a run has no terminal", "locals": "inspect_var(name, value)",
-	"vars": "obj.__dict__, or dataclasses.asdict",
+	"exec": "functions of your own", "input": "the run's context: a run has no terminal",
 }
 
 // strictCalls are the calls that the profile strict blocks in addition.
-var strictCalls = map[string]string{"eval": "json.loads for data, or a plain expression (df.eval is fine)"}
+var strictCalls = map[string]string{
+	"eval":    "json.loads for data, or a plain expression (df.eval is fine)",
+	"globals": "get_sandbox_state()", "locals": "inspect_var(name, value)", "vars": "obj.__dict__, or dataclasses.asdict",
+}
 
 // fileModules and fileCalls are blocked if code may not use files.
 var (

@@ -196,36 +196,6 @@ func setEmptyMap[K comparable, V any](m *map[K]V) {
 	}
 }
 
-// Exception is an exception that the code raised. Its traceback has only the user's lines.
-type Exception struct {
-	Type      string  `json:"type"`
-	Message   string  `json:"message"`
-	Line      int     `json:"line"`             // in the submitted code, from 1; 0 if it is not known
-	Column    int     `json:"column,omitempty"` // from 1, for a syntax error
-	Traceback []Frame `json:"traceback"`        // outermost first
-	Hint      string  `json:"hint,omitempty"`
-	Nearest   string  `json:"nearest,omitempty"` // the name, key or column that was probably meant
-	Queries   []Query `json:"queries,omitempty"` // the last statements before the exception, from the service's record
-}
-
-// Summary returns the type and the message in the form of the last line of a Python traceback.
-func (x *Exception) Summary() string {
-	if x.Message == "" {
-		return x.Type
-	}
-	return x.Type + ": " + x.Message
-}
-
-// Frame is one of the user's own frames in a traceback.
-type Frame struct {
-	Line     int    `json:"line"`
-	Function string `json:"function"`
-	Code     string `json:"code"`
-	File     string `json:"file,omitempty"` // "" for the submitted code
-
-	Variables map[string]string `json:"variables,omitempty"` // previews at the time of the exception; of the innermost frames only
-}
-
 // Usage is the resource usage of an execution, as the kernel counts it.
 type Usage struct {
 	WallMS       float64 `json:"wall_ms"`

@@ -138,7 +138,8 @@ func resultText(result json.RawMessage) string {
 	return string(readable)
 }
 
-// modelError returns the error, the user's lines that led to it, the hint, and the variables of the innermost frame.
+// modelError returns the error, the user's lines that led to it, the errors before it, the hint, and the variables of
+// the innermost frame.
 func modelError(e *sandbox.Execution) string {
 	if e.Error == nil {
 		return ""
@@ -146,11 +147,18 @@ func modelError(e *sandbox.Execution) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "error: %s", *e.Error)
 	if x := e.Exception; x != nil {
-		for _, f := range x.Traceback {
-			fmt.Fprintf(&b, "\n  line %d, in %s: %s", f.Line, f.Function, strings.TrimSpace(f.Code))
+		for _, note := range x.Notes {
+			b.WriteString("\n" + note)
 		}
-		if len(x.Traceback) == 0 && x.Line > 0 {
-			fmt.Fprintf(&b, "\n  line %d", x.Line)
+		writeFrames(&b, x)
+		for n := len(x.Chain) - 1; n >= 0; n-- {
+			earlier := &x.Chain[n]
+			reason := "while handling"
+			if earlier.IsCause {
+				reason = "from"
+			}
+			fmt.Fprintf(&b, "\nraised %s %s", reason, earlier.Text())
+			writeFrames(&b, earlier)
 		}
 		if x.Hint != "" {
 			fmt.Fprintf(&b, "\nhint: %s", x.Hint)
@@ -169,6 +177,21 @@ func modelError(e *sandbox.Execution) string {
 		b.WriteString("\nThe session's variables are lost; its files in /session stay.")
 	}
 	return b.String()
+}
+
+// writeFrames writes the user's lines that led to an exception.
+func writeFrames(b *strings.Builder, x *sandbox.Exception) {
+	for _, f := range x.Traceback {
+		start := fmt.Sprintf("\n  line %d: ", f.Line)
+		if f.Function != "" {
+			start = fmt.Sprintf("\n  line %d, in %s: ", f.Line, f.Function)
+		}
+		indent := "\n" + strings.Repeat(" ", utf8.RuneCountInString(start)-1)
+		b.WriteString(start + strings.Join(f.Source(), indent))
+	}
+	if len(x.Traceback) == 0 && x.Line > 0 {
+		fmt.Fprintf(b, "\n  line %d", x.Line)
+	}
 }
 
 func modelOutputs(e *sandbox.Execution) string {

@@ -82,19 +82,41 @@ func (c *client) runFile(ctx context.Context, code, out string) error {
 	return err
 }
 
-// printException prints the traceback of code and the hint.
+// printException prints the tracebacks of code, of the first exception first, and the hint.
 func printException(e *sandbox.Exception) {
+	for n := range e.Chain {
+		printTraceback(&e.Chain[n])
+		reason := "while this was handled:"
+		if e.Chain[n].IsCause {
+			reason = "which caused:"
+		}
+		fmt.Fprintf(os.Stderr, "%s\n%s\n", e.Chain[n].Text(), reason)
+	}
+	printTraceback(e)
+	for _, note := range e.Notes {
+		fmt.Fprintln(os.Stderr, note)
+	}
+	if e.Hint != "" && !strings.Contains(e.Message, e.Hint) {
+		fmt.Fprintln(os.Stderr, "hint:", e.Hint)
+	}
+}
+
+func printTraceback(e *sandbox.Exception) {
 	for n, f := range e.Traceback {
 		if n == 0 {
 			fmt.Fprintln(os.Stderr, "Traceback (most recent call last):")
 		}
-		fmt.Fprintf(os.Stderr, "  line %d, in %s\n    %s\n", f.Line, f.Function, f.Code)
+		fmt.Fprintf(os.Stderr, "  line %d", f.Line)
+		if f.Function != "" {
+			fmt.Fprintf(os.Stderr, ", in %s", f.Function)
+		}
+		fmt.Fprintln(os.Stderr)
+		for _, line := range f.Source() {
+			fmt.Fprintln(os.Stderr, "    "+line)
+		}
 	}
 	if len(e.Traceback) == 0 && e.Line > 0 {
-		fmt.Fprintf(os.Stderr, "line %d, column %d\n", e.Line, max(e.Column, 1))
-	}
-	if e.Hint != "" && !strings.Contains(e.Message, e.Hint) {
-		fmt.Fprintln(os.Stderr, "hint:", e.Hint)
+		fmt.Fprintf(os.Stderr, "line %d\n", e.Line)
 	}
 }
 

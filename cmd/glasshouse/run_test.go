@@ -26,8 +26,8 @@ func TestRunPrintsOutputAndResult(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err := exec.Command(path, "run", "--data-dir", dir, file).CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "line 2, column ") {
-		t.Errorf("got %q, %v, want the line of the syntax error", out, err)
+	if err == nil || !strings.Contains(string(out), "  line 2\n    def (\n        ^\n") {
+		t.Errorf("got %q, %v, want the line of the syntax error with a caret", out, err)
 	}
 }
 

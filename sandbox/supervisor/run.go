@@ -215,10 +215,20 @@ func readClaim(body []byte, conn *protocol.Conn) (claim, error) {
 			return claim{}, &protocol.IllegalFrame{Why: "the end of the run cannot be parsed: " + err.Error()}
 		}
 	}
-	if c.exception != nil && c.exception.Traceback == nil {
-		c.exception.Traceback = []sandbox.Frame{} // no answer has null for a list
+	if x := c.exception; x != nil {
+		setEmptyTraceback(x)
+		for n := range x.Chain {
+			setEmptyTraceback(&x.Chain[n])
+		}
 	}
 	return c, nil
+}
+
+// setEmptyTraceback makes a missing traceback empty: no answer has null for a list.
+func setEmptyTraceback(x *sandbox.Exception) {
+	if x.Traceback == nil {
+		x.Traceback = []sandbox.Frame{}
+	}
 }
 
 // exitTimeout is how long a process may take to exit after the end of its connection.

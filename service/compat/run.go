@@ -125,31 +125,44 @@ func Stderr(e *sandbox.Execution) string {
 	return traceback(e.Exception)
 }
 
-// traceback returns an exception as Python prints it, with its hint. It begins with "Traceback" also for a syntax
-// error: clients recognise a failure by this word.
+// traceback returns an exception as Python prints it, after those that led to it, and its hint. It begins with
+// "Traceback" also for a syntax error: clients recognise a failure by this word.
 func traceback(x *sandbox.Exception) string {
 	var b strings.Builder
-	if len(x.Traceback) > 0 || x.Line > 0 {
-		b.WriteString("Traceback (most recent call last):\n")
-	}
-	for _, f := range x.Traceback {
-		file := f.File
-		if file == "" {
-			file = "<string>"
-		}
-		fmt.Fprintf(&b, "  File %q, line %d, in %s\n", file, f.Line, f.Function)
-		if f.Code != "" {
-			fmt.Fprintf(&b, "    %s\n", f.Code)
+	for n := range x.Chain {
+		writeTraceback(&b, &x.Chain[n])
+		if x.Chain[n].IsCause {
+			b.WriteString("\nThe above exception was the direct cause of the following exception:\n\n")
+		} else {
+			b.WriteString("\nDuring handling of the above exception, another exception occurred:\n\n")
 		}
 	}
-	if len(x.Traceback) == 0 && x.Line > 0 {
-		fmt.Fprintf(&b, "  File \"<string>\", line %d\n", x.Line)
-	}
-	b.WriteString(x.Summary() + "\n")
+	writeTraceback(&b, x)
 	if x.Hint != "" {
 		b.WriteString("Hint: " + x.Hint + "\n")
 	}
 	return b.String()
+}
+
+// writeTraceback writes one exception.
+func writeTraceback(b *strings.Builder, x *sandbox.Exception) {
+	if len(x.Traceback) > 0 || x.Line > 0 {
+		b.WriteString("Traceback (most recent call last):\n")
+	}
+	for _, f := range x.Traceback {
+		fmt.Fprintf(b, "  File %q, line %d", cmp.Or(f.File, "<string>"), f.Line)
+		if f.Function != "" {
+			b.WriteString(", in " + f.Function)
+		}
+		b.WriteString("\n")
+		for _, line := range f.Source() {
+			b.WriteString("    " + line + "\n")
+		}
+	}
+	if len(x.Traceback) == 0 && x.Line > 0 {
+		fmt.Fprintf(b, "  File \"<string>\", line %d\n", x.Line)
+	}
+	b.WriteString(x.Text() + "\n")
 }
 
 // PistonRun is the end of an execution in the form of a Piston server, which LibreChat uses, too.

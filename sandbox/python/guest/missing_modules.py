@@ -46,6 +46,12 @@ PACKAGES = {
     "zmq": "pyzmq",
 }
 
+# Parts of Python's standard library that a sandbox lacks.
+_STANDARD = dict.fromkeys(
+    ("_tkinter", "tkinter", "turtle", "turtledemo"),
+    "a sandbox has no display: draw with matplotlib, without matplotlib.use(...), and figures are shown as pictures",
+)
+
 _listdir, _close = os.listdir, difflib.get_close_matches
 
 
@@ -58,6 +64,8 @@ def hint(name: object, environment: object) -> str:
     if within is not None:
         suggestion = _did_you_mean(name, [f"{top}.{each}" for each in _modules(within)])
         return f"{top} is installed but has no {name}. {suggestion}".strip()
+    if top in sys.stdlib_module_names:
+        return _STANDARD.get(top) or f"{top} is a part of Python that this system lacks: only Python on another system has it"
     message = f"{top} is not installed in the environment {environment!r}"
     package = PACKAGES.get(top, "")
     if not package:

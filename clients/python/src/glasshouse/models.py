@@ -64,7 +64,8 @@ class Query:
 
 @dataclasses.dataclass(frozen=True)
 class ExceptionInfo:
-    """An exception that the code raised. line is in the code, from 1; 0 if it is not known."""
+    """An exception that the code raised. line is in the code, from 1; 0 if it is not known. notes are those of
+    add_note. chain has the exceptions that led to this one, the first one first."""
 
     type: str
     message: str
@@ -72,6 +73,8 @@ class ExceptionInfo:
     traceback: list[Json]
     hint: str = ""
     nearest: str = ""
+    notes: list[str] = dataclasses.field(default_factory=list)
+    chain: list[Json] = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,7 +153,14 @@ class Execution:
             exception=None
             if x is None
             else ExceptionInfo(
-                x["type"], x["message"], x["line"], x.get("traceback") or [], x.get("hint", ""), x.get("nearest", "")
+                x["type"],
+                x["message"],
+                x["line"],
+                x.get("traceback") or [],
+                x.get("hint", ""),
+                x.get("nearest", ""),
+                x.get("notes") or [],
+                x.get("chain") or [],
             ),
             execution_time=answer.get("execution_time", 0.0),
             memory_usage=answer.get("memory_usage", 0.0),

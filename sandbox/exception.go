@@ -1,0 +1,69 @@
+package sandbox
+
+import (
+	"slices"
+	"strings"
+)
+
+// Exception is an exception that the code raised. Its traceback has only the user's lines. The last frame of a syntax
+// error is the place that Python could not parse.
+type Exception struct {
+	Type      string   `json:"type"`
+	Message   string   `json:"message"`
+	Notes     []string `json:"notes,omitempty"`  // that add_note has added
+	Line      int      `json:"line"`             // in the submitted code, from 1; 0 if it is not known
+	Column    int      `json:"column,omitempty"` // from 1, for a syntax error
+	Traceback []Frame  `json:"traceback"`        // outermost first
+	Hint      string   `json:"hint,omitempty"`
+	Nearest   string   `json:"nearest,omitempty"` // the name, key or column that was probably meant
+	Queries   []Query  `json:"queries,omitempty"` // the last statements before the exception, from the service's record
+
+	// Chain has the exceptions that led to this one, in the order in which they were raised. They have no chain, hint,
+	// nearest name or statements.
+	Chain []Exception `json:"chain,omitempty"`
+	// IsCause tells of an exception in a chain that the next one was raised from it. Otherwise the next one was raised
+	// while this one was handled.
+	IsCause bool `json:"is_cause,omitempty"`
+}
+
+// Summary returns the type and the message in the form of the last line of a Python traceback.
+func (x *Exception) Summary() string {
+	if x.Message == "" {
+		return x.Type
+	}
+	return x.Type + ": " + x.Message
+}
+
+// Text returns the summary and the notes, in the form of the last lines of a Python traceback.
+func (x *Exception) Text() string {
+	return strings.Join(append([]string{x.Summary()}, x.Notes...), "\n")
+}
+
+// Frame is one of the user's own frames in a traceback.
+type Frame struct {
+	Line     int    `json:"line"`
+	Function string `json:"function"` // "" for the place of a syntax error
+	Code     string `json:"code"`
+	Column   int    `json:"column,omitempty"` // in Code, from 1, of a syntax error
+	File     string `json:"file,omitempty"`   // "" for the submitted code
+
+	Variables map[string]string `json:"variables,omitempty"` // previews at the time of the exception; of the innermost frames only
+}
+
+// Source returns the code of a frame, if it is known, and below the place of a syntax error a line with a caret.
+func (f Frame) Source() []string {
+	if f.Code == "" {
+		return nil
+	}
+	lines := []string{f.Code}
+	if runes := []rune(f.Code); f.Column > 0 && f.Column <= len(runes)+1 {
+		before := slices.Clone(runes[:f.Column-1])
+		for n, r := range before {
+			if r != '\t' {
+				before[n] = ' '
+			}
+		}
+		lines = append(lines, string(before)+"^")
+	}
+	return lines
+}
