@@ -34,10 +34,14 @@ _NETWORK = ("requests", "aiohttp", "urllib", "urllib3", "http", "socket", "ssl")
 _NETWORK_FILES = re.compile(r"(/|^)(socket|socketserver|asyncio/\w+|urllib3/.+|http/client)\.py$")
 # The modules that start processes, or make what several processes share.
 _PROCESS_FILES = re.compile(r"(/|^)(subprocess|pty|multiprocessing/(?!pool|dummy/)\w+|concurrent/futures/process)\.py$")
+_STARTS = {"fork", "forkpty", "popen", "posix_spawn", "posix_spawnp", "_fork_exec", "fork_exec"}
 _NO_PROCESSES = (
     "a sandbox cannot start processes: use threads, such as concurrent.futures.ThreadPoolExecutor, or call the "
     "library's function directly"
 )
+
+_DRIVERS = ("asyncpg", "psycopg", "psycopg2", "sqlalchemy")
+_NO_CONNECTION = "the sandbox has no connection of its own: db_query(sql, params) returns rows, db_frame a DataFrame"
 
 _INTEGER = re.compile(r"-?\d{1,18}")
 _nearest = difflib.get_close_matches
@@ -85,7 +89,7 @@ def _hint(error: BaseException, namespace: dict, policy: dict) -> str:
     if by_place:
         return by_place
     if isinstance(error, ImportError):
-        return _import_hint(error, policy)
+        return _import_hint(error, namespace, policy)
     if isinstance(error, NameError):
         return _name_hint(error, namespace)
     if isinstance(error, AttributeError) and error.name:
@@ -127,7 +131,7 @@ def _hint_by_place(error: BaseException, namespace: dict) -> str:
         if filename.endswith("pandas/io/sql.py") and "db_frame" in namespace:
             con = frame.f_locals.get("con")
             if type(con) is str and "://" in con:
-                return "the sandbox has no connection of its own: db_frame(sql, params) returns a DataFrame"
+                return _NO_CONNECTION
     return ""
 
 
@@ -164,9 +168,11 @@ def _attribute_hint(error: AttributeError, text: str) -> str:
     return _did_you_mean(error.name, dir(error.obj))
 
 
-def _import_hint(error: ImportError, policy: dict) -> str:
+def _import_hint(error: ImportError, namespace: dict, policy: dict) -> str:
     environment = policy.get("environment", "default")
     if isinstance(error, ModuleNotFoundError):
+        if error.name in _DRIVERS and "db_frame" in namespace:
+            return _NO_CONNECTION
         return missing_modules.hint(error.name, environment)
     text = str(error)
     optional = re.match(r"(?:`?Import (\w+)`? failed|Missing optional dependency '(\w+)')", text)  # of pandas
@@ -288,11 +294,18 @@ def _os_hint(error: OSError, policy: dict) -> str:
         return _file_hint(os.fsdecode(error.filename))
     if error.errno in (13, 30):
         return f"only {directories.session} and {directories.tmp} can be written; the rest of the machine is hidden"
-    if error.errno == 11 and error.filename is None:  # of os.fork and os.posix_spawn
+    if error.errno == 11 and _starts_process(error):
         return _NO_PROCESSES
     limits = {28: "workspace_max_bytes", 27: "file_max_bytes", 24: "max_open_files"}
     key = limits.get(error.errno or 0)
     return f"{key} is {policy.get(key)}" if key else ""
+
+
+def _starts_process(error: OSError) -> bool:
+    """Tells whether the innermost frame calls a function of os that starts a process. Other functions have the same
+    error for a descriptor that has no data."""
+    frames = _tracebacks_frames(error)
+    return bool(frames) and not _STARTS.isdisjoint(frames[0].f_code.co_names)
 
 
 def _file_hint(path: str) -> str:

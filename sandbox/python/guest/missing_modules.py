@@ -46,11 +46,14 @@ PACKAGES = {
     "zmq": "pyzmq",
 }
 
-# Parts of Python's standard library that a sandbox lacks.
-_STANDARD = dict.fromkeys(
-    ("_tkinter", "tkinter", "turtle", "turtledemo"),
-    "a sandbox has no display: draw with matplotlib, without matplotlib.use(...), and figures are shown as pictures",
+_NO_DISPLAY = (
+    "a sandbox has no display: draw with matplotlib, without matplotlib.use(...), and figures are shown as pictures"
 )
+# Modules that code does not need in a sandbox, and why.
+_NEEDLESS = {
+    **dict.fromkeys(("_tkinter", "tkinter", "turtle", "turtledemo"), _NO_DISPLAY),
+    "nest_asyncio": "leave it out: `await` works at the top level, and asyncio.run() everywhere",
+}
 
 _listdir, _close = os.listdir, difflib.get_close_matches
 
@@ -64,8 +67,10 @@ def hint(name: object, environment: object) -> str:
     if within is not None:
         suggestion = _did_you_mean(name, [f"{top}.{each}" for each in _modules(within)])
         return f"{top} is installed but has no {name}. {suggestion}".strip()
+    if top in _NEEDLESS:
+        return _NEEDLESS[top]
     if top in sys.stdlib_module_names:
-        return _STANDARD.get(top) or f"{top} is a part of Python that this system lacks: only Python on another system has it"
+        return f"{top} is a part of Python that this system lacks: only Python on another system has it"
     message = f"{top} is not installed in the environment {environment!r}"
     package = PACKAGES.get(top, "")
     if not package:

@@ -53,9 +53,9 @@ _FLAGS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 _compile, _exec, _eval, _print, _dumps = compile, exec, eval, print, json.dumps
 _chdir, _getcwd, _join = os.chdir, os.getcwd, os.path.join
 _clock = time.perf_counter
+_all_tasks = asyncio.all_tasks
 _get_digits, _set_digits = sys.get_int_max_str_digits, sys.set_int_max_str_digits
 _code_of = vars(SystemExit)["code"].__get__
-_asyncio_run = asyncio.run
 _TOO_DEEP = "the code is nested too deeply for Python's compiler: split it"
 
 
@@ -115,7 +115,7 @@ class Session:
         self._namespace = ""  # of the current run
         self._namespaces = {"": main}
         self._folders: dict[str, str] = {}  # working directories of the namespaces that do not run
-        asyncio.run = asyncio.runners.run = nested_asyncio.nestable(_asyncio_run, self._event_loop)
+        nested_asyncio.provide(self._event_loop)
 
     def enter(self, policy: dict, rules: dict) -> None:
         """Makes this the session of a sandbox with this policy and these code rules (code_rules.Rules)."""
@@ -329,9 +329,17 @@ class Session:
         flags = (code.co_flags if code else 0) | (last.co_flags if last else 0)
         if flags & inspect.CO_COROUTINE:
             return self._wait(self._awaiting(code, last))
-        if code:
-            self._context.run(_exec, code, self._names)
-        return self._context.run(_eval, last, self._names) if last else None
+        try:
+            if code:
+                self._context.run(_exec, code, self._names)
+            value = self._context.run(_eval, last, self._names) if last else None
+        except KeyboardInterrupt:
+            if self._loop is not None and not self._loop.is_closed():
+                self._cancel(self._loop)
+            raise
+        if self._loop is not None and not self._loop.is_closed() and _all_tasks(self._loop):
+            self._wait(_nothing())  # tasks that the code has made begin, as after code that awaits
+        return value
 
     async def _awaiting(self, code, last):
         if code:
@@ -364,7 +372,7 @@ class Session:
 
     def _cancel(self, loop) -> None:
         """Cancels the tasks of an interrupted run, so that they do not go on in the next."""
-        tasks = asyncio.all_tasks(loop)
+        tasks = _all_tasks(loop)
         for task in tasks:
             task.cancel()
         try:
@@ -490,6 +498,10 @@ class Session:
                 del shown[name]
             del public[len(public) // 2 :]
         return answer
+
+
+async def _nothing() -> None:
+    pass
 
 
 def _set_environ(variables: "dict[str, str | None]") -> "dict[str, str | None]":

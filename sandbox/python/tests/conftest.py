@@ -315,8 +315,10 @@ def _restored_process():
         signal.getsignal(signal.SIGINT),
         sys.get_int_max_str_digits(),
     )
-    read = builtins.input
+    read, create_task, loops = builtins.input, asyncio.create_task, asyncio.get_event_loop_policy()
     yield
+    asyncio.create_task = asyncio.tasks.create_task = create_task
+    asyncio.set_event_loop_policy(loops)
     builtins.input = read
     sys.modules["__main__"], asyncio.run, sys.path[:], sys.stdout, sys.stderr = kept[:5]
     asyncio.runners.run = kept[1]

@@ -72,7 +72,8 @@ def test_removed_names(run, code, hint):
     assert hint in found if hint else found == ""
 
 
-PROCESS = "raise BlockingIOError(11, 'Resource temporarily unavailable')"
+PROCESS = "class os:\n    def fork(): raise BlockingIOError(11, 'unavailable') if fork else 0\nfork = 1\nos.fork()"
+EMPTY = "import socket\na, b = socket.socketpair()\na.setblocking(False)\na.recv(1)"
 
 
 @pytest.mark.parametrize(
@@ -87,6 +88,10 @@ PROCESS = "raise BlockingIOError(11, 'Resource temporarily unavailable')"
         (PANDAS + "pd.read_sql_query('SELECT 1', con='sqlite:///x.db')", "db_frame"),
         (PANDAS + "import sqlite3\npd.read_sql('SELECT nothing', sqlite3.connect(':memory:'))", ""),
         ("import locale\nlocale.setlocale(locale.LC_ALL, 'xx_XX.UTF-8')", "C.UTF-8"),
+        (EMPTY, ""),
+        ("import tkinter", "no display"),
+        ("import nest_asyncio", "leave it out"),
+        ("import asyncpg", "db_frame"),
         ("import winreg", "only Python on another system has it"),
         ("import asyncio\nasync def f(): pass\nc = f()\nawait asyncio.sleep(0)\n"
          "asyncio.get_running_loop().run_until_complete(c)", "write `await`"),

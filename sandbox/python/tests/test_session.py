@@ -135,6 +135,48 @@ def test_asyncio_run_leaves_a_usable_event_loop(run):
     assert run("await f()").ok == 1
 
 
+ASYNC = "import asyncio, threading\nasync def f(n=7):\n    await asyncio.sleep(0)\n    return n\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "after", "value"),
+    [
+        ("asyncio.get_event_loop().run_until_complete(f())", "", 7),
+        ("loop = asyncio.get_event_loop()\nloop.run_until_complete(asyncio.gather(f(1), f(2)))", "", [1, 2]),
+        ("t = asyncio.create_task(f(5))", "await t", 5),
+        ("t = asyncio.ensure_future(f(5))", "await t", 5),
+        ("t = asyncio.get_event_loop().create_task(f(5))", "await t", 5),
+        ("t = asyncio.gather(f(1), f(2))", "await t", [1, 2]),
+        ("t = asyncio.get_event_loop().create_future()\nt.set_result(3)", "await t", 3),
+        ("t = asyncio.create_task(f(5), name='mine')\nt.get_name()", "", "mine"),
+        ("asyncio.get_event_loop().close()", "asyncio.get_event_loop().run_until_complete(f())", 7),
+        ("own = asyncio.new_event_loop()\nasyncio.set_event_loop(own)\nasyncio.get_event_loop() is own", "", True),
+        ("asyncio.run(f())", "asyncio.get_event_loop().run_until_complete(f(8))", 8),
+        ("await f()", "t = asyncio.create_task(f(5))\nasyncio.get_event_loop().run_until_complete(t)", 5),
+        ("await f()\nasyncio.get_event_loop() is asyncio.get_running_loop()", "", True),
+    ],
+    ids=str,
+)
+def test_the_event_loop_at_the_top_level(run, code, after, value):
+    assert run(ASYNC).ok is None
+    result = run(code).ok
+    assert (run(after).ok if after else result) == value
+
+
+def test_another_thread_has_no_event_loop(run):
+    code = "def g():\n    try: asyncio.get_event_loop()\n    except RuntimeError as e: seen.append(str(e))\n"
+    code += "seen = []\nt = threading.Thread(target=g)\nt.start()\nt.join()\nseen[0]"
+    assert "no current event loop" in run(ASYNC + code).ok
+
+
+@pytest.mark.parametrize("wait", ["", "await asyncio.sleep(0)\n"], ids=["plain", "awaiting"])
+def test_a_task_begins_in_the_run_that_makes_it(run, wait):
+    run(ASYNC + "out = []\nasync def g():\n    out.append(1)\n    await asyncio.sleep(0)\n    out.append(2)\n")
+    run(wait + "t = asyncio.create_task(g())")
+    assert run("list(out)").ok[:1] == [1]
+    assert run("await t\nout").ok == [1, 2]
+
+
 def test_asyncio_run_in_a_thread(run):
     assert run(
         "import asyncio, threading\nout = []\nasync def f():\n    out.append(1)\nt = threading.Thread(target=lambda: asyncio.run(f()))\nt.start()\nt.join()\nout"
@@ -202,6 +244,13 @@ def test_interrupt_ends_a_run_and_keeps_the_session(run):
 def test_interrupt_ends_async_code_and_its_tasks(run):
     code = "import asyncio\nran = []\nasync def later():\n    await asyncio.sleep(0)\n    ran.append(1)\n    while True: await asyncio.sleep(0.01)\n"
     code += "t = asyncio.create_task(later())\nasyncio.get_running_loop().call_later(0.01, ring)\nawait asyncio.sleep(60)\nran.append('never')"
+    assert interrupted(run, code).interrupt
+    assert run("await asyncio.sleep(0)\n[ran, t.cancelled()]").ok == [[1], True]
+
+
+def test_interrupt_ends_the_tasks_of_code_that_does_not_await(run):
+    code = "import asyncio\nran = []\nasync def later():\n    ran.append(1)\n    await asyncio.sleep(60)\n"
+    code += "t = asyncio.ensure_future(later())\nasyncio.get_event_loop().call_later(0.01, ring)\nasyncio.get_event_loop().run_until_complete(asyncio.sleep(60))"
     assert interrupted(run, code).interrupt
     assert run("await asyncio.sleep(0)\n[ran, t.cancelled()]").ok == [[1], True]
 
