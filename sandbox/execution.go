@@ -255,7 +255,11 @@ type Output struct {
 	Data     map[string]json.RawMessage `json:"data"`
 	Metadata json.RawMessage            `json:"metadata,omitempty"`
 	Step     int                        `json:"step,omitempty" doc:"Step whose line showed it, if recorded"`
-	ShownAt  time.Time                  `json:"shown_at,omitzero" doc:"Absent in records of earlier versions"`
+	// DisplayID is the id of an output that code may update. An output that IsUpdate has the newest state of an earlier
+	// one with its id, also of an earlier execution.
+	DisplayID string    `json:"display_id,omitempty"`
+	IsUpdate  bool      `json:"update,omitempty"`
+	ShownAt   time.Time `json:"shown_at,omitzero" doc:"Absent in records of earlier versions"`
 }
 
 // ArtifactMIME is the MIME type of the part of an Output that lists the parts which are too large for an answer and are

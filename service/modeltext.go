@@ -197,7 +197,7 @@ func writeFrames(b *strings.Builder, x *sandbox.Exception) {
 func modelOutputs(e *sandbox.Execution) string {
 	var lines []string
 	for i, o := range e.Outputs {
-		if o.Role != sandbox.RoleResult { // the result has its text
+		if o.Role != sandbox.RoleResult && !isUpdated(o, e.Outputs[i+1:]) { // the result has its text
 			lines = append(lines, fmt.Sprintf("output:%d %s", i+1, o.Summary))
 		}
 	}
@@ -218,6 +218,13 @@ func modelOutputs(e *sandbox.Execution) string {
 		lines = append(lines, fmt.Sprintf("%s was cut in the sandbox: %d missing for good", name, e.Truncated[name]))
 	}
 	return strings.Join(lines, "\n")
+}
+
+// isUpdated reports whether one of the later outputs has a newer state of an output.
+func isUpdated(o sandbox.Output, later []sandbox.Output) bool {
+	return o.DisplayID != "" && slices.ContainsFunc(later, func(l sandbox.Output) bool {
+		return l.IsUpdate && l.DisplayID == o.DisplayID
+	})
 }
 
 func modelFooter(e *sandbox.Execution) string {

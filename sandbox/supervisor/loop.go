@@ -20,7 +20,7 @@ const (
 	maxNotesPerName   = 50
 	maxNoteBytes      = 16 << 20 // total of the frames with notes
 	maxOutputs        = 50
-	maxOutputBytes    = 16 << 20 // total of the frames with outputs; our guest code sends at most half of it
+	maxOutputBytes    = 16 << 20 // total of the frames with outputs; our guest code sends at most 14 MiB of data
 	maxSummaryRunes   = 300
 	maxTypesPerOutput = 50  // each type is stored and examined separately
 	maxDepth          = 500 // of JSON: history adds some levels, and Python reads at most 1000
@@ -310,7 +310,7 @@ func (l *runLoop) parseNote(body []byte, note *sandbox.Note) error {
 }
 
 // outputParts are the parts of an output that a guest may send.
-var outputParts = []string{"role", "summary", "data", "metadata", "step"}
+var outputParts = []string{"role", "summary", "data", "metadata", "step", "display_id", "update"}
 
 // keepOutput keeps a rich output within bounds. Each output is kept at once, so a killed run
 // does not lose its outputs.
@@ -385,6 +385,9 @@ func (l *runLoop) parseOutput(body []byte) (*sandbox.Output, error) {
 	}
 	if output.Step < 0 {
 		return nil, &protocol.IllegalFrame{Why: fmt.Sprintf("an output has the step %d", output.Step)}
+	}
+	if len(output.DisplayID) > sandbox.MaxNameBytes {
+		return nil, &protocol.IllegalFrame{Why: fmt.Sprintf("an output has a display_id of %d bytes", len(output.DisplayID))}
 	}
 	delete(output.Data, sandbox.ArtifactMIME) // only the service refers to artifacts: it reads them for its clients
 	return &output, nil

@@ -18,6 +18,12 @@ _LEVEL, _UP = 1, 2  # the level of zlib; the filter of PNG that stores the diffe
 _RGB, _RGBA = (2, 3), (6, 4)  # the color type of PNG, and the bytes of a pixel
 
 
+def is_empty(figure) -> bool:
+    """Tells whether a figure has nothing but its background. plt.figure() before df.plot(), which makes another, and
+    plt.savefig() after plt.show() leave such figures."""
+    return len(figure.get_children()) <= 1
+
+
 def png(figure) -> bytes:
     """Returns the same PNG as savefig(bbox_inches="tight"). savefig draws twice, to measure and to paint. This function
     draws once and crops the drawing, unless something lies beyond its edges."""

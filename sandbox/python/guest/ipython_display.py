@@ -130,4 +130,4 @@ def publish_display_data(data, *arguments, **options):
 
 
 def clear_output(wait=False):
-    """Does nothing."""
+    """Removes outputs."""

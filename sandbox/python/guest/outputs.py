@@ -2,14 +2,17 @@
 
 import base64
 import builtins
+import collections
 import io
 import json
+import os
 import re
 import sys
 import types
 import typing
 
 import figures
+import html_text
 import import_hooks
 import ipython_display
 import output_summary
@@ -17,8 +20,14 @@ import values
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
+# A run has at most MAX_OUTPUTS outputs: the first ones, which are sent when they are shown, the newest ones, which wait
+# for the end of the run, and the result.
 MAX_OUTPUTS = 50
-MAX_BYTES = 8 << 20  # of all outputs of a run as JSON
+MAX_NEWEST = 10
+MAX_FIRST = MAX_OUTPUTS - MAX_NEWEST - 1
+MAX_FIRST_BYTES = 8 << 20  # of the data as JSON
+MAX_NEWEST_BYTES = 2 << 20
+MAX_BYTES = 14 << 20  # of all; the rest is for the result
 MAX_TEXT = 10_000
 MAX_NOTEBOOK_TEXT = 1_000_000
 MAX_CELLS = 50_000  # of a table that is shown, whatever the user's settings are
@@ -51,8 +60,8 @@ _REPR_METHODS = (
 
 
 class Outputs:
-    """The outputs of one run. send gets each, a sandbox.Output, when it is shown; left_out counts those beyond the
-    bounds, cut_rows and cut_columns those of tables (and the values of arrays) that were shown in part, and cut_text
+    """The outputs of one run. send gets each, a sandbox.Output, when it is shown or at the end of the run; left_out
+    counts those beyond the bounds, cut_rows and cut_columns those of tables (and the values of arrays) that were shown in part, and cut_text
     the characters and items of lists that texts lack. is_notebook says that every last value is
     shown, and texts are the whole repr, as in notebooks. While captured is a list, outputs are appended to it instead.
     shell is what get_ipython() returns. step returns the step of the recording that runs, or 0 if the run is not
@@ -68,6 +77,9 @@ class Outputs:
         self._sent = self._bytes = 0
         self._has_hooks = False  # the hooks that wait for an import are its own; the zygote's session left others
         self._updates: dict = {}  # by display_id: the newest representation
+        self._newest: collections.deque = collections.deque()  # outputs that wait for the end of the run, and sizes
+        self._newest_bytes = 0
+        self._is_cleared = False  # clear_output was called: outputs wait, and another call removes them
 
     def provide_ipython(self) -> None:
         """Makes `import IPython.display` work in environments without IPython."""
@@ -84,6 +96,8 @@ class Outputs:
         self.step = _no_step
         self.captured = None
         self._updates.clear()
+        self.clear_output()
+        self._is_cleared = False
         if self._has_hooks and import_hooks.all_pending(_HOOKED_MODULES):
             return
         self._has_hooks = True
@@ -118,7 +132,7 @@ class Outputs:
         module.display = self.display
         module.update_display = self.update_display
         module.publish_display_data = self.publish
-        module.clear_output = clear_output
+        module.clear_output = self.clear_output
 
     def _hook_get_ipython(self, module) -> None:
         """Lets get_ipython of IPython return the shell to the user's code, and None to libraries, as outside of
@@ -144,14 +158,16 @@ class Outputs:
     # -- figures
 
     def figures(self) -> None:
-        """Shows each open figure and closes it, so that none leaks into the next run. plt.show() and the end of a run
-        call it."""
+        """Shows each open figure that has something to see and closes it, so that none leaks into the next run.
+        plt.show() and the end of a run call it."""
         pyplot = _with_figures()
         if pyplot is None:
             return
         try:
             for number in pyplot.get_fignums():
-                self._add("figure", self._figure(pyplot.figure(number)))
+                figure = pyplot.figure(number)
+                if not figures.is_empty(figure):
+                    self._add("figure", self._figure(figure))
         finally:
             self.close()
 
@@ -166,32 +182,39 @@ class Outputs:
             pass  # user code has replaced pyplot
 
     def _figure(self, figure) -> dict:
+        width, height = figure.get_size_inches() * figure.dpi
+        text = f"<Figure size {width:.0f}x{height:.0f} with {len(figure.axes)} Axes>"
+        if figures.is_empty(figure):
+            return {"text/plain": text}
         try:
             png = figures.png(figure)
         except Exception as error:
             return {"text/plain": f"<a figure that could not be drawn: {values.safe_repr(error, 500)}>"}
-        width, height = figure.get_size_inches() * figure.dpi
-        text = f"<Figure size {width:.0f}x{height:.0f} with {len(figure.axes)} Axes>"
         return {"image/png": _base64(png), "text/plain": text, None: output_summary.figure(figure)}
 
     # -- display
 
-    def display(self, *objects, raw=False, include=None, exclude=None, display_id=None, **_options):
+    def display(self, *objects, raw=False, include=None, exclude=None, display_id=None, update=False, **_options):
         """Shows each object as a rich output, like a notebook; with raw, objects are bundles. include and exclude name
-        MIME types. With a display_id, returns a handle that can update the output."""
+        MIME types. With a display_id, returns a handle that can update the output; with update, it does so."""
+        handle = Handle(self, display_id) if display_id else None
+        if update and handle is not None:
+            for each in objects:
+                handle.update(each, raw=raw)
+            return handle
         for each in objects:
             bundle = _plain_bundle(each) if raw else self._bundle(each)
             for kind in [kind for kind in bundle if kind is not None]:
                 if include and kind not in include or exclude and kind in exclude:
                     del bundle[kind]
-            self._add("display", self._with_text(bundle, "" if raw else each))
-        return Handle(self, display_id) if display_id else None
+            self._add("display", self._with_text(bundle, "" if raw else each), handle.display_id if handle else "")
+        return handle
 
     def update_display(self, obj, *, display_id, raw=False, **_options) -> None:
         """Shows another representation of an output. What was shown stays; the newest is shown at the end of the run,
         because a program such as a progress bar makes very many."""
         bundle = _plain_bundle(obj) if raw else self._bundle(obj)
-        self._updates[values.readable(str(display_id), 200)] = self._with_text(bundle, "" if raw else obj)
+        self._updates[_display_id(display_id)] = self._with_text(bundle, "" if raw else obj)
 
     def publish(self, data, *_arguments, **_options) -> None:
         """Shows a bundle."""
@@ -200,7 +223,22 @@ class Outputs:
     def updates(self) -> None:
         """Shows the newest representation of each output that was updated."""
         while self._updates:
-            self._add("display", self._updates.pop(next(iter(self._updates))))
+            display_id = next(iter(self._updates))
+            self._add("display", self._updates.pop(display_id), display_id, True)
+
+    def clear_output(self, wait=False) -> None:
+        """Removes the outputs that wait for the end of the run. From now on all outputs of the run wait, so that a loop
+        that clears and shows has its last one. What was sent stays."""
+        self._newest.clear()
+        self._newest_bytes = 0
+        self._is_cleared = True
+
+    def send_newest(self) -> None:
+        """Sends the outputs that wait for the end of the run."""
+        self._bytes += self._newest_bytes
+        self._newest_bytes = 0
+        while self._newest:
+            self._send(self._newest.popleft()[0])
 
     def last(self, value) -> None:
         """Shows the value of a last expression, in addition to returning it, if it has other representations than text.
@@ -223,6 +261,8 @@ class Outputs:
             bundle["text/plain"], cut = values.own_repr(v, MAX_NOTEBOOK_TEXT)
         elif type(v) is str:
             bundle["text/plain"], cut = values.readable(v, MAX_TEXT), len(v) - MAX_TEXT
+        elif text := _text_of_rich(bundle, v):
+            bundle["text/plain"], cut = values.readable(text, MAX_TEXT), len(text) - MAX_TEXT
         else:
             bundle["text/plain"], cut = values.shown_repr(v, MAX_TEXT)
         self.cut_text += max(cut, 0)
@@ -321,16 +361,13 @@ class Outputs:
             pass  # a schema cannot have such labels; the bundle has only HTML and text
         return bundle
 
-    def _add(self, role: str, bundle: dict) -> None:
+    def _add(self, role: str, bundle: dict, display_id: str = "", is_update: bool = False) -> None:
         if self.captured is not None:
             bundle.pop(None, None)
             if len(self.captured) < MAX_OUTPUTS:
                 self.captured.append(bundle)
             else:
                 self.left_out += 1
-            return
-        if self._sent >= MAX_OUTPUTS:
-            self.left_out += 1
             return
         line = bundle.pop(None, None) or output_summary.text(bundle)  # the key None has the summary
         data = {
@@ -340,17 +377,35 @@ class Outputs:
         if _find_unfit(text):
             data = {mime: part if type(part) is str else values.plain(part)[0] for mime, part in data.items()}
             text = _dumps(data)
-        size = len(text)
-        if self._bytes + size > MAX_BYTES:
-            self.left_out += 1
-            return
-        self._bytes += size
-        self._sent += 1
         output: dict = {"role": role, "summary": values.readable(" ".join(line.split()), MAX_SUMMARY), "data": data}
+        if display_id:
+            output["display_id"] = display_id
+        if is_update:
+            output["update"] = True
         step = self.step()
         if step:
             output["step"] = step
-        self._send(output)
+        self._send_or_hold(output, len(text))
+
+    def _send_or_hold(self, output: dict, size: int) -> None:
+        """Sends an output, or makes it the newest of those that wait. size is the size of its data."""
+        if output["role"] == "result":
+            if self._bytes + size > MAX_BYTES:
+                output["data"] = {"text/plain": output["data"].get("text/plain", "")}
+                self.left_out += 1
+            self._send(output)
+        elif not self._is_cleared and self._sent < MAX_FIRST and self._bytes + size <= MAX_FIRST_BYTES:
+            self._bytes += size
+            self._sent += 1
+            self._send(output)
+        elif size > MAX_NEWEST_BYTES:
+            self.left_out += 1
+        else:
+            self._newest.append((output, size))
+            self._newest_bytes += size
+            while len(self._newest) > MAX_NEWEST or self._newest_bytes > MAX_NEWEST_BYTES:
+                self._newest_bytes -= self._newest.popleft()[1]
+                self.left_out += 1
 
 
 def _no_step() -> int:
@@ -374,17 +429,28 @@ class Handle:
 
     def __init__(self, outputs: Outputs, display_id):
         self._outputs = outputs
-        self.display_id = str(id(self)) if display_id is True else str(display_id)
+        self.display_id = os.urandom(16).hex() if display_id is True else _display_id(display_id)
 
     def display(self, obj, **options) -> None:
-        self._outputs.display(obj, **options)
+        self._outputs.display(obj, display_id=self.display_id, **options)
 
     def update(self, obj, **options) -> None:
         self._outputs.update_display(obj, display_id=self.display_id, **options)
 
 
-def clear_output(wait=False) -> None:
-    """Does nothing: outputs of a run are on record when they are shown."""
+def _display_id(given) -> str:
+    """Returns the id of an output that can be updated."""
+    return values.readable(str(given), 200)
+
+
+def _text_of_rich(bundle: dict, v) -> str:
+    """Returns the text of a value that has another form, but no text of its own: its repr is that of any object."""
+    if type(v).__repr__ is not object.__repr__:
+        return ""
+    for mime in ("text/markdown", "text/latex", "text/html"):
+        if type(bundle.get(mime)) is str:
+            return html_text.text(bundle[mime]) if mime == "text/html" else bundle[mime]
+    return ""
 
 
 def _with_figures():

@@ -401,6 +401,7 @@ class Session:
             if not outcome["interrupt"]:
                 shown.figures()
                 shown.updates()
+            shown.send_newest()
             if value is not None:
                 shown.last(value)
         except KeyboardInterrupt:

@@ -15,9 +15,31 @@ PLOT = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\n"
 
 
 def test_show_gives_each_figure_once_and_in_order(run):
-    out = run(PLOT + "plt.show()\nplt.figure(figsize=(1, 1))\nplt.show(block=False)\nplt.show()")
+    out = run(PLOT + "plt.show()\nplt.figure(figsize=(1, 1))\nplt.axes()\nplt.show(block=False)\nplt.show()")
     assert len(out.outputs) == 2
-    assert out.outputs[1]["data"]["text/plain"] == "<Figure size 100x100 with 0 Axes>"
+    assert out.outputs[1]["data"]["text/plain"] == "<Figure size 100x100 with 1 Axes>"
+
+
+@pytest.mark.parametrize(
+    ("code", "pictures"),
+    [
+        ("plt.figure()", 0),
+        ("plt.figure()\nplt.show()", 0),
+        (PLOT + "plt.show()\nplt.savefig(io.BytesIO())", 1),
+        ("plt.figure(figsize=(9, 9))\npd.DataFrame({'a': [1, 2]}).plot()", 1),
+        ("plt.figure()", 0),
+        ("plt.figure().text(0.5, 0.5, 'text')", 1),
+        ("plt.figure().suptitle('title')", 1),
+        ("plt.subplots()", 1),
+        ("plt.figure().subfigures(1, 2)", 1),
+        ("f = plt.figure()\ndisplay(f)", 0),
+        ("f = plt.figure()\nf.figimage([[1, 2], [3, 4]])\ndisplay(f)", 1),
+    ],
+    ids=str,
+)
+def test_an_empty_figure_is_no_picture(run, code, pictures):
+    out = run("import io\nimport pandas as pd\nimport matplotlib.pyplot as plt\n" + code + "\nNone")
+    assert sum("image/png" in output["data"] for output in out.outputs) == pictures
 
 
 def test_show_gives_no_warning(run, capsys):
@@ -34,7 +56,7 @@ def test_show_gives_no_warning(run, capsys):
         "plt.close(); plt.figure(dpi=50); plt.plot([1, 2])",
         "plt.tight_layout(pad=0)",
         "plt.rcParams['savefig.dpi'] = 40",
-        "plt.gca().remove()",
+        "plt.gca().remove(); plt.suptitle('no axes')",
     ],
 )
 def test_a_figure_looks_as_savefig_makes_it(run, change):
@@ -261,9 +283,80 @@ display(Bundle())
     assert bundle["data"]["text/html"] == "\\ud800" and len(bundle["data"]) == 2
 
 
-def test_too_many_outputs_are_counted(run):
-    out = run("for i in range(60): display(i)")
-    assert (len(out.outputs), out.truncated["outputs"]) == (50, 10)
+SHOW = "from IPython.display import clear_output, display, update_display\nimport pandas as pd\n"
+
+
+def shown(out):
+    return [o["data"]["text/plain"] for o in out.outputs]
+
+
+def test_of_too_many_outputs_the_first_and_the_newest_and_the_result_are_kept(run):
+    out = run(SHOW + "for i in range(60): display(i)\npd.DataFrame({'last': [1]})")
+    assert (len(out.outputs), out.truncated["outputs"]) == (50, 11)
+    assert shown(out)[:49] == [str(n) for n in (*range(39), *range(50, 60))]
+    assert out.outputs[-1]["role"] == "result" and "last" in out.outputs[-1]["data"]["text/html"]
+    assert shown(run("display(1)")) == ["1"]
+
+
+def test_the_result_is_kept_after_large_outputs(run):
+    code = "class Big:\n    def _repr_html_(self): return 'x' * 1_900_000\nfor i in range(12): display(Big())\n"
+    out = run(SHOW + code + "pd.DataFrame({'last': [1]})")
+    assert (len(out.outputs), out.truncated["outputs"]) == (4 + 1 + 1, 7)
+    assert "last" in out.outputs[-1]["data"]["text/html"]
+
+
+@pytest.mark.parametrize(
+    ("code", "texts", "left_out"),
+    [
+        ("for i in range(60):\n    clear_output(wait=True)\n    display(i)", ["59"], 0),
+        ("display('a')\nfor i in range(3):\n    display(i)\n    clear_output()", ["a", "0"], 0),
+        ("clear_output()\ndisplay(1)\ndisplay(2)", ["1", "2"], 0),
+        ("clear_output()\nfor i in range(12): display(i)", [str(n) for n in range(2, 12)], 2),
+        ("clear_output()\ndisplay(1)\n1 / 0", ["1"], 0),
+    ],
+    ids=str,
+)
+def test_clear_output_keeps_what_is_shown_after_it(run, code, texts, left_out):
+    out = run(SHOW + code)
+    assert (shown(out), out.truncated.get("outputs", 0)) == (texts, left_out)
+    assert shown(run("display(1)\ndisplay(2)")) == ["1", "2"]
+
+
+def test_updates_have_the_id_of_their_output(run):
+    ids = lambda out: [(o["data"]["text/plain"], o.get("display_id"), o.get("update", False)) for o in out.outputs]
+    out = run(SHOW + "h = display(0, display_id=True)\nh.update(1)\nh.update(2)\nother = display(5, display_id='mine')")
+    key = out.outputs[0]["display_id"]
+    assert ids(out) == [("0", key, False), ("5", "mine", False), ("2", key, True)]
+    assert ids(run("h.update(3)\nupdate_display(6, display_id='mine')")) == [("3", key, True), ("6", "mine", True)]
+    assert ids(run("h.display(7)\ndisplay(8, display_id='mine', update=True)\ndisplay(9)")) == [
+        ("7", key, False),
+        ("9", None, False),
+        ("8", "mine", True),
+    ]
+    assert run("h2 = display(0, display_id=True)\nh2.display_id == h.display_id").ok is False
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        (
+            "pd.DataFrame({'a': [1234565.23424]}, index=['test']).style.format('{:,.2f}').set_caption('Cap')",
+            "Cap\n  a\ntest  1,234,565.23",
+        ),
+        ("class A:\n    def _repr_html_(self): return '<style>p {}</style><p>a&amp;b</p><p>c <b>d</b></p>'\nA()", "a&b\nc d"),
+        ("class A:\n    def _repr_markdown_(self): return '# head'\nA()", "# head"),
+        ("class A:\n    def _repr_html_(self): return '<p>x</p>'\n    def __repr__(self): return 'own'\nA()", "own"),
+        ("class A:\n    def _repr_svg_(self): return '<svg/>'\nA()", "<__main__.A object"),
+    ],
+    ids=str,
+)
+def test_the_text_of_a_value_without_a_text_of_its_own(run, code, text):
+    assert shown(run("import pandas as pd\n" + code))[0].strip().startswith(text)
+
+
+def test_a_notebook_has_the_repr_of_such_a_value(notebook):
+    out = notebook("class A:\n    def _repr_html_(self): return '<p>x</p>'\nA()")
+    assert "A object at" in shown(out)[0]
 
 
 def test_texts_that_pandas_cuts_in_cells_are_counted(run):
@@ -373,7 +466,7 @@ def test_callback_runs_when_a_module_is_imported(monkeypatch):
 
 
 def test_an_output_of_a_recorded_run_has_its_step(run):
-    code = PLOT + "plt.show()\nfor n in range(2):\n    display(n)\nplt.figure()\nlast = 1\ndisplay(last)\n"
+    code = PLOT + "plt.show()\nfor n in range(2):\n    display(n)\nplt.axes()\nlast = 1\ndisplay(last)\n"
     out = run(code, watch=True)
     assert [o.get("step") for o in out.outputs] == [3, 5, 7, 11, 11]  # the last figure is open at the end
     assert [o.get("step") for o in run("display(1)").outputs] == [None]

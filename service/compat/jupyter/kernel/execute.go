@@ -128,7 +128,12 @@ func (k *Kernel) run(ctx context.Context, c *socket.Client, m *wire.Message, in 
 			if len(o.Metadata) == 0 {
 				content["metadata"] = wire.Object{}
 			}
+			if o.DisplayID != "" {
+				content["transient"] = wire.Object{"display_id": o.DisplayID}
+			}
 			switch {
+			case o.IsUpdate:
+				k.broadcast("update_display_data", m.Header, content)
 			case o.Role != sandbox.RoleResult:
 				k.broadcast("display_data", m.Header, content)
 			case !in.Silent:
