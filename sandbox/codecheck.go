@@ -5,6 +5,8 @@ package sandbox
 type CheckResult struct {
 	OK       bool          `json:"ok"`
 	Problems []CodeProblem `json:"problems"`
+	// IsIncomplete tells that the code ends in an open bracket, string or block, so that a console waits for more lines.
+	IsIncomplete bool `json:"incomplete,omitempty"`
 }
 
 // CodeProblem is one problem of a CheckResult.

@@ -6,6 +6,27 @@ import re
 _F_PREFIX = re.compile(r"(?<![^\W\d])(?:f|fr|rf)\Z", re.IGNORECASE)
 
 
+_ALLOW_INCOMPLETE_INPUT = 0x4000  # PyCF_ALLOW_INCOMPLETE_INPUT of Python's codeop
+
+
+def may_continue(source: str, tree: "ast.Module | None") -> bool:
+    """Tells whether a console waits for more lines after source: it ends in an open bracket, string or statement, or in
+    a block without an empty line after it. tree is that of source, or None if it has none."""
+    if tree is not None:
+        last = tree.body[-1] if tree.body else None
+        if not hasattr(last, "body") or last.lineno == last.end_lineno:
+            return False
+        return bool(source.rpartition("\n")[2].strip())
+    try:
+        flags = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | _ALLOW_INCOMPLETE_INPUT
+        compile(source.rstrip() + "\n", "<code>", "exec", flags, True)
+    except SyntaxError as error:
+        return error.msg == "incomplete input"
+    except (ValueError, RecursionError, MemoryError):
+        pass
+    return False
+
+
 def open_string(text: str) -> "int | None":
     """Returns the index of the quote of the string that the end of the text is in; -1 in a comment, a triple-quoted
     string or one with a prefix; None in code, also in the code in the braces of an f-string."""

@@ -31,6 +31,7 @@ import debug_control
 import directories
 import exception_report
 import helpers
+import incomplete_code
 import lookup
 import namespace
 import nested_asyncio
@@ -445,6 +446,7 @@ class Session:
         source = question["code"]
         names = dict(lookup.pairs(self._names))
         problems: list = []
+        tree = None
         try:
             tree, parsed = self._parse(source, "<code>")
             problems += self._rules.findings(parsed, tree, names, self._policy.get("environment", "default"))
@@ -455,7 +457,10 @@ class Session:
             problems.append({"kind": "syntax", **{key: described[key] for key in keys}})
         except (RecursionError, MemoryError):
             problems.append({"kind": "syntax", "line": 1, "message": _TOO_DEEP})
-        return {"problems": problems}
+        answer: dict = {"problems": problems}
+        if incomplete_code.may_continue(notebook_code.without_commands(source), tree):
+            answer["incomplete"] = True
+        return answer
 
     def _complete(self, question: dict) -> dict:
         names = dict(lookup.pairs(self._names))

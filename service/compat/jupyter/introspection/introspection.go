@@ -3,6 +3,7 @@ package introspection
 
 import (
 	"context"
+	"strings"
 	"unicode"
 
 	"glasshouse/sandbox"
@@ -58,6 +59,37 @@ func Complete(ctx context.Context, in Sandbox, m *wire.Message) (wire.Object, er
 		"matches": matches, "cursor_start": found.CursorStart, "cursor_end": found.CursorEnd,
 		"metadata": wire.Object{"_jupyter_types_experimental": types},
 	}, nil
+}
+
+// IsComplete tells whether a console should run the code, or wait for another line and indent it.
+func IsComplete(ctx context.Context, in Sandbox, m *wire.Message) (wire.Object, error) {
+	var at cursorIn
+	if err := m.DecodeContent(&at); err != nil {
+		return nil, err
+	}
+	result, err := in.Service.Check(ctx, in.Caller, in.ID, at.Code)
+	if err != nil {
+		return nil, err
+	}
+	if result.IsIncomplete {
+		return wire.Object{"status": "incomplete", "indent": nextIndent(at.Code)}, nil
+	}
+	for _, p := range result.Problems {
+		if p.Kind == "syntax" {
+			return wire.Object{"status": "invalid"}, nil
+		}
+	}
+	return wire.Object{"status": "complete"}, nil
+}
+
+// nextIndent returns the indentation of a line after code: that of the last line, and four spaces more after a colon.
+func nextIndent(code string) string {
+	line := code[strings.LastIndexByte(strings.TrimRight(code, "\n"), '\n')+1:]
+	indent := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
+	if strings.HasSuffix(strings.TrimRight(line, " \t\n"), ":") {
+		indent += "    "
+	}
+	return indent
 }
 
 // Inspect describes the variable at the cursor by its type and its value.

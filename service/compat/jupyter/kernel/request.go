@@ -65,8 +65,8 @@ func (k *Kernel) contentOf(ctx context.Context, c *socket.Client, m *wire.Messag
 		return introspection.Complete(ctx, in, m)
 	case "inspect_request":
 		return introspection.Inspect(ctx, in, m)
-	case "is_complete_request": // the client decides whether a line of a console continues
-		return wire.Object{"status": "unknown"}, nil
+	case "is_complete_request":
+		return introspection.IsComplete(ctx, in, m)
 	case "history_request":
 		return introspection.History(ctx, in, m)
 	case "comm_info_request":
