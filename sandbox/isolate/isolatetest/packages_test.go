@@ -17,7 +17,7 @@ func TestPackagesWorkOnEveryLevel(t *testing.T) {
 	all := isolate.WarmSets(1)
 	i := Open(t, isolate.Config{WarmSets: []isolate.WarmSet{all[0], all[len(all)-1]}})
 	const code = `
-import io, os, pathlib, sqlite3, tempfile, zoneinfo, datetime
+import getpass, io, locale, os, pathlib, sqlite3, sys, tempfile, zoneinfo, datetime
 import numpy as np, pandas as pd, matplotlib.pyplot as plt
 frame = pd.DataFrame({"k": list("abab"), "v": np.arange(4.0)})
 frame.to_csv("t.csv"); frame.to_parquet("t.parquet")
@@ -29,7 +29,9 @@ import mine
 sqlite3.connect("t.db").execute("create table t (a)")
 print(datetime.datetime.now(zoneinfo.ZoneInfo("Europe/Vienna")).tzname() is not None)
 [float(pd.read_parquet("t.parquet").groupby("k")["v"].sum()["a"]), len(pd.read_csv("t.csv")), os.path.getsize("artifacts/p.png") > 1000, mine.answer,
- os.getcwd() == os.environ["HOME"], tempfile.gettempdir() == os.environ["TMPDIR"]]`
+ os.getcwd() == os.environ["HOME"], tempfile.gettempdir() == os.environ["TMPDIR"],
+ getpass.getuser(), locale.setlocale(locale.LC_ALL, ""), locale.setlocale(locale.LC_ALL, "C.UTF-8"), sys.flags.utf8_mode,
+ locale.setlocale(locale.LC_ALL, "C"), open("t.csv").encoding.lower()]`
 	for set, codeHint := range map[string]string{"largest": "", "bare": "import math"} {
 		t.Run(set, func(t *testing.T) {
 			t.Parallel()
@@ -39,7 +41,7 @@ print(datetime.datetime.now(zoneinfo.ZoneInfo("Europe/Vienna")).tzname() is not 
 				Open(context.Background(), sandbox.Sandbox{ID: "t", Policy: p}, codeHint)
 			Must(t, err)
 			e := Run(t, s, code)
-			if want := "[2.0, 4, true, 42, true, true]"; string(e.Result) != want {
+			if want := `[2.0, 4, true, 42, true, true, "agent", "C.UTF-8", "C.UTF-8", 1, "C", "utf-8"]`; string(e.Result) != want {
 				t.Errorf("got %s %s %s, want %s\n%s", e.Status, e.Result, Why(e), want, e.Stderr)
 			}
 			s.Close()

@@ -98,6 +98,9 @@ func WarmDir(workDir string) string { return filepath.Join(workDir, "warm") }
 // SessionsDir is the folder of the session directories on levels without namespaces.
 func SessionsDir(workDir string) string { return filepath.Join(workDir, "sessions") }
 
+// userName is the name of a guest's user. The uid is another one in each guest, so only the environment has the name.
+const userName = "agent"
+
 // zygoteCommand returns the arguments and environment of Python as the zygote, which runs the guest's code in guestDir
 // and may write to tempDir.
 func zygoteCommand(spec Spec, guestDir, tempDir string) (args, env []string, err error) {
@@ -110,7 +113,7 @@ func zygoteCommand(spec Spec, guestDir, tempDir string) (args, env []string, err
 		return nil, nil, err
 	}
 	env = []string{
-		"LANG=C.UTF-8", "HOME=/session", "TMPDIR=" + tempDir, "PATH=/usr/bin", "TZ=UTC",
+		"LANG=C.UTF-8", "USER=" + userName, "LOGNAME=" + userName, "HOME=/session", "TMPDIR=" + tempDir, "PATH=/usr/bin", "TZ=UTC",
 		"MPLBACKEND=Agg", "MPLCONFIGDIR=" + tempDir + "/.mpl",
 		// A zygote must have one thread when it forks. In children, libraries must not exceed max_threads.
 		"OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1", "NUMEXPR_NUM_THREADS=1",
@@ -123,7 +126,8 @@ func zygoteCommand(spec Spec, guestDir, tempDir string) (args, env []string, err
 	if spec.Preload != "" {
 		env = append(env, "LD_PRELOAD="+guestDir+"/"+spec.Preload)
 	}
-	return []string{"python3", "-I", "-S", guestDir + "/zygote.py", string(config)}, env, nil
+	// Text is UTF-8 also after locale.setlocale, as it is where Python finds no locale.
+	return []string{"python3", "-I", "-S", "-X", "utf8", guestDir + "/zygote.py", string(config)}, env, nil
 }
 
 // startZygote starts Python in the new root, without rights. It sends the service a pidfd of it. ended gets its exit

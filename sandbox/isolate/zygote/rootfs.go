@@ -172,7 +172,7 @@ func fillRoot(spec Spec, ownEtc bool) error {
 		if err := linkForeignFolders(); err != nil {
 			return err
 		}
-		if err := os.WriteFile(newRoot+"/etc/passwd", []byte("agent:x:1000:1000::/session:/bin/false\n"), 0o644); err != nil {
+		if err := os.WriteFile(newRoot+"/etc/passwd", []byte(userName+":x:1000:1000::/session:/bin/false\n"), 0o644); err != nil {
 			return err
 		}
 	}

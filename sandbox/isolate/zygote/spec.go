@@ -60,7 +60,7 @@ type Lock struct {
 
 // MinimalRoot returns the mounts and links of a root in which an interpreter can run:
 // its standard library, its packages, the system's shared libraries and loader, and
-// time zones. It mounts packages in /packages, so that user code does not see the path of an
+// time zones, locales and fonts. It mounts packages in /packages, so that user code does not see the path of an
 // environment on the machine; the result packages has the paths in /packages.
 func MinimalRoot(py environment.Interpreter) (binds, links map[string]string, packages []string) {
 	binds, links = map[string]string{}, map[string]string{}
@@ -70,8 +70,8 @@ func MinimalRoot(py environment.Interpreter) (binds, links map[string]string, pa
 	}
 	libraries, _ := filepath.Glob("/usr/lib/*-linux-gnu")
 	paths = append(paths, libraries...)
-	paths = append(paths, "/usr/lib64", "/usr/local/lib", "/usr/share/zoneinfo", "/etc/ld.so.cache",
-		"/etc/alternatives")
+	paths = append(paths, "/usr/lib64", "/usr/local/lib", "/usr/share/zoneinfo", "/usr/lib/locale", "/usr/share/fonts",
+		"/etc/ld.so.cache", "/etc/alternatives")
 	for _, dir := range []string{"/lib", "/lib64"} {
 		if target, err := os.Readlink(dir); err == nil {
 			links[dir] = target

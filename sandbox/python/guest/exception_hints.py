@@ -118,7 +118,7 @@ def _hint(error: BaseException, namespace: dict, policy: dict) -> str:
             return f"the network reaches only allowed_hosts: {hosts}"
         return "the network is off in this sandbox (enable_network_access); use db_query for data"
     if type(error).__name__ == "Error" and type(error).__module__ == "locale":
-        return "the sandbox has the locales C and C.UTF-8: for another language, format with the package babel"
+        return "the sandbox has C.UTF-8 and what its machine has: for another language, format with the package babel"
     return _os_hint(error, policy) if isinstance(error, OSError) else ""
 
 

@@ -5,6 +5,7 @@ import collections
 import datetime
 import resource
 import sys
+import warnings
 
 import database
 import helpers
@@ -14,6 +15,7 @@ from helpers import helper
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+_OTHER_NAMES = {"FATAL": "CRITICAL", "WARN": "WARNING"}
 
 _UTC = datetime.UTC
 
@@ -38,12 +40,17 @@ class Helpers(database.Database):
 
     @helper("debugging")
     def debug(self, message, level="INFO", data=None):
-        """Records a note with the execution. level is DEBUG, INFO, WARNING, ERROR or CRITICAL; data is any
-        value."""
-        level = str(level).upper()
-        level = "WARNING" if level == "WARN" else level
+        """Records a note with the execution. level is DEBUG, INFO, WARNING, ERROR or CRITICAL; any other is
+        INFO, with a warning. data is any value."""
+        wanted = str(level).upper()
+        level = _OTHER_NAMES.get(wanted, wanted)
         if level not in LEVELS:
-            raise ValueError(f"level {level!r} is unknown: use one of {', '.join(LEVELS)}")
+            level = "INFO"
+            known = ", ".join(LEVELS)
+            warnings.warn(
+                f"level {values.readable(wanted, 100)!r} is unknown, and recorded as INFO: use one of {known}",
+                stacklevel=2,
+            )
         text = message if type(message) is str else values.safe_repr(message, 10_000)
         note = {"level": level, "message": values.readable(text, 10_000), **_source_position(sys._getframe(1))}
         if data is not None:

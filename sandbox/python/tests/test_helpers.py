@@ -66,3 +66,20 @@ def test_a_helper_that_is_declared_wrongly_is_refused():
             helpers.value("new", group, "new", description)
     with pytest.raises(ValueError, match="'exit' needs"):
         helpers.value("exit", "run", "exit", "Text.")
+
+
+@pytest.mark.parametrize(
+    ("level", "recorded", "warned"),
+    [
+        ("'error'", "ERROR", False),
+        ("'WARN'", "WARNING", False),
+        ("'fatal'", "CRITICAL", False),
+        ("'WEIRD'", "INFO", True),
+        ("None", "INFO", True),
+        ("'\\ud800'", "INFO", True),
+    ],
+)
+def test_a_note_of_an_unknown_level_is_recorded_as_info(run, level, recorded, warned):
+    code = f"import warnings\nwith warnings.catch_warnings(record=True) as w:\n    debug('x', {level})\n[len(w)]"
+    assert run(code).ok == [int(warned)]
+    assert [note["level"] for note in run.channel.notes] == [recorded]
