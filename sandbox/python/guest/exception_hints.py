@@ -11,6 +11,7 @@ import directories
 import exception_parts
 import missing_modules
 import removed_names
+import type_hints
 import values
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
@@ -107,7 +108,9 @@ def _hint(error: BaseException, namespace: dict, policy: dict) -> str:
     if isinstance(error, UnicodeDecodeError):
         return f"the bytes are not {error.encoding}: pass their encoding, such as encoding='cp1252' or 'utf-16'"
     if isinstance(error, TypeError):
-        return "an await is missing before the call" if "'coroutine' object" in text else removed_names.keyword(text)
+        if "'coroutine' object" in text:
+            return "an await is missing before the call"
+        return removed_names.keyword(text) or type_hints.hint(text, _tracebacks_frames(error))
     if isinstance(error, RuntimeError) and "start new thread" in text:
         return f"max_threads is {policy.get('max_threads')}"
     if isinstance(error, RuntimeError) and "event loop is already running" in text:
