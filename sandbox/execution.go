@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 )
 
@@ -80,6 +81,7 @@ type Execution struct {
 	Artifacts     []Artifact        `json:"artifacts"`
 	ArtifactMap   map[string]string `json:"artifact_map"`
 	Queries       []Query           `json:"queries"`
+	Notes         []string          `json:"notes,omitempty" doc:"How values differ from those of the database"`
 	Connections   []Connection      `json:"connections"`
 	Edits         []Edit            `json:"edits,omitempty" doc:"Changes that a person made in the debugger"`
 	// RecordedSteps is the number of steps of the recording that history has, so far if the execution runs. It is 0 if
@@ -112,6 +114,18 @@ func (e *Execution) TextBytes() int {
 		n += len(q.SQL) + len(q.Parameters)
 	}
 	return n
+}
+
+// NoteStatements sets the notes about the statements of e whose values differ from those of the database.
+func (e *Execution) NoteStatements() {
+	for i, q := range e.Queries {
+		if len(q.ComputedWithMask) > 0 {
+			e.Notes = append(e.Notes, fmt.Sprintf("statement %d: %s", i+1, MaskNotice(q.ComputedWithMask)))
+		}
+		if len(q.RoundedColumns) > 0 {
+			e.Notes = append(e.Notes, fmt.Sprintf("statement %d: %s", i+1, RoundNotice(q.RoundedColumns)))
+		}
+	}
 }
 
 // FillEmpty replaces missing lists and maps by empty ones, and a missing result by null:

@@ -19,6 +19,7 @@ type Query struct {
 	Truncated        bool      `json:"truncated"`
 	Fingerprint      string    `json:"fingerprint,omitempty"`
 	ComputedWithMask []string  `json:"computed_with_mask,omitempty" doc:"Masked columns that it used as ***"`
+	RoundedColumns   []string  `json:"rounded_columns,omitempty" doc:"Numeric columns that lost digits in db_frame"`
 	DurationMS       float64   `json:"duration_ms"`
 	StartedAt        time.Time `json:"started_at"`
 	Step             int       `json:"step,omitempty" doc:"The step of a recorded run that sent it"`

@@ -31,6 +31,10 @@ type RowBatch struct {
 	// Hold counts n more bytes, which the sink holds until it returns, as memory of the user. It returns a *Refusal if
 	// the user's results have too much. nil: nobody counts.
 	Hold func(n int) error
+
+	// Rounded notes that the sink passes on a value of the column with this index as a float64 that is not the same
+	// number. nil: nobody notes it.
+	Rounded func(column int)
 }
 
 // RowSink gets a result batch by batch, from one goroutine, which waits for the sink. If a
@@ -49,6 +53,12 @@ type QuerySummary struct {
 	// place. nil: it did not, or the database has no --server-check, which tells.
 	ComputedWithMask []string
 	ExecutionID      string // of the execution that records a client's statement; "" for a statement of code
+}
+
+// RoundNotice tells a reader that numeric columns were passed to code with fewer digits than the database has.
+func RoundNotice(columns []string) string {
+	return "the numeric columns " + strings.Join(columns, ", ") + " are float64 in db_frame, and some of their values " +
+		"lost digits: db_frame(..., exact=True) keeps them as Decimal"
 }
 
 // MaskNotice tells a reader that values were computed with "***" in place of a masked column. columns are those of the

@@ -518,6 +518,7 @@ func (r *run) execution(outcome sandbox.Outcome) *sandbox.Execution {
 	e.DebugInfo, e.Outputs, e.Connections = outcome.DebugInfo, outcome.Outputs, outcome.Connections
 	e.Isolation, e.Environment, e.SessionReset = outcome.Isolation, outcome.Environment, outcome.SessionReset
 	e.Queries = r.handler.queries
+	e.NoteStatements()
 	e.Artifacts = append(r.handler.artifacts, r.artifacts.list...)
 	e.ArtifactMap = r.artifacts.hostPaths
 

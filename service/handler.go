@@ -23,6 +23,7 @@ const (
 	maxQueryBytes     = 16 << 20 // of their texts, parameters and errors
 	maxErrorRunes     = 16 << 10 // of one statement's error
 	maxCapturedWrites = 100      // of one execution
+	maxRoundedColumns = 20       // of one statement whose names are recorded; "..." stands for the others
 )
 
 // guestHandler answers the requests of one execution's code and records them. It is the execution's
@@ -75,6 +76,14 @@ func (h *guestHandler) Query(
 	timedSink := func(rows sandbox.RowBatch) error {
 		began := time.Now()
 		defer func() { sinkTime += time.Since(began) }()
+		rows.Rounded = func(column int) {
+			switch n := len(q.RoundedColumns); {
+			case n < maxRoundedColumns:
+				q.RoundedColumns = append(q.RoundedColumns, rows.Columns[column].Name)
+			case n == maxRoundedColumns:
+				q.RoundedColumns = append(q.RoundedColumns, "...")
+			}
+		}
 		return sink(rows)
 	}
 	var summary sandbox.QuerySummary

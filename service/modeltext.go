@@ -209,11 +209,7 @@ func modelOutputs(e *sandbox.Execution) string {
 			)
 		}
 	}
-	for i, q := range e.Queries {
-		if len(q.ComputedWithMask) > 0 {
-			lines = append(lines, fmt.Sprintf("statement %d: %s", i+1, sandbox.MaskNotice(q.ComputedWithMask)))
-		}
-	}
+	lines = append(lines, e.Notes...)
 	for _, name := range slices.Sorted(maps.Keys(e.Truncated)) {
 		lines = append(lines, fmt.Sprintf("%s was cut in the sandbox: %d missing for good", name, e.Truncated[name]))
 	}

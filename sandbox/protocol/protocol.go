@@ -168,6 +168,7 @@ type Request struct {
 	Params   Params            `json:"params"`
 	Types    map[string]string `json:"types"` // PostgreSQL types of the parameters whose type is known
 	Form     string            `json:"form"`  // of rows: FormPlain, FormFrame or FormArrow
+	Exact    bool              `json:"exact"` // numeric values of a frame are texts, not float64
 	Table    string            `json:"table"`
 }
 

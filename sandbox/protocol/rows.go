@@ -15,7 +15,7 @@ import (
 // The forms in which a guest may ask for rows.
 const (
 	FormPlain = ""      // for dicts
-	FormFrame = "frame" // times as numpy stores them
+	FormFrame = "frame" // times as numpy stores them, and numeric values as float64 unless Request.Exact is set
 	FormArrow = "arrow" // like frame, and texts as Arrow stores them
 )
 
@@ -41,20 +41,23 @@ type RowWriter struct {
 	conn  *Conn
 	id    uint32
 	form  string
+	exact bool
 	begun bool
 	out   frames
 	hold  func(int) error // of the batch that is written
+
+	rounded []bool // for each column: a numeric value lost digits
 }
 
-// RowWriter returns a writer for the Request with this ID and form.
-func (c *Conn) RowWriter(id uint32, form string) *RowWriter {
-	return &RowWriter{conn: c, id: id, form: form}
+// RowWriter returns a writer for the Request with this ID, form and exactness.
+func (c *Conn) RowWriter(id uint32, form string, exact bool) *RowWriter {
+	return &RowWriter{conn: c, id: id, form: form, exact: exact}
 }
 
 // WriteBatch is a sandbox.RowSink. It waits for a slow guest.
 func (w *RowWriter) WriteBatch(rows sandbox.RowBatch) error {
 	if !w.begun {
-		w.begun = true
+		w.begun, w.rounded = true, make([]bool, len(rows.Columns))
 		if err := w.out.json(KindColumns, Columns{w.id, rows.Columns}); err != nil {
 			return err
 		}
@@ -68,8 +71,12 @@ func (w *RowWriter) WriteBatch(rows sandbox.RowBatch) error {
 	w.out.tail = appendInt(appendSize(append(w.out.tail, '('), 2), int64(rows.Count))
 	w.out.tail = appendSize(append(w.out.tail, '['), len(rows.Data))
 	for i := range rows.Data {
-		if err := w.column(rows.Columns[i], &rows.Data[i], rows.Count); err != nil {
+		wasRounded := w.rounded[i]
+		if err := w.column(i, rows.Columns[i], &rows.Data[i], rows.Count); err != nil {
 			return err
+		}
+		if w.rounded[i] && !wasRounded && rows.Rounded != nil {
+			rows.Rounded(i)
 		}
 	}
 	w.out.end()
@@ -87,8 +94,8 @@ func (w *RowWriter) End(truncated bool) error {
 	return w.conn.flush(&w.out)
 }
 
-// column encodes the count values of one column.
-func (w *RowWriter) column(c sandbox.Column, v *sandbox.ColumnValues, count int) error {
+// column encodes the count values of the column with index i.
+func (w *RowWriter) column(i int, c sandbox.Column, v *sandbox.ColumnValues, count int) error {
 	f := &w.out
 	if v.Array != nil {
 		return w.arrays(v, count)
@@ -96,6 +103,8 @@ func (w *RowWriter) column(c sandbox.Column, v *sandbox.ColumnValues, count int)
 	isArrowText := w.form == FormArrow && len(v.Ends) > 0 && (c.Kind == "string" || c.Kind == "text")
 	switch {
 	case w.form != FormPlain && f.times(c, v):
+	case w.form != FormPlain && !w.exact && c.Kind == "decimal":
+		w.rounded[i] = f.decimals(v, w.rounded[i])
 	case len(v.Ints) > 0:
 		f.tuple(3, "q", 8*count)
 		for _, n := range v.Ints {

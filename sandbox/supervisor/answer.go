@@ -51,7 +51,7 @@ func answer(
 		}
 		meter.add(time.Duration(queryByteWork * len(body)))
 		meter.waitForStatement(ctx)
-		rows := conn.RowWriter(request.ID, request.Form)
+		rows := conn.RowWriter(request.ID, request.Form, request.Exact)
 		var summary sandbox.QuerySummary
 		summary, err = handler.Query(ctx, request.Database, request.SQL, request.Params, rows.WriteBatch)
 		if err == nil {

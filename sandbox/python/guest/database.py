@@ -98,10 +98,11 @@ class Database:
         return rows
 
     @helper("database", awaitable=True)
-    def db_frame(self, sql, params=None, database=None):
-        """Returns the same rows as a pandas DataFrame with the right dtypes, faster for many rows.
-        attrs["truncated"] is True if there were more rows than allowed."""
-        result = FrameResult()
+    def db_frame(self, sql, params=None, database=None, exact=False):
+        """Returns the same rows as a pandas DataFrame with the right dtypes, faster for many rows. Numeric columns are
+        float64, as with pandas.read_sql, and the notes of the run name those that lost digits; with exact=True they are
+        objects of Decimal. attrs["truncated"] is True if there were more rows than allowed."""
+        result = FrameResult(bool(exact))
         frame = result.frame(self._query("db_frame", sql, params, database, result))
         if frame.attrs["truncated"]:
             self._warn("db_frame", len(frame))

@@ -202,10 +202,10 @@ class Channel:
         were truncated.
 
         The columns go to result.begin, and the rows in batches to result.take(count, columns) as they arrive, in the
-        form that result.form names. If this raises Refused, the rows so far are void.
+        form that result.form names; if result.exact is set, numeric values are texts there, too. If this raises Refused, the rows so far are void.
         """
         request = {"what": "query", "database": database, "sql": sql, "params": params, "types": types}
-        return self._request({**request, "form": result.form}, result)
+        return self._request({**request, "form": result.form, "exact": result.exact}, result)
 
     def tables(self, database: str) -> "list[str]":
         return self._request({"what": "tables", "database": database})

@@ -72,7 +72,7 @@ def _python_values(description: dict, data) -> list:
 class ListResult:
     """A result as a list of dicts. If columns have the same name, the second is called name_2."""
 
-    form = ""
+    form, exact = "", True
 
     def __init__(self):
         self.rows = Rows()
@@ -112,9 +112,13 @@ def _awaitable_frame_class(pandas):
 
 
 class FrameResult:
-    """A result as a DataFrame, built column by column. Code may await it like Rows, and gets a plain DataFrame."""
+    """A result as a DataFrame, built column by column. Code may await it like Rows, and gets a plain DataFrame.
 
-    def __init__(self):
+    exact tells whether numeric columns are objects of Decimal, and not float64.
+    """
+
+    def __init__(self, exact: bool):
+        self.exact = exact
         self._pandas = __import__("pandas")
         self._texts = None  # the dtype of texts in Arrow's memory, or None
         self._count = 0
@@ -130,7 +134,7 @@ class FrameResult:
     def _column(self, description: dict):
         if description["array"]:
             return _Objects(description)
-        if description["kind"] in _DTYPES:
+        if description["kind"] in _DTYPES and not (self.exact and description["kind"] == "decimal"):
             return _Numbers(description)
         if description["kind"] in ("string", "text") and self._texts:
             return _Texts(self._texts)
@@ -157,6 +161,7 @@ _DTYPES = {
     "int": "<i8",
     "bool": "?",
     "float": "<f8",
+    "decimal": "<f8",
     "date": "<M8[s]",
     "timestamp": "<M8[us]",
     "timestamptz": "<M8[us]",

@@ -120,11 +120,13 @@ _FORMS = {"int": ("q", "<i8"), "bool": ("?", "?"), "float": ("d", "<f8")}
 _TIMES = {"date": "<M8[s]", "timestamp": "<M8[us]", "timestamptz": "<M8[us]", "timedelta": "<m8[us]"}
 
 
-def pack(column, data, form):
+def pack(column, data, form, exact=True):
     """Packs values of a column like the supervisor. A time that is out of range stays text."""
     kind, nulls = column["kind"], bytes(v is None for v in data) if None in data else b""
     if column["array"] or kind == "bytes":
         return list(data)
+    if form and kind == "decimal" and not exact:
+        kind, data = "float", [None if v is None else float(v) for v in data]
     if kind in _FORMS:
         return (
             _FORMS[kind][0],
@@ -202,7 +204,7 @@ class FakeChannel(protocol.Channel):
             parts = [d[at:end] for d in self.data]
             result.take(
                 min(end, many) - at,
-                [self.raw or pack(c, d, self.form or result.form) for c, d in zip(self.columns, parts)],
+                [self.raw or pack(c, d, self.form or result.form, result.exact) for c, d in zip(self.columns, parts)],
             )
         if self.refusal:
             raise protocol.Refused(self.refusal)

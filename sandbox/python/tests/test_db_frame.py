@@ -20,6 +20,8 @@ def test_a_frame_has_the_right_types(run):
         z=("timestamptz", ["2024-01-02T03:04:05+00:00", None]),
         v=("timedelta", [[0, 1, 0], None]),
         c=("decimal", ["1.10", None]),
+        u=("decimal", ["NaN", "-Infinity"]),
+        p=("decimal[]", [["1.10"], None]),
         j=("json", ['{"a": 1}', None]),
         a=("int[]", [[1, 2], [3, 4]]),
         far=("timestamptz", ["infinity", "2024-01-02T03:04:05+00:00"]),
@@ -36,7 +38,9 @@ def test_a_frame_has_the_right_types(run):
         "s": "datetime64[us]",
         "z": "datetime64[us, UTC]",
         "v": "timedelta64[us]",
-        "c": "object",
+        "c": "float64",
+        "u": "float64",
+        "p": "object",
         "j": "object",
         "a": "object",
         "far": "object",
@@ -47,7 +51,7 @@ def test_a_frame_has_the_right_types(run):
         "(first.s, first.z, first.v) == (pd.Timestamp('2024-01-02T03:04:05.000006'), pd.Timestamp('2024-01-02T03:04:05Z'), pd.Timedelta(days=1))"
     ).ok
     assert run(
-        "(first.c, first.j, first.a, first.old) == (decimal.Decimal('1.10'), {'a': 1}, [1, 2], '0044-03-15 BC')"
+        "(first.c, first.p, first.j, first.a, first.old) == (1.1, [decimal.Decimal('1.10')], {'a': 1}, [1, 2], '0044-03-15 BC')"
     ).ok
     assert run("(first.far, last.far) == ('infinity', datetime(2024, 1, 2, 3, 4, 5, tzinfo=timezone.utc))").ok
     assert run("[k for k in frame if pd.isna(last[k]) is True]").ok == [
@@ -60,8 +64,18 @@ def test_a_frame_has_the_right_types(run):
         "z",
         "v",
         "c",
+        "p",
         "j",
     ]
+
+
+def test_numeric_columns_of_an_exact_frame_are_decimals(run):
+    run.channel.answers(a=("decimal", ["1.10", None, "123456789012345678901234567890"]), b=("float", [0.5, 1, 2]))
+    assert run(
+        "import decimal\nf = db_frame('q', exact=True)\nf.a.tolist() == [decimal.Decimal('1.10'), None, "
+        "decimal.Decimal('123456789012345678901234567890')]"
+    ).ok
+    assert run("[str(t) for t in f.dtypes]").ok == ["object", "float64"]
 
 
 @pytest.mark.parametrize(

@@ -86,8 +86,9 @@ class Execution:
     (start_ms), of the run (wall_ms) and of its CPU time (cpu_ms), and more.
     result: the value of __result__ or of the last expression as JSON, or None. stdout, stderr: what was printed.
     error: "TypeError: ..." or the limit, or None. execution_time: seconds. memory_usage: MB. truncated: how much is
-    missing, by part. recorded_steps: the length of the recording, 0 if there is none. text: the execution in the
-    words that a language model should read. raw: the answer as it came.
+    missing, by part. notes: how values differ from those of the database. recorded_steps: the length of the
+    recording, 0 if there is none. text: the execution in the words that a language model should read. raw: the answer
+    as it came.
     """
 
     execution_id: str
@@ -106,6 +107,7 @@ class Execution:
     artifacts: list[Artifact]
     artifact_map: dict[str, str]
     queries: list[Query]
+    notes: list[str]
     connections: list[Json]
     truncated: dict[str, int]
     isolation: str
@@ -170,6 +172,7 @@ class Execution:
             artifacts=[artifact(a) for a in answer.get("artifacts") or ()],
             artifact_map=answer.get("artifact_map") or {},
             queries=[query(q) for q in answer.get("queries") or ()],
+            notes=list(answer.get("notes") or ()),
             connections=list(answer.get("connections") or ()),
             truncated=answer.get("truncated") or {},
             isolation=answer.get("isolation", ""),
