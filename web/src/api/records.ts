@@ -80,6 +80,7 @@ export interface Query {
   truncated: boolean;
   fingerprint?: string;
   computed_with_mask?: string[]; // masked columns that it computed with, as "***"
+  rounded_columns?: string[]; // numeric columns that lost digits in db_frame
   duration_ms: number;
   started_at: string;
 }

@@ -97,6 +97,11 @@ export function Queries({ queries, cut }: { queries: Query[]; cut?: number | und
                       values were computed with "***" in place of one of the masked columns {q.computed_with_mask.join(", ")}
                     </div>
                   )}
+                  {q.rounded_columns && (
+                    <div class="why">
+                      values of the numeric columns {q.rounded_columns.join(", ")} lost digits as float64; db_frame(..., exact=True) keeps them
+                    </div>
+                  )}
                   <StatementDetails of={q} />
                 </td>
                 <td>
