@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"glasshouse/dbaccess/check"
+	"glasshouse/dbaccess/parse"
 	"glasshouse/policy"
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
@@ -56,7 +57,7 @@ func (r *Reader) translateError(
 	}
 	out := &sandbox.Refusal{
 		Reason:   "failed",
-		Message:  sandbox.Shorten(pg.Message, maxMessageChars),
+		Message:  sandbox.Shorten(parse.NameParameters(pg.Message, stmt.ParameterNames), maxMessageChars),
 		SQLState: pg.Code,
 		Hint:     sandbox.Shorten(pg.Hint, maxMessageChars),
 		Failed:   true,

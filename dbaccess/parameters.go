@@ -2,17 +2,104 @@ package dbaccess
 
 import (
 	"encoding/json"
+	"errors"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"glasshouse/dbaccess/check"
 	"glasshouse/sandbox"
 )
 
 // Object identifiers from PostgreSQL's pg_type.dat. They never change.
 const (
-	oidBool, oidInt8, oidInt4, oidFloat8, oidNumeric, oidJSONB = 16, 20, 23, 701, 1700, 3802
-	oidBools, oidInt4s, oidInt8s, oidFloat8s, oidNumerics      = 1000, 1007, 1016, 1022, 1231
+	oidBool, oidInt8, oidInt4, oidText, oidFloat8, oidNumeric, oidJSONB = 16, 20, 23, 25, 701, 1700, 3802
+	oidBools, oidInt4s, oidTexts, oidInt8s, oidFloat8s, oidNumerics     = 1000, 1007, 1009, 1016, 1022, 1231
 )
+
+// boundParameters are the parameters of a statement in PostgreSQL's text format.
+type boundParameters struct {
+	texts [][]byte // nil means NULL
+	oids  []uint32 // 0: the server infers the type
+	lists []bool   // the value is a list
+}
+
+// bindParameters encodes the values of a statement's parameters. The error is a *sandbox.Refusal.
+func bindParameters(stmt *check.Statement, params map[string]any) (*boundParameters, error) {
+	bound := &boundParameters{}
+	for i, name := range stmt.ParameterNames {
+		value := params[name]
+		typed, _ := value.(sandbox.TypedParameter)
+		list, isList := value.([]any)
+		if !isList {
+			list, isList = typed.Value.([]any)
+		}
+		var text []byte
+		var oid uint32
+		var err error
+		if isList && stmt.JSONParameters[i] {
+			text, err = json.Marshal(list)
+			oid = oidJSONB
+		} else {
+			text, oid, err = encodeParameter(name, value)
+		}
+		if err != nil {
+			return nil, err
+		}
+		bound.add(text, oid, isList)
+	}
+	return bound, nil
+}
+
+func (p *boundParameters) add(text []byte, oid uint32, isList bool) {
+	p.texts, p.oids, p.lists = append(p.texts, text), append(p.oids, oid), append(p.lists, isList)
+}
+
+// untyped is the server's error for a parameter whose type it cannot infer, or infers in two ways.
+var untyped = regexp.MustCompile(`^(could not determine data type of|inconsistent types deduced for) parameter \$(\d+)$`)
+
+// typeParameter returns the statement and its parameters with a type where the server, as err says, could not infer it.
+// If err has no position, the parameter is text everywhere. Otherwise the parameter gets a number of its own there, which
+// is text unless the server can infer another type from this place alone. typed is nil if err is another error.
+//
+// In (:c IS NULL OR day > :c) the server takes the first :c for a value of no type, and the second for a date.
+func typeParameter(
+	stmt *check.Statement, bound *boundParameters, err error,
+) (statement *check.Statement, typed *boundParameters) {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		return nil, nil
+	}
+	found := untyped.FindStringSubmatch(pg.Message)
+	if found == nil {
+		return nil, nil
+	}
+	number, _ := strconv.Atoi(found[2])
+	if number < 1 || number > len(bound.oids) || bound.oids[number-1] != 0 {
+		return nil, nil // the caller or the value has decided
+	}
+	isList := bound.lists[number-1]
+	oid := uint32(oidText)
+	if isList {
+		oid = oidTexts
+	}
+	typed = &boundParameters{slices.Clone(bound.texts), slices.Clone(bound.oids), slices.Clone(bound.lists)}
+	if pg.Position == 0 {
+		typed.oids[number-1] = oid
+		return stmt, typed
+	}
+	if strings.HasPrefix(found[1], "inconsistent") {
+		oid = 0
+	}
+	if statement, ok = stmt.WithOwnNumber(int(pg.Position), number); !ok {
+		return nil, nil
+	}
+	typed.add(bound.texts[number-1], oid, isList)
+	return statement, typed
+}
 
 // parameterTypes are the types that a caller may declare for a parameter: scalar and array OID.
 var parameterTypes = map[string][2]uint32{

@@ -41,7 +41,7 @@ func (r *Reader) Query(
 		no := *stmt.Refusal
 		return none, &no
 	}
-	bound, err := bindParameters(stmt.ParameterNames, params)
+	bound, err := bindParameters(stmt, params)
 	if err != nil {
 		return none, err
 	}
@@ -103,7 +103,7 @@ func (r *Reader) runOnConnection(ctx context.Context, t *transaction, bound *bou
 		conn.Release() // the pool discards a closed connection
 		endStatement(isClosed)
 	}()
-	if err := t.run(ctx, bound); err != nil {
+	if err := t.runWithTypes(ctx, bound); err != nil {
 		return r.translateError(ctx, err, t.statement, t.limits)
 	}
 	return nil
@@ -163,6 +163,23 @@ type transaction struct {
 	overByteLimit  bool  // the rows exceed limits.MaxBytes
 
 	held *limit.Held // memory of the user
+}
+
+// maxTypings bounds how often a statement is sent again with another type of a parameter.
+const maxTypings = 30
+
+// runWithTypes runs the statement. Where the server cannot tell the type of a text or of NULL, it sends the statement
+// again with the type that the value has. The connection is clean or closed afterwards.
+func (t *transaction) runWithTypes(ctx context.Context, bound *boundParameters) error {
+	for range maxTypings {
+		err := t.run(ctx, bound)
+		statement, typed := typeParameter(t.statement, bound, err)
+		if typed == nil || t.pg.IsClosed() || ctx.Err() != nil {
+			return err
+		}
+		t.statement, bound, t.statementError = statement, typed, nil
+	}
+	return t.run(ctx, bound)
 }
 
 // run leaves the connection clean or closed.
@@ -399,22 +416,4 @@ func (t *transaction) addRow(row [][]byte) error {
 	t.summary.Rows++
 	t.summary.Bytes += size
 	return t.batcher.add(row)
-}
-
-// boundParameters are the parameters of a statement in PostgreSQL's text format.
-type boundParameters struct {
-	texts [][]byte // nil means NULL
-	oids  []uint32 // 0: the server infers the type
-}
-
-func bindParameters(names []string, params map[string]any) (*boundParameters, error) {
-	bound := &boundParameters{}
-	for _, name := range names {
-		text, oid, err := encodeParameter(name, params[name])
-		if err != nil {
-			return nil, err
-		}
-		bound.texts, bound.oids = append(bound.texts, text), append(bound.oids, oid)
-	}
-	return bound, nil
 }

@@ -50,7 +50,7 @@ func (r *Reader) checkWrite(
 		no := *stmt.Refusal
 		return nil, nil, &no
 	}
-	bound, err := bindParameters(stmt.ParameterNames, params)
+	bound, err := bindParameters(stmt, params)
 	return stmt, bound, err
 }
 

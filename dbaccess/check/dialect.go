@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 
+	"glasshouse/policy"
 	"glasshouse/sandbox"
 )
 
@@ -32,6 +33,11 @@ var dialectHints = []dialectHint{
 		regexp.MustCompile(`(?i)(?:[=<>(,]|\blike|\bin)\s*(?:\?|%s)|%\(\w+\)s`),
 		`parameters are named: write :name, and pass {"name": value}`,
 	},
+	{
+		regexp.MustCompile(`^syntax error at or near "[{$]`),
+		nil,
+		`parameters are named: write :name, and pass {"name": value}`,
+	},
 	{syntaxError, regexp.MustCompile("`"), `write names in double quotes, "name", and text in single quotes`},
 	{
 		regexp.MustCompile(`(?i)at or near "(from|where|group|order|limit|having)"$`),
@@ -42,6 +48,11 @@ var dialectHints = []dialectHint{
 		regexp.MustCompile(`^operator does not exist: .*\[\]$`),
 		regexp.MustCompile(`(?i)\bin\s*\(\s*:`),
 		"compare with a list by = ANY(:name), not by IN (:name)",
+	},
+	{
+		regexp.MustCompile(`^(function|operator) .*jsonb?(_\w+\(| \S+ ).*\[\]`),
+		nil,
+		"a list is an array; write :name::jsonb where it is JSON",
 	},
 	{regexp.MustCompile(`^date/time field value out of range`), nil, "write dates as '2026-01-31'"},
 }
@@ -54,6 +65,10 @@ var (
 // AddDialectHint replaces the hint of a refusal if the statement was written for another database.
 // The server's own hints do not help then.
 func AddDialectHint(r *sandbox.Refusal, sql string) {
+	if found := atParameter.FindStringSubmatch(r.Message); found != nil && r.Position > 0 {
+		r.Hint = parameterHint(found[1], sql, r.Position)
+		return
+	}
 	bare := stringLiterals.ReplaceAllString(sql, "''")
 	for _, h := range dialectHints {
 		if (h.message == nil || h.message.MatchString(r.Message)) && (h.sql == nil || h.sql.MatchString(bare)) {
@@ -65,6 +80,25 @@ func AddDialectHint(r *sandbox.Refusal, sql string) {
 		strings.Contains(sql, `"`+name+`"`) {
 		r.Hint = "write text in single quotes: '" + name + "'; " + r.Hint
 	}
+}
+
+// atParameter matches the syntax error at a parameter.
+var atParameter = regexp.MustCompile(`^syntax error at or near "(:[^"]+)"$`)
+
+// parameterHint returns the hint for a parameter where the syntax has none. position is its character in the statement.
+func parameterHint(parameter, sql string, position int) string {
+	words := strings.Fields(sql[:byteOffset(sql, position)])
+	before := ""
+	if len(words) > 0 {
+		before = strings.ToLower(words[len(words)-1])
+	}
+	switch {
+	case before == "in":
+		return "compare with a list by = ANY(" + parameter + "), not by IN"
+	case policy.SQLTypes[before]:
+		return "write the type behind the parameter: " + parameter + "::" + before
+	}
+	return "a parameter stands for a value: a name of a table or column, or a keyword, must be in the text"
 }
 
 // QuotedName returns the name that a server message quotes, without its table.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -19,12 +20,13 @@ import (
 // the refusal. It is shared by all callers with the same text and is immutable.
 type Statement struct {
 	Catalog        *Catalog
-	Original       string // as the caller wrote it
-	numbered       string // with $n in place of :name
-	SQL            string // with qualified names; this text runs
-	Explained      int    // offset in SQL of the query that EXPLAIN explains; 0: no EXPLAIN
-	SearchPath     string // search_path to run it with
-	ParameterNames []string
+	Original       string   // as the caller wrote it
+	numbered       string   // with $n in place of :name
+	SQL            string   // with qualified names; this text runs
+	Explained      int      // offset in SQL of the query that EXPLAIN explains; 0: no EXPLAIN
+	SearchPath     string   // search_path to run it with
+	ParameterNames []string // by number; a parameter may have several numbers
+	JSONParameters []bool   // by number: the parameter is cast to json or jsonb
 	MaskedNames    []string // masked columns of the tables in the statement: "users.email"
 	mask           *maskUse
 	ColumnNames    map[string]bool // columns of the tables in the statement, for suggestions
@@ -75,6 +77,7 @@ func checkParsed(q parse.Request, parsed parse.Result, cat *Catalog, writes bool
 		numbered:       parsed.SQL,
 		Explained:      parsed.Explained,
 		ParameterNames: parsed.Names,
+		JSONParameters: parsed.JSON,
 		Fingerprint:    parsed.Fingerprint,
 		toNumbered:     parsed.Shifts,
 	}
@@ -147,6 +150,36 @@ func (stmt *Statement) WithPrefix(prefix string) *Statement {
 		prefixed.toSQL = append(prefixed.toSQL, parse.Shift{At: s.At + len(prefix), Delta: s.Delta + len(prefix)})
 	}
 	return &prefixed
+}
+
+// WithOwnNumber returns a copy of stmt in which the parameter $number at a position that the server reports has a number
+// of its own, the next one. ok is false if the text at the position is not $number.
+func (stmt *Statement) WithOwnNumber(position, number int) (split *Statement, ok bool) {
+	at, before := byteOffset(stmt.SQL, position), "$"+strconv.Itoa(number)
+	rest, ok := strings.CutPrefix(stmt.SQL[at:], before)
+	if !ok || rest != "" && '0' <= rest[0] && rest[0] <= '9' {
+		return nil, false
+	}
+	after := "$" + strconv.Itoa(len(stmt.ParameterNames)+1)
+	own := *stmt
+	own.SQL = stmt.SQL[:at] + after + rest
+	own.ParameterNames = append(slices.Clone(stmt.ParameterNames), stmt.ParameterNames[number-1])
+	own.JSONParameters = append(slices.Clone(stmt.JSONParameters), stmt.JSONParameters[number-1])
+	longer := len(after) - len(before)
+	own.toSQL = nil
+	inserted := parse.Shift{At: at + len(after), Delta: at - originalOffset(stmt.toSQL, at) + longer}
+	for _, s := range stmt.toSQL {
+		if s.At > at {
+			s.At, s.Delta = s.At+longer, s.Delta+longer
+		}
+		own.toSQL = append(own.toSQL, s)
+	}
+	next := slices.IndexFunc(own.toSQL, func(s parse.Shift) bool { return s.At > at })
+	if next < 0 {
+		next = len(own.toSQL)
+	}
+	own.toSQL = slices.Insert(own.toSQL, next, inserted)
+	return &own, true
 }
 
 // originalOffset maps a byte offset of the new text to the old text.

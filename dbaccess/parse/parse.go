@@ -19,7 +19,8 @@ type Request struct {
 // Result is the answer of a child. If Fault is not nil, the other fields may be empty.
 type Result struct {
 	SQL            string   // with $n in place of :name
-	Names          []string // by number: Names[0] is $1
+	Names          []string // by number: Names[0] is $1; a parameter may have several numbers
+	JSON           []bool   // by number: the parameter is cast to json or jsonb
 	Shifts         []Shift  // from the given text to SQL
 	Tree           string   // a pg_query.ParseResult as JSON
 	Fingerprint    string   // the same for statements that differ in constants only
@@ -45,7 +46,9 @@ func ParseInProcess(q Request) (out Result) {
 	for _, n := range q.Names {
 		given[n] = true
 	}
-	if out.SQL, out.Names, out.Shifts, out.Fault = numberParameters(q.SQL, tokens, given, q.AllowAnyName); out.Fault != nil {
+	numbered, bad := numberParameters(q.SQL, tokens, given, q.AllowAnyName)
+	if out.SQL, out.Names, out.JSON, out.Shifts = numbered.sql, numbered.names, numbered.json, numbered.shifts; bad != nil {
+		out.Fault = bad
 		return out
 	}
 	if q.Derive != 0 {
@@ -56,6 +59,7 @@ func ParseInProcess(q Request) (out Result) {
 	var err error
 	if out.Tree, err = parser.ParseToJSON(out.SQL); err != nil {
 		out.Fault, out.InNumberedText = syntaxFault(err), true
+		out.Fault.Message = NameParameters(out.Fault.Message, out.Names)
 		return out
 	}
 	out.Explained = explainedOffset(tokens)

@@ -267,19 +267,19 @@ func compareTree(sql string, meant *pg_query.Node, names []string) (used []strin
 	for _, name := range names {
 		given[name] = true
 	}
-	numbered, used, _, bad := numberParameters(sql, tokens, given, false)
+	numbered, bad := numberParameters(sql, tokens, given, false)
 	if bad != nil {
 		return nil, bad
 	}
-	tree, err := pg_query.Parse(numbered)
+	tree, err := pg_query.Parse(numbered.sql)
 	if err != nil {
 		return nil, newFault("no-sample", "the query for the sample is not valid: %v", err)
 	}
-	same := len(tree.Stmts) == 1 && sameTree(tree.Stmts[0].Stmt, used, meant, names)
+	same := len(tree.Stmts) == 1 && sameTree(tree.Stmts[0].Stmt, numbered.names, meant, names)
 	if !same {
 		return nil, errNotSplit()
 	}
-	return used, nil
+	return numbered.names, nil
 }
 
 func errNotSplit() *Fault {
