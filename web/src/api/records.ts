@@ -45,6 +45,7 @@ export interface Frame {
   line: number;
   function: string;
   code: string;
+  column?: number; // in code, from 1; of a syntax error, whose frame has no function
   file?: string; // none: the submitted code
   variables?: Record<string, string>;
 }
@@ -54,7 +55,10 @@ export interface Exception {
   message: string;
   line: number;
   column?: number;
+  notes?: string[];
   traceback: Frame[] | null;
+  chain?: Exception[]; // that led to this one, the first one first
+  is_cause?: boolean; // in a chain: the next one was raised from it
   hint?: string;
   nearest?: string;
 }

@@ -39,10 +39,19 @@ function ExceptionPanel({ of }: { of: Exception }) {
   return (
     <Panel title={of.type} danger note={of.line ? `line ${of.line}` : undefined}>
       <div class="body">
-        <pre class="message">{of.message || of.type}</pre>
+        <pre class="message">{[of.message || of.type, ...of.notes ?? []].join("\n")}</pre>
         {of.hint && !hasHint(of.message, of.hint) && <p>{of.hint}</p>}
         {of.nearest && !of.hint?.includes(of.nearest) && <p>Did the code mean <code>{of.nearest}</code>?</p>}
         <Frames of={of} />
+        {[...of.chain ?? []].reverse().map((earlier, index) => (
+          <div key={index}>
+            <p>
+              Raised {earlier.is_cause ? "from" : "while handling"}{" "}
+              <code>{[`${earlier.type}: ${earlier.message}`, ...earlier.notes ?? []].join("\n")}</code>
+            </p>
+            <Frames of={earlier} />
+          </div>
+        ))}
       </div>
     </Panel>
   );
@@ -55,7 +64,7 @@ function Frames({ of }: { of: Exception }) {
     <ol class="frames" aria-label="Calls, outermost first">
       {frames.map((frame, index) => (
         <li key={index}>
-          <span class="muted">{frame.file ? `${frame.file}, ` : ""}line {frame.line}, {frame.function}</span>
+          <span class="muted">{frame.file ? `${frame.file}, ` : ""}line {frame.line}{frame.function ? `, ${frame.function}` : ""}{frame.column ? `, column ${frame.column}` : ""}</span>
           <code>{frame.code}</code>
         </li>
       ))}
