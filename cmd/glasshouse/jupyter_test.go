@@ -247,7 +247,7 @@ func textOf(list []kernelMessage) string {
 		switch m.Kind {
 		case "stream":
 			fmt.Fprintf(&b, "%s: %s", m.Content["name"], m.Content["text"])
-		case "execute_result", "display_data":
+		case "execute_result", "display_data", "update_display_data":
 			fmt.Fprintf(&b, "%s: %s\n", m.Kind, m.Content["data"].(map[string]any)["text/plain"])
 		case "error":
 			fmt.Fprintf(&b, "%s: %s\n", m.Content["ename"], m.Content["evalue"])
@@ -399,6 +399,9 @@ func TestJupyterMessages(t *testing.T) {
 				{"display('a'); 'b'", "display_data: 'a'\nexecute_result: 'b'\n", nil},
 				{"class Rich:\n  def _repr_html_(self): return '<b>' + 'x' * 400_000\n" +
 					"  def __repr__(self): return 'rich'\nRich()", "execute_result: rich\n", nil},
+				{"h = display('a', display_id=True); h.update('b'); h.update('c')", "display_data: 'a'\nupdate_display_data: 'c'\n",
+					[]string{"busy", "execute_input", "display_data", "update_display_data", "execute_reply", "idle"}},
+				{"h.update('late')", "update_display_data: 'late'\n", nil},
 				{"", "", []string{"busy", "execute_input", "execute_reply", "idle"}},
 			} {
 				list := s.run(x.code)

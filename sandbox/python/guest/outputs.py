@@ -12,6 +12,7 @@ import types
 import typing
 
 import figures
+import fonts
 import html_text
 import import_hooks
 import ipython_display
@@ -123,6 +124,10 @@ class Outputs:
             self._add("figure", self._figure(figure))
             pyplot.close(figure)
 
+        try:
+            fonts.use_fallbacks(sys.modules["matplotlib"])
+        except Exception:
+            pass  # user code has replaced a part of matplotlib
         show.of = self  # type: ignore[attr-defined]
         pyplot.show = show
         pyplot.Figure.show = show_one

@@ -130,7 +130,9 @@ def warm_up(modules: list[str]) -> None:
     if "matplotlib.pyplot" in modules and "matplotlib.pyplot" in sys.modules:
         # The first figures fill the caches of fonts and backends.
         import figures
+        import fonts
 
+        fonts.use_fallbacks(sys.modules["matplotlib"])
         pyplot = sys.modules["matplotlib.pyplot"]
         for _ in range(3):
             figure, (axes, other) = pyplot.subplots(1, 2)

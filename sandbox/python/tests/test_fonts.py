@@ -1,3 +1,4 @@
+import dataclasses
 import io
 import os
 
@@ -55,3 +56,34 @@ def test_hooked_module_is_the_one_that_keeps_fonts():
         manager.get_font(FILE)
     manager._get_font.cache_clear()
     assert FILE in names
+
+
+@pytest.fixture
+def devanagari(monkeypatch):
+    """Installs a font with the name of one for another script."""
+    entry = dataclasses.replace(manager.fontManager.ttflist[0], name="Noto Sans Devanagari", fname=FILE)
+    monkeypatch.setattr(manager.fontManager, "ttflist", [*manager.fontManager.ttflist, entry])
+    with matplotlib.rc_context():
+        default = list(matplotlib.rcParamsDefault["font.family"])
+        yield
+        matplotlib.rcParamsDefault["font.family"] = default
+
+
+def test_figures_use_the_fonts_of_the_machine_for_what_the_default_font_lacks(devanagari):
+    for _ in range(2):
+        fonts.use_fallbacks(matplotlib)
+        assert matplotlib.rcParams["font.family"] == ["sans-serif", "Noto Sans Devanagari"]
+    matplotlib.rcdefaults()
+    assert matplotlib.rcParams["font.family"] == ["sans-serif", "Noto Sans Devanagari"]
+
+
+def test_the_fonts_that_a_user_has_chosen_stay(devanagari):
+    matplotlib.rcParams["font.family"] = ["serif"]
+    fonts.use_fallbacks(matplotlib)
+    assert matplotlib.rcParams["font.family"] == ["serif"]
+
+
+def test_without_such_fonts_the_settings_stay(monkeypatch):
+    monkeypatch.setattr(manager.fontManager, "ttflist", [])
+    fonts.use_fallbacks(matplotlib)
+    assert matplotlib.rcParams["font.family"] == ["sans-serif"]
