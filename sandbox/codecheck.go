@@ -5,7 +5,7 @@ package sandbox
 type CheckResult struct {
 	OK       bool          `json:"ok"`
 	Problems []CodeProblem `json:"problems"`
-	// IsIncomplete tells that the code ends in an open bracket, string or block, so that a console waits for more lines.
+	// IsIncomplete tells that the code ends in an open bracket, string or block: a console waits for more lines.
 	IsIncomplete bool `json:"incomplete,omitempty"`
 }
 

@@ -47,7 +47,8 @@ type Frame struct {
 	Column   int    `json:"column,omitempty"` // in Code, from 1, of a syntax error
 	File     string `json:"file,omitempty"`   // "" for the submitted code
 
-	Variables map[string]string `json:"variables,omitempty"` // previews at the time of the exception; of the innermost frames only
+	// Variables has previews at the time of the exception. Only the innermost frames have them.
+	Variables map[string]string `json:"variables,omitempty"`
 }
 
 // Source returns the code of a frame, if it is known, and below the place of a syntax error a line with a caret.

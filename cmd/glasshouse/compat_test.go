@@ -180,9 +180,18 @@ func TestCompatRunsCode(t *testing.T) {
 		{"an exit", "import sys\nprint('before')\nsys.exit()\nprint('after')", 10, "completed", "before\n", ""},
 		{"an exit with a number", "import sys\nsys.exit(3)", 10, "error", "", ""},
 		{"a failure", "def f():\n    return 1 / 0\nprint('before')\nf()", 10, "error", "before\n", "Traceback (most recent call last):\n  File \"<string>\", line 4, in <module>\n    f()\n  File \"<string>\", line 2, in f\n    return 1 / 0\nZeroDivisionError: division by zero\n"},
-		{"a syntax error", "print('x'\n", 10, "error", "", "Traceback (most recent call last):\n  File \"<string>\", line 1\n    print('x'\n         ^\nSyntaxError: "},
-		{"two failures", "try:\n    1 / 0\nexcept ZeroDivisionError:\n    e = KeyError('k')\n    e.add_note('a note')\n    raise e", 10, "error", "", "Traceback (most recent call last):\n  File \"<string>\", line 2, in <module>\n    1 / 0\nZeroDivisionError: division by zero\n\nDuring handling of the above exception, another exception occurred:\n\nTraceback (most recent call last):\n  File \"<string>\", line 6, in <module>\n    raise e\nKeyError: 'k'\na note\n"},
-		{"a cause", "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise KeyError('k') from e", 10, "error", "", "Traceback (most recent call last):\n  File \"<string>\", line 2, in <module>\n    1 / 0\nZeroDivisionError: division by zero\n\nThe above exception was the direct cause of the following exception:\n\nTraceback"},
+		{"a syntax error", "print('x'\n", 10, "error", "", "Traceback (most recent call last):\n" +
+			"  File \"<string>\", line 1\n    print('x'\n         ^\nSyntaxError: "},
+		{"two failures", "try:\n    1 / 0\nexcept ZeroDivisionError:\n" +
+			"    e = KeyError('k')\n    e.add_note('a note')\n    raise e", 10, "error", "",
+			"Traceback (most recent call last):\n  File \"<string>\", line 2, in " +
+				"<module>\n    1 / 0\nZeroDivisionError: division by zero\n\nDuring handling of the above exception, " +
+				"another exception occurred:\n\nTraceback (most recent call last):\n  File \"<string>\", line 6, in " +
+				"<module>\n    raise e\nKeyError: 'k'\na note\n"},
+		{"a cause", "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise KeyError('k') from e", 10, "error", "",
+			"Traceback (most recent call last):\n  File \"<string>\", line 2, in <module>\n    1 / 0\n" +
+				"ZeroDivisionError: division by zero\n\nThe above exception was the direct cause of the following " +
+				"exception:\n\nTraceback"},
 		{"no database", "db_query('SELECT 1')", 10, "error", "", "Traceback"},
 		{"no helpers in the namespace", "print([n for n in dir() if n[:2] != '__'])", 10, "completed",
 			"['exit', 'get_ipython', 'help', 'quit']\n", ""},

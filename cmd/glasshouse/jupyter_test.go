@@ -399,7 +399,8 @@ func TestJupyterMessages(t *testing.T) {
 				{"display('a'); 'b'", "display_data: 'a'\nexecute_result: 'b'\n", nil},
 				{"class Rich:\n  def _repr_html_(self): return '<b>' + 'x' * 400_000\n" +
 					"  def __repr__(self): return 'rich'\nRich()", "execute_result: rich\n", nil},
-				{"h = display('a', display_id=True); h.update('b'); h.update('c')", "display_data: 'a'\nupdate_display_data: 'c'\n",
+				{"h = display('a', display_id=True); h.update('b'); h.update('c')",
+					"display_data: 'a'\nupdate_display_data: 'c'\n",
 					[]string{"busy", "execute_input", "display_data", "update_display_data", "execute_reply", "idle"}},
 				{"h.update('late')", "update_display_data: 'late'\n", nil},
 				{"", "", []string{"busy", "execute_input", "execute_reply", "idle"}},

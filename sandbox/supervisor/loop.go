@@ -387,7 +387,9 @@ func (l *runLoop) parseOutput(body []byte) (*sandbox.Output, error) {
 		return nil, &protocol.IllegalFrame{Why: fmt.Sprintf("an output has the step %d", output.Step)}
 	}
 	if len(output.DisplayID) > sandbox.MaxNameBytes {
-		return nil, &protocol.IllegalFrame{Why: fmt.Sprintf("an output has a display_id of %d bytes", len(output.DisplayID))}
+		return nil, &protocol.IllegalFrame{
+			Why: fmt.Sprintf("an output has a display_id of %d bytes", len(output.DisplayID)),
+		}
 	}
 	delete(output.Data, sandbox.ArtifactMIME) // only the service refers to artifacts: it reads them for its clients
 	return &output, nil

@@ -41,9 +41,10 @@ answer = proxy.recv(100).decode()
 	}
 	want := fmt.Sprintf(
 		`["HTTP/1.1 403 10.0.0.1:80 is not in ", 1, 1, 1, 1, %d, 1, 2, ["ARROW_DEFAULT_MEMORY_POOL", "HOME", "HTTPS_PROXY", "HTTP_PROXY", `+
-			`"JOBLIB_MULTIPROCESSING", "LANG", "LOGNAME", "MKL_NUM_THREADS", "MPLBACKEND", "MPLCONFIGDIR", "NO_PROXY", `+
-			`"NUMEXPR_NUM_THREADS", "OMP_NUM_THREADS", "OMP_THREAD_LIMIT", "OPENBLAS_NUM_THREADS", `+
-			`"PATH", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "TMPDIR", "TZ", "USER", "http_proxy", "https_proxy", "no_proxy"]]`,
+			`"JOBLIB_MULTIPROCESSING", "LANG", "LOGNAME", "MKL_NUM_THREADS", "MPLBACKEND", "MPLCONFIGDIR", `+
+			`"NO_PROXY", "NUMEXPR_NUM_THREADS", "OMP_NUM_THREADS", "OMP_THREAD_LIMIT", "OPENBLAS_NUM_THREADS", `+
+			`"PATH", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "TMPDIR", "TZ", "USER", "http_proxy", "https_proxy", `+
+			`"no_proxy"]]`,
 		otherPort,
 	)
 	i := Shared(t)

@@ -30,7 +30,8 @@ sqlite3.connect("t.db").execute("create table t (a)")
 print(datetime.datetime.now(zoneinfo.ZoneInfo("Europe/Vienna")).tzname() is not None)
 [float(pd.read_parquet("t.parquet").groupby("k")["v"].sum()["a"]), len(pd.read_csv("t.csv")), os.path.getsize("artifacts/p.png") > 1000, mine.answer,
  os.getcwd() == os.environ["HOME"], tempfile.gettempdir() == os.environ["TMPDIR"],
- getpass.getuser(), locale.setlocale(locale.LC_ALL, ""), locale.setlocale(locale.LC_ALL, "C.UTF-8"), sys.flags.utf8_mode,
+ getpass.getuser(), locale.setlocale(locale.LC_ALL, ""), locale.setlocale(locale.LC_ALL, "C.UTF-8"),
+ sys.flags.utf8_mode,
  locale.setlocale(locale.LC_ALL, "C"), open("t.csv").encoding.lower()]`
 	for set, codeHint := range map[string]string{"largest": "", "bare": "import math"} {
 		t.Run(set, func(t *testing.T) {
@@ -41,7 +42,8 @@ print(datetime.datetime.now(zoneinfo.ZoneInfo("Europe/Vienna")).tzname() is not 
 				Open(context.Background(), sandbox.Sandbox{ID: "t", Policy: p}, codeHint)
 			Must(t, err)
 			e := Run(t, s, code)
-			if want := `[2.0, 4, true, 42, true, true, "agent", "C.UTF-8", "C.UTF-8", 1, "C", "utf-8"]`; string(e.Result) != want {
+			const want = `[2.0, 4, true, 42, true, true, "agent", "C.UTF-8", "C.UTF-8", 1, "C", "utf-8"]`
+			if string(e.Result) != want {
 				t.Errorf("got %s %s %s, want %s\n%s", e.Status, e.Result, Why(e), want, e.Stderr)
 			}
 			s.Close()

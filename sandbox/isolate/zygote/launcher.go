@@ -113,7 +113,8 @@ func zygoteCommand(spec Spec, guestDir, tempDir string) (args, env []string, err
 		return nil, nil, err
 	}
 	env = []string{
-		"LANG=C.UTF-8", "USER=" + userName, "LOGNAME=" + userName, "HOME=/session", "TMPDIR=" + tempDir, "PATH=/usr/bin", "TZ=UTC",
+		"LANG=C.UTF-8", "USER=" + userName, "LOGNAME=" + userName, "HOME=/session", "TMPDIR=" + tempDir,
+		"PATH=/usr/bin", "TZ=UTC",
 		"MPLBACKEND=Agg", "MPLCONFIGDIR=" + tempDir + "/.mpl",
 		// A zygote must have one thread when it forks. In children, libraries must not exceed max_threads.
 		"OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1", "NUMEXPR_NUM_THREADS=1",

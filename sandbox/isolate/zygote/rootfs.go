@@ -172,7 +172,8 @@ func fillRoot(spec Spec, ownEtc bool) error {
 		if err := linkForeignFolders(); err != nil {
 			return err
 		}
-		if err := os.WriteFile(newRoot+"/etc/passwd", []byte(userName+":x:1000:1000::/session:/bin/false\n"), 0o644); err != nil {
+		account := userName + ":x:1000:1000::/session:/bin/false\n"
+		if err := os.WriteFile(newRoot+"/etc/passwd", []byte(account), 0o644); err != nil {
 			return err
 		}
 	}

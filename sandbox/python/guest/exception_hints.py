@@ -53,9 +53,7 @@ def near(name: object, names) -> str:
     wanted = str(name)
     if len(wanted) > MAX_NAME_LENGTH:
         return ""
-    listed = [
-        n for n in list(names)[:MAX_NAMES] if type(n) is str and n != wanted and len(n) <= 2 * MAX_NAME_LENGTH
-    ]
+    listed = [n for n in list(names)[:MAX_NAMES] if type(n) is str and n != wanted and len(n) <= 2 * MAX_NAME_LENGTH]
     folded = {n.lower(): n for n in reversed(listed)}
     if wanted.lower() in folded:
         return folded[wanted.lower()]
@@ -161,14 +159,15 @@ def _name_hint(error: NameError, namespace: dict) -> str:
 
 
 def _attribute_hint(error: AttributeError, text: str) -> str:
+    name = str(error.name)
     if type(error.obj).__name__ in ("coroutine", "async_generator"):
         return "an await is missing before the call"
     if text.startswith("Can only use ."):  # of pandas
-        return _ACCESSORS.get(error.name, "")
-    found = removed_names.attribute(removed_names.package(error.obj), error.name)
-    if found or not text.endswith(f"has no attribute {error.name!r}"):  # a library that says more is right
+        return _ACCESSORS.get(name, "")
+    found = removed_names.attribute(removed_names.package(error.obj), name)
+    if found or not text.endswith(f"has no attribute {name!r}"):  # a library that says more is right
         return found
-    return _did_you_mean(error.name, dir(error.obj))
+    return _did_you_mean(name, dir(error.obj))
 
 
 def _import_hint(error: ImportError, namespace: dict, policy: dict) -> str:
@@ -341,7 +340,7 @@ _DATA = "/data"
 def _files() -> list:
     """Returns the paths of the files and folders in /data and in the session, those of outer folders first, at most
     MAX_NAMES."""
-    found = []
+    found: list = []
     for root in (_DATA, directories.session, directories.tmp):
         todo = [root]
         while todo and len(found) < MAX_NAMES:

@@ -8,7 +8,7 @@ __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may
 MAX_HTML = 200_000  # characters that are read
 
 _HIDDEN = frozenset(("style", "script", "title", "template"))
-_LINES = frozenset(("br", "caption", "dd", "div", "dt", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "p", "pre", "tr"))
+_LINES = frozenset("br caption dd div dt h1 h2 h3 h4 h5 h6 hr li p pre tr".split())
 _CELLS = frozenset(("td", "th"))
 
 

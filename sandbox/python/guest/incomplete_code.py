@@ -14,9 +14,8 @@ def may_continue(source: str, tree: "ast.Module | None") -> bool:
     a block without an empty line after it. tree is that of source, or None if it has none."""
     if tree is not None:
         last = tree.body[-1] if tree.body else None
-        if not hasattr(last, "body") or last.lineno == last.end_lineno:
-            return False
-        return bool(source.rpartition("\n")[2].strip())
+        is_block = last is not None and hasattr(last, "body") and last.lineno != last.end_lineno
+        return is_block and bool(source.rpartition("\n")[2].strip())
     try:
         flags = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | _ALLOW_INCOMPLETE_INPUT
         compile(source.rstrip() + "\n", "<code>", "exec", flags, True)

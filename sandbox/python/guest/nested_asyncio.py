@@ -26,7 +26,7 @@ def _policy(event_loop):
 
     class SessionPolicy(asyncio.DefaultEventLoopPolicy):
         def get_event_loop(self):
-            current = getattr(self._local, "_loop", None)
+            current = getattr(self._local, "_loop", None)  # type: ignore[attr-defined]
             if current is None or current.is_closed():
                 event_loop()  # sets it, in the thread of the session
             return super().get_event_loop()

@@ -62,8 +62,8 @@ _REPR_METHODS = (
 
 class Outputs:
     """The outputs of one run. send gets each, a sandbox.Output, when it is shown or at the end of the run; left_out
-    counts those beyond the bounds, cut_rows and cut_columns those of tables (and the values of arrays) that were shown in part, and cut_text
-    the characters and items of lists that texts lack. is_notebook says that every last value is
+    counts those beyond the bounds, cut_rows and cut_columns those of tables (and the values of arrays) that were shown
+    in part, and cut_text the characters and items of lists that texts lack. is_notebook says that every last value is
     shown, and texts are the whole repr, as in notebooks. While captured is a list, outputs are appended to it instead.
     shell is what get_ipython() returns. step returns the step of the recording that runs, or 0 if the run is not
     recorded."""

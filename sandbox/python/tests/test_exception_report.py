@@ -173,8 +173,8 @@ def test_notes(run, code, notes):
         ("import pandas as pd\npd.DataFrame({'a': [1]})['b']", []),
         ("e = ValueError('own')\ne.__cause__ = e\nraise e", []),
         (
-            "e = None\nfor n in range(9):\n    try:\n        raise ValueError(str(n)) from e\n    except ValueError as x:\n"
-            "        e = x\nraise e",
+            "e = None\nfor n in range(9):\n    try:\n        raise ValueError(str(n)) from e\n"
+            "    except ValueError as x:\n        e = x\nraise e",
             [("ValueError", str(n), [4], True) for n in range(3, 8)],
         ),
     ],

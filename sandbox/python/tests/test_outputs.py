@@ -323,7 +323,9 @@ def test_clear_output_keeps_what_is_shown_after_it(run, code, texts, left_out):
 
 
 def test_updates_have_the_id_of_their_output(run):
-    ids = lambda out: [(o["data"]["text/plain"], o.get("display_id"), o.get("update", False)) for o in out.outputs]
+    def ids(out):
+        return [(o["data"]["text/plain"], o.get("display_id"), o.get("update", False)) for o in out.outputs]
+
     out = run(SHOW + "h = display(0, display_id=True)\nh.update(1)\nh.update(2)\nother = display(5, display_id='mine')")
     key = out.outputs[0]["display_id"]
     assert ids(out) == [("0", key, False), ("5", "mine", False), ("2", key, True)]
@@ -343,7 +345,10 @@ def test_updates_have_the_id_of_their_output(run):
             "pd.DataFrame({'a': [1234565.23424]}, index=['test']).style.format('{:,.2f}').set_caption('Cap')",
             "Cap\n  a\ntest  1,234,565.23",
         ),
-        ("class A:\n    def _repr_html_(self): return '<style>p {}</style><p>a&amp;b</p><p>c <b>d</b></p>'\nA()", "a&b\nc d"),
+        (
+            "class A:\n    def _repr_html_(self): return '<style>p {}</style><p>a&amp;b</p><p>c <b>d</b></p>'\nA()",
+            "a&b\nc d",
+        ),
         ("class A:\n    def _repr_markdown_(self): return '# head'\nA()", "# head"),
         ("class A:\n    def _repr_html_(self): return '<p>x</p>'\n    def __repr__(self): return 'own'\nA()", "own"),
         ("class A:\n    def _repr_svg_(self): return '<svg/>'\nA()", "<__main__.A object"),

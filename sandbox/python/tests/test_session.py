@@ -250,7 +250,8 @@ def test_interrupt_ends_async_code_and_its_tasks(run):
 
 def test_interrupt_ends_the_tasks_of_code_that_does_not_await(run):
     code = "import asyncio\nran = []\nasync def later():\n    ran.append(1)\n    await asyncio.sleep(60)\n"
-    code += "t = asyncio.ensure_future(later())\nasyncio.get_event_loop().call_later(0.01, ring)\nasyncio.get_event_loop().run_until_complete(asyncio.sleep(60))"
+    code += "t = asyncio.ensure_future(later())\nasyncio.get_event_loop().call_later(0.01, ring)\n"
+    code += "asyncio.get_event_loop().run_until_complete(asyncio.sleep(60))"
     assert interrupted(run, code).interrupt
     assert run("await asyncio.sleep(0)\n[ran, t.cancelled()]").ok == [[1], True]
 
