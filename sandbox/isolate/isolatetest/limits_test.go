@@ -244,11 +244,11 @@ func TestForgedCountsAreBounded(t *testing.T) {
 		t.Errorf("forged counts: got %v, want %v", e.Truncated, want)
 	}
 	e = run(`
-for _ in range(60): frame("O", b'{"role": "display", "data": {"text/plain": "x"}}')
+for _ in range(70): frame("O", b'{"role": "display", "data": {"text/plain": "x"}}')
 frame("D", b'{"truncated": {"outputs": 9223372036854775807}}')`)
-	if len(e.Outputs) != 50 || e.Truncated["outputs"] < 1<<50 {
+	if len(e.Outputs) != 61 || e.Truncated["outputs"] < 1<<50 {
 		t.Errorf(
-			"60 outputs and a huge count: got %d outputs, truncated %v; want 50 and no overflow",
+			"70 outputs and a huge count: got %d outputs, truncated %v; want 61 and no overflow",
 			len(e.Outputs),
 			e.Truncated,
 		)

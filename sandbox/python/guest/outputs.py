@@ -21,11 +21,10 @@ import values
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
-# A run has at most MAX_OUTPUTS outputs: the first ones, which are sent when they are shown, the newest ones, which wait
-# for the end of the run, and the result.
-MAX_OUTPUTS = 50
+# A run has at most the first outputs, which are sent when they are shown, the newest ones, which wait for the end of the
+# run, and the result.
+MAX_FIRST = 50
 MAX_NEWEST = 10
-MAX_FIRST = MAX_OUTPUTS - MAX_NEWEST - 1
 MAX_FIRST_BYTES = 8 << 20  # of the data as JSON
 MAX_NEWEST_BYTES = 2 << 20
 MAX_BYTES = 14 << 20  # of all; the rest is for the result
@@ -369,7 +368,7 @@ class Outputs:
     def _add(self, role: str, bundle: dict, display_id: str = "", is_update: bool = False) -> None:
         if self.captured is not None:
             bundle.pop(None, None)
-            if len(self.captured) < MAX_OUTPUTS:
+            if len(self.captured) < MAX_FIRST:
                 self.captured.append(bundle)
             else:
                 self.left_out += 1

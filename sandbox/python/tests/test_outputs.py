@@ -291,9 +291,9 @@ def shown(out):
 
 
 def test_of_too_many_outputs_the_first_and_the_newest_and_the_result_are_kept(run):
-    out = run(SHOW + "for i in range(60): display(i)\npd.DataFrame({'last': [1]})")
-    assert (len(out.outputs), out.truncated["outputs"]) == (50, 11)
-    assert shown(out)[:49] == [str(n) for n in (*range(39), *range(50, 60))]
+    out = run(SHOW + "for i in range(80): display(i)\npd.DataFrame({'last': [1]})")
+    assert (len(out.outputs), out.truncated["outputs"]) == (61, 20)
+    assert shown(out)[:60] == [str(n) for n in (*range(50), *range(70, 80))]
     assert out.outputs[-1]["role"] == "result" and "last" in out.outputs[-1]["data"]["text/html"]
     assert shown(run("display(1)")) == ["1"]
 

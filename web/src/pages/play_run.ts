@@ -5,8 +5,8 @@ import { Problem } from "../api/problem";
 import type { Execution, Note, Output, Query, Summary } from "../api/records";
 import { TextTail } from "./play_text";
 
-// maxItems is the maximum number of outputs, statements or notes of one run that the page keeps. The page of the execution has all.
-const maxItems = 50;
+// maxItems is the maximum number of outputs, statements or notes of one run that the page keeps: all outputs that a run may have.
+const maxItems = 61;
 
 const drawInterval = 80; // milliseconds between two drawings of what a run prints
 

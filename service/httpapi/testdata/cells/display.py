@@ -278,7 +278,7 @@ display(bar)
 import matplotlib.pyplot as plt; plt.plot([1]); plt.show()
 # shown: image/png
 # %% a figure as the last value
-fig = plt.figure()
+fig, _ = plt.subplots()
 fig
 # has: {"type": "Figure"}
 # shown: image/png
@@ -295,7 +295,7 @@ pd.Timestamp("2024-01-01")
 # %% many plots
 import matplotlib.pyplot as plt
 for _ in range(3):
-    plt.figure(figsize=(1, 1))
+    plt.subplots(figsize=(1, 1))
 # shown: image/png
 # shown: image/png
 # shown: image/png
