@@ -59,11 +59,12 @@ func (p *boundParameters) add(text []byte, oid uint32, isList bool) {
 }
 
 // untyped is the server's error for a parameter whose type it cannot infer, or infers in two ways.
-var untyped = regexp.MustCompile(`^(could not determine data type of|inconsistent types deduced for) parameter \$(\d+)$`)
+var untyped = regexp.MustCompile(
+	`^(could not determine data type of|inconsistent types deduced for) parameter \$(\d+)$`)
 
 // typeParameter returns the statement and its parameters with a type where the server, as err says, could not infer it.
-// If err has no position, the parameter is text everywhere. Otherwise the parameter gets a number of its own there, which
-// is text unless the server can infer another type from this place alone. typed is nil if err is another error.
+// If err has no position, the parameter is text everywhere. Otherwise the parameter gets a number of its own there,
+// which is text unless the server can infer another type from this place alone. typed is nil if err is another error.
 //
 // In (:c IS NULL OR day > :c) the server takes the first :c for a value of no type, and the second for a date.
 func typeParameter(

@@ -57,8 +57,8 @@ type QuerySummary struct {
 
 // RoundNotice tells a reader that numeric columns were passed to code with fewer digits than the database has.
 func RoundNotice(columns []string) string {
-	return "the numeric columns " + strings.Join(columns, ", ") + " are float64 in db_frame, and some of their values " +
-		"lost digits: db_frame(..., exact=True) keeps them as Decimal"
+	return "the numeric columns " + strings.Join(columns, ", ") + " are float64 in db_frame, and some of their " +
+		"values lost digits: db_frame(..., exact=True) keeps them as Decimal"
 }
 
 // MaskNotice tells a reader that values were computed with "***" in place of a masked column. columns are those of the

@@ -46,7 +46,8 @@ func numberParameters(
 			bad.Position = t.Start + 1
 			return
 		case pg_query.Token_ASCII_40, pg_query.Token_ASCII_91:
-			open = append(open, opening{isSubscript: t.Kind == pg_query.Token_ASCII_91 && !beginsArray(tokens[:i], open)})
+			isSubscript := t.Kind == pg_query.Token_ASCII_91 && !beginsArray(tokens[:i], open)
+			open = append(open, opening{isSubscript: isSubscript})
 			continue
 		case pg_query.Token_ASCII_41, pg_query.Token_ASCII_93:
 			if len(open) > 0 {
@@ -150,7 +151,8 @@ func mayStartExpression(t pg_query.Token) bool {
 // ASCII for a letter.
 func isName(s string) bool {
 	for i, c := range s {
-		if c != '_' && c < utf8.RuneSelf && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (i == 0 || c < '0' || c > '9') {
+		isLetter := c == '_' || c >= utf8.RuneSelf || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !isLetter && (i == 0 || c < '0' || c > '9') {
 			return false
 		}
 	}

@@ -47,7 +47,8 @@ func ParseInProcess(q Request) (out Result) {
 		given[n] = true
 	}
 	numbered, bad := numberParameters(q.SQL, tokens, given, q.AllowAnyName)
-	if out.SQL, out.Names, out.JSON, out.Shifts = numbered.sql, numbered.names, numbered.json, numbered.shifts; bad != nil {
+	out.SQL, out.Names, out.JSON, out.Shifts = numbered.sql, numbered.names, numbered.json, numbered.shifts
+	if bad != nil {
 		out.Fault = bad
 		return out
 	}

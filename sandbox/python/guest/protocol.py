@@ -202,7 +202,8 @@ class Channel:
         were truncated.
 
         The columns go to result.begin, and the rows in batches to result.take(count, columns) as they arrive, in the
-        form that result.form names; if result.exact is set, numeric values are texts there, too. If this raises Refused, the rows so far are void.
+        form that result.form names; if result.exact is set, numeric values are texts there, too. If this raises
+        Refused, the rows so far are void.
         """
         request = {"what": "query", "database": database, "sql": sql, "params": params, "types": types}
         return self._request({**request, "form": result.form, "exact": result.exact}, result)

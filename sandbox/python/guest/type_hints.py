@@ -27,8 +27,8 @@ def hint(text: str, frames: list) -> str:
         return "a column of dates has the dtype datetime64: use pd.Timestamp(x) in place of the date"
     if _TIME_ZONES.search(text):
         return (
-            "one of the two has a time zone: a timestamptz column is in UTC, compare it with pd.Timestamp(x, tz='UTC'); "
-            "a timestamp column has no time zone"
+            "one of the two has a time zone: a timestamptz column is in UTC, compare it with "
+            "pd.Timestamp(x, tz='UTC'); a timestamp column has no time zone"
         )
     return ""
 

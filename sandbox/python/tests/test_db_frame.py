@@ -51,7 +51,8 @@ def test_a_frame_has_the_right_types(run):
         "(first.s, first.z, first.v) == (pd.Timestamp('2024-01-02T03:04:05.000006'), pd.Timestamp('2024-01-02T03:04:05Z'), pd.Timedelta(days=1))"
     ).ok
     assert run(
-        "(first.c, first.p, first.j, first.a, first.old) == (1.1, [decimal.Decimal('1.10')], {'a': 1}, [1, 2], '0044-03-15 BC')"
+        "(first.c, first.p, first.j, first.a, first.old) == "
+        "(1.1, [decimal.Decimal('1.10')], {'a': 1}, [1, 2], '0044-03-15 BC')"
     ).ok
     assert run("(first.far, last.far) == ('infinity', datetime(2024, 1, 2, 3, 4, 5, tzinfo=timezone.utc))").ok
     assert run("[k for k in frame if pd.isna(last[k]) is True]").ok == [
