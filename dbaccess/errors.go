@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"glasshouse/dbaccess/check"
 	"glasshouse/dbaccess/parse"
-	"glasshouse/policy"
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 )
@@ -70,24 +68,15 @@ func (r *Reader) translateError(
 	}
 	switch pg.Code {
 	case "42P01":
-		out.Nearest = policy.Nearest(check.QuotedName(out.Message), maps.Keys(stmt.Catalog.TableNames))
-		out.Hint = "db_tables() lists the tables"
+		stmt.SuggestTable(out)
 	case "42703":
-		name := check.QuotedName(out.Message)
-		if out.Nearest = policy.Nearest(name, maps.Keys(stmt.ColumnNames)); out.Nearest == "" {
-			out.Nearest = policy.Nearest(name, maps.Keys(stmt.Catalog.ColumnNames))
-		}
-		out.Hint = "db_schema(table) lists the columns"
-		if out.Nearest == name {
-			out.Nearest, out.Hint = "", "other tables have a column of that name, but they are not in this statement; "+out.Hint
-		}
+		stmt.SuggestColumn(out)
+	case "42501":
+		stmt.SuggestReadable(out)
 	case "57014":
 		return timeoutRefusal(l)
 	case "57P01", "57P02", "57P03":
 		return r.unavailable(err)
-	}
-	if out.Nearest != "" {
-		out.Hint = "did you mean " + out.Nearest + "?"
 	}
 	check.AddDialectHint(out, stmt.Original)
 	stmt.ExplainMask(out)

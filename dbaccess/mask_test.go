@@ -250,7 +250,8 @@ func TestMaskedColumnsInSchema(t *testing.T) {
 			}
 		}
 	}
-	const want = "staff.ssn staff.pay staff.lower_ssn directory.number computed.id computed.u sorted.id listed.ssn"
+	const want = "public.staff.ssn public.staff.pay public.staff.lower_ssn directory.number computed.id computed.u " +
+		"sorted.id listed.ssn"
 	if got := strings.Join(marked, " "); got != want {
 		t.Errorf("masked columns in the schema: got %s, want %s", got, want)
 	}

@@ -72,7 +72,7 @@ func (t TypedParameter) MarshalJSON() ([]byte, error) { return json.Marshal(t.Va
 
 // Table is a table or view that may be read.
 type Table struct {
-	Name        string        `json:"table_name"`
+	Name        string        `json:"table_name"` // as a statement writes it, with its schema if it needs one
 	Kind        string        `json:"table_type"` // "table", "view", "materialized view", "partitioned table" or "foreign table"
 	Comment     *string       `json:"comment"`
 	RowEstimate *int64        `json:"row_estimate"` // from the server's statistics; null if it has none
@@ -91,6 +91,7 @@ type ForeignKey struct {
 // TableColumn is a column of a table, as db_schema returns it.
 type TableColumn struct {
 	Name       string  `json:"column_name"`
+	QuotedName string  `json:"-"` // as a statement writes it
 	Type       string  `json:"data_type"`
 	IsNullable string  `json:"is_nullable"` // "YES" or "NO", as in information_schema
 	Default    *string `json:"column_default"`

@@ -59,10 +59,11 @@ func (s *Service) Query(
 	return summary, errors.Join(err, finishErr)
 }
 
-// Schema returns every table of a database that may be read, with its columns. A sandboxID must name a live sandbox; it
-// may be "", and so may the name of the database, which then is the caller's default.
+// Schema returns the tables of a database that may be read, with their columns: the named ones, or all if no name is
+// given. A sandboxID must name a live sandbox; it may be "", and so may the name of the database, which then is the
+// caller's default. The error is a *sandbox.Refusal if there is no such table.
 func (s *Service) Schema(
-	ctx context.Context, caller sandbox.Key, sandboxID, database string,
+	ctx context.Context, caller sandbox.Key, sandboxID, database string, tables ...string,
 ) ([]sandbox.Table, error) {
 	if sandboxID != "" {
 		if _, err := s.find(ctx, caller, sandboxID); err != nil {
@@ -78,5 +79,5 @@ func (s *Service) Schema(
 	if err != nil {
 		return nil, err
 	}
-	return db.Reader.Schema(ctx)
+	return db.Reader.Schema(ctx, tables...)
 }

@@ -27,7 +27,7 @@ func TestCheckIsBounded(t *testing.T) {
 		wide = append(wide, "column_"+strconv.Itoa(i))
 	}
 	cat := &Catalog{
-		searchPath: []string{"public"}, relations: map[string][]*relation{}, TableNames: map[string]bool{},
+		searchPath: []string{"public"}, relations: map[string][]*relation{},
 		MaskedColumns: map[Origin]bool{{}: true}, functions: map[string][]*function{},
 	}
 	for name, order := range map[string][]string{"staff": {"id", "name", "ssn"}, "logs": {"id", "text"}, "wide": wide} {

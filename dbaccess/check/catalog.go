@@ -31,8 +31,9 @@ type Catalog struct {
 	ownViews       map[uint32]map[uint32]bool // of CheckTree: the functions in PostgreSQL's views that may be read
 
 	unlistedCasts []cast          // casts whose function is not allowed
-	TableNames    map[string]bool // for suggestions
-	ColumnNames   map[string]bool
+	keywords      map[string]bool // of the server, without those that are names without quotes everywhere
+	tableNames    Names           // that may be read, for suggestions
+	columnNames   Names
 
 	MaskedColumns map[Origin]bool
 
@@ -81,6 +82,7 @@ type relation struct {
 	hasNames          bool // columns of regclass and the like
 	columns           map[string]bool
 	columnOrder       []string
+	readable          []string        // columns that the login may read; of user-defined tables and views only
 	maskedColumns     map[string]bool // listed by the operator, or made of such columns
 	usesMask          bool            // it computes with or filters by a masked column, or is partitioned by one
 	primaryKey        []string        // of a table with masked columns

@@ -62,7 +62,10 @@ const operatorsSQL = `SELECT o.oid, nspname, oprname, oprleft, oprright, oprcode
 const relationsSQL = `SELECT c.oid, nspname, relname, relkind = 'v', relkind = 'm', relrowsecurity, reltype,
 	coalesce(array_agg(attname::text ORDER BY attnum) FILTER (WHERE attname IS NOT NULL), '{}'), coalesce(string_agg(CASE WHEN atttypid >= 16384 THEN atttypid::text END, ' '), ''), coalesce(bool_or(attgenerated = 'v'), false),
 	coalesce(string_agg(DISTINCT atttypid::text, ' '), ''),
-	coalesce(bool_or(atttypid < 16384 AND format_type(atttypid, NULL) ~ '^reg'), false)
+	coalesce(bool_or(atttypid < 16384 AND format_type(atttypid, NULL) ~ '^reg'), false),
+	coalesce(array_agg(attname::text ORDER BY attnum) FILTER (WHERE attname IS NOT NULL
+		AND c.oid >= 16384 AND relkind <> 'c'
+		AND has_column_privilege(c.oid, attnum, 'SELECT') AND has_schema_privilege(n.oid, 'USAGE')), '{}')
 	FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace LEFT JOIN pg_attribute a ON attrelid = c.oid AND attnum > 0 AND NOT attisdropped
 	WHERE relkind IN ('r', 'v', 'm', 'p', 'f', 'c') AND nspname NOT LIKE 'pg\_temp%' AND nspname NOT LIKE 'pg\_toast%' GROUP BY 1, 2, 3, 4, 5, 6, 7`
 
@@ -156,7 +159,6 @@ func (c *Checker) setCatalog(cat *Catalog, nextVersionCheck time.Time) {
 func (c *Checker) loadCatalog(ctx context.Context, tx pgx.Tx) (*Catalog, error) {
 	cat := &Catalog{
 		functions: map[string][]*function{}, operators: map[string][]*operator{}, types: map[string][]*Type{}, TypesByOID: map[uint32]*Type{}, relations: map[string][]*relation{},
-		TableNames: map[string]bool{}, ColumnNames: map[string]bool{},
 		functionsByOID: map[uint32]*function{}, operatorsByOID: map[uint32]*operator{},
 		relationsByOID: map[uint32]*relation{},
 	}
@@ -225,30 +227,31 @@ func (c *Checker) loadCatalog(ctx context.Context, tx pgx.Tx) (*Catalog, error) 
 		return nil, err
 	}
 	var rel relation
-	var columns []string
+	var columns, readable []string
 	var userTypes, types string
-	if err := forEachRow(ctx, tx, relationsSQL, []any{&rel.oid, &rel.schema, &rel.name, &rel.isView, &rel.isMaterialized, &rel.hasRowPolicies, &rel.rowType, &columns, &userTypes, &rel.hasVirtualColumns, &types, &rel.hasNames}, func() {
+	if err := forEachRow(ctx, tx, relationsSQL, []any{
+		&rel.oid, &rel.schema, &rel.name, &rel.isView, &rel.isMaterialized, &rel.hasRowPolicies, &rel.rowType, &columns,
+		&userTypes, &rel.hasVirtualColumns, &types, &rel.hasNames, &readable,
+	}, func() {
 		one := rel
+		one.readable = readable
 		one.columnTypes = parseOIDs(types)
 		one.userTypes, one.columns, one.columnOrder = parseOIDs(userTypes), map[string]bool{}, columns
-		user := rel.schema != "pg_catalog" && rel.schema != "information_schema"
 		for _, column := range one.columnOrder {
 			one.columns[column] = true
-			if user {
-				cat.ColumnNames[column] = true
-			}
 		}
 		if row := cat.TypesByOID[rel.rowType]; row != nil {
 			row.members = one.userTypes
-			if row.Kind == 'c' && row.relation == rel.oid && user {
-				cat.TableNames[rel.name] = true
-			}
 		}
 		cat.relations[rel.name] = append(cat.relations[rel.name], &one)
 		cat.relationsByOID[one.oid] = &one
 	}); err != nil {
 		return nil, err
 	}
+	if err := cat.loadKeywords(ctx, tx); err != nil {
+		return nil, err
+	}
+	cat.addNames()
 	if err := cat.loadMasks(ctx, tx, c.maskColumns, c.allowedViews); err != nil {
 		return nil, err
 	}

@@ -62,7 +62,7 @@ func (w *walker) walkWith(s *nodeType, with *pg_query.WithClause) {
 		var made []*fromItem
 		for _, n := range with.Ctes {
 			made = append(made, &fromItem{})
-			w.withQueries = append(w.withQueries, withQuery{n.GetCommonTableExpr().GetCtename(), made[len(made)-1]})
+			w.addWithQuery(withQuery{n.GetCommonTableExpr().GetCtename(), made[len(made)-1]})
 		}
 		for i, n := range with.Ctes {
 			*made[i] = w.itemOfWithQuery(n.GetCommonTableExpr())
@@ -74,8 +74,12 @@ func (w *walker) walkWith(s *nodeType, with *pg_query.WithClause) {
 		w.walk(child, node)
 		query := node.Interface().(*pg_query.Node).GetCommonTableExpr()
 		item := w.itemOfWithQuery(query)
-		w.withQueries = append(w.withQueries, withQuery{query.GetCtename(), &item})
+		w.addWithQuery(withQuery{query.GetCtename(), &item})
 	})
+}
+
+func (w *walker) addWithQuery(query withQuery) {
+	w.withQueries, w.allWithQueries = append(w.withQueries, query), append(w.allWithQueries, query)
 }
 
 func (w *walker) itemOfWithQuery(n *pg_query.CommonTableExpr) fromItem {

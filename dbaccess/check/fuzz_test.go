@@ -52,7 +52,7 @@ func FuzzCheck(f *testing.F) {
 func FuzzMasks(f *testing.F) {
 	seedStatements(f, "../testdata/mask/cases.sql")
 	cat := &Catalog{
-		searchPath: []string{"public"}, relations: map[string][]*relation{}, TableNames: map[string]bool{},
+		searchPath: []string{"public"}, relations: map[string][]*relation{},
 		MaskedColumns: map[Origin]bool{{}: true},
 	}
 	for name, order := range map[string][]string{

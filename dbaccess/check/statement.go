@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +28,9 @@ type Statement struct {
 	JSONParameters []bool   // by number: the parameter is cast to json or jsonb
 	MaskedNames    []string // masked columns of the tables in the statement: "users.email"
 	mask           *maskUse
-	ColumnNames    map[string]bool // columns of the tables in the statement, for suggestions
+	tables         map[*relation]bool
+	queryNames     []string // of WITH, for suggestions
+	columnNames    []string // that its queries give to columns
 	Fingerprint    string
 	toNumbered     []parse.Shift
 	toSQL          []parse.Shift
@@ -55,7 +56,9 @@ func parseAndCheck(
 	}
 	stmt, w = checkParsed(q, parsed, cat, writes)
 	if stmt.Refusal != nil {
-		AddDialectHint(stmt.Refusal, q.SQL)
+		if !addKeywordHint(stmt.Refusal, q.SQL, cat) {
+			AddDialectHint(stmt.Refusal, q.SQL)
+		}
 		addGrammarHint(stmt.Refusal, cat)
 	}
 	return stmt, w, nil
@@ -116,10 +119,7 @@ func checkParsed(q parse.Request, parsed parse.Result, cat *Catalog, writes bool
 		stmt.refuse(sandbox.Refusef("statement-not-allowed", "the query that EXPLAIN explains was not found"))
 		return stmt, nil
 	}
-	stmt.ColumnNames = map[string]bool{}
-	for r := range w.relations {
-		maps.Copy(stmt.ColumnNames, r.columns)
-	}
+	stmt.addOwnNames(w)
 	if w.masks != nil {
 		stmt.MaskedNames, stmt.mask = w.masks.names(), &maskUse{}
 	}
@@ -152,8 +152,8 @@ func (stmt *Statement) WithPrefix(prefix string) *Statement {
 	return &prefixed
 }
 
-// WithOwnNumber returns a copy of stmt in which the parameter $number at a position that the server reports has a number
-// of its own, the next one. ok is false if the text at the position is not $number.
+// WithOwnNumber returns a copy of stmt in which the parameter $number at a position that the server reports has a
+// number of its own, the next one. ok is false if the text at the position is not $number.
 func (stmt *Statement) WithOwnNumber(position, number int) (split *Statement, ok bool) {
 	at, before := byteOffset(stmt.SQL, position), "$"+strconv.Itoa(number)
 	rest, ok := strings.CutPrefix(stmt.SQL[at:], before)

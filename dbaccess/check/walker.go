@@ -1,7 +1,6 @@
 package check
 
 import (
-	"iter"
 	"maps"
 	"reflect"
 	"slices"
@@ -25,6 +24,7 @@ type walker struct {
 	edits          []edit             // bind names to the checked meaning
 	qualifications []qualification    // qualify what has one meaning; it would keep it on the whole search path
 	masks          *maskNotes         // nil: the database has no masked columns
+	allWithQueries []withQuery        // also those that are not visible
 	withQueries    []withQuery        // that are visible at this point of the walk, the innermost last
 	withCount      int                // of the statement, also those that are not visible
 	target         *pg_query.RangeVar // of a statement that writes; it is no WITH query
@@ -414,7 +414,7 @@ func (w *walker) checkCasts() {
 		if w.mayOccur(c.source) && (w.mayCast(c.source, c.target) || implicit && w.mayOccur(c.target)) {
 			if n := w.unknownTable; n != nil { // any value may occur in it
 				w.fail(int(n.Location), RefuseUnknownTable(n.Relname, "that is older than a second",
-					maps.Keys(w.catalog.TableNames)))
+					w.catalog.tableNames))
 			}
 			w.fail(-1, refuseCast(c))
 		}
@@ -422,9 +422,13 @@ func (w *walker) checkCasts() {
 }
 
 // RefuseUnknownTable returns the refusal of a table that is not one of those in tables. what ends the message.
-func RefuseUnknownTable(name, what string, tables iter.Seq[string]) *sandbox.Refusal {
-	no := sandbox.Refusef("unknown-table", "there is no table %q %s", name, what)
-	if no.Nearest = policy.Nearest(name, tables); no.Nearest != "" {
+func RefuseUnknownTable(name, what string, tables Names) *sandbox.Refusal {
+	quoted := name
+	if !strings.Contains(name, `"`) {
+		quoted = `"` + name + `"`
+	}
+	no := sandbox.Refusef("unknown-table", "there is no table %s %s", quoted, what)
+	if no.Nearest = tables.nearest(strings.Trim(name[strings.LastIndexByte(name, '.')+1:], `"`)); no.Nearest != "" {
 		no.Hint = "did you mean " + no.Nearest + "?"
 	} else {
 		no.Hint = "db_tables() lists the tables"

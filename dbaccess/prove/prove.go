@@ -108,7 +108,7 @@ func Run(ctx context.Context, r *dbaccess.Reader, readerURL, ownerURL string) ([
 	return outcomes, nil
 }
 
-// findTarget returns a table that the login may read, and a column of it, as quoted identifiers.
+// findTarget returns a table that the login may read, and a column of it, as a statement writes them.
 func findTarget(ctx context.Context, r *dbaccess.Reader) (table, column string, err error) {
 	tables, err := r.Schema(ctx)
 	if err != nil {
@@ -116,8 +116,7 @@ func findTarget(ctx context.Context, r *dbaccess.Reader) (table, column string, 
 	}
 	for _, t := range tables {
 		if t.Kind == "table" && len(t.Columns) > 0 {
-			name := pgx.Identifier(strings.SplitN(t.Name, ".", 2))
-			return name.Sanitize(), pgx.Identifier{t.Columns[0].Name}.Sanitize(), nil
+			return t.Name, t.Columns[0].QuotedName, nil
 		}
 	}
 	return "", "", errors.New("the login may read no table, so there is nothing to attack: grant SELECT on a table")

@@ -10,7 +10,9 @@ elif kind == "summary":
     def quote(part):
         return '"' + part.replace('"', '""') + '"'
 
-    table = ".".join(quote(part) for part in name.split(".", 1))
+    table = name  # as db_tables writes it
+    if table not in await db_tables(database):
+        table = ".".join(quote(part) for part in name.split(".", 1))
     total = (await db_query(f"SELECT count(*) AS n FROM {table}", database=database))[0]["n"]
     sample = await db_query(f"SELECT * FROM {table} LIMIT :n", {"n": limit}, database)
     summary = []

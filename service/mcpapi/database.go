@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -198,8 +199,14 @@ type describeInput struct {
 func (s *Server) describeDatabase(
 	ctx context.Context, caller sandbox.Key, _ *mcp.CallToolRequest, in describeInput,
 ) (*mcp.CallToolResult, error) {
-	tables, err := s.service.Schema(ctx, caller, "", in.Database)
-	if err != nil {
+	var named []string
+	if in.Table != "" {
+		named = append(named, in.Table)
+	}
+	tables, err := s.service.Schema(ctx, caller, "", in.Database, named...)
+	if no, ok := errors.AsType[*sandbox.Refusal](err); ok && no.Reason == "unknown-table" {
+		return nil, s.listTables(ctx, caller, in.Database, no)
+	} else if err != nil {
 		return nil, err
 	}
 	detail := in.Detail
@@ -214,19 +221,13 @@ func (s *Server) describeDatabase(
 		lines = append(lines, fmt.Sprintf("databases: %s; this is %s. The argument database names another, here and "+
 			"in query_database and db_query", strings.Join(databases, ", "), cmp.Or(in.Database, databases[0])))
 	}
-	names := []string{}
 	for _, t := range tables {
-		names = append(names, t.Name)
-		if in.Table != "" && !strings.EqualFold(t.Name, in.Table) || !matches(t, in.Like) {
+		if !matches(t, in.Like) {
 			continue
 		}
 		lines = append(lines, tableLines(t, detail)...)
 	}
-	switch {
-	case len(lines) == 0 && in.Table != "":
-		return nil, sandbox.Errorf(sandbox.FaultNotFound, "there is no table %q that may be read; tables: %s", in.Table,
-			sandbox.Shorten(strings.Join(names, ", "), 1000))
-	case len(lines) == 0:
+	if len(lines) == 0 {
 		lines = []string{
 			fmt.Sprintf("no table or column has %q in its name; there are %d tables", in.Like, len(tables)),
 		}
@@ -246,6 +247,24 @@ func (s *Server) describeDatabase(
 		)
 	}
 	return textResult(text), nil
+}
+
+// listTables returns the error for a table that there is not, with the names of those that there are.
+func (s *Server) listTables(ctx context.Context, caller sandbox.Key, database string, no *sandbox.Refusal) error {
+	tables, err := s.service.Schema(ctx, caller, "", database)
+	if err != nil {
+		return err
+	}
+	names := make([]string, len(tables))
+	for i, t := range tables {
+		names[i] = t.Name
+	}
+	meant := ""
+	if no.Nearest != "" {
+		meant = "; did you mean " + no.Nearest + "?"
+	}
+	return sandbox.Errorf(sandbox.FaultNotFound, "%s%s; tables: %s", no.Message, meant,
+		sandbox.Shorten(strings.Join(names, ", "), 1000))
 }
 
 func matches(t sandbox.Table, like string) bool {
@@ -277,7 +296,7 @@ func tableLines(t sandbox.Table, detail string) []string {
 		return lines
 	}
 	for _, c := range t.Columns {
-		line := "  " + c.Name + " " + c.Type
+		line := "  " + c.QuotedName + " " + c.Type
 		if c.PrimaryKey {
 			line += ", primary key"
 		}

@@ -83,16 +83,11 @@ func (s *Server) readSchema(ctx context.Context, caller sandbox.Key, name string
 	if at := strings.LastIndex(name, "?database="); at >= 0 {
 		table, database = name[:at], name[at+len("?database="):]
 	}
-	tables, err := s.service.Schema(ctx, caller, "", database)
+	tables, err := s.service.Schema(ctx, caller, "", database, table)
 	if err != nil {
 		return nil, err
 	}
-	for _, t := range tables {
-		if t.Name == table {
-			return jsonContents(t)
-		}
-	}
-	return nil, sandbox.Errorf(sandbox.FaultNotFound, "there is no table %q that may be read", table)
+	return jsonContents(tables[0])
 }
 
 func jsonContents(v any) (*mcp.ResourceContents, error) {

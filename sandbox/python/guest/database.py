@@ -125,7 +125,8 @@ class Database:
 
     @helper("database", awaitable=True)
     def db_tables(self, database=None):
-        """Returns the names of the tables and views that may be read."""
+        """Returns the names of the tables and views that may be read, as a statement writes them: "Order", with quotes,
+        and sales.orders, with its schema, if they need them."""
         return Rows(self._request(self._channel.tables, _database_name("db_tables", database)) or ())
 
     @helper("database", awaitable=True)

@@ -3,7 +3,7 @@ import { count, plural } from "../format";
 import { useDatabaseNames } from "../parts/databases";
 import { Failure, Loading } from "../parts/feedback";
 import { useLoaded } from "../parts/loaded";
-import { maskNote, sqlName, tableName, type Column, type Schema } from "../parts/sql";
+import { maskNote, sqlName, type Column, type Schema } from "../parts/sql";
 import { parameter, setParameters } from "../router";
 import { examples, type Example } from "./play_examples";
 import type { Session } from "./play_session";
@@ -86,7 +86,7 @@ const maxSelected = 12; // columns
 
 function selectLine(table: string, columns: Column[], database: string): string {
   const names = columns.length <= maxSelected ? columns.map((column) => sqlName(column.column_name)).join(", ") : "*";
-  const statement = JSON.stringify(`SELECT ${names || "*"} FROM ${tableName(table)} LIMIT 10`);
+  const statement = JSON.stringify(`SELECT ${names || "*"} FROM ${table} LIMIT 10`);
   return `rows = await db_query(${statement}${database && `, database=${JSON.stringify(database)}`})\nrows`;
 }
 
@@ -155,7 +155,7 @@ function Tables({ session, database, insert, insertLines }: {
                   <button aria-label={`Insert a query of ${table}`} onClick={() => insertLines(selectLine(table, columnsOf(table), database))}>
                     Insert a query
                   </button>
-                  <button aria-label={`Insert the name ${table}`} onClick={() => insert(tableName(table))}>Insert the name</button>
+                  <button aria-label={`Insert the name ${table}`} onClick={() => insert(table)}>Insert the name</button>
                 </p>
                 <ul class="columns-list">
                   {columns.map((column) => (

@@ -10,7 +10,8 @@ export interface Column {
   masked: boolean;
 }
 
-// Schema has the tables that code may read. A table outside of the search path has the name of its schema before its own.
+// Schema has the tables that code may read, with their names as a statement writes them: in double quotes if they need
+// them, and after the name of their schema if the search path does not find them or two tables have the name.
 export interface Schema {
   tables: string[];
   schema: Record<string, Column[]>;
@@ -38,9 +39,14 @@ export function sqlName(name: string): string {
   return /^[a-z_][a-z0-9_]*$/.test(name) && !reserved.has(name) ? name : `"${name.replaceAll('"', '""')}"`;
 }
 
-// tableName returns the name of a table of a Schema as a statement has to write it.
-export function tableName(table: string): string {
-  return table.split(".").map(sqlName).join(".");
+// plainName returns the name of a table of a Schema without quotes, as PostgreSQL reads it.
+function plainName(table: string): string {
+  return table.replace(/"((?:[^"]|"")*)"/gu, (_, name: string) => name.replaceAll('""', '"'));
+}
+
+// unqualifiedName returns the name of a table of a Schema without that of its schema.
+function unqualifiedName(table: string): string {
+  return table.replace(/^(?:"(?:[^"]|"")*"|[^".]+)\./u, "");
 }
 
 // isKeyword reports whether a word is complete as it is, so that names which contain its letters are not offered for it.
@@ -172,9 +178,8 @@ const maxColumns = 2000; // of all tables, where no table is named yet
 
 // findTable returns the name in the schema of a table that a statement names.
 function findTable(schema: Schema, name: string): string | undefined {
-  if (schema.schema[name]) return name;
-  const [, unqualified] = /^public\.(.+)$/.exec(name) ?? [];
-  return unqualified !== undefined && schema.schema[unqualified] ? unqualified : undefined;
+  const called = (plain: string) => schema.tables.find((table) => plainName(table) === plain);
+  return called(name) ?? (name.startsWith("public.") ? called(name.slice("public.".length)) : called(`public.${name}`));
 }
 
 function columnsOf(schema: Schema, table: string, of = ""): Suggestion[] {
@@ -200,17 +205,17 @@ export function suggest(sql: string, at: number, schema: Schema, isAsked: boolea
   if (name) {
     const source = place.sources.find((known) => known.name === name);
     const table = source ? findTable(schema, source.table) : findTable(schema, name);
-    const inSchema = schema.tables.filter((known) => known.startsWith(`${name}.`));
+    const inSchema = schema.tables.filter((known) => plainName(known).startsWith(`${name}.`));
     const list = [
       ...(table && !place.wantsTable ? columnsOf(schema, table) : []),
-      ...(source ? [] : inSchema.map((known) => ofTable(schema, known, tableName(known.slice(name.length + 1))))),
+      ...(source ? [] : inSchema.map((known) => ofTable(schema, known, unqualifiedName(known)))),
     ];
     return list.length > 0 ? { from, list } : undefined;
   }
   if (place.wantsTable) {
     return { from, list: [
       ...place.queries.map((name): Suggestion => ({ text: sqlName(name), kind: "table", detail: "query of WITH" })),
-      ...schema.tables.map((table) => ofTable(schema, table, tableName(table))),
+      ...schema.tables.map((table) => ofTable(schema, table, table)),
     ] };
   }
   if (place.isFrom || (!isAsked && !(current && place.isQuery))) return undefined; // an alias is chosen by the person
