@@ -71,6 +71,8 @@ func (r *Reader) translateError(
 		stmt.SuggestTable(out)
 	case "42703":
 		stmt.SuggestColumn(out)
+	case "42883":
+		stmt.SuggestSignature(out)
 	case "42501":
 		stmt.SuggestReadable(out)
 	case "57014":

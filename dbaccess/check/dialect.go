@@ -38,6 +38,11 @@ var dialectHints = []dialectHint{
 		nil,
 		`parameters are named: write :name, and pass {"name": value}`,
 	},
+	{
+		syntaxError,
+		regexp.MustCompile(`(?i)\binterval\s+\d`),
+		"write an interval as a text: now() - interval '30 days'",
+	},
 	{syntaxError, regexp.MustCompile("`"), `write names in double quotes, "name", and text in single quotes`},
 	{
 		regexp.MustCompile(`(?i)at or near "(from|where|group|order|limit|having)"$`),

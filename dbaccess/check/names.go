@@ -100,24 +100,6 @@ func (w *walker) checkFunction(n *pg_query.FuncCall) {
 	}
 }
 
-// otherDialectFunctions maps function names of other databases to PostgreSQL's.
-var otherDialectFunctions = map[string]string{
-	"ifnull": "coalesce", "isnull": "coalesce", "nvl": "coalesce", "len": "length", "getdate": "now", "curdate": "now", "group_concat": "string_agg",
-	"listagg": "string_agg", "date_format": "to_char", "strftime": "to_char", "datetrunc": "date_trunc", "json_extract": "jsonb_path_query",
-}
-
-// refuseUnknownFunction returns the refusal of a function that exists in no schema.
-func refuseUnknownFunction(full, name string) *sandbox.Refusal {
-	r := sandbox.Refusef("unknown-function", "there is no function %s", full)
-	if r.Nearest = otherDialectFunctions[name]; r.Nearest == "" {
-		r.Nearest = policy.Nearest(name, maps.Keys(policy.SQLFunctions))
-	}
-	if r.Hint = "write it with PostgreSQL's functions, or compute it in Python instead"; r.Nearest != "" {
-		r.Hint = "did you mean " + r.Nearest + "?"
-	}
-	return r
-}
-
 // candidates summarises the functions that a name may refer to.
 type candidates struct{ found, hasDisallowed bool }
 
