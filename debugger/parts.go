@@ -152,7 +152,18 @@ func (w viewer) column(f recording.DataFrame, i int) VariableView {
 	for r, row := range f.Rows {
 		cells[r] = w.state.Preview(w.table, row.Cells[i], maxValuePreview)
 	}
+	before, all := 0, 0 // columns with the same label
+	for other := range f.Columns {
+		if w.plainLabel(f.Columns[other].Label) == w.plainLabel(c.Label) {
+			if all++; other < i {
+				before++
+			}
+		}
+	}
 	v := VariableView{Name: w.plainLabel(c.Label), Value: c.Type, Type: "pandas.Series"}
+	if before > 0 {
+		v.Name += "_" + strconv.Itoa(before+1) // as db_query names columns
+	}
 	if c.Missing > 0 {
 		v.Value += " (" + strconv.FormatInt(c.Missing, 10) + " null)"
 	}
@@ -160,7 +171,7 @@ func (w viewer) column(f recording.DataFrame, i int) VariableView {
 		v.Value += ": " + strings.Join(cells, ", ")
 	}
 	v.path = path{Suffix: ".iloc[:, " + strconv.Itoa(i) + "]"}
-	if c.Label.Tag == recording.TagText || c.Label.Tag == recording.TagInt {
+	if all == 1 && (c.Label.Tag == recording.TagText || c.Label.Tag == recording.TagInt) {
 		v.path = path{Suffix: "[" + w.state.Preview(w.table, c.Label, math.MaxInt32) + "]"}
 	}
 	return v

@@ -421,11 +421,13 @@ _LITERALS = {str, bytes, int, bool, type(None)}
 
 
 def _columns(value, start: int, end: int) -> list:
-    """Returns columns of a DataFrame as names, values and paths."""
-    out = []
+    """Returns columns of a DataFrame as names, values and paths. A repeated name has _2, _3 ... appended."""
+    out, repeated = [], value.columns.duplicated(keep=False)[start:end].tolist()
+    names = values.unique(map(_label, value.columns[:end].tolist()))[start:]
     for i, label in enumerate(value.columns[start:end].tolist(), start):
-        path = f"[{label!r}]" if type(label) in (str, int) else f".iloc[:, {i}]"
-        out.append((_label(label), value.iloc[:, i], ("", path)))
+        is_name = type(label) in (str, int) and not repeated[i - start]
+        path = f"[{label!r}]" if is_name else f".iloc[:, {i}]"
+        out.append((names[i - start], value.iloc[:, i], ("", path)))
     return out
 
 
@@ -468,8 +470,9 @@ def _rows(value, table: str, start: int, count: int) -> list:
     end = start + count
     if table == "DataFrame":
         rows = value.iloc[start:end, :50]
+        names = values.unique(map(str, rows.columns))
         return [
-            (_label(label), dict(zip(map(str, rows.columns), row)), ("", f".iloc[{i}]"))
+            (_label(label), dict(zip(names, row)), ("", f".iloc[{i}]"))
             for i, (label, row) in enumerate(zip(rows.index, rows.itertuples(index=False, name=None)), start)
         ]
     if table == "Series":

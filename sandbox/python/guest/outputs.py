@@ -356,8 +356,12 @@ class Outputs:
             None: output_summary.frame(v),
         }
         try:
+            head = v.head(most).iloc[:, :most_columns]
+            names = [str(label) for label in head.columns]
+            if len({*names}) < len(names):  # the keys of a row
+                head = head.set_axis(values.unique(names), axis=1)
             bundle[TABLE] = {
-                **_loads(v.head(most).iloc[:, :most_columns].to_json(orient="table", date_format="iso")),
+                **_loads(head.to_json(orient="table", date_format="iso")),
                 "shape": list(v.shape),
                 "dtypes": [str(dtype) for dtype in v.dtypes.iloc[:most_columns]],
             }

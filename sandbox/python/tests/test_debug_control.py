@@ -186,6 +186,31 @@ def test_commands_while_the_program_is_stopped(run):
     assert "set n = 100" in text and "set x = 200" in text  # the program uses what was set
 
 
+def test_columns_with_one_name_have_their_own_values(run):
+    answers = []
+
+    def script(stop, n):
+        for start in (0, 1):
+            answers.append(
+                (yield {"do": "page", "expression": "t", "start": start, "count": 5, "columns": 4, "frame": 0})
+            )
+        yield {**GO, "stops": {}}
+
+    code = "import pandas\nt = pandas.DataFrame([[10, 20, 30, 40]], columns=['same', 'same', 'same', 'other'])\nz = 1"
+    out, _ = stopped(run, code, at(3), script)
+    assert out.exception is None
+    *columns, row = answers[0]["items"]
+    assert [(c["name"], c["path"]["suffix"]) for c in columns] == [
+        ("same", ".iloc[:, 0]"),
+        ("same_2", ".iloc[:, 1]"),
+        ("same_3", ".iloc[:, 2]"),
+        ("other", "['other']"),
+    ]
+    assert [run(f"int(t{c['path']['suffix']}[0])").ok for c in columns] == [10, 20, 30, 40]
+    assert row["value"] == "{'same': 10, 'same_2': 20, 'same_3': 30, 'other': 40}"
+    assert answers[1]["items"] == answers[0]["items"][1:]
+
+
 def test_other_threads_wait_while_one_is_stopped(run):
     code = "import threading\nn = 0\ndef work():\n    global n\n    for _ in range(50):\n        n += 1\nt = [threading.Thread(target=work) for _ in range(2)]\n[x.start() for x in t]\n[x.join() for x in t]\nn"
 

@@ -413,8 +413,26 @@ def test_a_table_has_its_schema_and_a_line_for_models(run):
     assert (len(table["data"]), table["shape"]) == (30, [30, 2])
     assert table["dtypes"][0] == "int64" and table["dtypes"][1].startswith("datetime64")
     assert out["summary"].startswith("table of 30 rows and 2 columns: n int64, when datetime64")
-    odd = run("pd.DataFrame([[1, 2]], columns=['a', 'a'])").outputs[0]["data"]
-    assert {"text/html", "text/plain"} <= set(odd)
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        (["a", "b"], ["a", "b"]),
+        (["a", "a"], ["a", "a_2"]),
+        (["a", "a", "a_2", "a"], ["a", "a_2", "a_2_2", "a_3"]),
+        ([1, "1", "x"], ["1", "1_2", "x"]),
+        ([None, None], ["None", "None_2"]),
+        ([("a", 1), ("a", 1)], ["('a', 1)", "('a', 1)_2"]),
+    ],
+)
+def test_a_table_has_each_value_of_columns_with_one_name(run, labels, names):
+    count = len(labels)
+    out = run(f"import pandas as pd\npd.DataFrame([{[*range(count)]}], columns={labels!r})").outputs[0]["data"]
+    table = out["application/vnd.dataresource+json"]
+    assert table["data"] == [{"index": 0, **dict(zip(names, range(count)))}]
+    assert [field["name"] for field in table["schema"]["fields"]] == ["index", *names]
+    assert {"text/html", "text/plain"} <= set(out)
 
 
 def test_every_output_has_a_line_for_models(run):
