@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -19,7 +20,7 @@ const maxMessageChars = 16 << 10
 // reasonBySQLState maps SQLSTATE to our stable reasons. Other states are "failed".
 var reasonBySQLState = map[string]string{
 	"42P01": "unknown-table", "42703": "unknown-column", "42883": "unknown-function", "42704": "unknown-name", "42601": "syntax-error", "42501": "permission", "25006": "read-only",
-	"42702": "ambiguous-name", "42725": "ambiguous-name", "42803": "grouping", "42804": "type-mismatch", "42P18": "type-mismatch", "22P02": "invalid-value", "22007": "invalid-value", "22008": "invalid-value",
+	"42702": "ambiguous-name", "42725": "ambiguous-name", "42803": "grouping", "42804": "type-mismatch", "42P18": "type-mismatch", "42P08": "type-mismatch", "22P02": "invalid-value", "22007": "invalid-value", "22008": "invalid-value",
 	"22003": "out-of-range", "22012": "division-by-zero", "21000": "too-many-rows", "53400": "too-large", "54001": "too-large", "53200": "too-large",
 }
 
@@ -71,6 +72,10 @@ func (r *Reader) translateError(
 		stmt.SuggestTable(out)
 	case "42703":
 		stmt.SuggestColumn(out)
+	case "42P08", "42P18": // a statement that writes, or one with too many such places
+		if _, name, ok := strings.Cut(out.Message, "parameter :"); ok {
+			out.Hint = "write the type behind the parameter: :" + name + "::text"
+		}
 	case "42883":
 		stmt.SuggestSignature(out)
 	case "42501":

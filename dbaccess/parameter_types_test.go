@@ -89,6 +89,16 @@ func TestParametersGetTheTypeOfTheirPlaceOrValue(t *testing.T) {
 		{"SELECT 'é' FROM (VALUES (1)) v(x) WHERE (:c IS NULL OR x = :c)\n AND nme = 1", values{"c": nil},
 			`at character 69, line 2`, true},
 	}
+	places, many := make([]string, 40), values{} // more than a statement is sent again for
+	for i := range places {
+		name := fmt.Sprint("p", i)
+		places[i], many[name] = fmt.Sprintf("(:%[1]s IS NULL OR 'a' = :%[1]s)", name), nil
+	}
+	cases = append(cases, cases[0])
+	last := &cases[len(cases)-1]
+	last.sql, last.params, last.fails = "SELECT 1 WHERE "+strings.Join(places, " AND "), many, true
+	last.want = "type-mismatch: could not determine data type of parameter :p30 (hint: write the type behind the " +
+		"parameter: :p30::text)"
 	s := dbtest.Start(t)
 	for _, serverCheck := range []bool{false, true} {
 		r := openReader(t, dbaccess.Config{
