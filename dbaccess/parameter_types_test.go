@@ -120,3 +120,26 @@ func TestParametersGetTheTypeOfTheirPlaceOrValue(t *testing.T) {
 		}
 	}
 }
+
+// The position of an error is that in the caller's text, also where parameters got numbers of their own.
+func TestPositionsAfterParametersWithTypes(t *testing.T) {
+	t.Parallel()
+	r := readerOfNames(t)
+	sql := "SELECT 'é', id FROM people WHERE id IN (SELECT id FROM \"order\")"
+	for range 10 {
+		sql += "\nAND (:p IS NULL OR :p IS NULL OR :p IS NULL OR :p IS NULL OR id IN (" +
+			"SELECT x.id FROM sales.people x, interval_of_days))"
+	}
+	sql += " AND name = :p" // only here the parameter gets a type
+	_, err := all(context.Background(), r, sql, map[string]any{"p": "x"}, sandbox.QueryLimits{})
+	want := 1 // of the 31st place: a statement is sent again for 30
+	for range 31 {
+		at := strings.Index(sql[want:], ":p IS NULL")
+		want += at + 1
+	}
+	want -= len("é") - 1
+	no, ok := errors.AsType[*sandbox.Refusal](err)
+	if !ok || no.Position != want || no.Line != 9 {
+		t.Errorf("got %+v, %v, want the error at character %d of line 9", no, err, want)
+	}
+}
