@@ -59,6 +59,16 @@ var dialectHints = []dialectHint{
 		nil,
 		"a list is an array; write :name::jsonb where it is JSON",
 	},
+	{
+		regexp.MustCompile(`^(function|operator) .*is not unique`),
+		regexp.MustCompile(`:\w`),
+		"write the type behind the parameter: :name::text, or :name::text[] for a list",
+	},
+	{
+		regexp.MustCompile(`^operator does not exist: `),
+		nil,
+		"the operator does not take these types: cast one side to the type of the other, as in x::text",
+	},
 	{regexp.MustCompile(`^date/time field value out of range`), nil, "write dates as '2026-01-31'"},
 }
 
