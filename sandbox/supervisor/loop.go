@@ -19,7 +19,7 @@ const (
 	maxVariables      = 200
 	maxNotesPerName   = 50
 	maxNoteBytes      = 16 << 20 // total of the frames with notes
-	maxOutputs        = 61 // the first 50, the newest 10 and the result
+	maxOutputs        = 61       // the first 50, the newest 10 and the result
 	maxOutputBytes    = 16 << 20 // total of the frames with outputs; our guest code sends at most 14 MiB of data
 	maxSummaryRunes   = 300
 	maxTypesPerOutput = 50  // each type is stored and examined separately

@@ -296,7 +296,7 @@ func (s *Server) nameTools(next mcp.MethodHandler) mcp.MethodHandler {
 }
 
 func noTool(name string, names []string) string {
-	return fmt.Sprintf("there is no tool %q; the tools are %s", name, strings.Join(names, ", "))
+	return fmt.Sprintf("there is no tool %q; the tools are %s", sandbox.Shorten(name, 100), strings.Join(names, ", "))
 }
 
 func (s *Server) toolNames() []string {

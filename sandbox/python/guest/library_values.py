@@ -29,6 +29,8 @@ OWN_FRAMES: list = []  # the classes of DataFrames that helpers return
 ZONES = {type(None), datetime.timezone, zoneinfo.ZoneInfo}  # classes whose texts are not the user's
 
 MAX_FIELDS = 1000  # of a dtype whose text names them
+MAX_TEXT = 16_000  # characters, of up to four bytes, of the text of a value
+MAX_BITS = 14_284  # of an int in a text: 4300 digits, as Python's own limit; to write digits takes quadratic time
 
 _flags_of, _mro_of, _plain_name_of = (vars(type)[name].__get__ for name in ("__flags__", "__mro__", "__name__"))
 _args_of = vars(BaseException)["args"].__get__
@@ -48,11 +50,16 @@ class Raw(tuple):
 
 
 def raw(text: str) -> Raw:
-    return Raw((text,))
+    """Returns a Raw with the text, of which a very long one is cut: a recording refuses more than 64 KiB."""
+    return Raw((text if len(text) <= MAX_TEXT else _cut(text),))
 
 
 def raws(texts) -> list:
-    return list(map(Raw, zip(texts)))
+    return list(map(Raw, zip([text if len(text) <= MAX_TEXT else _cut(text) for text in texts])))
+
+
+def _cut(text: str) -> str:
+    return f"{text[:MAX_TEXT]}... [{len(text) - MAX_TEXT} more characters]"
 
 
 def name_of(kind: type) -> str:
@@ -117,9 +124,18 @@ def _uuid(v):
     return raw(repr(v)) if type(v.int) is int else None
 
 
+def _scalar_text(v) -> str:
+    return repr(v) if type(v) is not int or v.bit_length() <= MAX_BITS else f"<int of {v.bit_length()} bits>"
+
+
 def _fraction(v):
-    numerator, denominator = v._numerator, v._denominator
-    return raw(f"Fraction({numerator}, {denominator})") if type(numerator) is int is type(denominator) else None
+    parts = v._numerator, v._denominator
+    return raw(f"Fraction({', '.join(map(_scalar_text, parts))})") if all(type(part) is int for part in parts) else None
+
+
+def _range(v):
+    parts = (v.start, v.stop) if v.step == 1 else (v.start, v.stop, v.step)
+    return raw(f"range({', '.join(map(_scalar_text, parts))})")
 
 
 def _path(v):
@@ -129,7 +145,9 @@ def _path(v):
 
 def _slice(v):
     parts = v.start, v.stop, v.step
-    return raw(repr(v)) if all(type(part) in _BUILT_IN_SCALARS for part in parts) else None
+    if not all(type(part) in _BUILT_IN_SCALARS for part in parts):
+        return None
+    return raw(f"slice({', '.join(map(_scalar_text, parts))})")
 
 
 def _match(v):
@@ -171,7 +189,7 @@ _LEAVES: dict = {
     zoneinfo.ZoneInfo: _by_repr,
     uuid.UUID: _uuid,
     fractions.Fraction: _fraction,
-    range: _by_repr,
+    range: _range,
     slice: _slice,
     re.Match: _match,
     re.Pattern: _pattern,

@@ -21,8 +21,8 @@ import values
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
-# A run has at most the first outputs, which are sent when they are shown, the newest ones, which wait for the end of the
-# run, and the result.
+# A run has at most the first outputs, which are sent when they are shown, the newest ones, which wait for the end of
+# the run, and the result.
 MAX_FIRST = 50
 MAX_NEWEST = 10
 MAX_FIRST_BYTES = 8 << 20  # of the data as JSON

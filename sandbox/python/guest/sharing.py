@@ -8,12 +8,15 @@ its ends.
 
 import builtins
 import collections
+import fractions
 import functools
 import gc
 import itertools
+import operator
 import types
 from collections.abc import Iterable
 
+import library_values
 import lookup
 import tables
 
@@ -46,8 +49,8 @@ _MADE_REPRS = "__dataclass_fields__", "__attrs_attrs__"  # of classes whose __re
 
 
 def shares_parts(v) -> "tuple[bool, int]":
-    """Tells whether the repr of v writes shared parts very often, or parts in parts very deep. Also returns how many
-    containers were looked at. It raises tables.Unreadable."""
+    """Tells whether the repr of v writes shared parts very often, parts in parts very deep, or the digits of a very
+    large int. Also returns how many containers were looked at. It raises tables.Unreadable."""
     if _reader_of(type(v)) is None:
         return False, 0
     level: dict = {id(v): (v, 1)}  # the containers at a depth, by id, and how often a repr writes each
@@ -63,7 +66,10 @@ def shares_parts(v) -> "tuple[bool, int]":
             if found > MAX_FOUND or items >= MAX_ITEMS or paths > MAX_PATHS and paths > MAX_REPEATED * found:
                 return True, found
             for part in read:
-                if type(part) not in _LEAVES:
+                if type(part) is int:
+                    if part.bit_length() > library_values.MAX_BITS:
+                        return True, found
+                elif type(part) not in _LEAVES:
                     below[id(part)] = part, times + below.get(id(part), (None, 0))[1]
         if not below:
             return False, found
@@ -89,6 +95,10 @@ def _new_reader(kind: type):
             return base.__iter__
     if any(kind is each for each in _HOLDERS):
         return _referents
+    if kind is range:
+        return operator.attrgetter("start", "stop", "step")
+    if kind is fractions.Fraction:
+        return operator.attrgetter("_numerator", "_denominator")
     bases = _mro_of(kind)
     if any(base is BaseException for base in bases):
         return _args_of
