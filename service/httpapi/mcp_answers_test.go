@@ -129,6 +129,28 @@ func TestCallsThatModelsMakeWrongly(t *testing.T) {
 	}
 }
 
+// What a client names is repeated in answers, so it is bounded.
+func TestNamesOfMCPClientsAreBounded(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	c.server = serveMCP(t)
+	for size, want := range map[int]string{1024: "status=completed", 1025: "progressToken"} {
+		params := map[string]any{
+			"name": "run_python", "arguments": map[string]any{"code": "1"},
+			"_meta": map[string]any{"progressToken": strings.Repeat("x", size)},
+		}
+		a := c.do(t, "POST", "/mcp",
+			map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params},
+			"Accept", both, "MCP-Protocol-Version", mcpVersion)
+		if !strings.Contains(string(a.text), want) {
+			t.Errorf("a token of %d bytes: got %.300s, want %q", size, a.text, want)
+		}
+	}
+	if text := c.toolText(t, mcpVersion, strings.Repeat("x", 1<<20), nil); len(text) > 1000 {
+		t.Errorf("a tool with a name of 1 MiB: got %d bytes, want a short error", len(text))
+	}
+}
+
 // TestCallsOfASessionWaitForEachOther sends calls of one session at the same time, as models do.
 func TestCallsOfASessionWaitForEachOther(t *testing.T) {
 	t.Parallel()

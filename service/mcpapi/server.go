@@ -199,7 +199,11 @@ func addTool[In any](
 	}
 	call := func(ctx context.Context, caller sandbox.Key, req *mcp.CallToolRequest) *mcp.CallToolResult {
 		var in In
-		err := decodeArguments(req.Params.Arguments, &described, resolved, &in)
+		token, _ := req.Params.GetProgressToken().(string) // each notification of progress repeats it
+		err := sandbox.CheckSize("progressToken", sandbox.MaxNameBytes, len(token))
+		if err == nil {
+			err = decodeArguments(req.Params.Arguments, &described, resolved, &in)
+		}
 		var result *mcp.CallToolResult
 		if err == nil {
 			result, err = handle(ctx, caller, req, in)
