@@ -781,7 +781,7 @@ func TestJupyterFloodOfOutput(t *testing.T) {
 	if !strings.HasSuffix(bytes, " end\n") {
 		t.Errorf("binary output: got %q, want text", bytes)
 	}
-	many := textOf(s.run("for n in range(60): display(n)\n'last'"))
+	many := textOf(s.run("for n in range(100): display(n)\n'last'"))
 	if !strings.Contains(many, "more outputs were left out") {
 		t.Errorf("got %.300q, want a note that outputs are missing", many)
 	}

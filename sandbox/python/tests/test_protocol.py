@@ -30,7 +30,7 @@ def columns(number):
 
 
 class Result:
-    form = ""
+    form, exact = "", False
 
     def __init__(self, wrong=None):
         self.columns, self.parts, self.wrong = None, [], wrong
