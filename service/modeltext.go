@@ -36,7 +36,7 @@ func ModelText(e *sandbox.Execution, maxChars int) string {
 		{name: "stdout", text: strings.TrimRight(TerminalText(e.Stdout), "\n")},
 		{name: "stderr", title: "stderr:", text: strings.TrimRight(TerminalText(e.Stderr), "\n")},
 		{name: "result", title: "result:", text: ModelResult(e)},
-		{title: "", text: shortenMiddle(modelError(e), maxModelError)},
+		{title: "", text: shortenMiddle(TerminalText(modelError(e)), maxModelError)},
 		{title: "", text: shortenMiddle(modelOutputs(e), maxModelOutputs)},
 		{text: modelFooter(e)},
 	}

@@ -121,6 +121,11 @@ func TestCallsThatModelsMakeWrongly(t *testing.T) {
 		{"query_database", map[string]any{"sql": "SELECT 1", "limit": "null"}, "limit"},
 		{"run_python", map[string]any{"code": "1", "record": "true", "wait_seconds": "30"}, "status=completed"},
 		{"run_python", map[string]any{"code": "'2'"}, "result: 2"},
+		{"query_database", map[string]any{"sql": "```sql\nSELECT 41 + 1 AS n\n```\n"}, "[42]"},
+		{"query_database", map[string]any{"sql": "```\nSELECT '```' AS n\n```"}, "[\"```\"]"},
+		{"query_database", map[string]any{"sql": "SELECT '```sql' AS n"}, "[\"```sql\"]"},
+		{"query_database", map[string]any{"sql": "```sql"}, "syntax error"},
+		{"run_python", map[string]any{"code": "raise ValueError('\033[31mred\033[0m')"}, "ValueError: red\n"},
 		{"run_code", map[string]any{"code": "1"}, "the tools are run_python, query_database"},
 	} {
 		if text := c.toolText(t, mcpVersion, x.tool, x.arguments); !strings.Contains(text, x.want) {

@@ -39,6 +39,7 @@ func (s *Server) queryDatabase(
 			return nil, sandbox.Errorf(sandbox.FaultInvalid, "params: %v", err)
 		}
 	}
+	in.SQL = withoutFence(in.SQL)
 	limit := cmp.Or(in.Limit, defaultRows)
 	answer := rowText{maxChars: s.maxChars, limit: limit}
 	summary, err := s.service.Query(ctx, caller, service.Statement{
@@ -53,6 +54,18 @@ func (s *Server) queryDatabase(
 		text += "\n" + sandbox.MaskNotice(summary.ComputedWithMask)
 	}
 	return textResult(text), nil
+}
+
+// withoutFence returns a statement without the lines ```sql and ``` around it, with which models write SQL in Markdown.
+// No statement of PostgreSQL begins so.
+func withoutFence(sql string) string {
+	begun, isFenced := strings.CutPrefix(strings.TrimSpace(sql), "```")
+	inside, isClosed := strings.CutSuffix(begun, "```")
+	language, statement, hasLines := strings.Cut(inside, "\n")
+	if !isFenced || !isClosed || !hasLines || strings.ContainsAny(strings.TrimSpace(language), " \t") {
+		return sql
+	}
+	return statement
 }
 
 // maxCellChars is the length to which long cells are cut if the whole rows do not fit into an answer.
