@@ -36,6 +36,7 @@ type backupManifest struct {
 	CreatedAt    time.Time         `json:"created_at"`
 	OuterHistory bool              `json:"outer_history"` // the history database is not in the backup
 	Dumps        map[string]string `json:"dumps"`         // SHA-256 sums of NAME.dump, by the name of the database
+	Files        int               `json:"files"`         // beside the manifest; 0: an older backup, which does not say
 }
 
 // keptFiles are the files of the data folder that a backup has beside history, the artifacts and the databases.
@@ -130,15 +131,30 @@ func (s *settings) backupTo(ctx context.Context, target string) (backupManifest,
 		}
 		manifest.Dumps[database] = hex.EncodeToString(sum.Sum(nil))
 	}
-	if err := copyContents(); err != nil {
+	err := copyContents()
+	if err == nil {
+		manifest.Files, err = filesBelow(target)
+	}
+	if err != nil {
 		return manifest, err
 	}
-	_, err := writeNewFile(filepath.Join(target, manifestFile), func(w io.Writer) (struct{}, error) {
+	_, err = writeNewFile(filepath.Join(target, manifestFile), func(w io.Writer) (struct{}, error) {
 		out := json.NewEncoder(w)
 		out.SetIndent("", "  ")
 		return struct{}{}, out.Encode(manifest)
 	})
 	return manifest, err
+}
+
+// filesBelow returns the number of files below a folder.
+func filesBelow(dir string) (count int, err error) {
+	err = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			count++
+		}
+		return err
+	})
+	return count, err
 }
 
 func dumpPath(dir, database string) string { return filepath.Join(dir, database+".dump") }
@@ -259,6 +275,13 @@ func readManifest(dir string) (m backupManifest, err error) {
 		return m, fmt.Errorf("the backup has format %d, and this glasshouse reads formats up to %d: "+
 			"use a newer glasshouse",
 			m.Format, backupFormat)
+	}
+	count, err := filesBelow(dir)
+	if err != nil {
+		return m, fmt.Errorf("read the backup: %w", err)
+	}
+	if count--; count < m.Files { // without the manifest; a dump of an outer history may have come later
+		return m, fmt.Errorf("the backup is not complete: it has %d files of %d: use another backup", count, m.Files)
 	}
 	for database, want := range m.Dumps {
 		if database != embedded.DatabaseHistory && database != embedded.DatabaseKnowledge {

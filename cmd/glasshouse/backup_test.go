@@ -217,6 +217,17 @@ func TestBadBackupsAreRefused(t *testing.T) {
 	if err := os.WriteFile(manifest, good, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	kept := dumpPath(target, embedded.DatabaseKnowledge)
+	if err := os.Rename(kept, filepath.Join(dir, "elsewhere")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(dumpPath(target, address)); err != nil {
+		t.Fatal(err)
+	}
+	wantFailure(t, "the backup is not complete: it has", empty, "restore", target)
+	if err := os.Rename(filepath.Join(dir, "elsewhere"), kept); err != nil {
+		t.Fatal(err)
+	}
 	dump := dumpPath(target, embedded.DatabaseHistory)
 	text, err := os.ReadFile(dump)
 	if err != nil {
