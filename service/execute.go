@@ -174,6 +174,7 @@ type run struct {
 	sandbox     sandbox.Sandbox
 	open        OpenSession
 	onCodeEnded func() // called before the durable end; may be nil
+	isStreamed  bool   // the client reads the run's events
 
 	opening   sandbox.Execution // the record from before the code runs; it never changes
 	queueTime time.Duration     // wait for the slot
@@ -247,9 +248,10 @@ func (r *run) execute(ctx context.Context) (*sandbox.Execution, error) {
 }
 
 // openEvents gives a run that nobody streams an event log, so that others can follow it: a person in the pages sees
-// what an agent's code prints. The caller calls end. The log is forgotten then, unless somebody reads it.
+// what an agent's code prints. Its output costs nothing in addition, so it may be in another order than that of the
+// program. The caller calls end. The log is forgotten then, unless somebody reads it.
 func (r *run) openEvents() (end func(*sandbox.Execution, error)) {
-	if r.job.events != nil || r.job.debug != nil {
+	if r.isStreamed = r.job.events != nil; r.isStreamed || r.job.debug != nil {
 		return func(*sandbox.Execution, error) {}
 	}
 	log := newEventLog()
@@ -404,13 +406,13 @@ func (r *run) runCode(ctx context.Context) (sandbox.Outcome, error) {
 	if r.job.events != nil {
 		r.job.events.begin(&r.opening, r.sandbox.Owner, r.sandbox.Policy.MaxOutputSize)
 		r.service.keepEventLog(r.opening.ID, r.job.events)
-		callbacks.Listener = r.job.events
+		callbacks.Listener, callbacks.Ordered = r.job.events, r.isStreamed
 	}
 	switch {
 	case r.job.debug != nil:
 		r.recording = r.service.startRecording(&r.opening, r.job.debug.recorded, nil)
 		r.job.debug.begin(r.recording, r.opening.ID, r.sandbox.Policy.MaxOutputSize)
-		callbacks.Debugger, callbacks.Listener = r.job.debug, r.job.debug
+		callbacks.Debugger, callbacks.Listener, callbacks.Ordered = r.job.debug, r.job.debug, true
 	case r.isRecorded():
 		recorded, err := debugger.NewRecording(r.job.Code)
 		if err != nil {

@@ -87,9 +87,9 @@ func (l *runLoop) startOutput() {
 	l.stderr.start()
 }
 
-// catchUpOutput gives the listener the output that was printed before the current frame.
+// catchUpOutput gives the listener the output that was printed before the current frame, if it wants that order.
 func (l *runLoop) catchUpOutput() {
-	if l.callbacks.Listener != nil {
+	if l.callbacks.Ordered {
 		l.stdout.catchUp()
 		l.stderr.catchUp()
 	}

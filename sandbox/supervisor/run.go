@@ -36,6 +36,10 @@ type Callbacks struct {
 	Recorder Recorder
 	Debugger DebugDriver
 	Listener OutputListener
+
+	// Ordered makes the output come to the Listener in the order of the program: text that is printed after a note or
+	// a rich output comes after it. The guest waits for an answer to each of them.
+	Ordered bool
 }
 
 // Run runs code in the session and returns how it ended. Code that fails, hangs or is
@@ -139,7 +143,7 @@ func (s *Session) exchange(ctx context.Context, loop *runLoop, request Request) 
 		Code:        request.Code,
 		Context:     request.Context,
 		Watch:       debugger != nil,
-		Ordered:     loop.callbacks.Listener != nil,
+		Ordered:     loop.callbacks.Ordered,
 		Scope:       request.Scope,
 	}
 	var fds []int

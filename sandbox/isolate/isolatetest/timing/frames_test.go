@@ -48,7 +48,7 @@ func TestPartialFramesAreBounded(t *testing.T) {
 rest = memoryview(struct.pack(">IB", 32 << 20, ord("D")) + bytes((32 << 20) - 1))
 while rest: rest = rest[os.write(3, rest):]
 os.write(1, b".")
-time.sleep(60)`}, supervisor.Callbacks{Listener: sent})
+time.sleep(60)`}, supervisor.Callbacks{Listener: sent, Ordered: true})
 				if err != nil {
 					t.Error(err)
 				}
