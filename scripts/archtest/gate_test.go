@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -138,5 +139,36 @@ func TestReportShowsFailedPythonTests(t *testing.T) {
 	if err == nil || !strings.Contains(string(out), "FAILED test_a.py::test_b - assert 1 == 2\n") ||
 		strings.Contains(string(out), "ResourceWarning") {
 		t.Errorf("got error %v and\n%.2000s\nwant the failed test without what follows pytest's last line", err, out)
+	}
+}
+
+// A script that redefines a function of setup, which it sources, changes what setup itself calls. A name that two files
+// had made the installation of clients wait for its own lock.
+func TestScriptsRedefineNoFunctionOfSetup(t *testing.T) {
+	t.Parallel()
+	functions := func(path string) (names []string) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range regexp.MustCompile(`(?m)^([a-z_]+)\(\)`).FindAllSubmatch(text, -1) {
+			names = append(names, string(found[1]))
+		}
+		return names
+	}
+	setup := functions("../setup")
+	scripts, err := filepath.Glob("../*")
+	if err != nil || len(setup) < 20 {
+		t.Fatalf("got %d functions of setup, %v, want 20 at least", len(setup), err)
+	}
+	for _, path := range scripts {
+		if info, err := os.Stat(path); err != nil || info.IsDir() || filepath.Base(path) == "setup" {
+			continue
+		}
+		for _, name := range functions(path) {
+			if slices.Contains(setup, name) {
+				t.Errorf("%s redefines %s, a function of scripts/setup: choose another name", path, name)
+			}
+		}
 	}
 }
