@@ -130,11 +130,9 @@ export function Playground() {
     if (use(example)) void run(false, example.code);
   };
 
-  const check = async (code: string, isTyped: boolean): Promise<CodeProblem[]> => {
-    const { value: state } = current.value.state;
-    if (state !== "live" && !(state === "none" && isTyped) || current.value.isRunning || !code.trim()) return [];
+  const check = async (code: string): Promise<CodeProblem[]> => {
+    if (current.value.state.value !== "live" || current.value.isRunning || !code.trim()) return [];
     try {
-      await current.value.ensure(); // the checks know the session's limits and modules
       return (await current.value.inspect<{ problems?: CodeProblem[] }>("check", { code })).problems ?? [];
     } catch (thrown) {
       current.value.learn(Problem.from(thrown));
@@ -259,10 +257,7 @@ function parseContext(text: string): Record<string, unknown> | undefined {
   return value as Record<string, unknown>;
 }
 
-type EditorCalls = Pick<EditorOptions, "complete" | "schema"> & {
-  run: () => void;
-  check: (code: string, isTyped: boolean) => Promise<CodeProblem[]>; // isTyped: a person has just changed the code
-};
+type EditorCalls = Pick<EditorOptions, "complete" | "check" | "schema"> & { run: () => void };
 
 function Editor({ latest, onChange }: {
   latest: { current: EditorCalls };
@@ -272,7 +267,6 @@ function Editor({ latest, onChange }: {
   const [isReady, setReady] = useState(false);
   const [problem, setProblem] = useState<Problem>();
   const [attempt, setAttempt] = useState(0);
-  const typed = useRef(false); // the last change of the code was typed
   useEffect(() => {
     let made: PythonEditor | undefined;
     let gone = false;
@@ -282,13 +276,10 @@ function Editor({ latest, onChange }: {
       made = editPython(place.current, {
         code: readDraft("play-code"),
         label: "Python code. Tab indents; press Escape, then Tab to leave.",
-        onChange: (code, isTyped) => {
-          typed.current = isTyped;
-          writeDraft("play-code", code);
-        },
+        onChange: (code) => writeDraft("play-code", code),
         onRun: () => latest.current.run(),
         complete: (code, cursor) => latest.current.complete(code, cursor),
-        check: (code) => latest.current.check(code, typed.current),
+        check: (code) => latest.current.check(code),
         schema: (database) => latest.current.schema(database),
       });
       setReady(true);
@@ -312,7 +303,7 @@ function Editor({ latest, onChange }: {
 function SessionActions({ session, begin }: { session: Session; begin: () => void }) {
   const limits = session.limits.value;
   const state = session.state.value;
-  if (state === "none") return <span class="muted">A session begins when you type or run code.</span>;
+  if (state === "none") return <span class="muted">A session begins when you run or complete code.</span>;
   const facts = limits && [
     `runs of at most ${limits.max_execution_time} s`,
     limits.write_policy === "capture" ? "writes wait for an admin" : "no writes",

@@ -38,7 +38,7 @@ export class Session {
   readonly unlisted = signal(0); // former runs beyond those in runs
   readonly problem = signal<Problem | undefined>(undefined);
   readonly changes = signal(0); // grows when variables, files or artifacts may be different
-  isUsed: boolean; // false: it was begun for a completion or a check only, and holds nothing of the person
+  isUsed: boolean; // false: it was begun for a completion only, and holds nothing of the person
 
   private readonly loadedSchemas = new Map<string, Promise<Schema>>(); // by path
   private creating: Promise<string> | undefined;

@@ -33,7 +33,7 @@ export interface CodeProblem {
 export interface EditorOptions {
   code: string;
   label: string;
-  onChange: (code: string, isTyped: boolean) => void; // isTyped: not by setCode
+  onChange: (code: string) => void;
   onRun: () => void;
   complete: (code: string, cursor: number) => Promise<Matches | undefined>; // undefined: not now
   check: (code: string) => Promise<CodeProblem[]>;
@@ -231,11 +231,7 @@ export function editPython(parent: HTMLElement, options: EditorOptions): PythonE
         theme,
         EditorView.lineWrapping,
         EditorView.contentAttributes.of({ "aria-label": options.label }),
-        EditorView.updateListener.of((update) => {
-          if (!update.docChanged) return;
-          const isTyped = update.transactions.some((change) => change.isUserEvent("input") || change.isUserEvent("delete"));
-          options.onChange(update.state.doc.toString(), isTyped);
-        }),
+        EditorView.updateListener.of((update) => update.docChanged && options.onChange(update.state.doc.toString())),
         // The page uploads files that are dropped. CodeMirror would insert their text.
         Prec.highest(EditorView.domEventHandlers({ drop: (event) => (event.dataTransfer?.files.length ?? 0) > 0 })),
         Prec.highest(keymap.of([{ key: "Mod-Enter", run }, { key: "Tab", run: acceptCompletion }])),

@@ -76,7 +76,7 @@ module.exports = {
     await page.getByRole('link', { name: 'Keys' }).click();
     await call('DELETE', `/sandbox/${sandbox}`);
     await page.getByRole('link', { name: 'Playground' }).click();
-    await page.getByText('A session begins when you type or run code.').waitFor();
+    await page.getByText('A session begins when you run or complete code.').waitFor();
     assert.strictEqual(sandboxOf(page), null);
     page.wrong = page.wrong.filter((text) => !/status of 410/.test(text));
     await wantNothingWrong(page);
