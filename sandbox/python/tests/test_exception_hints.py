@@ -89,7 +89,7 @@ EMPTY = "import socket\na, b = socket.socketpair()\na.setblocking(False)\na.recv
         (PANDAS + "import sqlite3\npd.read_sql('SELECT nothing', sqlite3.connect(':memory:'))", ""),
         ("import locale\nlocale.setlocale(locale.LC_ALL, 'xx_XX.UTF-8')", "C.UTF-8"),
         (EMPTY, ""),
-        ("import tkinter", "no display"),
+        ("raise ModuleNotFoundError('', name='tkinter')", "no display"),  # some systems have it
         ("import nest_asyncio", "leave it out"),
         ("import asyncpg", "db_frame"),
         ("import winreg", "only Python on another system has it"),
