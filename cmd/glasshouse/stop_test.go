@@ -46,8 +46,8 @@ func TestServiceEndsWhateverRuns(t *testing.T) {
 		return nil
 	})
 
-	// hold sends the beginning of a request and keeps the connection open. It returns when an answer has begun if there
-	// is to be one.
+	// hold sends the beginning of a request and keeps the connection open. If isAnswered, it returns when the answer has
+	// begun.
 	hold := func(method, path, headers, body string, isAnswered bool) {
 		t.Helper()
 		conn, err := net.Dial("tcp", address)

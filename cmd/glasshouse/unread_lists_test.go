@@ -27,8 +27,8 @@ func peakMemory(t *testing.T, pid int) int {
 	return kilobytes << 10
 }
 
-// askUnread sends requests for lists, of which nobody reads more than the first bytes. It returns when each has an
-// answer, and closes the connections.
+// askUnread sends requests for lists and reads only the first bytes of each answer. When each request has an answer, it
+// closes the connections and returns.
 func (c textClient) askUnread(t *testing.T, clients int, path string, headers ...string) {
 	t.Helper()
 	lines := append([]string{"GET " + path + " HTTP/1.1", "Host: x", "Authorization: Bearer " + c.key}, headers...)

@@ -10,8 +10,8 @@ const (
 	maxRows     = 1000
 )
 
-// longArguments are the texts of which package service limits the length. Every other one is a name. The schemas do not
-// say so, because no model sends a longer name, and each model reads the schemas.
+// longArguments are the arguments whose length package service limits. Every other text is a name. The schemas do not
+// state the limit of a name: no model sends a longer one, and each model pays for the schemas.
 var longArguments = []string{"code", "sql", "text", "base64"}
 
 // addTools adds the seven tools. Their descriptions and schemas are what every model reads before its first call, so
