@@ -111,10 +111,13 @@ func (e *Execution) TextBytes() int {
 		}
 	}
 	for _, q := range e.Queries {
-		n += len(q.SQL) + len(q.Parameters)
+		n += q.TextBytes()
 	}
 	return n
 }
+
+// TextBytes returns the size of the texts that a record of q has.
+func (q *Query) TextBytes() int { return len(q.SQL) + len(q.Parameters) }
 
 // NoteStatements sets the notes about the statements of e whose values differ from those of the database.
 func (e *Execution) NoteStatements() {

@@ -18,6 +18,14 @@ func (p Progress) IsStart() bool {
 	return p.Connection != nil && p.Connection.Status == ConnectionOpen
 }
 
+// TextBytes returns the size of the texts that may be large.
+func (p Progress) TextBytes() int {
+	if p.Query == nil {
+		return 0
+	}
+	return p.Query.TextBytes()
+}
+
 // Kind returns "query", "connection" or "edit".
 func (p Progress) Kind() string {
 	switch {

@@ -171,23 +171,28 @@ const hexDigits = "0123456789abcdef"
 // String adds a string of JSON, as encoding/json writes it without the escapes for HTML.
 func (j *RowJSON) String(s string) { j.quoted([]byte(s)) }
 
-// quoted adds a string of JSON. It computes its size first: a text with control characters becomes six times as long.
+// quoted adds a string of JSON. It computes its size first, as far as there is room: a text with control characters
+// becomes six times as long.
 func (j *RowJSON) quoted(s []byte) {
 	size := len(`""`)
-	for i := 0; i < len(s); {
-		n, width := escapedSize(s[i:])
-		size, i = size+n, i+width
+	for i := 0; i < len(s) && size <= j.Max; {
+		plain := plainPrefix(s[i:])
+		if size, i = size+plain, i+plain; i < len(s) {
+			n, width := escapedSize(s[i:])
+			size, i = size+n, i+width
+		}
 	}
 	b := j.take(size)
 	if b == nil {
 		return
 	}
 	b = append(b, '"')
-	if size == len(s)+len(`""`) { // nothing to escape
-		j.last = append(append(b, s...), '"')
-		return
-	}
 	for i := 0; i < len(s); {
+		plain := plainPrefix(s[i:])
+		b = append(b, s[i:i+plain]...)
+		if i += plain; i == len(s) {
+			break
+		}
 		n, width := escapedSize(s[i:])
 		switch c := s[i]; {
 		case n == width:
@@ -205,6 +210,23 @@ func (j *RowJSON) quoted(s []byte) {
 	}
 	j.last = append(b, '"')
 }
+
+// plainPrefix returns the number of bytes at the beginning of s that are ASCII and have no escape.
+func plainPrefix(s []byte) int {
+	for i, c := range s {
+		if !plainBytes[c] {
+			return i
+		}
+	}
+	return len(s)
+}
+
+var plainBytes = func() (plain [256]bool) {
+	for c := ' '; c < utf8.RuneSelf; c++ {
+		plain[c] = shortEscapes[c] == 0
+	}
+	return plain
+}()
 
 // shortEscapes are the letters of the escapes that encoding/json writes with two characters.
 var shortEscapes = [utf8.RuneSelf]byte{

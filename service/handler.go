@@ -116,7 +116,9 @@ func (h *guestHandler) Query(
 		return summary, err
 	}
 	h.queryBytes += len(q.Error)
-	if begun { // otherwise history has no record of its beginning, and the execution's record has the statement
+	// Without a record of its beginning, the execution's record has the statement. That of a statement alone is about
+	// to be written.
+	if begun && h.execution.Kind != sandbox.KindQuery {
 		if err := h.recordProgress(context.WithoutCancel(ctx), &q); err != nil {
 			h.service.logOf(h.execution).WithError(err).
 				Warn("could not record the end of a statement; the execution's record will have it")

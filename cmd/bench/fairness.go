@@ -248,6 +248,9 @@ const largeValue = "SELECT repeat(chr(1), 60000000) AS a"
 // longStatement has a parameter that is not given, and many long names that might be meant.
 var longStatement = map[string]any{"query": "SELECT :" + strings.Repeat("x", 15_000), "parameters": longNames(200)}
 
+// largeContext has nearly as many bytes as a body may have.
+var largeContext = map[string]any{"code": "1", "context": map[string]any{"text": strings.Repeat("x", 3_900_000)}}
+
 func longNames(count int) map[string]any {
 	names := map[string]any{}
 	for n := range count {
@@ -268,6 +271,7 @@ var floods = []flood{
 	{"32 clients that query directly", 32, openFlood("POST", "database/query", map[string]any{"query": largeSort})},
 	{"8 clients that query large values", 8, openFlood("POST", "database/query", map[string]any{"query": largeValue})},
 	{"8 clients that send long statements", 8, openFlood("POST", "database/query", longStatement)},
+	{"16 clients that send large contexts", 16, requestFlood("POST", quickPath, largeContext)},
 	{"32 clients that run 1+1", 32, requestFlood("POST", quickPath, map[string]any{"code": "1+1"})},
 	{"32 clients that create and delete", 32, func(ctx context.Context, c *client, _ int) (func() error, error) {
 		return func() error {

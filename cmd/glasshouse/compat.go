@@ -198,7 +198,7 @@ func (a *app) newCompatHandlers(s compatSettings, publicURL string) compatHandle
 	handlers := compatHandlers{map[string]http.Handler{}, func() {}}
 	config := compat.Config{
 		Service: a.service, Log: a.log, Version: version, Users: a.users, Bodies: limit.NewBodies(),
-		Connections: a.clients, Unread: a.unread,
+		CPU: a.cpu, Connections: a.clients, Unread: a.unread,
 	}
 	for name, address := range s.apis {
 		config := config

@@ -23,7 +23,7 @@ func (s *Store) Begin(ctx context.Context, e *sandbox.Execution) error {
 	if err := s.checkBegin(); err != nil {
 		return err
 	}
-	r, err := executionRow(e)
+	r, err := s.executionRow(e)
 	if err != nil {
 		return err
 	}
@@ -47,13 +47,17 @@ func (s *Store) Finish(ctx context.Context, e *sandbox.Execution) error {
 	if e.CompletedAt == nil {
 		return fmt.Errorf("execution %s has no completed_at although it has ended", e.ID)
 	}
-	var r row
-	var err error
-	s.cpu.Compute(e.User, e.TextBytes(), func() { r, err = executionRow(e) })
+	r, err := s.executionRow(e)
 	if err != nil {
 		return err
 	}
 	return unavailable(s.writer.write(ctx, r, finishTimeout))
+}
+
+// executionRow encodes a large execution in its user's turn.
+func (s *Store) executionRow(e *sandbox.Execution) (r row, err error) {
+	s.cpu.Compute(e.User, e.TextBytes(), func() { r, err = executionRow(e) })
+	return r, err
 }
 
 // Recover closes the records that killed services left open: executions become cancelled and sandboxes become lost. It

@@ -12,15 +12,19 @@ import (
 // log, as Begin's is. It returns FaultUnavailable if the record cannot be stored, or if the query or connection is
 // about to begin and the disk is nearly full. It waits while the user's share of the backlog is used up.
 func (s *Store) Progress(ctx context.Context, p sandbox.Progress) error {
-	r, err := progressRow(p)
+	var r row
+	var err error
+	user := s.writer.userOf(p.Execution)
+	s.cpu.Compute(user, p.TextBytes(), func() { r, err = progressRow(p) })
 	if err != nil {
 		return err
 	}
+	r.user = user
 	if p.IsStart() {
 		if err := s.writer.space.check(); err != nil {
 			return err
 		}
-		if err := s.writer.waitForSpace(ctx, s.writer.userOf(p.Execution)); err != nil {
+		if err := s.writer.waitForSpace(ctx, user); err != nil {
 			return unavailable(err)
 		}
 	}

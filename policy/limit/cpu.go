@@ -60,13 +60,19 @@ func (c *CPU) Serial(perByte float64) *CPU { return newCPU(1, c.Users(), perByte
 // Compute runs f, which computes with a number of bytes. If they are many, f runs in the turn of
 // its user. f waits for nothing that needs a turn itself.
 func (c *CPU) Compute(user string, bytes int, f func()) {
+	defer c.Begin(user, bytes)()
+	f()
+}
+
+// Begin waits until a computation with a number of bytes may begin, as Compute does. The caller calls
+// end when the computation has ended; more calls of end do nothing.
+func (c *CPU) Begin(user string, bytes int) (end func()) {
 	if c == nil || bytes < minComputedBytes {
-		f()
-		return
+		return func() {}
 	}
 	endPause, endTurn := c.wait(user)
 	began := time.Now()
-	defer func() {
+	return sync.OnceFunc(func() {
 		endTurn()
 		if others := c.users.others(user); others > 0 {
 			work := float64(time.Since(began)) + c.perByte*float64(bytes)
@@ -74,8 +80,7 @@ func (c *CPU) Compute(user string, bytes int, f func()) {
 		} else {
 			endPause()
 		}
-	}()
-	f()
+	})
 }
 
 // wait waits for the turn of a user. It returns the functions that end the turn and the pause after it.

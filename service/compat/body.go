@@ -26,7 +26,8 @@ func (c Config) ReadJSON(w http.ResponseWriter, r *http.Request, v any) error {
 	if err != nil || len(body) == 0 {
 		return err
 	}
-	if err := sandbox.UnmarshalIntegers(body, v); err != nil {
+	c.CPU.Compute(limit.UserOf(r.Context()), len(body), func() { err = sandbox.UnmarshalIntegers(body, v) })
+	if err != nil {
 		return sandbox.Errorf(sandbox.FaultMalformed, "the body must be JSON of this request: %s", err)
 	}
 	return nil

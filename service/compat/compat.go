@@ -40,6 +40,7 @@ type Config struct {
 	PublicURL string
 	Users     *limit.Users // are told who sends requests; nil: nobody asks
 	Bodies    limit.Bodies
+	CPU       *limit.CPU // shares the decoding of large bodies; nil: users do not take turns
 
 	Connections *limit.Connections // are held by the requests of callers; nil: without a bound
 	Unread      *limit.Responses   // of users; nil: without a bound

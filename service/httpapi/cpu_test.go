@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,6 +51,64 @@ func TestKeysHaveWeights(t *testing.T) {
 	for _, wrong := range []string{"0", "101", "1.5", `"7"`} {
 		wantProblem(t, admin.do(t, "POST", "/keys", `{"name":"x","limits":{"weight":`+wrong+`}}`), 422, "invalid-input",
 			"weight")
+	}
+}
+
+// The JSON of large bodies is decoded, and large values of rows are encoded, in the turn of their user. The turn ends
+// before the work for which the body was sent begins, and also if the body is refused.
+func TestLargeBodiesTakeTurns(t *testing.T) {
+	t.Parallel()
+	log := logrus.New()
+	log.SetLevel(logrus.PanicLevel)
+	cpu := limit.NewCPU(2, new(limit.Users))
+	handler := httpapi.New(httpapi.Config{Service: testService, Log: log, Version: "test", CPU: cpu})
+	send := func(c client, path, body string) *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(t.Context(), "POST", path, strings.NewReader(body))
+		r.Header.Set("Authorization", "Bearer "+c.secret)
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		return w
+	}
+	many, few := newUser(t, sandbox.RoleAgent), newUser(t, sandbox.RoleAgent)
+	keys := many.ok(t, "GET", "/keys", nil)
+	user, _ := keys.get("keys").([]any)[0].(map[string]any)["user_id"].(string)
+	text := strings.Repeat("x", 100_000)
+	requests := []struct {
+		path, body string
+		status     int
+	}{
+		{"/database/query", `{"query": "SELECT :t AS t", "parameters": {"t": "` + text + `"}}`, 200},
+		{"/database/query", `{"query": "SELECT :t AS t", "parameter": {"t": "` + text + `"}}`, 422},
+		{"/database/query", `{"query": "SELECT repeat('x', 100000) AS t"}`, 200},
+		{"/sandbox/agent/quick-execute", `{"code": "len(t)", "context": {"t": "` + text + `"}}`, 200},
+		{"/sandbox/agent/quick-execute", `{"code": "len(t)", "context": {"t": "` + text + `}`, 400},
+	}
+	holds, release := make(chan struct{}), make(chan struct{})
+	go cpu.Compute("another", 1<<20, func() { close(holds); <-release })
+	<-holds
+	done := make([]chan *httptest.ResponseRecorder, len(requests))
+	for n, r := range requests {
+		done[n] = make(chan *httptest.ResponseRecorder, 1)
+		go func() { done[n] <- send(many, r.path, r.body) }()
+	}
+	for cpu.Waiting(user) < len(requests) {
+		for n := range done {
+			select {
+			case w := <-done[n]:
+				t.Fatalf("request %d did not wait for its turn: HTTP %d, %.200s", n, w.Code, w.Body)
+			case <-time.After(time.Millisecond):
+			}
+		}
+	}
+	if w := send(few, "/database/query", `{"query": "SELECT 1 AS one"}`); w.Code != http.StatusOK {
+		t.Errorf("another user: got HTTP %d, want 200", w.Code)
+	}
+	close(release)
+	for n, r := range requests {
+		if w := <-done[n]; w.Code != r.status {
+			t.Errorf("request %d: got HTTP %d, %.200s, want %d", n, w.Code, w.Body, r.status)
+		}
 	}
 }
 

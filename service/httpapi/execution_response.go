@@ -136,6 +136,7 @@ func registerResponse[I any](
 		r.describeErrors(&op, bodyStatuses...)
 	}
 	huma.Register(r.api, op, func(ctx context.Context, in *I) (*executionResponse, error) {
+		infoFrom(ctx).decoded()
 		out, err := handle(ctx, callerFrom(ctx), in)
 		if err := a.humaError(ctx, err); err != nil {
 			return nil, err

@@ -126,7 +126,7 @@ const (
 
 // decode decodes a body for huma with bounded cost. huma decodes a body into Go values, which take many times the
 // body's size, and may report an error for each value. Therefore decode limits the number of values. It leaves the
-// context of a large body out of validation, because any object is valid there.
+// context and the parameters of a large body out of validation, because any object is valid there.
 func decode(text []byte, v any) error {
 	toValidate, isValidated := v.(*any) // otherwise v is the input, which huma decodes after the validation
 	if isValidated {
@@ -147,9 +147,12 @@ func decode(text []byte, v any) error {
 	} else if err != nil {
 		return err
 	}
-	if bytes.HasPrefix(body["context"], []byte("{")) {
-		body["context"] = []byte("{}")
+	leaveOut := func(name string) {
+		if bytes.HasPrefix(body[name], []byte("{")) {
+			body[name] = []byte("{}")
+		}
 	}
+	leaveOut("context")
 	values := 0
 	for _, raw := range body {
 		if values += 1 + sandbox.JSONValueCount(raw); values > maxValues {
@@ -160,6 +163,7 @@ func decode(text []byte, v any) error {
 	if !isValidated {
 		return sandbox.UnmarshalIntegers(text, v)
 	}
+	leaveOut("parameters")
 	decoded := make(map[string]any, len(body))
 	for name, raw := range body {
 		var value any

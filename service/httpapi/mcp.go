@@ -44,7 +44,7 @@ func (a *api) routeMCP(r *routes, server MCP) {
 	r.handle(r.keyed[:1], op, func(g *gin.Context) {
 		body, err := io.ReadAll(g.Request.Body)
 		if err == nil {
-			err = checkMessage(body)
+			a.cpu.Compute(callerFrom(g.Request.Context()).User, len(body), func() { err = checkMessage(body) })
 		}
 		if err != nil {
 			a.fail(g, readError(err))

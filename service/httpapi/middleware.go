@@ -31,6 +31,16 @@ type requestInfo struct {
 	prefix string      // "" or versionPrefix
 	caller sandbox.Key // set by authenticate
 	secret string      // of the caller's key, or "" for a person whom a proxy names; set by authenticate
+
+	isDecoded bool   // by huma, before the handler of the route
+	endTurn   func() // of the decoding of a large body; nil: there is none
+}
+
+// decoded ends the turn of the decoding of the body.
+func (i *requestInfo) decoded() {
+	if i.endTurn != nil {
+		i.endTurn()
+	}
 }
 
 type requestInfoKey struct{}
@@ -284,17 +294,44 @@ func (a *api) holdLarge(ctx context.Context, caller sandbox.Key) error {
 }
 
 // limitLargeBodies limits how many requests with large bodies of the caller's account arrive or wait for their turn at
-// the same time.
+// the same time. What huma does with a large body is a computation in the caller's turn, from the end of the body until
+// the handler of the route begins: huma reads the JSON several times, with copies.
 func (a *api) limitLargeBodies(g *gin.Context) {
-	ctx, end := a.bodies.Begin(g.Request.Context(), callerFrom(g.Request.Context()).Account)
+	info := infoFrom(g.Request.Context())
+	ctx, end := a.bodies.Begin(g.Request.Context(), info.caller.Account)
 	defer end()
-	body := g.Request.Body
+	defer info.decoded()
 	g.Request = g.Request.WithContext(ctx)
-	g.Request.Body = struct {
-		io.Reader
-		io.Closer
-	}{limit.BodyReader(ctx, body, service.ErrLargeBodies), body}
+	body := &largeBody{Closer: g.Request.Body, end: func(bytes int) {
+		if info.isDecoded && info.endTurn == nil {
+			info.endTurn = a.cpu.Begin(info.caller.User, bytes)
+		}
+	}}
+	body.Reader = limit.BodyReader(ctx, g.Request.Body, service.ErrLargeBodies)
+	g.Request.Body = body
 	g.Next()
+}
+
+// largeBody calls end with the size of a body when all of it was read.
+type largeBody struct {
+	io.Reader
+	io.Closer
+	bytes int
+	end   func(bytes int)
+}
+
+func (b *largeBody) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if b.bytes += n; errors.Is(err, io.EOF) {
+		b.end(b.bytes)
+	}
+	return n, err
+}
+
+// decodesBody notes that huma decodes the body of a request.
+func decodesBody(ctx huma.Context, next func(huma.Context)) {
+	infoFrom(ctx.Context()).isDecoded = true
+	next(ctx)
 }
 
 func (a *api) notFound(g *gin.Context) {

@@ -97,7 +97,9 @@ func (a *api) newRoutes(router *gin.Engine, groups groups, version string) *rout
 	for _, group := range groups.keyed {
 		adapter = append(adapter, humagin.NewWithGroup(router, group, huma.Config{OpenAPI: &huma.OpenAPI{}}).Adapter())
 	}
-	return &routes{groups, huma.NewAPI(config, adapter), a.checkParameters}
+	r := &routes{groups, huma.NewAPI(config, adapter), a.checkParameters}
+	r.api.UseMiddleware(decodesBody)
+	return r
 }
 
 // everyPrefix is a huma.Adapter that registers an operation under every prefix. huma describes it once.
@@ -175,6 +177,7 @@ func route[I, O any](a *api, r *routes, op huma.Operation, handle func(context.C
 		r.describeErrors(&op, bodyStatuses...)
 	}
 	huma.Register(r.api, op, func(ctx context.Context, in *I) (*output, error) {
+		infoFrom(ctx).decoded()
 		out, err := handle(ctx, callerFrom(ctx), in)
 		if err := a.humaError(ctx, err); err != nil {
 			return nil, err

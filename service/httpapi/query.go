@@ -17,11 +17,10 @@ import (
 // QueryBody is a statement. It is exported because huma reads exported embedded fields only.
 type QueryBody struct {
 	Body struct {
-		Query      string         `json:"query" minLength:"1" maxLength:"4000000" format:"sql"`
-		Database   string         `json:"database,omitempty" doc:"A name of GET /databases; none: the default one"`
-		Parameters map[string]any `json:"parameters,omitempty" doc:"The values of :name in the statement"`
+		Query      string `json:"query" minLength:"1" maxLength:"4000000" format:"sql"`
+		Database   string `json:"database,omitempty" doc:"A name of GET /databases; none: the default one"`
+		Parameters object `json:"parameters,omitempty" doc:"The values of :name in the statement"`
 	}
-	RawBody []byte
 }
 
 type sandboxQueryInput struct {
@@ -131,25 +130,21 @@ func (a *api) routeQueries(r *routes) {
 func (a *api) queryDatabase(
 	ctx context.Context, caller sandbox.Key, sandboxID string, in *QueryBody,
 ) (*executionResponse, error) {
-	// The parameters are decoded again with json.Number: as float64, large integers would lose digits.
-	var body struct {
-		Parameters map[string]any `json:"parameters"`
-	}
-	decoder := json.NewDecoder(bytes.NewReader(in.RawBody))
-	decoder.UseNumber()
-	_ = decoder.Decode(&body) // huma has decoded it once
+	parameters := map[string]any{}
+	a.cpu.Compute(caller.User, len(in.Body.Parameters), func() {
+		decoder := json.NewDecoder(bytes.NewReader(in.Body.Parameters))
+		decoder.UseNumber()             // as float64, large integers would lose digits
+		_ = decoder.Decode(&parameters) // it is an object, or nothing
+	})
 	rows := a.newRowEncoder(caller.User)
 	summary, err := a.service.Query(ctx, caller, service.Statement{
-		SandboxID: sandboxID, Database: in.Body.Database, SQL: in.Body.Query, Parameters: body.Parameters,
+		SandboxID: sandboxID, Database: in.Body.Database, SQL: in.Body.Query, Parameters: parameters,
 	}, rows.add)
 	if err != nil {
 		rows.close()
 		return nil, err
 	}
-	if body.Parameters == nil {
-		body.Parameters = map[string]any{}
-	}
-	return queryResponse(ctx, rows, QueryHead{in.Body.Query, body.Parameters},
+	return queryResponse(ctx, rows, QueryHead{in.Body.Query, parameters},
 		QueryTail{summary.Rows, summary.Truncated, summary.ComputedWithMask, time.Now().UTC()}), nil
 }
 

@@ -19,21 +19,35 @@ type rowEncoder struct {
 	held  *limit.Held
 	names []string // as JSON, with what separates them from their values
 	rows  int
+
+	cpu  *limit.CPU
+	user string
 }
 
 // newRowEncoder returns the encoder of one answer to a user. Its memory counts as the user's until it is closed.
 func (a *api) newRowEncoder(user string) *rowEncoder {
 	held := a.results.Open(user)
-	return &rowEncoder{held: held, list: sandbox.RowJSON{Max: sandbox.MaxAnswerBytes, Hold: held.Add}}
+	return &rowEncoder{
+		held: held, list: sandbox.RowJSON{Max: sandbox.MaxAnswerBytes, Hold: held.Add}, cpu: a.cpu, user: user,
+	}
 }
 
 func (e *rowEncoder) close() { e.held.Close() }
 
-// add is a sandbox.RowSink.
-func (e *rowEncoder) add(rows sandbox.RowBatch) error {
+// add is a sandbox.RowSink. It encodes many bytes in the user's turn.
+func (e *rowEncoder) add(rows sandbox.RowBatch) (err error) {
 	if e.names == nil {
 		e.begin(rows.Columns)
 	}
+	texts := 0
+	for i := range rows.Data {
+		texts += len(rows.Data[i].Text)
+	}
+	e.cpu.Compute(e.user, texts, func() { err = e.encode(rows) })
+	return err
+}
+
+func (e *rowEncoder) encode(rows sandbox.RowBatch) error {
 	for r := range rows.Count {
 		if e.rows++; e.rows > 1 {
 			e.list.Raw(",")

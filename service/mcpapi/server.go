@@ -51,7 +51,8 @@ type Server struct {
 	mcp      *mcp.Server
 	http     http.Handler
 	tools    []registeredTool // in the order of their registration
-	images   *limit.CPU       // one computation at a time
+	cpu      *limit.CPU
+	images   *limit.CPU // one computation at a time
 	calls    runningCalls
 }
 
@@ -62,7 +63,7 @@ const instructions = "Glasshouse runs Python in an isolated sandbox next to a Po
 
 // New returns a server.
 func New(c Config) *Server {
-	s := &Server{service: c.Service, log: c.Log, maxChars: c.MaxChars, images: c.CPU.Serial(0)}
+	s := &Server{service: c.Service, log: c.Log, maxChars: c.MaxChars, cpu: c.CPU, images: c.CPU.Serial(0)}
 	if s.maxChars == 0 {
 		s.maxChars = service.DefaultModelTextChars
 	}
@@ -202,7 +203,9 @@ func addTool[In any](
 		token, _ := req.Params.GetProgressToken().(string) // each notification of progress repeats it
 		err := sandbox.CheckSize("progressToken", sandbox.MaxNameBytes, len(token))
 		if err == nil {
-			err = decodeArguments(req.Params.Arguments, &described, resolved, &in)
+			s.cpu.Compute(caller.User, len(req.Params.Arguments), func() {
+				err = decodeArguments(req.Params.Arguments, &described, resolved, &in)
+			})
 		}
 		var result *mcp.CallToolResult
 		if err == nil {

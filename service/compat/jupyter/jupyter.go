@@ -57,7 +57,7 @@ type server struct {
 // New returns the handler of the API.
 func New(c compat.Config) http.Handler {
 	s := &server{
-		Config: c, startedAt: c.Service.Clock(), limits: socket.NewLimits(c.Bodies, c.Unread),
+		Config: c, startedAt: c.Service.Clock(), limits: socket.NewLimits(c.Bodies, c.Unread, c.CPU),
 		kernels: compat.NewLive[*kernel.Kernel](c.Service), notebooks: compat.NewLive[notebook](c.Service),
 	}
 	mux := http.NewServeMux()

@@ -74,7 +74,8 @@ func (s *Server) execute(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	began := time.Now()
-	in, err := parseRequest(body)
+	var in request
+	s.CPU.Compute(sandbox.NeMoUser, len(body), func() { in, err = parseRequest(body) })
 	var out answer
 	if err == nil {
 		out, err = s.run(r.Context(), in)

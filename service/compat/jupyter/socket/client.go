@@ -31,14 +31,15 @@ const (
 type Limits struct {
 	bodies       limit.Bodies     // requests that arrive
 	unread       *limit.Responses // of users; messages that wait for a client count
+	cpu          *limit.CPU       // shares the decoding of large requests
 	pingInterval time.Duration
 	pongTimeout  time.Duration // some clients answer only while they read
 }
 
 // NewLimits returns the limits of the clients of a server. bodies bounds the requests that arrive, unread the messages
-// that wait for clients.
-func NewLimits(bodies limit.Bodies, unread *limit.Responses) Limits {
-	return Limits{bodies, unread, 30 * time.Second, 90 * time.Second}
+// that wait for clients; users take turns of cpu for their large requests.
+func NewLimits(bodies limit.Bodies, unread *limit.Responses, cpu *limit.CPU) Limits {
+	return Limits{bodies, unread, cpu, 30 * time.Second, 90 * time.Second}
 }
 
 // Kernel is what a client is connected to.
@@ -157,7 +158,8 @@ func (c *Client) receive(ctx context.Context, k Kernel, r io.Reader, isBinary bo
 	if err != nil {
 		return err
 	}
-	m, err := wire.Parse(frame, isBinary, c.isV1)
+	var m *wire.Message
+	c.limits.cpu.Compute(c.Caller.User, len(frame), func() { m, err = wire.Parse(frame, isBinary, c.isV1) })
 	if err != nil {
 		return &closeError{websocket.StatusInvalidFramePayloadData, err.Error()}
 	}
