@@ -126,7 +126,7 @@ func TestHintsOfNamesCanBePasted(t *testing.T) {
 		`SELECT t.b FROM (SELECT 1 a) t, (SELECT 2 b) u`: "the statement has a column of that name, but not at this " +
 			"place; db_schema(table) lists the columns",
 		"SELECT region FROM interval_of_days": "other tables have a column of that name, but they are not in this " +
-			"statement; db_schema(table) lists the columns",
+			"statement; interval_of_days has the columns id",
 		// keywords
 		"SELECT * FROM order":                                `write the name as "order": order is a keyword of SQL`,
 		"SELECT * FROM order WHERE id = 1":                   `write the name as "order": order is a keyword of SQL`,

@@ -88,19 +88,41 @@ func shareChars(parts []*textPart, maxChars int, executionID string) {
 }
 
 // CutMiddle returns the first five and the last three eighths of maxChars characters of a text, and between them, on a
-// line of its own, what note returns for the number of characters at the beginning and the number left out.
+// line of its own, what note returns for the number of characters at the beginning and the number left out. It cuts at
+// the ends of lines, unless a line there is long: half a number would be read as a whole one.
 func CutMiddle(text string, maxChars int, note func(head, left int) string) string {
 	runes := []rune(text)
 	if len(runes) <= maxChars {
 		return text
 	}
 	head := maxChars * 5 / 8
-	tail := maxChars - head
-	return string(runes[:head]) + "\n" + note(head, len(runes)-head-tail) + "\n" + string(runes[len(runes)-tail:])
+	tail := len(runes) - (maxChars - head) // where it begins
+	for at := head; at > head*3/4; at-- {
+		if runes[at] == '\n' {
+			head = at
+			break
+		}
+	}
+	for at := tail; at < len(runes)-(len(runes)-tail)*3/4; at++ {
+		if runes[at-1] == '\n' {
+			tail = at
+			break
+		}
+	}
+	return string(runes[:head]) + "\n" + note(head, tail-head) + "\n" + string(runes[tail:])
 }
 
 func shortenMiddle(text string, maxChars int) string {
 	return CutMiddle(text, maxChars, func(_, left int) string { return fmt.Sprintf("[%d characters left out]", left) })
+}
+
+// shortenLine cuts a text in its line, if what is cut is longer than the words that say so.
+func shortenLine(text string, maxChars int) string {
+	runes := []rune(text)
+	if note := fmt.Sprintf("... (%d more characters)", len(runes)-maxChars); len(runes) > maxChars+len(note) {
+		return string(runes[:maxChars]) + note
+	}
+	return text
 }
 
 // ModelResult returns the result as text, as a terminal shows it: that of a table or another rich value, a string
@@ -169,9 +191,12 @@ func modelError(e *sandbox.Execution) string {
 			b.WriteString("\nvariables there:")
 			variables := x.Traceback[n-1].Variables
 			for _, name := range slices.Sorted(maps.Keys(variables)) {
-				fmt.Fprintf(&b, "\n  %s = %s", name, sandbox.Shorten(variables[name], 200))
+				fmt.Fprintf(&b, "\n  %s = %s", name, shortenLine(variables[name], 200))
 			}
 		}
+	}
+	if e.Status == sandbox.StatusTimeout && e.Kind == sandbox.KindExecute && !e.SessionReset {
+		b.WriteString("\nThe session's variables stay. Give it a longer timeout, or less to do.")
 	}
 	if e.SessionReset {
 		b.WriteString("\nThe session's variables are lost; its files in /session stay.")

@@ -1,9 +1,11 @@
 package service_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"glasshouse/service"
 )
@@ -49,5 +51,35 @@ func TestTerminalTextIsLinear(t *testing.T) {
 	took(1000)
 	if small, large := took(2000), took(16000); large > 40*small+100*time.Millisecond {
 		t.Errorf("8 times the text took %v after %v", large, small)
+	}
+}
+
+// A long text is cut between its lines, where it has some: half a number would be read as a whole one.
+func TestTextsAreCutBetweenLines(t *testing.T) {
+	t.Parallel()
+	numbers := ""
+	for n := range 1000 {
+		numbers += fmt.Sprintln(1_000_000 + n)
+	}
+	for _, text := range []string{
+		numbers, strings.Repeat("é", 8000), strings.Repeat("\n", 8000), "1\n" + strings.Repeat("x", 8000),
+	} {
+		var from, left int
+		got := service.CutMiddle(text, 1000, func(head, n int) string {
+			from, left = head, n
+			return "[cut]"
+		})
+		begin, end, _ := strings.Cut(got, "\n[cut]\n")
+		runes := []rune(text)
+		kept := utf8.RuneCountInString(begin + end)
+		if begin != string(runes[:from]) || end != string(runes[from+left:]) || kept > 1000 || kept < 745 {
+			t.Errorf("got %d characters of %.20q, cut at %d; want 745 to 1000 of it", kept, text, from)
+		}
+		if text == numbers && (len(begin)%8 != 7 || len(end)%8 != 0) {
+			t.Errorf("got an end of %q and a beginning of %q, want whole numbers", begin[len(begin)-9:], end[:9])
+		}
+	}
+	if text := strings.Repeat("x", 1000); service.CutMiddle(text, 1000, nil) != text {
+		t.Error("a text that fits was cut")
 	}
 }

@@ -122,7 +122,7 @@ func (stmt *Statement) SuggestColumn(no *sandbox.Refusal) {
 		columns.Add(column, stmt.Catalog.Quote(column))
 	}
 	written := stmt.Catalog.Quote(name)
-	no.Hint = "db_schema(table) lists the columns"
+	no.Hint = stmt.listColumns()
 	if no.Nearest = columns.nearest(name); no.Nearest == written {
 		no.Nearest, no.Hint = "", "the statement has a column of that name, but not at this place; "+no.Hint
 		return
@@ -142,6 +142,26 @@ func (stmt *Statement) SuggestColumn(no *sandbox.Refusal) {
 
 // maxListedColumns bounds the columns in a hint.
 const maxListedColumns = 50
+
+// listColumns returns a hint with the columns of the statement's tables that may be read, if they are few.
+func (stmt *Statement) listColumns() string {
+	lists, count := []string{}, 0
+	for r := range stmt.tables {
+		var names []string
+		for _, column := range r.readable {
+			names = append(names, stmt.Catalog.Quote(column))
+		}
+		if count += len(names); count > maxListedColumns {
+			break
+		}
+		lists = append(lists, stmt.Catalog.Quote(r.name)+" has the columns "+strings.Join(names, ", "))
+	}
+	if count == 0 || count > maxListedColumns {
+		return "db_schema(table) lists the columns"
+	}
+	slices.Sort(lists)
+	return strings.Join(lists, "; ")
+}
 
 var deniedTable = regexp.MustCompile(`^permission denied for (?:table|view|materialized view|foreign table) (.+)$`)
 

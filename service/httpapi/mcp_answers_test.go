@@ -107,8 +107,7 @@ print("\n\033[31mred\033[0m", "ok")
 // TestCallsThatModelsMakeWrongly writes numbers as texts, and the name of no tool.
 func TestCallsThatModelsMakeWrongly(t *testing.T) {
 	t.Parallel()
-	c := newUser(t, sandbox.RoleDeveloper)
-	c.server = serveMCP(t)
+	server := serveMCP(t)
 	for _, x := range []struct {
 		tool      string
 		arguments map[string]any
@@ -126,8 +125,19 @@ func TestCallsThatModelsMakeWrongly(t *testing.T) {
 		{"query_database", map[string]any{"sql": "SELECT '```sql' AS n"}, "[\"```sql\"]"},
 		{"query_database", map[string]any{"sql": "```sql"}, "syntax error"},
 		{"run_python", map[string]any{"code": "raise ValueError('\033[31mred\033[0m')"}, "ValueError: red\n"},
+		{"run_python", map[string]any{"code": "df.sum()"}, "pass session_id"}, // the model forgot the session
+		{"run_python", map[string]any{"code": "a = 'x' * 300\nb = 'y' * 210\n1 / 0"}, "more characters)\n"},
+		{"run_python", map[string]any{"code": "a = 'x' * 300\nb = 'y' * 210\n1 / 0"}, "yyy'\n"}, // a note is longer
+		{"run_python", map[string]any{"code": "while True: pass", "timeout_seconds": 1},
+			"The session's variables stay."},
+		{"query_database", map[string]any{"sql": "SELECT duration FROM user_activities"},
+			"user_activities has the columns id, user_id, action, duration_ms"},
+		{"query_database", map[string]any{"sql": "SELECT * FROM nothing_like_it"},
+			"describe_database() lists the tables"},
 		{"run_code", map[string]any{"code": "1"}, "the tools are run_python, query_database"},
 	} {
+		c := newUser(t, sandbox.RoleDeveloper)
+		c.server = server
 		if text := c.toolText(t, mcpVersion, x.tool, x.arguments); !strings.Contains(text, x.want) {
 			t.Errorf("%s of %v: got %s, want %q", x.tool, x.arguments, text, x.want)
 		}

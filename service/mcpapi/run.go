@@ -36,7 +36,8 @@ func (s *Server) runPython(
 			service.JobFile{Path: strings.TrimPrefix(name, "/data/"), Body: []byte(in.Files[name])},
 		)
 	}
-	if in.Session == "" {
+	isNew := in.Session == ""
+	if isNew {
 		sb, err := s.service.Create(ctx, caller, nil)
 		if err != nil {
 			return nil, err
@@ -74,8 +75,15 @@ func (s *Server) runPython(
 	if !ended {
 		return s.stillRunning(e), nil
 	}
+	if isNew && e.Exception != nil && e.Exception.Type == "NameError" { // models forget session_id
+		noted, exception := *e, *e.Exception
+		exception.Notes = append(slices.Clip(exception.Notes), newSessionNote)
+		noted.Exception, e = &exception, &noted
+	}
 	return s.executionResult(ctx, caller, e), nil
 }
+
+const newSessionNote = "This run began a new session; variables of an earlier run are in that run's: pass session_id."
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 

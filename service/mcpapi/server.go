@@ -59,7 +59,7 @@ type Server struct {
 const instructions = "Glasshouse runs Python in an isolated sandbox next to a PostgreSQL database that code can only " +
 	"read. Start with describe_database. Use query_database for one statement and run_python for analysis: " +
 	"variables, imports and files stay in a session. If a run fails, read the hint and the variables in its " +
-	"answer, or ask explain_execution."
+	"answer, or ask explain_execution. If a value looks wrong, run again with record=true and ask explain_execution."
 
 // New returns a server.
 func New(c Config) *Server {
@@ -153,6 +153,10 @@ func requestOf(extra *mcp.RequestExtra) context.Context {
 	return request
 }
 
+// toolNames replaces the functions of code that hints name, which are no tools.
+var toolNames = strings.NewReplacer("db_tables() lists", "describe_database() lists",
+	"db_schema(table) lists", "describe_database(table) lists")
+
 // errorText returns what a model reads of an error: what happened and what to do. Text of an internal error stays in
 // the log.
 func (s *Server) errorText(tool string, err error) string {
@@ -164,7 +168,7 @@ func (s *Server) errorText(tool string, err error) string {
 		if refusal.Hint != "" && !strings.Contains(text, refusal.Hint) {
 			text += "\nhint: " + refusal.Hint
 		}
-		return text
+		return toolNames.Replace(text)
 	case errors.As(err, &known) && known.Fault != sandbox.FaultInternal:
 		text := known.Detail
 		if known.Field != "" && !strings.HasPrefix(text, known.Field) {

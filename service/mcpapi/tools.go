@@ -24,12 +24,12 @@ func (s *Server) addTools() {
 	addTool(s, &mcp.Tool{
 		Name: "run_python",
 		Description: "Run Python in a sandbox with pandas, numpy and matplotlib. Variables, imports and files " +
-			"stay in the session: pass the session_id of an earlier answer to go on. await db_query(sql, params) " +
-			"returns rows as dicts, db_frame(sql) a DataFrame; the database is read-only; database=\"NAME\" reads " +
-			"another. Answers with what was " +
-			"printed, the value of the last expression, and figures as images. Print summaries, not whole " +
-			"tables. No network. If the run fails, use the hint and the variables in the answer. If " +
-			"status=running, call get_execution.",
+			"stay in the session: pass the session_id of an earlier answer to go on. " +
+			"await db_query(sql, {\"name\": value}), with :name in sql, returns rows as dicts, and db_frame the " +
+			"same a DataFrame; both take database=\"NAME\" for another database, and only read. Answers with " +
+			"what was printed, the value of the last expression, and figures as images. Print summaries, not " +
+			"whole tables. Save files that are wanted later to /session/artifacts. No network. If the run " +
+			"fails, use the hint and the variables in the answer. If status=running, call get_execution.",
 		InputSchema: schema(`{
 			"code":{"type":"string","description":"Body of one module; await works at top level"},
 			"session_id":{"type":"string","description":"Omit for a new session"},

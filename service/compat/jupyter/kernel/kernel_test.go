@@ -19,7 +19,8 @@ func TestKernelGoesOnAfterAPanic(t *testing.T) {
 	t.Parallel()
 	log, logged := logtest.NewNullLogger()
 	k := &Kernel{
-		config: compat.Config{Log: log}, limits: socket.NewLimits(limit.NewBodies(), nil, nil), ended: make(chan struct{}),
+		config: compat.Config{Log: log}, limits: socket.NewLimits(limit.NewBodies(), nil, nil),
+		ended: make(chan struct{}),
 		queue: make(chan func(), 2), slots: limit.NewSlots(1),
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
