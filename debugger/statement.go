@@ -18,6 +18,7 @@ type statement struct {
 	End      int64    `json:"end"`      // the last line; of a compound statement, of its head; of try, of its body
 	Kind     string   `json:"kind"`     // such as assign, augassign, for, if, try, except, def, return, expr
 	In       int      `json:"in"`       // number of the statement that it is a part of, from 1; 0 for none
+	Branch   string   `json:"branch"`   // the part of In that it is in: "else", "finally", or "" for others
 	Function string   `json:"function"` // "" at the top level
 	Reads    []string `json:"reads"`
 	Sets     []string `json:"sets"`
@@ -148,6 +149,14 @@ func (p *program) at(function string, line int64) int {
 	return 0
 }
 
+// lineOf returns the first line of a statement, or the given line if the statement is unknown.
+func (p *program) lineOf(number int, line int64) int64 {
+	if number < 1 || number > len(p.statements) {
+		return line
+	}
+	return p.statements[number-1].Line
+}
+
 // get returns a statement by its number.
 func (p *program) get(number int) *statement {
 	if number < 1 || number > len(p.statements) {
@@ -185,18 +194,44 @@ func (p *program) isIn(number, outer int) bool {
 	return false
 }
 
-// assignments returns the lines of the statements that always assign to a variable, other than a given statement. The
-// variable is a local of function, or with function "" a global that the module sets.
-func (p *program) assignments(name, function string, except int) (lines []int64) {
+// loopLines are the lines of the head and of the body of a loop.
+type loopLines struct{ head, body []int64 }
+
+// assignments returns the lines of the statements that always assign to a variable, and the loops that do so at each
+// turn. The variable is a local of function, or with function "" a global that the module sets.
+func (p *program) assignments(name, function string) (lines []int64, loops []loopLines) {
 	for i := range p.statements {
 		st := &p.statements[i]
-		if i+1 == except || st.Function != function || st.Kind != "assign" && st.Kind != "augassign" ||
-			!slices.Contains(st.Sets, name) {
+		if st.Function != function || !slices.Contains(st.Sets, name) {
 			continue
 		}
-		for line := st.Line; line <= st.End; line++ {
-			lines = append(lines, line)
+		switch st.Kind {
+		case "assign", "augassign", "annassign", "import", "with":
+			lines = st.appendLines(lines)
+		case "for":
+			loop := loopLines{head: st.appendLines(nil)}
+			for j := i + 1; j < len(p.statements); j++ {
+				if body := &p.statements[j]; body.In == i+1 && body.Branch == "" && body.Line > st.End {
+					loop.body = body.appendLines(loop.body)
+				}
+			}
+			loops = append(loops, loop)
 		}
+	}
+	return lines, loops
+}
+
+// maySet reports whether a statement of a function may set a variable, such as a condition with :=.
+func (p *program) maySet(name, function string) bool {
+	return slices.ContainsFunc(p.statements, func(st statement) bool {
+		return st.Function == function && slices.Contains(st.Sets, name)
+	})
+}
+
+// appendLines appends the lines of a statement.
+func (st *statement) appendLines(lines []int64) []int64 {
+	for line := st.Line; line <= st.End; line++ {
+		lines = append(lines, line)
 	}
 	return lines
 }

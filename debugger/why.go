@@ -157,9 +157,16 @@ func (w *slicer) follow(v Variable, step int) {
 		return
 	}
 	c, after, found := w.lastChangeBefore(v, value, s, step)
-	switch at, seen := w.setToSame(v, s, c, step); {
+	if at, seen := w.setToSame(v, s, c, step); at > 0 {
+		c, after, found = w.sameValueSet(value, at, seen)
+	}
+	last := 0
+	if found {
+		last = c.madeBy
+	}
+	switch at := w.unseenWrite(v, value, s, last, step); {
 	case at > 0:
-		w.followSameValue(v, value, at, seen)
+		w.followUnseenWrite(v, at)
 	case found:
 		w.followChange(v, c, after)
 	default:
@@ -167,15 +174,15 @@ func (w *slicer) follow(v Variable, step int) {
 	}
 }
 
-// followSameValue adds the step of an assignment that left a variable as it was. The step after it is seen.
-func (w *slicer) followSameValue(v Variable, value recording.Value, at, seen int) {
-	after, err := w.stateAt(seen)
-	if err != nil {
-		w.limit(fmt.Sprintf("step %d is not recorded", seen))
-		return
+// sameValueSet returns the change by an assignment that left a variable as it was. The step after it is seen.
+func (w *slicer) sameValueSet(value recording.Value, at, seen int) (change, *recording.State, bool) {
+	s, err := w.stateAt(at)
+	if err != nil || s.CurrentFrame() == nil {
+		return change{}, nil, false
 	}
-	w.visit(at, seen, WhyStep{Role: "set", Name: v.Name, after: after, value: value, hasValue: true,
-		Value: after.Preview(w.table, value, whyValueBytes), Type: after.TypeOf(w.table, value)})
+	after, err := w.stateAt(seen)
+	f := s.CurrentFrame()
+	return change{seenAt: seen, madeBy: at, line: f.Line, code: f.Code, value: value}, after, err == nil
 }
 
 // followChange adds the step of a change. A change in place depends on the earlier value of the variable, too.
@@ -201,9 +208,9 @@ func (w *slicer) followChange(v Variable, c change, after *recording.State) {
 	if node.Role == "changed" {
 		node.Through = w.through(v, number, c)
 	}
-	key := sliceKey{number, c.line, v.Name}
+	key := sliceKey{number, w.program.lineOf(number, c.line), v.Name}
 	if known := w.byKey[key]; known != nil {
-		if c.madeBy != known.Step { // an earlier turn of a loop
+		if c.madeBy != known.made { // an earlier turn of a loop
 			w.beforeLoop(v, c, known)
 		}
 		return
@@ -268,12 +275,19 @@ func (w *slicer) visit(step, until int, node WhyStep) bool {
 	}
 	f := s.CurrentFrame()
 	number := w.program.at(w.table.FunctionName(f.Code), f.Line)
-	key := sliceKey{number, f.Line, node.Name}
+	key := sliceKey{number, w.program.lineOf(number, f.Line), node.Name}
 	if w.byKey[key] != nil || node.Role == "used" && w.visited[number] {
 		return false
 	}
 	st := w.program.get(number)
-	node.Step, node.Line, node.statement, node.state = step, f.Line, number, s
+	node.made, node.Line, node.statement = step, key.line, number
+	if step = w.startOf(step, f, st); step != node.made {
+		if s, err = w.stateAt(step); err != nil || s.CurrentFrame() == nil {
+			w.limit(fmt.Sprintf("step %d is not recorded", step))
+			return false
+		}
+	}
+	node.Step, node.state = step, s
 	node.frame, node.code, node.until, node.Reads = f.Number, f.Code, until, []WhyRead{}
 	if node.after != nil {
 		w.held += node.after.Bytes()
@@ -284,7 +298,7 @@ func (w *slicer) visit(step, until int, node WhyStep) bool {
 	if name := w.table.FunctionName(f.Code); name != recording.ModuleName {
 		node.Function = name
 	}
-	node.Times = w.timesOf(f.Code, f.Line)
+	node.Times = w.timesOf(f.Code, f.Line, st)
 	if f.Unread != 0 {
 		w.limit("variables of " + w.table.FunctionName(f.Code) + " are not recorded: " + w.table.Name(f.Unread))
 	}
@@ -387,7 +401,7 @@ func (w *slicer) beforeLoop(v Variable, c change, known *WhyStep) {
 	if step == 0 {
 		if first, s, found := w.firstChange(v, c); found && first.line != c.line {
 			w.followChange(v, first, s)
-		} else if found && first.madeBy > 0 {
+		} else if found && first.madeBy > 0 && w.readBefore(v, first.madeBy) {
 			w.queue = append(w.queue, func() { w.follow(v, first.madeBy) }) // what it was before the loop
 		}
 		return
@@ -458,7 +472,8 @@ func (w *slicer) followCalls(node *WhyStep, st *statement) {
 		err := w.reader.ReplayAfter(c, from, func(s *recording.State) bool { left = s.CurrentFrame(); return true },
 			func(s *recording.State, rec *recording.Record) bool {
 				if (rec.Kind == recording.KindReturn || rec.Kind == recording.KindSuspend) && left != nil &&
-					s.Current == node.frame && left.Step >= node.Step && left.Number != node.frame {
+					s.Current == node.frame && left.Step >= node.Step && left.Number != node.frame &&
+					!isComprehension(w.table.FunctionName(left.Code)) {
 					last[left.Code] = returned{left.Step, s.Preview(w.table, rec.Value, whyValueBytes),
 						s.TypeOf(w.table, rec.Value)}
 				}

@@ -22,6 +22,8 @@ func (w *slicer) begin(s *recording.State, step int) error {
 		}
 		w.out.Value, w.out.Type = state.Preview(w.table, value, maxValuePreview), state.TypeOf(w.table, value)
 		w.follow(v, at)
+		frame := state.Frames[v.Frame]
+		w.later = append(w.later, func() { w.neverRan(v, frame) })
 		return nil
 	}
 	names := namesIn(w.question.Name)
@@ -109,9 +111,81 @@ func (w *slicer) beginResult() error {
 		}
 	}
 	if at.step == 0 {
-		return fmt.Errorf("%w: the run ended without a result", ErrNoVariable)
+		return w.beginFailure()
 	}
 	w.out.Name = "result"
 	w.visit(at.step, w.reader.Steps()+1, WhyStep{Role: "returned", Value: w.out.Value, Type: w.out.Type})
 	return nil
+}
+
+// beginFailure begins with the exception that ended the run.
+func (w *slicer) beginFailure() error {
+	failure, err := w.failure()
+	if err == nil && failure == nil {
+		err = fmt.Errorf("%w: the run ended without a result", ErrNoVariable)
+	}
+	if err != nil {
+		return err
+	}
+	w.out.Name, w.out.Value, w.out.Type = "exception", failure.text, w.table.Name(failure.kind)
+	w.visit(failure.step, failure.step+1, WhyStep{Role: "raised", Value: w.out.Value, Type: w.out.Type})
+	s, err := w.stateAt(failure.step)
+	if err != nil {
+		return err
+	}
+	for _, caller := range s.Stack(s.Current)[1:] {
+		w.later = append(w.later, func() { w.visit(caller.Step, failure.step, WhyStep{Role: "used"}) })
+	}
+	return nil
+}
+
+// failure returns the exception that left the program, with the step that raised it first, or nil. An exception that is
+// raised again, as at the end of finally, is the same one.
+func (w *slicer) failure() (*handled, error) {
+	var raised, caught *handled
+	var frame, code uint64
+	hasLeft := false
+	for _, c := range w.reader.Chunks() {
+		if !c.Raises && raised == nil {
+			continue
+		}
+		left := (*recording.Frame)(nil)
+		err := w.reader.Replay(c, func(s *recording.State, rec *recording.Record) bool {
+			switch rec.Kind {
+			case recording.KindRaise:
+				f := s.CurrentFrame()
+				now := &handled{step: f.Step, line: f.Line, kind: f.Raised.Type,
+					text: s.ExceptionText(w.table, *f.Raised)}
+				if raised == nil && caught != nil && caught.kind == now.kind && caught.text == now.text &&
+					frame == f.Number && code == f.Code {
+					now = caught
+				}
+				if raised == nil {
+					raised = now
+				}
+				frame, code = f.Number, f.Code
+			case recording.KindHandled:
+				if raised != nil {
+					caught, raised = raised, nil
+					frame, code = s.Current, s.CurrentFrame().Code
+				}
+			case recording.KindUnwind:
+				if raised == nil && caught != nil && caught.kind == rec.Name && left != nil && left.Number == frame {
+					raised = caught
+				}
+				hasLeft = left != nil && left.Parent == 0 && w.table.FunctionName(left.Code) == recording.ModuleName
+			case recording.KindLine, recording.KindPush, recording.KindLost:
+				hasLeft = false
+			}
+			left = s.CurrentFrame()
+			return true
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if !hasLeft {
+		return nil, nil
+	}
+	return raised, nil
 }

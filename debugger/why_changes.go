@@ -56,15 +56,6 @@ func valueOf(s *recording.State, t *recording.Table, v Variable) (recording.Valu
 	return value, ok
 }
 
-// timesOf returns how often a line ran in the whole run.
-func (w *slicer) timesOf(code uint64, line int64) (times int) {
-	at := recording.Location{File: w.table.Code(code).File, Line: line}
-	for _, c := range w.reader.Chunks() {
-		times += c.LineCount(at)
-	}
-	return times
-}
-
 // changeMadeAt returns the change of a variable that a step's line made.
 func (w *slicer) changeMadeAt(v Variable, step, until int) (made change, after *recording.State, found bool) {
 	searched := 0
@@ -214,12 +205,8 @@ func (w *slicer) setToSame(v Variable, s *recording.State, last change, before i
 	if f := s.Frames[v.Frame]; f != nil {
 		function = w.table.FunctionName(f.Code)
 	}
-	number := 0
-	if last.madeBy > 0 {
-		number = w.program.at(w.table.FunctionName(last.code), last.line)
-	}
-	lines := w.program.assignments(v.Name, function, number)
-	if len(lines) == 0 {
+	lines, loops := w.program.assignments(v.Name, function)
+	if len(lines)+len(loops) == 0 {
 		return 0, 0
 	}
 	if frame == 0 {
@@ -229,11 +216,19 @@ func (w *slicer) setToSame(v Variable, s *recording.State, last change, before i
 		}
 		frame = first.CurrentFrame().Number
 	}
-	at = w.lastStepAt(lines, frame, before)
-	if at <= last.madeBy {
-		return 0, 0
+	if at = w.lastStepAt(lines, frame, before); at > last.madeBy {
+		if seen = w.completed(at, frame); seen == 0 || seen > before {
+			at, seen = 0, 0
+		}
 	}
-	if seen = w.completed(at, frame); seen == 0 || seen > before {
+	at = max(at, last.madeBy)
+	for _, loop := range loops {
+		turn := w.lastStepAt(loop.body, frame, before+1) // a loop that has no items sets nothing
+		if head := w.lastStepAt(loop.head, frame, turn); turn > 0 && head > at {
+			at, seen = head, w.completed(head, frame)
+		}
+	}
+	if at <= last.madeBy || seen == 0 {
 		return 0, 0
 	}
 	return at, seen

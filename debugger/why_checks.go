@@ -105,7 +105,7 @@ func (w *slicer) checkIterate(node *WhyStep, _ *statement, c check) {
 	for i, st := range w.program.statements {
 		if slices.ContainsFunc(st.checksOf("iterate"), func(other check) bool { return other.Of == c.Of }) &&
 			(i+1 != node.statement || st.Kind != "for") {
-			lines = append(lines, st.Line)
+			lines = st.appendLines(lines)
 		}
 	}
 	step := w.lastStepAt(lines, 0, node.Step)
@@ -113,14 +113,64 @@ func (w *slicer) checkIterate(node *WhyStep, _ *statement, c check) {
 		return
 	}
 	s, err := w.stateAt(step)
-	if err != nil {
+	if err != nil || s.CurrentFrame() == nil {
 		return
 	}
-	if before, ok := valueOf(s, w.table, resolve(s, w.table, c.Of)); ok && before == v {
-		w.find(95, "exhausted_iterator", node, "%s is a %s, which gives its items once: line %d (step %d) had used "+
-			"it up, "+
-			"so nothing was left here", c.Of, s.TypeOf(w.table, before), s.CurrentFrame().Line, step)
+	before, ok := valueOf(s, w.table, resolve(s, w.table, c.Of))
+	if !ok || before != v {
+		return
 	}
+	f := s.CurrentFrame()
+	if w.usesUp(step, w.program.at(w.table.FunctionName(f.Code), f.Line), c.Of) {
+		w.find(95, "exhausted_iterator", node, "%s is a %s, which gives its items once: line %d (step %d) had used "+
+			"it up, so nothing was left here", c.Of, s.TypeOf(w.table, before), f.Line, step)
+		return
+	}
+	w.find(scorePossible+15, "exhausted_iterator", node, "%s is a %s, which gives its items once: line %d (step %d) "+
+		"used it before, so this step got those that were left", c.Of, s.TypeOf(w.table, before), f.Line, step)
+}
+
+// exhausting are the calls that take all items of an iterable, unless they raise.
+var exhausting = strings.Fields("sum list tuple set frozenset sorted max min dict Counter join DataFrame Series " +
+	"fromiter reduce extend writerows mean fmean stdev pstdev median comprehension")
+
+// usesUp reports whether a statement takes all items of a variable: the execution with this step ended without an
+// exception, and a loop without a break.
+func (w *slicer) usesUp(step, number int, name string) bool {
+	st := w.program.get(number)
+	s, err := w.stateAt(step)
+	if err != nil || w.completed(step, s.Current) == 0 {
+		return false
+	}
+	for _, c := range st.checksOf("iterate") {
+		if c.Of != name {
+			continue
+		}
+		if c.Call == "for" { // the last step of a loop that ends by itself is its head
+			var body []int64
+			for i := range w.program.statements {
+				if inner := &w.program.statements[i]; w.program.isIn(i+1, number) && i+1 != number && inner.Branch == "" {
+					body = inner.appendLines(body)
+				}
+			}
+			next := w.completed(step, s.Current)
+			after, err := w.stateAt(next)
+			return err == nil && (after.CurrentFrame() == nil || !slices.Contains(body, after.CurrentFrame().Line))
+		}
+		if slices.Contains(exhausting, c.Call) || c.Call == "generator" && w.isWhollyUsed(st) {
+			return true
+		}
+	}
+	return false
+}
+
+// isWhollyUsed reports whether a statement calls no function that may leave items of a generator expression.
+func (w *slicer) isWhollyUsed(st *statement) bool {
+	uses := func(name string) bool { return slices.Contains(exhausting, name) }
+	return slices.ContainsFunc(st.Calls, uses) && !slices.ContainsFunc(st.Calls, func(name string) bool {
+		return slices.Contains([]string{"any", "all", "next", "zip", "islice", "takewhile", "iter", "map", "filter",
+			"enumerate", "chain"}, name)
+	})
 }
 
 func (w *slicer) checkLengths(node *WhyStep, _ *statement, c check) {
@@ -191,27 +241,29 @@ func (w *slicer) checkFloorDivision(node *WhyStep, _ *statement, c check) {
 	w.find(score, "floor_division", node, "%s drops the fraction: // rounds down, / does not", c.Text)
 }
 
-var minusNumber = regexp.MustCompile(`- ?\d+$`)
+var (
+	lengthText  = regexp.MustCompile(`^len\([^()]*\)( ?- ?\d+)?$`)
+	minusNumber = regexp.MustCompile(`- ?\d+$`)
+)
 
-func (w *slicer) checkRange(node *WhyStep, st *statement, c check) {
+// checkRange tells of a range over the length of something that leaves out indexes. That is right in a loop over pairs.
+func (w *slicer) checkRange(node *WhyStep, _ *statement, c check) {
 	stop, start := c.Args[0], "0"
 	if len(c.Args) > 1 {
 		start, stop = c.Args[0], c.Args[1]
 	}
-	switch {
-	case minusNumber.MatchString(stop) && len(c.Args) < 3:
-		w.find(scoreLikely+5, "off_by_one", node, "%s ends before %s: the last items are left out", c.Text, stop)
-	case start == "1" && strings.Contains(stop, "len("):
-		w.find(scoreLikely+5, "off_by_one", node, "%s begins at 1: item 0 is left out", c.Text)
-	case len(c.Args) < 3 && !(start == "0" && strings.HasPrefix(stop, "len(")):
-		score, text := scorePossible, fmt.Sprintf("%s ends at %s - 1, without %s itself", c.Text, stop, stop)
-		if n := w.integer(node, stop); n != nil {
-			score, text = scoreHint, fmt.Sprintf("%s ends at %s", c.Text, n.Sub(n, big.NewInt(1)))
-		}
-		if st.Kind == "for" && node.Name != "" && node.Value != "" {
-			text += fmt.Sprintf("; in this turn %s is %s", node.Name, node.Value)
-		}
-		w.find(score, "off_by_one", node, "%s", text)
+	if len(c.Args) > 2 || !lengthText.MatchString(stop) {
+		return
+	}
+	var left []string
+	if start == "1" {
+		left = append(left, "begins at 1: index 0 is left out")
+	}
+	if minusNumber.MatchString(stop) {
+		left = append(left, fmt.Sprintf("ends before %s: the last index is left out", stop))
+	}
+	if len(left) > 0 {
+		w.find(scorePossible, "off_by_one", node, "%s %s", c.Text, strings.Join(left, ", and "))
 	}
 }
 

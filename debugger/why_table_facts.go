@@ -22,14 +22,19 @@ type columnFacts struct {
 	missing     int64 // -1 if it is unknown
 }
 
-// column returns a column by name; "" is the only column of a series.
+// column returns a column by name, or nil; "" is the only column of a series.
 func (t *tableFacts) column(name string) *columnFacts {
-	for i := range t.columns {
-		if t.columns[i].name == name || t.kind == "Series" {
-			return &t.columns[i]
-		}
+	if i := t.indexOf(name); i >= 0 {
+		return &t.columns[i]
 	}
 	return nil
+}
+
+func (t *tableFacts) indexOf(name string) int {
+	if name == "" && t.kind == "Series" && len(t.columns) == 1 {
+		return 0
+	}
+	return slices.IndexFunc(t.columns, func(c columnFacts) bool { return c.name == name })
 }
 
 // isText reports whether a column holds Python objects or texts.
@@ -97,15 +102,12 @@ func (w *slicer) label(s *recording.State, v recording.Value) string {
 
 // cellsOf returns the first recorded cells of a column.
 func (t *tableFacts) cellsOf(name string) (out []recording.Value) {
-	for i, c := range t.columns {
-		if c.name == name || t.kind == "Series" {
-			for _, row := range t.cells {
-				out = append(out, row[i])
-			}
-			return out
+	if i := t.indexOf(name); i >= 0 {
+		for _, row := range t.cells {
+			out = append(out, row[i])
 		}
 	}
-	return nil
+	return out
 }
 
 // tableBefore returns the facts of a variable on arrival at a step, or nil.
@@ -141,6 +143,20 @@ func (t *tableFacts) numberText(column string) (found string) {
 		found = v.Text
 	}
 	return found
+}
+
+// isMixed reports whether a column holds texts beside values of other types, as far as its values are recorded.
+func (t *tableFacts) isMixed(column string) bool {
+	texts, others := 0, 0
+	for _, v := range t.cellsOf(column) {
+		switch v.Tag {
+		case recording.TagText:
+			texts++
+		case recording.TagInt, recording.TagFloat, recording.TagTrue, recording.TagFalse, recording.TagObject:
+			others++
+		}
+	}
+	return texts > 0 && others > 0
 }
 
 // hasEqual reports whether two of the values are equal.

@@ -27,7 +27,9 @@ func (w *slicer) checkTables(node *WhyStep, st *statement) {
 		if after.rows == 0 && before.rows > 0 && len(before.columns) > 0 && len(st.checksOf("merge")) == 0 {
 			w.find(84, "no_rows", node, "none of the %d rows of %s are left after this step", before.rows, name)
 		}
-		w.compareColumns(node, name, before, after)
+		if before.kind == after.kind && (node.Role != "changed" || name == node.Name) {
+			w.compareColumns(node, before, after)
+		}
 		if node.Role == "changed" && name != node.Name && before.rows != after.rows {
 			labels = fmt.Sprintf(": the labels decide which row gets which value, and %s has %d rows", name,
 				before.rows)
@@ -39,8 +41,9 @@ func (w *slicer) checkTables(node *WhyStep, st *statement) {
 	}
 }
 
-// compareColumns tells of new missing values and of changed types.
-func (w *slicer) compareColumns(node *WhyStep, name string, before, after *tableFacts) {
+// compareColumns tells of new missing values, and of texts in a column of numbers. A statement that gives a column
+// another type may do that on purpose, so a type alone is no finding.
+func (w *slicer) compareColumns(node *WhyStep, before, after *tableFacts) {
 	for _, c := range after.columns {
 		old := before.column(c.name)
 		switch {
@@ -58,12 +61,9 @@ func (w *slicer) compareColumns(node *WhyStep, name string, before, after *table
 			w.find(scoreLikely+3, "filled", node, "the %d of %d missing values of %s have a value after this step, "+
 				"and count from here on", old.missing, before.rows, c.name)
 		}
-		if old.dtype != c.dtype {
-			score := scorePossible - 5
-			if c.isText() && !old.isText() {
-				score = scoreProven
-			}
-			w.find(score, "dtype", node, "%s changed its type from %s to %s", c.name, old.dtype, c.dtype)
+		if old.dtype != c.dtype && !old.isText() && after.isMixed(c.name) {
+			w.find(scoreProven, "dtype", node, "%s holds texts and other values after this step: its type changed "+
+				"from %s to %s", c.name, old.dtype, c.dtype)
 		}
 	}
 }
@@ -389,13 +389,15 @@ func (w *slicer) checkConcat(node *WhyStep, _ *statement, c check) {
 func (w *slicer) checkCoerce(node *WhyStep, _ *statement, c check) {
 	if after := w.tableAfter(node); after != nil {
 		column := after.column(c.Column)
-		if column != nil && column.missing > 0 {
-			w.find(scoreProven, "coerced", node, "errors=\"coerce\" made %d of %d values missing that could not be "+
-				"converted",
-				column.missing, after.rows)
-			return
-		}
-		if column != nil && column.missing == 0 {
+		if column != nil && column.missing >= 0 {
+			made := column.missing
+			if before := w.tableBefore(node, c.Of); before != nil && before.column(c.Column) != nil {
+				made -= max(before.column(c.Column).missing, 0)
+			}
+			if made > 0 {
+				w.find(scoreProven, "coerced", node, "errors=\"coerce\" made %d of %d values missing that could not "+
+					"be converted", made, after.rows)
+			}
 			return
 		}
 	}

@@ -304,8 +304,14 @@ func (s *WhyStep) text() string {
 		if s.Role == "changed" {
 			notes = append(notes, strings.TrimSuffix("changed in place through "+s.Through, " through "))
 		}
+		if s.Unseen {
+			notes[len(notes)-1] = strings.TrimSuffix("wrote to it through "+s.Through, " through ") +
+				"; the recording has only a part of it, so it does not show the effect"
+		}
 	case "returned":
 		notes = append(notes, "returned "+clip(s.Value, 80))
+	case "raised":
+		notes = append(notes, "raised "+clip(s.Value, 80))
 	case "edited":
 		notes = append(notes, s.Name+" = "+clip(s.Value, 80), "set by "+s.By+" in the debugger")
 	case "condition":

@@ -51,6 +51,9 @@ func (t *Table) Code(n uint64) Code {
 	return t.codes[n-1]
 }
 
+// Codes returns how many code objects there are; their numbers begin with 1.
+func (t *Table) Codes() int { return len(t.codes) }
+
 // FunctionName returns the name of a code object's function.
 func (t *Table) FunctionName(code uint64) string { return t.Name(t.Code(code).Name) }
 

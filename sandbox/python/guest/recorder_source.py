@@ -48,6 +48,7 @@ _MERGE_KEYWORDS = "on", "left_on", "right_on", "left_index", "right_index", "sor
 _SHIFTS = frozenset("diff shift pct_change ffill bfill rolling".split())  # a row gets values of the rows beside it
 _LIBRARIES = frozenset(("np", "numpy", "pd", "pandas", "statistics", "itertools", "math", "stats"))
 _BODIES = "body", "orelse", "finalbody", "handlers", "cases"
+_BRANCHES = {"orelse": "else", "finalbody": "finally"}  # parts of a statement that run under another condition
 
 
 _dumps = json.JSONEncoder(separators=(",", ":")).encode
@@ -66,11 +67,13 @@ def describe(tree) -> list:
 def statements(tree) -> list:
     """Returns the descriptions of the statements of a module, each after the statement that it is in."""
     found: list = []
-    waiting = [(tree.body, 0, "<module>")]
+    waiting = [(tree.body, 0, "<module>", "")]
     while waiting and len(found) < MAX_STATEMENTS:
-        body, parent, function = waiting.pop()
+        body, parent, function, branch = waiting.pop()
         for node in body[: MAX_STATEMENTS - len(found)]:
             found.append(_describe(node, parent, function))
+            if branch:
+                found[-1]["branch"] = branch
             number, inner = len(found), function
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                 outer = "" if function == "<module>" else function + ("." if _is_class(found, parent) else ".<locals>.")
@@ -78,7 +81,7 @@ def statements(tree) -> list:
             for field in _BODIES:
                 nested = getattr(node, field, None)
                 if type(nested) is list and nested:
-                    waiting.append((nested, number, inner))
+                    waiting.append((nested, number, inner, _BRANCHES.get(field, "")))
     return found
 
 
@@ -305,8 +308,9 @@ class _Finder(ast.NodeVisitor):
         self.visit(node.generators[0].iter)
         names = {each.id for g in node.generators for each in ast.walk(g.target) if isinstance(each, ast.Name)}
         values = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+        call = "generator" if isinstance(node, ast.GeneratorExp) else "comprehension"
         for g in node.generators:
-            self._iterates(g.iter)
+            self._iterates(g.iter, call)
         conditions = [each for g in node.generators for each in g.ifs]
         self._scope(node, names, [*(g.iter for g in node.generators[1:]), *conditions, *values])
         if isinstance(node, ast.DictComp):
@@ -441,7 +445,7 @@ class _Finder(ast.NodeVisitor):
             self.check("coerce", node, of=of, column=column, call=name)
         if name in _CONSUMERS:
             for each in node.args:
-                self._iterates(each)
+                self._iterates(each, name)
         if name in _PAIRED:
             self.check(
                 "zip",
@@ -483,16 +487,20 @@ class _Finder(ast.NodeVisitor):
             partial=_is_partial(left) or _is_partial(right) or node not in _same_rows(self.value),
         )
 
-    def _iterates(self, node) -> None:
+    def _iterates(self, node, call: str) -> None:
+        """Tells that a call, a loop or a comprehension takes items from an iterable."""
         if isinstance(node, ast.Starred):
             node = node.value
         if isinstance(node, ast.Name):
-            self.check("iterate", node, of=node.id)
+            self.check("iterate", node, of=node.id, call=call)
 
     def statement(self, node) -> None:
         """Adds what only the statement itself tells."""
         if isinstance(node, (ast.For, ast.AsyncFor)):
-            self._iterates(node.iter)
+            self._iterates(node.iter, "for")
+        elif isinstance(node, ast.AnnAssign):
+            if node.value is None and isinstance(node.target, ast.Name):
+                self.sets.pop(node.target.id, None)  # an annotation alone sets nothing
         elif isinstance(node, ast.AugAssign):
             name = _root(node.target)
             if name:
