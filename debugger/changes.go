@@ -90,16 +90,20 @@ func (t *changeTracker) take() bool {
 }
 
 // eachChange calls visit for the changes of a variable in one chunk that are seen at the steps from to until. It may
-// also call visit for some earlier changes. The step at which an edit was made shows it. No step shows a change that
-// comes after the last line of the recording.
+// also call visit for some earlier changes. The step at which an edit was made shows it. The changes of the last line of
+// a recording are seen at its end, which is the step after the last one.
 func eachChange(reader *recording.Reader, c *recording.Chunk, v Variable, from, until int,
 	visit func(*recording.State, change) (more bool)) error {
 	t := &changeTracker{frame: v.Frame, name: reader.Table().NumberOf(v.Name)}
 	if !c.MayChange(t.name) {
 		return nil
 	}
-	return reader.ReplayAfter(c, from-1, nil, func(s *recording.State, rec *recording.Record) bool {
+	var end *recording.State
+	more := true
+	begin := func(s *recording.State) bool { end = s; return true }
+	err := reader.ReplayAfter(c, from-1, begin, func(s *recording.State, rec *recording.Record) bool {
 		if rec.Kind == recording.KindLine && s.Step > until {
+			more = false
 			return false
 		}
 		t.see(s, rec)
@@ -109,8 +113,16 @@ func eachChange(reader *recording.Reader, c *recording.Chunk, v Variable, from, 
 		}
 		seen := *t.pending
 		seen.seenAt, t.pending = s.Step, nil
-		return visit(s, seen)
+		more = visit(s, seen)
+		return more
 	})
+	if err == nil && more && t.pending != nil && t.pending.edit == 0 && until > reader.Steps() &&
+		end.Step == reader.Steps() {
+		seen := *t.pending
+		seen.seenAt = reader.Steps() + 1
+		visit(end, seen)
+	}
+	return err
 }
 
 // latestChange calls visit for changes of a variable in one chunk up to a step, the last one at the end.
@@ -154,7 +166,7 @@ func lastChange(
 
 // ChangeView is one change of a variable.
 type ChangeView struct {
-	Seen     int    `json:"seen_at" doc:"The first step that arrives with the new value"`
+	Seen     int    `json:"seen_at" doc:"The first step that arrives with the new value; total_steps + 1 is the end of the run"`
 	Step     int    `json:"step" doc:"The step whose line made the change; 0 if earlier than the frame's first step"`
 	Line     int64  `json:"line_number"`
 	Code     string `json:"line_code"`
@@ -187,10 +199,10 @@ func (r *Recording) Changes(v Variable, from, limit int) ([]ChangeView, error) {
 	reader := r.journal.Snapshot()
 	out := []ChangeView{}
 	for _, c := range reader.Chunks() {
-		if c.Last < from || len(out) >= limit {
+		if c.Last+1 < from || len(out) >= limit {
 			continue
 		}
-		err := eachChange(reader, c, v, from, reader.Steps(), func(s *recording.State, seen change) bool {
+		err := eachChange(reader, c, v, from, reader.Steps()+1, func(s *recording.State, seen change) bool {
 			if seen.seenAt >= from {
 				out = append(out, r.changeView(reader.Table(), s, v, seen))
 			}

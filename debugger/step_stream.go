@@ -33,6 +33,7 @@ type Line struct {
 	DuringCall bool
 	Variables  map[string]string // previews by name
 	Changed    []string          // variables that the line set, changed or deleted
+	Exactness  map[string]string // of the variables whose objects are recorded in part: how much of each
 	Unread     string            // the reason why Variables is missing
 
 	frame    uint64
@@ -53,6 +54,7 @@ type stepStream struct {
 	from    int                   // the first step to send; earlier steps only update the state
 	latest  recording.State       // the variables after the latest record
 	folding *folding              // nil if the steps of comprehensions are steps like others
+	resends bool                  // a line that was sent during a call is always sent again at its end
 }
 
 // openLine is a line that has begun and not ended.
@@ -103,7 +105,7 @@ func (p *stepStream) see(s *recording.State, rec *recording.Record) {
 	switch rec.Kind {
 	case recording.KindLine:
 		f := s.CurrentFrame()
-		if line := p.open[f.Number]; line != nil && !line.sent {
+		if line := p.open[f.Number]; line != nil && (!line.sent || p.resends) {
 			p.complete(s, line, Line{Status: StatusExecuted})
 		}
 		p.rememberNew(s, f)
@@ -140,7 +142,7 @@ func (p *stepStream) see(s *recording.State, rec *recording.Record) {
 // end sends the lines that have not ended when the run ends.
 func (p *stepStream) end(s *recording.State) {
 	for _, number := range recording.SortedKeys(s.Frames) {
-		if line := p.open[number]; line != nil && !line.sent {
+		if line := p.open[number]; line != nil && (!line.sent || p.resends) {
 			p.complete(s, line, Line{Status: StatusUnfinished})
 		}
 	}
@@ -158,7 +160,7 @@ func (p *stepStream) leaveFrame(s *recording.State, left uint64, rec *recording.
 		switch {
 		case rec.Kind == recording.KindUnwind:
 			p.complete(s, line, Line{Status: StatusException, Error: p.exceptionText(s, rec)})
-		case !line.sent || p.hasChanged(s, line.frame):
+		case !line.sent || p.resends || p.hasChanged(s, line.frame):
 			p.complete(s, line, Line{Status: StatusExecuted})
 		}
 	}
@@ -204,6 +206,12 @@ func (p *stepStream) complete(s *recording.State, open *openLine, line Line) {
 		}
 		now.values[name], now.previews[name] = v, preview
 		line.Variables[p.table.Name(name)] = preview
+		if o := s.Objects[v.Object]; v.Tag == recording.TagObject && o != nil && o.Exactness != recording.Exact {
+			if line.Exactness == nil {
+				line.Exactness = map[string]string{}
+			}
+			line.Exactness[p.table.Name(name)] = o.Exactness.String()
+		}
 		if !same {
 			line.Changed = append(line.Changed, p.table.Name(name))
 		}
@@ -285,8 +293,8 @@ func (p *stepStream) reachesMutated(s *recording.State, v recording.Value, since
 // maxLineSteps bounds how many later steps Lines reads to find the end of a line that calls user code.
 const maxLineSteps = 10_000
 
-// Lines returns the steps from first to last as the stream showed them, each step once: the Line that was sent first,
-// or the Line with the step's exception if that follows within maxLineSteps. Changed has only changes within the step's
+// Lines returns the steps from first to last, each step once, with the variables after the line. Of a line that calls
+// user code and does not end within maxLineSteps, they are those at the call. Changed has only changes within the step's
 // chunk.
 func (r *Recording) Lines(first, last int) (out []Line, err error) {
 	err = r.journal.Read(func(reader *recording.Reader) error {
@@ -298,6 +306,7 @@ func (r *Recording) Lines(first, last int) (out []Line, err error) {
 
 func linesOf(reader *recording.Reader, first, last int, source []string, fold *folding) ([]Line, error) {
 	found, gaps := map[int]Line{}, map[int][]Line{}
+	open := map[int]bool{} // steps that were found during a call
 	send := func(l Line) {
 		if l.Step < first || l.Step > last {
 			return
@@ -306,25 +315,35 @@ func linesOf(reader *recording.Reader, first, last int, source []string, fold *f
 			gaps[l.Step] = append(gaps[l.Step], l)
 			return
 		}
-		if _, sent := found[l.Step]; !sent || l.Status == StatusException {
-			found[l.Step] = l
+		before, sent := found[l.Step]
+		if sent && !open[l.Step] && l.Status != StatusException {
+			return
+		}
+		for _, name := range before.Changed {
+			if !slices.Contains(l.Changed, name) {
+				l.Changed = append(l.Changed, name)
+			}
+		}
+		found[l.Step] = l
+		if delete(open, l.Step); l.DuringCall {
+			open[l.Step] = true
 		}
 	}
 	wanted := min(last, reader.Steps()) - first + 1
 	for _, c := range reader.Chunks() {
-		if c.Last < first || len(found) >= wanted || c.First > last+maxLineSteps {
+		if c.Last < first || len(found) >= wanted && len(open) == 0 || c.First > last+maxLineSteps {
 			continue
 		}
 		var stream *stepStream
 		var end *recording.State
 		begin := func(s *recording.State) bool {
 			stream, end = newStepStream(reader.Table(), s, source, send), s
-			stream.from, stream.folding = first, fold
+			stream.from, stream.folding, stream.resends = first, fold, true
 			return true
 		}
 		err := reader.ReplayAfter(c, 0, begin, func(s *recording.State, rec *recording.Record) bool {
 			stream.see(s, rec)
-			return len(found) < wanted && s.Step < last+maxLineSteps
+			return (len(found) < wanted || len(open) > 0) && s.Step < last+maxLineSteps
 		})
 		if err != nil {
 			return nil, err

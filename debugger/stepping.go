@@ -184,6 +184,9 @@ func findStop(ctx context.Context, reader *recording.Reader, rule stopRule) (Sto
 	case rule.backward:
 		return Stop{Step: reader.FirstStep(), Reason: ReasonStart}, nil
 	}
+	if rule.from >= reader.Steps() {
+		return Stop{Step: reader.End(), Reason: ReasonEnd}, nil
+	}
 	return Stop{Step: reader.Steps(), Reason: ReasonEnd}, nil
 }
 
@@ -311,6 +314,11 @@ func (w *stopSearch) replay(ctx context.Context, c *recording.Chunk, from, until
 	})
 	if !w.rule.backward {
 		w.hits = hits
+		for i, t := range trackers { // what the last line changed is seen at the end
+			if until == math.MaxInt && c.Last == w.reader.Steps() && t.take() {
+				w.offer(Stop{Step: w.reader.End(), Reason: ReasonData, Index: i})
+			}
+		}
 	}
 	return errors.Join(err, ctx.Err())
 }

@@ -192,7 +192,9 @@ func (w *slicer) followChange(v Variable, c change, after *recording.State) {
 		return
 	}
 	if c.madeBy == 0 {
-		if v.Frame == 0 {
+		if v.Frame == 0 && c.seenAt > w.reader.FirstStep() && !w.hasGap() {
+			w.limit("the recording does not show which line changed " + v.Name)
+		} else if v.Frame == 0 {
 			w.origin(v, c.value, after, c.seenAt)
 		} else {
 			w.parameter(v, c)
@@ -206,7 +208,10 @@ func (w *slicer) followChange(v Variable, c change, after *recording.State) {
 	node.Value, node.Type = after.Preview(w.table, c.value, whyValueBytes), after.TypeOf(w.table, c.value)
 	number := w.program.at(w.table.FunctionName(c.code), c.line)
 	if node.Role == "changed" {
-		node.Through = w.through(v, number, c)
+		if node.Through = w.through(v, number, c); node.Through == "" {
+			node.Through = w.throughArray(v, number, c)
+			node.sharesMemory = node.Through != ""
+		}
 	}
 	key := sliceKey{number, w.program.lineOf(number, c.line), v.Name}
 	if known := w.byKey[key]; known != nil {
@@ -258,6 +263,34 @@ func (w *slicer) through(v Variable, number int, c change) string {
 		}
 	}
 	return ""
+}
+
+// throughArray returns another variable whose array a statement changed together with the array of a variable: they
+// share memory.
+func (w *slicer) throughArray(v Variable, number int, c change) string {
+	s, err := w.stateAt(c.madeBy)
+	after, afterErr := w.stateAt(c.seenAt)
+	st := w.program.get(number)
+	if err != nil || afterErr != nil || w.arrayIn(after, c.object) == nil || slices.Contains(st.Mutates, v.Name) {
+		return ""
+	}
+	for _, name := range st.Mutates {
+		value, ok := valueOf(s, w.table, resolve(s, w.table, name))
+		before := w.arrayIn(s, value.Object)
+		if now := w.arrayIn(after, value.Object); ok && name != v.Name && before != nil && now != nil &&
+			before.Version != now.Version {
+			return name
+		}
+	}
+	return ""
+}
+
+// arrayIn returns an object of a state if it is an array.
+func (w *slicer) arrayIn(s *recording.State, number uint64) *recording.Object {
+	if o := s.Objects[number]; o != nil && w.table.Name(o.Type) == "numpy.ndarray" {
+		return o
+	}
+	return nil
 }
 
 // rebuilds reports whether a statement changes a variable that it does not set.

@@ -174,16 +174,10 @@ func (w *slicer) lastStepAt(lines []int64, frame uint64, before int) (found int)
 func (w *slicer) lastChangeBefore(v Variable, value recording.Value, s *recording.State, step int) (c change,
 	after *recording.State, found bool) {
 	number, objects := w.table.NumberOf(v.Name), s.Reachable(value)
-	chunks := w.reader.Chunks()
-	for i, chunk := range slices.Backward(chunks) {
+	for _, chunk := range slices.Backward(w.reader.Chunks()) {
 		sets := chunk.SetsName(number) && (v.Frame == 0 || chunk.HasFrame(v.Frame))
 		if chunk.First > step+1 || !sets && !chunk.TouchesAny(objects) {
 			continue
-		}
-		if i == len(chunks)-1 && step > w.reader.Steps() {
-			if c, after, found = w.changeAtEnd(chunk, v); found {
-				return c, after, true
-			}
 		}
 		ok, err := latestChange(w.reader, chunk, v, step, func(_ *recording.State, seen change) { c = seen })
 		if err != nil {
@@ -264,29 +258,6 @@ func (w *slicer) completed(at int, frame uint64) int {
 		}
 	}
 	return w.reader.Steps() + 1
-}
-
-// changeAtEnd returns a change that the last line made, which no later step shows.
-func (w *slicer) changeAtEnd(last *recording.Chunk, v Variable) (c change, after *recording.State, found bool) {
-	t := &changeTracker{frame: v.Frame, name: w.table.NumberOf(v.Name)}
-	err := w.reader.ReplayAfter(last, w.reader.Steps(), nil, func(s *recording.State, rec *recording.Record) bool {
-		if s.Step < w.reader.Steps() {
-			return true
-		}
-		if rec.Kind == recording.KindLine {
-			t.pending = nil
-			return true
-		}
-		t.see(s, rec)
-		return true
-	})
-	if err != nil || t.pending == nil || t.pending.edit > 0 { // the step itself shows an edit
-		return c, nil, false
-	}
-	c = *t.pending
-	c.seenAt = w.reader.Steps() + 1
-	after, err = w.stateAt(c.seenAt)
-	return c, after, err == nil
 }
 
 // LastSet returns the step that set or changed a global variable last, or nil if the run did not.

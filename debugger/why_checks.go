@@ -30,6 +30,9 @@ func (w *slicer) check(node *WhyStep) {
 		w.find(scoreLikely, "aliasing", node, "%s was changed in place by %s, which has the same object as %s",
 			node.Name,
 			node.Function, node.Through)
+	case node.sharesMemory:
+		w.find(scoreLikely, "aliasing", node, "%s was changed in place through %s, an array that shares its memory",
+			node.Name, node.Through)
 	default:
 		w.find(scoreProven, "aliasing", node, "%s was changed in place through %s, another name of the same object",
 			node.Name, node.Through)

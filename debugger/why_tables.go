@@ -19,7 +19,7 @@ func (w *slicer) checkTables(node *WhyStep, st *statement) {
 	labels := "" // of a column that was assigned from a table with other rows
 	for _, name := range st.Reads {
 		before := w.tableBefore(node, name)
-		if before == nil {
+		if before == nil || node.Through != "" && name != node.Name {
 			continue
 		}
 		tables = append(tables, before)

@@ -325,5 +325,6 @@ type StepState struct {
 	Variables map[string]string `json:"variables"` // of the line's frame, as previews
 	Changed   []string          `json:"changed"`   // since the previous step of the same frame
 	Function  string            `json:"function,omitempty"`
+	Exactness map[string]string `json:"exactness,omitempty" doc:"Variables whose objects the recording has in part: truncated, sampled or unread"`
 	Unread    string            `json:"unread,omitempty"` // the reason why Variables is missing
 }

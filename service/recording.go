@@ -147,6 +147,7 @@ func (s *Service) step(l debugger.Line) sandbox.Step {
 	}
 	return sandbox.Step{
 		Number: int64(l.Step), LineNumber: int(l.Number), LineCode: l.Code, Result: text, Timestamp: s.Clock(),
-		State: sandbox.StepState{Variables: l.Variables, Changed: l.Changed, Function: l.Function, Unread: l.Unread},
+		State: sandbox.StepState{Variables: l.Variables, Changed: l.Changed, Function: l.Function,
+			Exactness: l.Exactness, Unread: l.Unread},
 	}
 }

@@ -146,9 +146,52 @@ func (r *Reader) replay(
 	return nil
 }
 
-// State returns the state on arrival at a step, after the edits there. It returns ErrNoStep if the recording does not
-// have the step.
+// End returns the step behind the last one of a complete recording, whose state has what the last line set. While the
+// recording is being written, it returns the last step.
+func (r *Reader) End() int {
+	if n := r.Steps(); r.open != nil || n == 0 {
+		return n
+	}
+	return r.Steps() + 1
+}
+
+// endState returns the state after the last record. The outermost frame is there, although it has ended.
+func (r *Reader) endState() (*State, error) {
+	var end *State
+	var current, last *Frame
+	c := r.chunks[len(r.chunks)-1]
+	keep := func(s *State) {
+		if current = s.CurrentFrame(); current != nil && current.Step > 0 {
+			last = current
+		}
+	}
+	begin := func(s *State) bool { end = s; keep(s); return true }
+	err := r.ReplayAfter(c, r.Steps(), begin, func(s *State, rec *Record) bool {
+		if rec.Kind == KindLost {
+			last = nil
+		}
+		keep(s)
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	if current == nil && last == nil {
+		return nil, fmt.Errorf("step %d: %w", r.End(), ErrNoStep)
+	}
+	if current == nil { // the records end with the end of this frame
+		end.Frames[last.Number], end.Current = last, last.Number
+	}
+	end.Step = r.End()
+	return end, nil
+}
+
+// State returns the state on arrival at a step, after the edits there. The step End is that after the last line. State
+// returns ErrNoStep if the recording does not have the step.
 func (r *Reader) State(step int) (*State, error) {
+	if end := r.End(); step == end && end > r.Steps() {
+		return r.endState()
+	}
 	if number := r.edits[step]; number > 0 {
 		if s, err := r.stateAfterEdit(step, number); s != nil || err != nil {
 			return s, err
@@ -209,6 +252,14 @@ func (r *Reader) States(first, last int, visit func(*State) bool) error {
 			return rec.Kind != KindLine || reach(s)
 		})
 		if err = errors.Join(failed, err); err != nil {
+			return err
+		}
+	}
+	if end := r.End(); next <= end && end <= last && end > r.Steps() {
+		s, err := r.endState()
+		if err == nil {
+			visit(s)
+		} else if !errors.Is(err, ErrNoStep) {
 			return err
 		}
 	}

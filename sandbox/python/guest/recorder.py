@@ -276,6 +276,8 @@ class Recorder(recorder_variables.Variables, abc.ABC):
         if known.suspended:
             known.suspended = False
             parent = self._caller(frame, known.code)
+            if parent is not None:
+                self._read_caller(frame, parent)
             known.parent = parent.number if parent is not None else 0
             self._writer.out += varint(form.RESUME) + varint(known.number) + varint(known.parent)
             self._current_frame = known.number
@@ -287,6 +289,8 @@ class Recorder(recorder_variables.Variables, abc.ABC):
         code = self._code_of(frame.f_code)
         known = Frame()
         parent = self._caller(frame, code)
+        if parent is not None and not number:
+            self._read_caller(frame, parent)
         self._frames_pushed += not number
         known.number, known.code, known.line = number or self._frames_pushed, code, code.first_line
         known.recorded, known.failure = {}, b""
@@ -321,6 +325,16 @@ class Recorder(recorder_variables.Variables, abc.ABC):
                 return known
             back = back.f_back
         return None
+
+    def _read_caller(self, frame, parent: Frame) -> None:
+        """Records what the caller's line has set before the call."""
+        if parent.line not in parent.code.sets_before_calls:
+            return
+        back = frame.f_back
+        while self._frames.get(back) is not parent:
+            back = back.f_back
+        self._switch_to(parent)
+        self._read_variables(back, parent)
 
     def _thread_of(self, frame, code: Code) -> int:
         """Returns the number of the thread or task that a frame without a caller runs in."""
@@ -385,8 +399,10 @@ class Recorder(recorder_variables.Variables, abc.ABC):
     def _leave(self, frame, known: Frame, record: bytes, value=None, raised: bool = False) -> None:
         self._switch_to(known)
         entry = None
-        if not raised:
+        if not raised or not known.raised:  # the record of an exception comes after the changes of its line
             self._read_variables(frame, known)
+            self._switch_to(known)
+        if not raised:
             data, entry = self._objects.value(value)
             record += data
         self._writer.out += record

@@ -65,6 +65,10 @@ _COMPREHENSIONS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
 _SKIPPED = {opcode.opmap[name] for name in ("CACHE", "EXTENDED_ARG") if name in opcode.opmap}
 _LOADS_FAST = {number for name, number in opcode.opmap.items() if name.startswith("LOAD_FAST")}
 _LOAD_GLOBAL, _DELETE_FAST, _EXTENDED = (opcode.opmap[name] for name in ("LOAD_GLOBAL", "DELETE_FAST", "EXTENDED_ARG"))
+_SETS = {number for name, number in opcode.opmap.items() if name.startswith(("STORE_", "DELETE_"))}
+_SETS -= {opcode.opmap[name] for name in ("STORE_SUBSCR", "STORE_ATTR", "DELETE_SUBSCR", "DELETE_ATTR")}
+_CALLING = "CALL BINARY_ COMPARE_ CONTAINS_ FOR_ITER SEND LOAD_ATTR LOAD_METHOD BEFORE_ GET_ UNPACK_ FORMAT_".split()
+_CALLS = {number for name, number in opcode.opmap.items() if name.startswith(tuple(_CALLING))}  # may run user code
 _TELLING = _NAMED | _RETURNS | _YIELDS | {_DELETE_FAST, _CLEAR}  # instructions that a description needs
 CLOSURE = "it shares variables with a closure"
 LOCALS = "it may keep its own locals()"
@@ -96,7 +100,7 @@ class Code:
     __slots__ = (
         *("number", "first_line", "module", "task", "unread", "is_simple", "reads_more", "clear_snapshot", "deletes"),
         *("reads", "names_by_line", "names_of_turn", "returns", "yields", "dynamic", "comprehensions"),
-        *("is_comprehension", "hidden"),
+        *("is_comprehension", "hidden", "sets_before_calls"),
     )
 
     def __init__(self, code, number: bytes, names: dict):
@@ -115,9 +119,15 @@ class Code:
         stores: set = set()
         reads: set = set()
         names_by_line: dict = {}
+        set_lines: set = set()
+        self.sets_before_calls = set()  # lines that set a variable, and then may call a function
         line, units = code.co_firstlineno, code.co_code
         for at, (op, own_line) in enumerate(zip(units[::2], _lines_of(code))):
             line = own_line or line
+            if op in _SETS:
+                set_lines.add(line)
+            elif op in _CALLS and line in set_lines:
+                self.sets_before_calls.add(line)
             if op not in _TELLING:
                 continue
             offset = 2 * at

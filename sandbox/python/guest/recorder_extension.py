@@ -10,7 +10,7 @@ import recorder_objects
 import recorder_variables
 from recorder_format import varint
 
-ABI_VERSION = 12  # of the interface to the extension: recorder_fast/recorder.h has the same number
+ABI_VERSION = 13  # of the interface to the extension: recorder_fast/recorder.h has the same number
 
 
 def extension_recorder() -> type:

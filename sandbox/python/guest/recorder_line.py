@@ -56,6 +56,10 @@ def line_hook(recorder, ring):
                 writer.out += data
                 data = b""
                 recorder._read_namespace(code.reads)
+            if objects.array_changed:
+                writer.out += data
+                data = b""
+                recorder._read_sharing_arrays()
         else:
             recorder._read_variables(frame, known)
             if code.names_of_turn:

@@ -31,7 +31,8 @@ TABLES_VALUES = 3200  # of all tables of a recording; each takes at most an eigh
 _UNREADABLE: tuple = [], form.PART_UNREAD, None
 
 _args_of = vars(BaseException)["args"].__get__
-_mro, _qualname = (vars(type)[name].__get__ for name in ("__mro__", "__qualname__"))
+_mro, _qualname, _basicsize = (vars(type)[name].__get__ for name in ("__mro__", "__qualname__", "__basicsize__"))
+_sizeof = list.__sizeof__
 _slice = slice(MAX_SAMPLE)
 _islice = itertools.islice
 _modules = sys.modules
@@ -92,6 +93,8 @@ def _is_scalar(v) -> bool:
 
 
 def _list(v):
+    if _sizeof(v) < _basicsize(type(v)):
+        raise RuntimeError("its own sort has taken its items away for now")
     return list.__len__(v), list.__getitem__(v, _slice)
 
 
@@ -220,6 +223,8 @@ class Objects:
         self.entries: dict = {}  # by address
         self.max_objects = 0  # objects that may be known at a time
         self.skips_tables = False  # tables are not compared now
+        self.skips_frames = False  # of tables only arrays are compared now
+        self.array_changed = False  # since this was set to False
         self._table_values = TABLES_VALUES
         self.event = 0  # counts events: an object is compared once in each
 
@@ -265,7 +270,7 @@ class Objects:
         peek = reader.peek
         if peek is None or entry.checked_at == self.event or depth >= MAX_DEPTH:
             return
-        if self.skips_tables and reader.is_table:
+        if reader.is_table and (self.skips_tables or self.skips_frames and reader.form == form.FRAMED):
             return
         entry.checked_at = self.event
         try:
@@ -273,6 +278,7 @@ class Objects:
         except Exception:
             return  # another thread is changing it; the next step compares it again
         if length != entry.length or (sample if reader.by_value else list(map(id, sample))) != entry.token:
+            self.array_changed = self.array_changed or reader.is_table and reader.form != form.FRAMED
             self._record_object(v, entry)
         elif entry.changing_children:
             entries = self.entries

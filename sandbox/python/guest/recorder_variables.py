@@ -52,6 +52,7 @@ class Variables:
                 self._objects.skips_tables = True
                 self._read_namespace(self._watched)
                 self._objects.skips_tables = False
+            self._read_sharing_arrays()
             return
         if code.dynamic and not self._has_odd_names:
             self._has_odd_names = not lookup.are_plain(self._names)
@@ -76,6 +77,15 @@ class Variables:
                 snapshot.clear()  # otherwise an object would outlive its variable
         if code.reads:
             self._read_namespace(code.reads)
+        self._read_sharing_arrays()
+
+    def _read_sharing_arrays(self) -> None:
+        """Compares the arrays of the namespace if the line has changed one, because they may share its memory."""
+        objects = self._objects
+        if objects.array_changed:
+            objects.skips_frames = True
+            self._read_namespace(self._watched)
+            objects.skips_frames = objects.array_changed = False
 
     def _read_hidden(self, frame, known: Frame) -> None:
         """Records the variables of a comprehension that Python has inlined into the module's code. While it runs,
@@ -98,6 +108,8 @@ class Variables:
         names = dict(lookup.pairs(self._names))
         self._has_odd_names = len(names) < len(self._names)
         self._record_changes(names, names)
+        for name in [name for name in self._recorded if name not in names]:
+            self._record_deletion(form.FORGET, self._recorded, name)
 
     def _read_namespace(self, which) -> None:
         self._record_changes(self._plain_names(), which)

@@ -19,6 +19,7 @@ static Code *code_of(Recorder *r, PyCodeObject *co)
     code->names_by_line = PyObject_GetAttrString(known, "names_by_line");
     code->names_of_turn = PyObject_GetAttrString(known, "names_of_turn");
     code->comprehensions = PyObject_GetAttrString(known, "comprehensions");
+    code->sets_before_calls = PyObject_GetAttrString(known, "sets_before_calls");
     code->is_comprehension = own == Py_True;
     code->prefixes = PyMem_Calloc(co->co_nlocalsplus + 1, sizeof *code->prefixes);
     code->is_module = module == Py_True;
@@ -41,16 +42,31 @@ static Code *code_of(Recorder *r, PyCodeObject *co)
     return code;
 }
 
-/* Returns the user's frame that called this one: Recorder._caller. */
-static Frame *caller_of(Recorder *r, PyFrameObject *frame, Code *code)
+/* Records what the line of a caller has set before the call: Recorder._read_caller. */
+static int read_caller(Recorder *r, PyFrameObject *frame, Frame *known)
+{
+    PyObject *lines = known->code->sets_before_calls, *line;
+    if (PySet_GET_SIZE(lines) == 0)
+        return 0;
+    if ((line = PyLong_FromLongLong(known->line)) == NULL)
+        return -1;
+    int sets = PySet_Contains(lines, line);
+    Py_DECREF(line);
+    return sets <= 0 ? sets : switch_to_frame(r, known) < 0 ? -1 : read_variables(r, frame, known);
+}
+
+/* Returns the user's frame that called this one: Recorder._caller. The frame is in *caller. */
+static Frame *caller_of(Recorder *r, PyFrameObject *frame, Code *code, PyFrameObject **caller)
 {
     for (RunningFrame *back = calling_frame(frame->f_frame); back != NULL; back = calling_frame(back)) {
         if (code->is_task && (PyObject *)code_in_frame(back) == r->task_step)
             return NULL;
         if (back->frame_obj != NULL) {
             Frame *known = map_get(&r->frames, back->frame_obj);
-            if (known != NULL)
+            if (known != NULL) {
+                *caller = back->frame_obj;
                 return known;
+            }
         }
     }
     return NULL;
@@ -117,7 +133,12 @@ static Frame *push_frame(Recorder *r, PyFrameObject *frame)
     if (known == NULL)
         return NULL;
     known->code = code;
-    Frame *parent = caller_of(r, frame, code);
+    PyFrameObject *caller;
+    Frame *parent = caller_of(r, frame, code, &caller);
+    if (parent != NULL && read_caller(r, caller, parent) < 0) {
+        Py_DECREF(known);
+        return NULL;
+    }
     known->number = ++r->frames_pushed;
     known->line = code->first_line;
     if (!code->is_optimized)
@@ -158,7 +179,10 @@ Frame *enter_frame(Recorder *r, PyFrameObject *frame)
     r->last_frame = frame;
     r->last_known = known;
     if (known->suspended) {
-        Frame *parent = caller_of(r, frame, known->code);
+        PyFrameObject *caller;
+        Frame *parent = caller_of(r, frame, known->code, &caller);
+        if (parent != NULL && read_caller(r, caller, parent) < 0)
+            return NULL;
         known->suspended = 0;
         known->parent = parent ? parent->number : 0;
         if (reserve(&r->pending, 32) < 0)
@@ -274,7 +298,7 @@ PyObject *get_cached(NumberCache *cache, PyObject *dict, long long number)
     return value;
 }
 
-int read_variables(Recorder *r, PyFrameObject *frame, Frame *known)
+static int read_own_variables(Recorder *r, PyFrameObject *frame, Frame *known)
 {
     Code *code = known->code;
     r->event++;
@@ -300,6 +324,18 @@ int read_variables(Recorder *r, PyFrameObject *frame, Frame *known)
     return discard(call_python(r, (PyObject *)r, "_read_variables", "(OO)", frame, known));
 }
 
+int read_variables(Recorder *r, PyFrameObject *frame, Frame *known)
+{
+    int failed = read_own_variables(r, frame, known);
+    if (failed == 0 && r->array_changed) { /* Variables._read_sharing_arrays */
+        r->skips_tables = 2;
+        failed = read_namespace(r, r->watched);
+        r->skips_tables = 0;
+    }
+    r->array_changed = 0;
+    return failed;
+}
+
 /* Drops the objects that the variables of a frame hold. */
 static int drop_variables(Recorder *r, Frame *known)
 {
@@ -321,7 +357,8 @@ int leave_frame(Recorder *r, PyFrameObject *frame, Frame *known, int record, PyO
 {
     Entry *held = NULL;
     Buffer *b = &r->pending;
-    if (switch_to_frame(r, known) < 0 || (value != NULL && read_variables(r, frame, known) < 0))
+    /* the record of an exception comes after the changes of its line */
+    if (switch_to_frame(r, known) < 0 || ((value != NULL || !known->raised) && read_variables(r, frame, known) < 0))
         return -1;
     if (value == NULL) {
         PyObject *failure = known->failure;

@@ -415,6 +415,7 @@ static void free_code(Code *code)
     Py_XDECREF(code->reads);
     Py_XDECREF(code->names_by_line);
     Py_XDECREF(code->names_of_turn);
+    Py_XDECREF(code->sets_before_calls);
     Py_XDECREF(code->comprehensions);
     Py_XDECREF((PyObject *)code->spare);
     Py_XDECREF(code->code);

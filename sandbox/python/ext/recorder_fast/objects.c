@@ -372,7 +372,7 @@ int record_changes(Recorder *r, PyObject *v, Entry *e, int depth)
 {
     if (!can_change(e->reader) || e->checked_at == r->event || depth >= MAX_DEPTH)
         return 0;
-    if (r->skips_tables && (e->reader->how == PEEK_FRAME || e->reader->how == PEEK_ARRAY))
+    if (r->skips_tables && (e->reader->how == PEEK_FRAME || (r->skips_tables == 1 && e->reader->how == PEEK_ARRAY)))
         return 0;
     e->checked_at = r->event;
     if (has_same_items(v, e)) {
@@ -388,6 +388,7 @@ int record_changes(Recorder *r, PyObject *v, Entry *e, int depth)
         return 0;
     }
     if (!is_unchanged(e, &p)) {
+        r->array_changed = r->array_changed || (e->reader->how == PEEK_ARRAY && may_share(v));
         if (e->depth < MAX_DEPTH)
             return record_object(r, v, e, 0, &p);
         release_sample(&p, 0);

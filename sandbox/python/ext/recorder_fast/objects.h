@@ -28,6 +28,10 @@ static inline void clear_sample(Sample *p)
  * without user code or a signal has an empty sample. Returns 0, or -1 with an exception set. */
 int peek_table(PyObject *v, Entry *e, Sample *p);
 
+/* Tells whether another array may have memory of this one: it has no memory of its own, or more references than one of
+ * a variable and one of the recorder. */
+int may_share(PyObject *array);
+
 /* Reads a sample of v into p. Returns 0, or -1 with an exception set. */
 int peek(Recorder *r, PyObject *v, Entry *e, Sample *p);
 

@@ -151,6 +151,11 @@ int peek(Recorder *r, PyObject *v, Entry *e, Sample *p)
     p->length = 0;
     switch (e->reader->how) {
     case PEEK_LIST:
+        if (((PyListObject *)v)->allocated < 0) {
+            PyErr_SetString(PyExc_RuntimeError, "its own sort has taken its items away for now");
+            return -1;
+        }
+        /* fall through */
     case PEEK_TUPLE: {
         PyObject **items = e->reader->how == PEEK_LIST ? ((PyListObject *)v)->ob_item : ((PyTupleObject *)v)->ob_item;
         p->length = Py_SIZE(v);

@@ -8,7 +8,7 @@
 
 /* The same numbers as in recorder_format.py, recorder_objects.py and recorder_ring.py. */
 enum {
-    ABI_VERSION = 12, /* of the interface to recorder_extension.ExtensionRecorder, which has the same number */
+    ABI_VERSION = 13, /* of the interface to recorder_extension.ExtensionRecorder, which has the same number */
     PUSH = 5, RESUME, SUSPEND, RETURN, UNWIND, FRAME, LINE, SET, GLOBAL, DELETE, FORGET, OBJECT, MUTATE, FREE, RAISE, HANDLED,
     EXACT = 0, TRUNCATED, SAMPLED, UNREAD,
     OPAQUE = 0, ITEMS, PAIRS, ATTRIBUTES, TABLE, DESCRIBED, FRAMED,
@@ -66,6 +66,7 @@ typedef struct {
     PyObject *known, *number, *reads, *names_by_line;
     PyObject *names_of_turn; /* by the offset at which a further turn of a loop begins */
     NumberCache *cached_names, *cached_turns; /* of a module: what was found in names_by_line and names_of_turn */
+    PyObject *sets_before_calls; /* lines that set a variable, and then may call a function: a set */
     PyObject *comprehensions; /* None, or the line of a step by the offset of its event, 0 for none */
     PyObject **prefixes; /* of the set records of its slots, borrowed from Recorder.set_prefixes */
     PyCodeObject *code;
@@ -95,7 +96,8 @@ typedef struct {
     long long steps, current_frame, frames_pushed, budget_step, objects_seen, max_objects;
     unsigned long long event; /* counts events: an object is compared once in each */
     char ended, watch_all, tail_only, called_python;
-    char skips_tables; /* tables are not compared now */
+    char skips_tables; /* tables are not compared now; 2: frames and series are not */
+    char array_changed; /* an array that may share its memory with others has changed */
     Py_ssize_t few_names, full_read_interval;
     PyObject *filename, *filename_alias; /* another string that is equal to filename */
     PyObject *channel, *recorded, *names, *helpers, *watched, *set_prefixes, *global_prefixes, *out, *wait, *control, *task_step;

@@ -150,6 +150,8 @@ static int add_values(Parts *parts, PyObject *values)
     return 0;
 }
 
+int may_share(PyObject *array) { return ((Array *)array)->base != NULL || Py_REFCNT(array) > 2; }
+
 /* Returns the address of an item by its number in the order of C. */
 static const char *item_at(Array *a, Py_ssize_t number, Py_ssize_t item_bytes)
 {
