@@ -114,6 +114,8 @@ func (r *Recording) FindStop(ctx context.Context, from int, move Move, breaks Br
 	case from == last+1 && move == StepBack:
 		_, err := reader.State(last)
 		return Stop{Step: last, Reason: ReasonStep}, err
+	case from == reader.End() && !rule.backward && from > last:
+		return Stop{Step: from, Reason: ReasonEnd}, nil
 	case from < 0 || from > last && (from > last+1 || !rule.backward):
 		return Stop{}, fmt.Errorf("step %d: %w", from, recording.ErrNoStep)
 	case move == Continue || move == ReverseContinue && from > 0:

@@ -1,11 +1,14 @@
 package httpapi_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
+	"glasshouse/debugger"
 	"glasshouse/sandbox"
 )
 
@@ -168,6 +171,88 @@ func TestWhyExplainsAnException(t *testing.T) {
 		if y.Name != "exception" || !strings.HasPrefix(y.Value, p.value) || steps[0] != p.want[0] && len(p.want) > 2 {
 			t.Errorf("%q: got %s = %s and the steps %q, want the exception %s:\n%s", p.code, y.Name, y.Value, steps,
 				p.value, y.Text)
+		}
+	}
+}
+
+// What the last line sets is in the steps, the changes and the views of a recording, and each of them says what the
+// recording has in part.
+func TestTheLastLineIsRecorded(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleDeveloper)
+	id := c.create(t, nil)
+	for _, p := range []struct {
+		code, name, value, exactness string
+		step                         int // whose line set it last
+	}{
+		{"x = 1\ny = x + 1", "y", "2", "", 2},
+		{"y = 3", "y", "3", "", 1},
+		{"def f():\n    return 4\ny = f()", "y", "4", "", 2},
+		{"y = [0] * 100\ny[3] = 5", "y", "[0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ...]", "sampled", 2},
+		{"y = [0] * 30", "y", "[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ...]", "truncated", 1},
+		{"y = 5\n1 / 0", "y", "5", "", 1},
+		{"y = 1\ny = 6\ny", "y", "6", "", 2},
+	} {
+		path := "/executions/" + c.recorded(t, id, p.code)
+		var steps struct {
+			Total int            `json:"total_steps"`
+			Steps []sandbox.Step `json:"steps"`
+		}
+		var changes struct {
+			Changes []debugger.ChangeView `json:"changes"`
+		}
+		var views struct {
+			Steps []debugger.StepView `json:"steps"`
+		}
+		c.into(t, path+"/steps", &steps)
+		c.into(t, path+"/variables/"+p.name+"/changes", &changes)
+		c.into(t, fmt.Sprintf("%s/views?from=%d", path, steps.Total), &views)
+		set := steps.Steps[p.step-1].State
+		if set.Variables[p.name] != p.value || set.Exactness[p.name] != p.exactness ||
+			!slices.Contains(set.Changed, p.name) {
+			t.Errorf("%q: got the step %+v, want %s", p.code, set, p.value)
+		}
+		if len(changes.Changes) == 0 {
+			t.Fatalf("%q: got no change of %s", p.code, p.name)
+		}
+		last := changes.Changes[len(changes.Changes)-1]
+		if last.Value != p.value || last.Step != p.step || last.Seen > steps.Total+1 {
+			t.Errorf("%q: got the last change %+v, want %s by step %d", p.code, last, p.value, p.step)
+		}
+		end := views.Steps[len(views.Steps)-1]
+		is := func(v debugger.VariableView) bool {
+			return v.Name == p.name && v.Value == p.value && v.Exactness == p.exactness
+		}
+		if end.Step != steps.Total+1 || !end.IsEnd || len(end.Frames) == 0 || !slices.ContainsFunc(end.Globals, is) {
+			t.Errorf("%q: got the last view %+v, want the end with %s", p.code, end, p.value)
+		}
+		wantProblem(t, c.do(t, "GET", fmt.Sprintf("%s/steps/%d", path, steps.Total+2), nil), http.StatusNotFound,
+			"not-found")
+	}
+}
+
+// into decodes an answer.
+func (c client) into(t testing.TB, path string, out any) {
+	t.Helper()
+	if err := json.Unmarshal(c.ok(t, "GET", path, nil).text, out); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A write through a view of an array is a change of the array, at the line that made it.
+func TestWhyFollowsAViewOfAnArray(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	execution := c.recorded(t, c.create(t, nil), `import numpy as np
+a = np.arange(12).reshape(3, 4)
+row = a[1]
+row[0] = 100
+b = 1
+x = a[1, 0]`)
+	for _, name := range []string{"a", "x"} {
+		y := c.why(t, execution, "name="+name)
+		if !strings.Contains(y.Text, "line 4: row[0] = 100") || !strings.Contains(y.Text, "changed in place through row") {
+			t.Errorf("%s: got\n%s\nwant the change in line 4", name, y.Text)
 		}
 	}
 }
