@@ -294,8 +294,8 @@ func (p *stepStream) reachesMutated(s *recording.State, v recording.Value, since
 const maxLineSteps = 10_000
 
 // Lines returns the steps from first to last, each step once, with the variables after the line. Of a line that calls
-// user code and does not end within maxLineSteps, they are those at the call. Changed has only changes within the step's
-// chunk.
+// user code and does not end within maxLineSteps, they are those at the call. DuringCall marks lines that call user
+// code and do not fail. Changed has only changes within the step's chunk.
 func (r *Recording) Lines(first, last int) (out []Line, err error) {
 	err = r.journal.Read(func(reader *recording.Reader) error {
 		out, err = linesOf(reader, first, last, r.Source, nil)
@@ -324,10 +324,11 @@ func linesOf(reader *recording.Reader, first, last int, source []string, fold *f
 				l.Changed = append(l.Changed, name)
 			}
 		}
-		found[l.Step] = l
 		if delete(open, l.Step); l.DuringCall {
 			open[l.Step] = true
 		}
+		l.DuringCall = l.DuringCall || before.DuringCall && l.Status == StatusExecuted
+		found[l.Step] = l
 	}
 	wanted := min(last, reader.Steps()) - first + 1
 	for _, c := range reader.Chunks() {

@@ -506,7 +506,13 @@ func (w *slicer) checkClosure(node *WhyStep, st *statement, c check) {
 	}
 }
 
-func (w *slicer) checkTime(node *WhyStep, _ *statement, c check) {
+func (w *slicer) checkTime(node *WhyStep, st *statement, c check) {
+	converts := func(other check) bool {
+		return other.Of == c.Of && (other.Call == "tz_convert" || other.Call == "astimezone")
+	}
+	if slices.ContainsFunc(st.checksOf("time"), converts) {
+		return // the statement chooses the zone
+	}
 	zone := ""
 	if v, ok := w.value(node, c.Of); ok {
 		if t := w.tableOf(node.state, w.object(node.state, v)); t != nil {
@@ -522,7 +528,7 @@ func (w *slicer) checkTime(node *WhyStep, _ *statement, c check) {
 		}
 	}
 	switch {
-	case zone != "" && c.Call != "tz_convert" && c.Call != "astimezone":
+	case zone != "":
 		w.find(scoreProven-5, "time_zone", node, "%s is about the time zone %s: a local day or hour may be another "+
 			"one", c.Text, zone)
 	case c.Call == "tz_localize" || c.Call == "replace":

@@ -243,7 +243,7 @@ func (w *slicer) checkMerge(node *WhyStep, _ *statement, c check) {
 			break
 		}
 		a, b := left.column(key), right.column(c.RightKeys[i])
-		if a != nil && b != nil && a.dtype != b.dtype {
+		if a != nil && b != nil && a.dtype != b.dtype && a.isText() != b.isText() { // int64 matches float64
 			w.find(86, "merge", node, "the keys have different types: %s of %s is %s, %s of %s is %s", key, c.Of,
 				a.dtype,
 				c.RightKeys[i], c.Right, b.dtype)

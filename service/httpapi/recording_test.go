@@ -131,7 +131,7 @@ func TestRecordingIsReadStepByStep(t *testing.T) {
 		t.Errorf("a condition that never holds: got %s", found.text)
 	}
 
-	wantProblem(t, c.do(t, "GET", fmt.Sprintf("%s/steps/%d", path, page.Total+1), nil), http.StatusNotFound,
+	wantProblem(t, c.do(t, "GET", fmt.Sprintf("%s/steps/%d", path, page.Total+2), nil), http.StatusNotFound,
 		"not-found", "no such step")
 	wantProblem(t, c.do(t, "GET", path+"/steps/1/variables?frame=99", nil), http.StatusNotFound, "not-found",
 		"no such frame")

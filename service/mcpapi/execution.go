@@ -281,6 +281,9 @@ func explainStep(opened *service.OpenRecording, argument string) (string, error)
 		return "", err
 	}
 	lines := []string{fmt.Sprintf("Step %d of %d, before the line runs:", view.Step, view.Steps)}
+	if view.IsEnd {
+		lines[0] = fmt.Sprintf("The end, after the last of %d steps:", view.Steps)
+	}
 	for _, f := range view.Frames {
 		lines = append(lines, fmt.Sprintf("  line %d, in %s: %s", f.Line, f.Function, strings.TrimSpace(f.Code)))
 		for _, v := range f.Variables {

@@ -35,6 +35,7 @@ except ZeroDivisionError:
 SORT = """\
 xs = [3, 1, 2]
 def key(v):
+    n = len(xs)
     return v
 xs.sort(key=key)
 done = 1
