@@ -81,7 +81,7 @@ export function Steps({ id }: { id: string }) {
   const at = useRef(step);
   at.current = step;
   const go = (to: number) => {
-    const next = Math.max(1, Math.min(total || 1, to));
+    const next = Math.max(1, Math.min(total + 1, to));
     if (next === at.current) return;
     at.current = next;
     setStep(next);
@@ -172,13 +172,13 @@ export function Steps({ id }: { id: string }) {
         <button aria-label="First step" title="First step (Home)" disabled={position <= 0} onClick={() => goPosition(0)}><Icon of="M4 3v10M13 3L6 8l7 5z" /></button>
         <button aria-label="Step back" title="Step back (←, Shift for ten)" disabled={position <= 0} onClick={() => goPosition(position - 1)}><Icon of="M12 3L5 8l7 5z" /></button>
         <button aria-label="Step forward" title="Step forward (→, Shift for ten)" disabled={position >= lines.count - 1} onClick={() => goPosition(position + 1)}><Icon of="M4 3l7 5-7 5z" /></button>
-        <button aria-label="Last step" title="Last step (End)" disabled={position >= lines.count - 1} onClick={() => goPosition(lines.count - 1)}><Icon of="M12 3v10M3 3l7 5-7 5z" /></button>
+        <button aria-label="End of the run" title="End of the run (End)" disabled={position >= lines.count - 1} onClick={() => goPosition(lines.count - 1)}><Icon of="M12 3v10M3 3l7 5-7 5z" /></button>
         <div class="step-axis">
           <Ticks lines={lines} line={picked} outputs={outputSteps} />
-          <input type="range" aria-label="Step" min={1} max={lines.count} value={position + 1} aria-valuetext={`Step ${step}, line ${shownLine}`}
+          <input type="range" aria-label="Step" min={1} max={lines.count} value={position + 1} aria-valuetext={step > total ? "End" : `Step ${step}, line ${shownLine}`}
             onInput={(event) => goPosition(Number(event.currentTarget.value) - 1)} />
         </div>
-        <output>step {count(step)} of {count(total)}</output>
+        <output>{step > total ? "end, after" : "step"} {count(Math.min(step, total))} of {count(total)}</output>
         {loaded && <LineRuns lines={lines} line={picked} step={step} go={go} pick={pick} />}
       </div>
       {problem && <Failure problem={problem} />}
@@ -190,7 +190,7 @@ export function Steps({ id }: { id: string }) {
       ))}
       <div class="columns steps">
         <div class="main">
-          <Panel title="Code" note={shownLine ? `line ${shownLine}, before it runs` : "the line is not in this code"}>
+          <Panel title="Code" note={shownLine ? `line ${shownLine}, ${step > total ? "after it ran" : "before it runs"}` : "the line is not in this code"}>
             <Code code={record.code ?? ""} marks={[]} label="Code" current={shownLine} picked={picked} onLine={pick} />
           </Panel>
           <Find path={path} step={addressed} found={go} />

@@ -13,7 +13,8 @@ interface Segment {
 }
 
 // StepLines knows the line of each recorded step, so that the current line follows the pointer without a request.
-// Recorded steps have positions from 0 on; steps that were not recorded have none.
+// Recorded steps have positions from 0 on; steps that were not recorded have none. The last position is the end of the
+// run, after the last line: the step total + 1, which has no line of its own.
 export class StepLines {
   readonly count: number;
   readonly gaps: Gap[];
@@ -25,7 +26,7 @@ export class StepLines {
     this.lines = lines;
     let first = 1;
     let position = 0;
-    for (const gap of [...gaps, { first: total + 1, last: total }]) {
+    for (const gap of [...gaps, { first: total + 2, last: total + 1 }]) {
       const count = gap.first - first;
       if (count > 0) this.segments.push({ first, position, count });
       position += Math.max(0, count);
