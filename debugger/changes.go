@@ -90,8 +90,8 @@ func (t *changeTracker) take() bool {
 }
 
 // eachChange calls visit for the changes of a variable in one chunk that are seen at the steps from to until. It may
-// also call visit for some earlier changes. The step at which an edit was made shows it. The changes of the last line of
-// a recording are seen at its end, which is the step after the last one.
+// also call visit for some earlier changes. The step at which an edit was made shows it. The changes of the last line
+// of a recording are seen at its end, which is the step after the last one.
 func eachChange(reader *recording.Reader, c *recording.Chunk, v Variable, from, until int,
 	visit func(*recording.State, change) (more bool)) error {
 	t := &changeTracker{frame: v.Frame, name: reader.Table().NumberOf(v.Name)}
@@ -166,7 +166,7 @@ func lastChange(
 
 // ChangeView is one change of a variable.
 type ChangeView struct {
-	Seen     int    `json:"seen_at" doc:"The first step that arrives with the new value; total_steps + 1 is the end of the run"`
+	Seen     int    `json:"seen_at" doc:"The first step with the new value; total_steps + 1 is the end"`
 	Step     int    `json:"step" doc:"The step whose line made the change; 0 if earlier than the frame's first step"`
 	Line     int64  `json:"line_number"`
 	Code     string `json:"line_code"`

@@ -7,8 +7,8 @@ import (
 	"glasshouse/debugger/recording/recordingtest"
 )
 
-// A complete recording has a step behind the last one, with what the last line set. Moves and data breakpoints reach it,
-// and lead back.
+// A complete recording has a step behind the last one, with what the last line set. Moves and data breakpoints reach
+// it, and lead back.
 func TestTheEndIsAStep(t *testing.T) {
 	t.Parallel()
 	b := recordingtest.New("x")

@@ -25,7 +25,7 @@ type VariableView struct {
 	Type         string `json:"type"`
 	Ref          uint64 `json:"ref,omitempty" doc:"The object's number, if it can be opened"`
 	Length       *int64 `json:"length,omitempty"`
-	Exactness    string `json:"exactness,omitempty" enum:"truncated,sampled,unread" doc:"What the recording has of the object, if not all of it"`
+	Exactness    string `json:"exactness,omitempty" enum:"truncated,sampled,unread" doc:"If not all is recorded"`
 	isAttributes bool   // the parts are attributes
 	columns      int    // number of columns of a DataFrame: these parts come before the rows
 	path         path   // from the object that this is a part of
@@ -48,7 +48,7 @@ type FrameView struct {
 type StepView struct {
 	Step    int            `json:"step"`
 	Steps   int            `json:"total_steps"`
-	IsEnd   bool           `json:"is_end,omitempty" doc:"The end of the run: step is total_steps + 1, after the last line"`
+	IsEnd   bool           `json:"is_end,omitempty" doc:"The end: step is total_steps + 1, after the last line"`
 	Lane    string         `json:"lane" doc:"The thread or asyncio task"`
 	LaneID  uint64         `json:"lane_id"`
 	Frames  []FrameView    `json:"frames" doc:"Innermost first"`
@@ -269,7 +269,8 @@ func (v StepView) size() (bytes int) {
 // view returns the step of a viewer. steps is the number of the recording's last step.
 func (r *Recording) view(w viewer, steps, limit int) StepView {
 	out := StepView{
-		Step: w.state.Step, Steps: steps, IsEnd: w.state.Step > steps, Frames: w.frames(r.Source, limit), Edits: r.EditsAt(w.state.Step),
+		Step: w.state.Step, Steps: steps, IsEnd: w.state.Step > steps,
+		Frames: w.frames(r.Source, limit), Edits: r.EditsAt(w.state.Step),
 	}
 	out.Globals, out.Total, _ = w.scope(0, 0, limit) // the namespace exists
 	f := w.state.CurrentFrame()

@@ -41,15 +41,15 @@ type WhyStep struct {
 	Code         string    `json:"line_code"`
 	Function     string    `json:"function,omitempty"`
 	Name         string    `json:"name,omitempty" doc:"The variable that the step set or changed"`
-	Value        string    `json:"value,omitempty" doc:"The value of the variable after the step, or the returned value"`
-	First        string    `json:"first_value,omitempty" doc:"Of a line that ran often: the first value that it set"`
+	Value        string    `json:"value,omitempty" doc:"The variable after the step, or the returned value"`
+	First        string    `json:"first_value,omitempty" doc:"Of a line that ran often: the first value"`
 	Type         string    `json:"type,omitempty"`
 	Role         string    `json:"role" enum:"set,changed,returned,raised,condition,used,edited" doc:"changed: in place"`
 	Times        int       `json:"times" doc:"How often the statement ran in the whole run; 0 if it was not counted"`
 	Reads        []WhyRead `json:"reads" doc:"The variables that the step read"`
 	Rows         string    `json:"rows,omitempty" doc:"Of data frames: the rows before and after"`
 	Through      string    `json:"through,omitempty" doc:"Other name through which the object was changed"`
-	Unseen       bool      `json:"unseen,omitempty" doc:"The step wrote to an object that is recorded in part: the recording does not show whether that changed it"`
+	Unseen       bool      `json:"unseen,omitempty" doc:"It wrote to an object that is recorded in part"`
 	By           string    `json:"by,omitempty" doc:"Of role edited: the person who set the value in the debugger"`
 	statement    int
 	state        *recording.State // on arrival

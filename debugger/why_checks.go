@@ -152,7 +152,8 @@ func (w *slicer) usesUp(step, number int, name string) bool {
 		if c.Call == "for" { // the last step of a loop that ends by itself is its head
 			var body []int64
 			for i := range w.program.statements {
-				if inner := &w.program.statements[i]; w.program.isIn(i+1, number) && i+1 != number && inner.Branch == "" {
+				inner := &w.program.statements[i]
+				if w.program.isIn(i+1, number) && i+1 != number && inner.Branch == "" {
 					body = inner.appendLines(body)
 				}
 			}

@@ -251,7 +251,8 @@ b = 1
 x = a[1, 0]`)
 	for _, name := range []string{"a", "x"} {
 		y := c.why(t, execution, "name="+name)
-		if !strings.Contains(y.Text, "line 4: row[0] = 100") || !strings.Contains(y.Text, "changed in place through row") {
+		if !strings.Contains(y.Text, "line 4: row[0] = 100") ||
+			!strings.Contains(y.Text, "changed in place through row") {
 			t.Errorf("%s: got\n%s\nwant the change in line 4", name, y.Text)
 		}
 	}

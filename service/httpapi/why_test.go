@@ -260,7 +260,8 @@ func TestWhyInTheMiddleOfALoop(t *testing.T) {
 	c := newUser(t, sandbox.RoleAgent)
 	execution := c.recorded(t, c.create(t, nil), "x = 0\nfor n in range(9):\n    x += n\ny = x")
 	y := c.why(t, execution, "name=x&step=7") // x += n has added 0 and 1
-	if y.Value != "1" || len(y.Findings) > 0 || !strings.Contains(y.Text, "for n in range(9):   # n = 1; ran 10 times") {
+	if y.Value != "1" || len(y.Findings) > 0 ||
+		!strings.Contains(y.Text, "for n in range(9):   # n = 1; ran 10 times") {
 		t.Errorf("got\n%s", y.Text)
 	}
 }
