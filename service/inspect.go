@@ -119,24 +119,47 @@ func (s *Service) Variables(
 	return v, err
 }
 
-// Check returns the parts of code that Python or the sandbox's policy would refuse. It does not run the code.
+// Check returns the parts of code that Python or a sandbox's policy would refuse. It does not run the code. If id is "",
+// the policy is that of a new sandbox with config, which Check does not create.
 func (s *Service) Check(
-	ctx context.Context, caller sandbox.Key, id, code string,
+	ctx context.Context, caller sandbox.Key, id string, config []byte, code string,
 ) (result sandbox.CheckResult, err error) {
-	err = s.inspect(ctx, caller, id, func(ctx context.Context, live *liveSandbox) (err error) {
-		if err = checkCodeSize(code, live.sandbox.Policy); err == nil {
-			result, err = live.session.Check(ctx, code)
-		}
+	err = s.inspectCode(ctx, caller, id, config, code, func(ctx context.Context, session *supervisor.Session) (err error) {
+		result, err = session.Check(ctx, code)
 		return err
 	})
 	return result, err
 }
 
+// inspectCode calls f with the session of an idle sandbox or, if id is "", with a new session that has the policy of a
+// new sandbox with config. It returns FaultTooLarge for code over the policy's max_code_size.
+func (s *Service) inspectCode(
+	ctx context.Context, caller sandbox.Key, id string, config []byte, code string,
+	f func(context.Context, *supervisor.Session) error,
+) error {
+	if id != "" {
+		return s.inspect(ctx, caller, id, func(ctx context.Context, live *liveSandbox) error {
+			if err := checkCodeSize(code, live.sandbox.Policy); err != nil {
+				return err
+			}
+			return f(ctx, live.session)
+		})
+	}
+	p, err := s.accept(caller, config, s.Default)
+	if err != nil {
+		return err
+	}
+	if err := checkCodeSize(code, p); err != nil {
+		return err
+	}
+	return s.inspectInNewSession(ctx, caller, p, "", f)
+}
+
 // Complete returns the completions at a cursor. The cursor counts characters; nil means the end of code. Complete uses
 // the sandbox's values or, if those are not enough, an analysis of the text. The analysis runs in a process of its own,
-// because it needs more memory than a sandbox may have left.
+// because it needs more memory than a sandbox may have left. id and config are those of Check.
 func (s *Service) Complete(
-	ctx context.Context, caller sandbox.Key, id, code string, cursor *int,
+	ctx context.Context, caller sandbox.Key, id string, config []byte, code string, cursor *int,
 ) (sandbox.Completion, error) {
 	length := utf8.RuneCountInString(code)
 	position := length
@@ -151,10 +174,8 @@ func (s *Service) Complete(
 	}
 	var completion sandbox.Completion
 	isFinal, earlier := true, ""
-	err := s.inspect(ctx, caller, id, func(ctx context.Context, live *liveSandbox) (err error) {
-		if err = checkCodeSize(code, live.sandbox.Policy); err == nil {
-			completion, isFinal, earlier, err = live.session.Complete(ctx, code, position)
-		}
+	err := s.inspectCode(ctx, caller, id, config, code, func(ctx context.Context, session *supervisor.Session) (err error) {
+		completion, isFinal, earlier, err = session.Complete(ctx, code, position)
 		return err
 	})
 	if err != nil || isFinal {
@@ -204,6 +225,40 @@ const (
 // run, because it runs no user code. If the program needs more than toolSeconds, or more memory than a sandbox has by
 // default, result stays unchanged.
 func (s *Service) runTool(ctx context.Context, caller sandbox.Key, name string, input, result any) error {
+	given, err := json.Marshal(input)
+	if err != nil {
+		return err
+	}
+	p := s.Default
+	p.Profile, p.AllowedModules, p.BlockedModules = policy.ProfileUnrestricted, nil, nil
+	p.MaxExecutionTime, p.CPUPercent = toolSeconds, toolCPUPercent
+	code := helpFile(name)
+	return s.inspectInNewSession(ctx, caller, p, code, func(ctx context.Context, session *supervisor.Session) error {
+		outcome, err := session.Run(
+			ctx,
+			supervisor.Request{ExecutionID: s.NewID(), Code: code, Context: given},
+			supervisor.Callbacks{},
+		)
+		switch {
+		case err != nil:
+			return err
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case outcome.Status == sandbox.StatusTimeout, outcome.Usage.EndedBy == "max_memory_mb":
+			return nil
+		case outcome.Status != sandbox.StatusCompleted:
+			return fmt.Errorf("%s: %s: %s", name, outcome.Status, *outcome.Error)
+		}
+		return json.Unmarshal(outcome.Result, result)
+	})
+}
+
+// inspectInNewSession calls f with a new session with policy p, whose CPU time counts for the key. Other callers cannot
+// reach the session, and history does not record it. imports is code whose imports the session has warm, if it can.
+func (s *Service) inspectInNewSession(
+	ctx context.Context, caller sandbox.Key, p policy.Policy, imports string,
+	f func(context.Context, *supervisor.Session) error,
+) error {
 	closed, err := s.beginWork() // Drain waits until the session is closed
 	if err != nil {
 		return err
@@ -216,33 +271,12 @@ func (s *Service) runTool(ctx context.Context, caller sandbox.Key, name string, 
 		return err
 	}
 	defer end()
-	given, err := json.Marshal(input)
-	if err != nil {
-		return err
-	}
-	p := s.Default
-	p.Profile, p.AllowedModules, p.BlockedModules = policy.ProfileUnrestricted, nil, nil
-	p.MaxExecutionTime, p.CPUPercent = toolSeconds, toolCPUPercent
-	sb := sandbox.Sandbox{ID: s.NewID(), Owner: caller.User, Policy: p, Ephemeral: true, CreatedAt: s.Clock()}
-	code := helpFile(name)
-	if session, err = s.Supervisor.Open(ctx, sb, code); err != nil {
+	if session, err = s.Supervisor.Open(ctx, s.ephemeralSandbox(caller, p), imports); err != nil {
 		return cmp.Or(limitReached(ctx), err)
 	}
 	cpu.follow(session)
-	outcome, err := session.Run(
-		ctx,
-		supervisor.Request{ExecutionID: s.NewID(), Code: code, Context: given},
-		supervisor.Callbacks{},
-	)
-	switch {
-	case err != nil:
-		return err
-	case ctx.Err() != nil:
-		return cmp.Or(limitReached(ctx), ctx.Err())
-	case outcome.Status == sandbox.StatusTimeout, outcome.Usage.EndedBy == "max_memory_mb":
-		return nil
-	case outcome.Status != sandbox.StatusCompleted:
-		return fmt.Errorf("%s: %s: %s", name, outcome.Status, *outcome.Error)
+	if err = f(ctx, session); err != nil {
+		return cmp.Or(limitReached(ctx), err)
 	}
-	return json.Unmarshal(outcome.Result, result)
+	return nil
 }

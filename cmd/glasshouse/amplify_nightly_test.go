@@ -121,6 +121,7 @@ func amplifiers(t *testing.T, c *client) []*amplifier {
 		{name: "query", seeds: sql, send: post("/database/query", "query")},
 		{name: "execute", seeds: python, send: post("/sandbox/"+sandbox+"/execute", "code")},
 		{name: "check", seeds: python, send: post("/sandbox/"+sandbox+"/check", "code")},
+		{name: "check with config", seeds: python, send: post("/sandbox/check", "code")},
 		{name: "complete", seeds: python, send: post("/sandbox/"+sandbox+"/complete", "code")},
 		{name: "highlight", seeds: python, send: post("/sandbox/highlight", "code")},
 		{name: "history", seeds: texts, maxBytes: 200, send: get("/executions?text=")},

@@ -59,26 +59,15 @@ func checkCode(
 	ctx context.Context, s settings, code string, config json.RawMessage,
 ) (result sandbox.CheckResult, err error) {
 	if c := dial(s.server.dataDir); c != nil {
-		var box struct {
-			ID string `json:"sandbox_id"`
-		}
-		if err := c.call(ctx, "POST", "/sandbox/create", config, &box); err != nil {
-			return result, err
-		}
-		err = c.call(ctx, "POST", "/sandbox/"+box.ID+"/check", map[string]any{"code": code}, &result)
-		return result, errors.Join(err,
-			c.call(context.WithoutCancel(ctx), "DELETE", "/sandbox/"+box.ID, nil, &map[string]any{}))
+		err = c.call(ctx, "POST", "/sandbox/check", map[string]any{"code": code, "config": config}, &result)
+		return result, err
 	}
 	a, err := buildForCode(ctx, s, "pass") // the code does not run, so its imports need not be warm
 	if err != nil {
 		return result, err
 	}
 	defer a.close(context.WithoutCancel(ctx), s)
-	box, err := a.service.Create(ctx, admin, config)
-	if err != nil {
-		return result, err
-	}
-	return a.service.Check(ctx, admin, box.ID, code)
+	return a.service.Check(ctx, admin, "", config, code)
 }
 
 func newCheckSQLCommand() *cobra.Command {

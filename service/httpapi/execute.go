@@ -106,18 +106,23 @@ func (a *api) quickExecuteCode(
 	if err != nil {
 		return nil, err
 	}
-	// The service decodes config itself, to tell a field that is absent from one that is zero.
-	var body struct {
-		Config json.RawMessage `json:"config"`
-	}
-	if in.Body.Config != nil {
-		_ = json.Unmarshal(in.RawBody, &body) // huma has decoded it once
-		body.Config = sandbox.WithIntegers(body.Config)
-	}
+	config := configOf(in.RawBody)
 	if in.wantsEvents() || in.wantsAsync() {
-		log, err := a.service.Start(ctx, caller, "", job, body.Config)
+		log, err := a.service.Start(ctx, caller, "", job, config)
 		return a.startedResponse(ctx, in.ExecutionForm, log, err)
 	}
-	e, err := a.service.QuickExecute(ctx, caller, job, body.Config)
+	e, err := a.service.QuickExecute(ctx, caller, job, config)
 	return a.answer(in.ExecutionForm, e, err)
+}
+
+// configOf returns the field config of a body that huma has decoded; nil if there is none or it is null. The service
+// decodes it itself, to tell a field that is absent from one that is zero.
+func configOf(rawBody []byte) []byte {
+	var body struct {
+		Config *json.RawMessage `json:"config"`
+	}
+	if json.Unmarshal(rawBody, &body) != nil || body.Config == nil {
+		return nil
+	}
+	return sandbox.WithIntegers(*body.Config)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"glasshouse/policy"
 	"glasshouse/sandbox"
 )
 
@@ -21,10 +22,30 @@ type checkedCode struct {
 
 type completeInput struct {
 	InSandbox
+	Body CompleteBody
+}
+
+// CompleteBody is the code and the cursor of a completion. It is exported because huma reads exported embedded fields
+// only.
+type CompleteBody struct {
+	Code   string `json:"code" maxLength:"4000000"`
+	Cursor *int   `json:"cursor,omitempty" minimum:"0" doc:"Position in characters from 0, at most the end of the code, which is the default"`
+}
+
+type checkWithConfigInput struct {
 	Body struct {
-		Code   string `json:"code" maxLength:"4000000"`
-		Cursor *int   `json:"cursor,omitempty" minimum:"0" doc:"Position in characters from 0, at most the end of the code, which is the default"`
+		Code   string         `json:"code" maxLength:"4000000"`
+		Config *policy.Policy `json:"config,omitempty" doc:"As for POST /sandbox/create"`
 	}
+	RawBody []byte
+}
+
+type completeWithConfigInput struct {
+	Body struct {
+		CompleteBody
+		Config *policy.Policy `json:"config,omitempty" doc:"As for POST /sandbox/create"`
+	}
+	RawBody []byte
 }
 
 type sandboxVariables struct {
@@ -50,6 +71,12 @@ func (a *api) routeInspect(r *routes) {
 		"Check code against Python's syntax and the sandbox's policy, without running it", busy...), a.checkCode)
 	route(a, r, r.describe("POST", "/sandbox/{id}/complete", "completeCode", tagSandboxes, "Complete code at a cursor",
 		busy...), a.completeCode)
+	fresh := []int{http.StatusForbidden, http.StatusNotFound}
+	route(a, r, r.describe("POST", "/sandbox/check", "checkCodeWithConfig", tagSandboxes,
+		"Check code against Python's syntax and the policy of a new sandbox, without creating one", fresh...),
+		a.checkCodeWithConfig)
+	route(a, r, r.describe("POST", "/sandbox/complete", "completeCodeWithConfig", tagSandboxes,
+		"Complete code at a cursor as in a new sandbox, without creating one", fresh...), a.completeCodeWithConfig)
 	route(a, r, r.describe("GET", "/sandbox/{id}/variables", "getVariables", tagSandboxes,
 		"Get the variables of a sandbox, without running the user's code", busy...), a.getVariables)
 	route(a, r, r.describe("POST", "/sandbox/highlight", "highlightCode", tagSandboxes, "Highlight code as HTML"),
@@ -57,12 +84,26 @@ func (a *api) routeInspect(r *routes) {
 }
 
 func (a *api) checkCode(ctx context.Context, caller sandbox.Key, in *codeInput) (*checkedCode, error) {
-	result, err := a.service.Check(ctx, caller, in.ID, in.Body.Code)
+	result, err := a.service.Check(ctx, caller, in.ID, nil, in.Body.Code)
 	return &checkedCode{in.ID, result}, err
 }
 
+func (a *api) checkCodeWithConfig(
+	ctx context.Context, caller sandbox.Key, in *checkWithConfigInput,
+) (*sandbox.CheckResult, error) {
+	result, err := a.service.Check(ctx, caller, "", configOf(in.RawBody), in.Body.Code)
+	return &result, err
+}
+
 func (a *api) completeCode(ctx context.Context, caller sandbox.Key, in *completeInput) (*sandbox.Completion, error) {
-	completion, err := a.service.Complete(ctx, caller, in.ID, in.Body.Code, in.Body.Cursor)
+	completion, err := a.service.Complete(ctx, caller, in.ID, nil, in.Body.Code, in.Body.Cursor)
+	return &completion, err
+}
+
+func (a *api) completeCodeWithConfig(
+	ctx context.Context, caller sandbox.Key, in *completeWithConfigInput,
+) (*sandbox.Completion, error) {
+	completion, err := a.service.Complete(ctx, caller, "", configOf(in.RawBody), in.Body.Code, in.Body.Cursor)
 	return &completion, err
 }
 

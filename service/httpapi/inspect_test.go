@@ -150,6 +150,86 @@ func TestCheckRunsNoCode(t *testing.T) {
 	}
 }
 
+// A check with a config says what a new sandbox with that config would, and needs no sandbox.
+func TestCheckWithConfig(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	inNewSandbox := newUser(t, sandbox.RoleAgent)
+	codes := []string{"", "x = 1\nraise SystemExit", "import os\nexec('1')\nimport json, nothing_of_this_name\n", "x = 1\ny = (1,\n",
+		"import numpy\nnumpy.sum(", "a\x00b", "import socket\ndef compile(x): return x\ncompile(1)"}
+	configs := []map[string]any{nil, {}, {"profile": "strict"}, {"blocked_modules": []string{"json"}},
+		{"max_rows": 10.0, "max_output_size": 2e4}}
+	for _, config := range configs {
+		id := inNewSandbox.create(t, config)
+		for _, code := range codes {
+			body := map[string]any{"code": code, "config": config}
+			got := c.ok(t, "POST", "/sandbox/check", body)
+			want := inNewSandbox.ok(t, "POST", "/sandbox/"+id+"/check", map[string]any{"code": code})
+			for _, key := range []string{"ok", "problems", "incomplete"} {
+				if got, want := mustJSON(t, got.get(key)), mustJSON(t, want.get(key)); string(got) != string(want) {
+					t.Errorf("%q with %v: got %s %s, want %s as in a new sandbox", code, config, key, got, want)
+				}
+			}
+		}
+		inNewSandbox.ok(t, "DELETE", "/sandbox/"+id, nil)
+	}
+	if a := c.ok(t, "POST", "/sandbox/check", map[string]any{"code": "import json"}); a.get("ok") != true {
+		t.Errorf("without a config: got %s, want ok", a.text)
+	}
+	for body, want := range map[string]struct {
+		status    int
+		problem   string
+		substring string
+	}{
+		`{"code":"` + strings.Repeat("#", 100_001) + `"}`:              {http.StatusRequestEntityTooLarge, "too-large", "max_code_size"},
+		`{"code":"1","config":{"max_code_size":3},"code_":"1234"}`:     {http.StatusUnprocessableEntity, "invalid-input", "code_"},
+		`{"code":"1","config":{"max_row":3}}`:                          {http.StatusUnprocessableEntity, "invalid-input", "max_row"},
+		`{"code":"1","config":{"profile":"none"}}`:                     {http.StatusUnprocessableEntity, "invalid-input", "profile"},
+		`{"code":"1","config":{"environment":"nothing-of-this-name"}}`: {http.StatusUnprocessableEntity, "invalid-input", "environment"},
+		`{"config":{}}`: {http.StatusUnprocessableEntity, "invalid-input", "code"},
+	} {
+		wantProblem(t, c.do(t, "POST", "/sandbox/check", body), want.status, want.problem, want.substring)
+	}
+	if a := c.ok(t, "GET", "/sandboxes", nil); len(a.get("sandboxes").([]any)) != 0 {
+		t.Errorf("got the sandboxes %s, want none", a.text)
+	}
+	if a := c.ok(t, "GET", "/executions", nil); len(a.get("executions").([]any)) != 0 {
+		t.Errorf("got the executions %s, want none", a.text)
+	}
+}
+
+// A completion with a config offers what a new sandbox with that config would, and needs no sandbox.
+func TestCompletionWithConfig(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	for _, x := range []struct {
+		code   string
+		config any
+		want   string // the first match
+	}{
+		{"import math\nmath.flo", nil, "floor"}, {"db_q", map[string]any{}, "db_query"}, {"'é'; pri", nil, "print"},
+		{"", nil, "abs"}, {"import math\nmath.nothing", nil, ""},
+		{"import subpro", nil, ""}, {"import subpro", map[string]any{"profile": "none"}, "invalid-input"},
+	} {
+		a := c.do(t, "POST", "/sandbox/complete", map[string]any{"code": x.code, "config": x.config})
+		first, _ := a.get("matches").([]any)
+		got := ""
+		if len(first) > 0 {
+			got = fmt.Sprint(first[0].(map[string]any)["text"])
+		} else if a.status != http.StatusOK {
+			got = "invalid-input"
+		}
+		if got != x.want {
+			t.Errorf("%q with %v: got %q, want %q: %.300s", x.code, x.config, got, x.want, a.text)
+		}
+	}
+	wantProblem(t, c.do(t, "POST", "/sandbox/complete", `{"code":"1","cursor":2}`), http.StatusUnprocessableEntity,
+		"invalid-input", "cursor")
+	if a := c.ok(t, "GET", "/sandboxes", nil); len(a.get("sandboxes").([]any)) != 0 {
+		t.Errorf("got the sandboxes %s, want none", a.text)
+	}
+}
+
 func TestVariablesAreShownWithoutRunningCode(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)

@@ -29,6 +29,7 @@ func TestRepeatedKeysAreRefused(t *testing.T) {
 		{"/sandbox/agent/analyze-data", `{"table_name":"users","table_name":"documents"}`, "table_name"},
 		{"/sandbox/create", `{"max_rows":1,"max_rows":2}`, "max_rows"},
 		{"/sandbox/highlight", `{"code":"1","code":"2"}`, "code"},
+		{"/sandbox/check", `{"code":"1","config":{"max_rows":1,"max_rows":2}}`, "config.max_rows"},
 		{"/sandbox/" + id + "/check", `{"code":"1","code":"2"}`, "code"},
 		{"/sandbox/" + id + "/complete", `{"code":"1","cursor":1,"cursor":2}`, "cursor"},
 		{"/sandbox/" + id + "/database/query", `{"query":"SELECT 1","query":"SELECT 2"}`, "query"},

@@ -143,6 +143,8 @@ func TestCPUTimeLimitsInspections(t *testing.T) {
 		body         any
 	}{
 		{"POST", "/sandbox/highlight", code},
+		{"POST", "/sandbox/check", code},
+		{"POST", "/sandbox/complete", code},
 		{"POST", "/sandbox/" + id + "/check", code},
 		{"POST", "/sandbox/" + id + "/complete", code},
 		{"GET", "/sandbox/" + id + "/variables", nil},

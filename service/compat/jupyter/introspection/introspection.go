@@ -44,7 +44,7 @@ func Complete(ctx context.Context, in Sandbox, m *wire.Message) (wire.Object, er
 	if err := m.DecodeContent(&at); err != nil {
 		return nil, err
 	}
-	found, err := in.Service.Complete(ctx, in.Caller, in.ID, at.Code, at.Position)
+	found, err := in.Service.Complete(ctx, in.Caller, in.ID, nil, at.Code, at.Position)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func IsComplete(ctx context.Context, in Sandbox, m *wire.Message) (wire.Object, 
 	if err := m.DecodeContent(&at); err != nil {
 		return nil, err
 	}
-	result, err := in.Service.Check(ctx, in.Caller, in.ID, at.Code)
+	result, err := in.Service.Check(ctx, in.Caller, in.ID, nil, at.Code)
 	if err != nil {
 		return nil, err
 	}
