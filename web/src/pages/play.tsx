@@ -42,8 +42,7 @@ export function Playground() {
   const begin = (next: Session) => {
     const left = current.value;
     left.leave();
-    if (left.state.value === "live" && !left.isUsed) void left.end();
-    setFormer(left.isUsed ? left : undefined);
+    setFormer(left.state.value === "none" ? undefined : left);
     current.value = next;
     setRefusal(undefined);
     setWantsCapture(false);
@@ -131,7 +130,8 @@ export function Playground() {
   };
 
   const check = async (code: string): Promise<CodeProblem[]> => {
-    if (current.value.state.value !== "live" || current.value.isRunning || !code.trim()) return [];
+    const { value: state } = current.value.state;
+    if (state === "opening" || state === "ended" || current.value.isRunning || !code.trim()) return [];
     try {
       return (await current.value.inspect<{ problems?: CodeProblem[] }>("check", { code })).problems ?? [];
     } catch (thrown) {
@@ -146,7 +146,6 @@ export function Playground() {
       return undefined;
     }
     try {
-      await current.value.ensure();
       const matches = await current.value.inspect<Matches>("complete", { code, cursor });
       setNote("");
       return matches;
@@ -303,7 +302,7 @@ function Editor({ latest, onChange }: {
 function SessionActions({ session, begin }: { session: Session; begin: () => void }) {
   const limits = session.limits.value;
   const state = session.state.value;
-  if (state === "none") return <span class="muted">A session begins when you run or complete code.</span>;
+  if (state === "none") return <span class="muted">A session begins when you run code.</span>;
   const facts = limits && [
     `runs of at most ${limits.max_execution_time} s`,
     limits.write_policy === "capture" ? "writes wait for an admin" : "no writes",

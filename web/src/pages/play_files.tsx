@@ -23,7 +23,6 @@ export class Uploads {
   constructor(private readonly session: Session) {}
 
   async add(files: Iterable<File>): Promise<void> {
-    this.session.isUsed = true;
     for (const file of files) {
       const upload: Upload = { name: file.name, size: file.size, sent: 0 };
       this.list.value = [...this.list.value, upload];

@@ -38,7 +38,6 @@ export class Session {
   readonly unlisted = signal(0); // former runs beyond those in runs
   readonly problem = signal<Problem | undefined>(undefined);
   readonly changes = signal(0); // grows when variables, files or artifacts may be different
-  isUsed: boolean; // false: it was begun for a completion only, and holds nothing of the person
 
   private readonly loadedSchemas = new Map<string, Promise<Schema>>(); // by path
   private creating: Promise<string> | undefined;
@@ -47,8 +46,11 @@ export class Session {
   // config is what the sandbox is created with, beside the times.
   constructor(id = "", private readonly config: Record<string, unknown> = {}) {
     this.id.value = id;
-    this.isUsed = id !== "";
     if (id) this.state.value = "opening";
+  }
+
+  private get creation(): Record<string, unknown> {
+    return { ...sessionTimes, ...this.config };
   }
 
   get isRunning(): boolean {
@@ -92,7 +94,6 @@ export class Session {
 
   // run executes code. It keeps a refused run in the list, with the reason.
   async run(body: RunBody): Promise<Run> {
-    this.isUsed = true;
     const run = new Run(body.code);
     this.runs.value = [run, ...this.runs.value];
     try {
@@ -106,9 +107,12 @@ export class Session {
     return run;
   }
 
-  // inspect sends code to be checked or completed. The service does one inspection of a sandbox at a time.
+  // inspect sends code to be checked or completed, as in a new session if there is none: typing begins no session. The
+  // service does one inspection of a sandbox at a time.
   inspect<T>(operation: "check" | "complete", body: Record<string, unknown>): Promise<T> {
-    const answer = this.inspecting.then(() => post<T>(`${this.path}/${operation}`, body));
+    const answer = this.inspecting.then(() => this.id.value
+      ? post<T>(`${this.path}/${operation}`, body)
+      : post<T>(`/sandbox/${operation}`, { ...body, config: this.creation }));
     this.inspecting = answer.catch(() => {});
     return answer;
   }
@@ -130,7 +134,7 @@ export class Session {
 
   // learn takes up the end of the session from a problem, and reports whether it has ended.
   learn(problem: Problem): boolean {
-    if (problem.status !== 404 && problem.status !== 410) return false;
+    if (!this.id.value || problem.status !== 404 && problem.status !== 410) return false;
     this.state.value = "ended";
     return true;
   }
@@ -139,7 +143,7 @@ export class Session {
     this.state.value = "opening";
     this.problem.value = undefined;
     try {
-      const made = await post<{ sandbox_id: string; data: { config: Limits } }>("/sandbox/create", { ...sessionTimes, ...this.config });
+      const made = await post<{ sandbox_id: string; data: { config: Limits } }>("/sandbox/create", this.creation);
       this.limits.value = made.data.config;
       this.id.value = made.sandbox_id;
       this.state.value = "live";

@@ -10,7 +10,6 @@ module.exports = {
     await page.keyboard.type('import math\nmath.s');
     const selected = page.locator('.cm-tooltip-autocomplete [aria-selected] .cm-completionLabel');
     const first = await selected.textContent();
-    assert(sandboxOf(page), 'the session is in the address');
     // CodeMirror takes no key in the first moments of the list; the arrow moves nothing else in the last line.
     let chosen = first;
     for (let n = 0; n < 200 && chosen === first; n++) {
@@ -35,6 +34,7 @@ module.exports = {
     await page.keyboard.press('Escape');
     await page.keyboard.press('Tab');
     await page.waitForFunction(() => !document.activeElement.matches('.code-editor'));
+    assert.strictEqual(sandboxOf(page), null, 'completion needs no session');
     await wantNothingWrong(page);
   },
 
@@ -88,18 +88,41 @@ module.exports = {
     await wantNothingWrong(page);
   },
 
-  async 'playground: a syntax error is marked while one types'() {
+  async 'playground: errors are marked while one types'() {
     const page = await openPlayground();
-    await ended(await runCode(page, 'value = 1'));
-    await write(page, '');
-    await page.keyboard.type('value = = 2');
-    await page.locator('.cm-lintRange-error').waitFor();
-    await page.locator('.cm-lint-marker-error').hover();
-    await page.locator('.cm-tooltip-lint').getByText('invalid syntax').waitFor();
+    const created = [];
+    page.on('request', (request) => /\/sandbox\/create$/.test(request.url()) && created.push(request.url()));
+    const wantMarked = async () => {
+      await write(page, '');
+      await page.keyboard.type('value = = 2');
+      await page.locator('.cm-lintRange-error').waitFor();
+      await page.locator('.cm-lint-marker-error').hover();
+      await page.locator('.cm-tooltip-lint').getByText('invalid syntax').waitFor();
+      await write(page, 'import os');
+      await page.locator('.cm-lintRange-error', { hasText: 'import os' }).waitFor();
+      await write(page, 'import nothing_of_this_name');
+      await page.locator('.cm-lintRange-warning', { hasText: 'nothing_of_this_name' }).waitFor();
+      await write(page, 'value = 2');
+      await page.locator('.cm-lintRange-warning').waitFor({ state: 'detached' });
+    };
+    await wantMarked();
+    await page.reload(); // code that the tab kept is checked too
+    await content(page).waitFor();
     await write(page, 'import os');
+    await page.locator('.cm-lintRange-error').waitFor();
+    await page.reload();
     await page.locator('.cm-lintRange-error', { hasText: 'import os' }).waitFor();
-    await write(page, 'value = 2');
-    await page.locator('.cm-lintRange-error').waitFor({ state: 'detached' });
+    assert.strictEqual(sandboxOf(page), null);
+    assert.deepStrictEqual(created, [], 'typing begins no session');
+    await ended(await runCode(page, 'def compile(text): return text'));
+    await wantMarked();
+    // In the session the name is the person's own.
+    await write(page, 'compile("1")\nimport os');
+    await page.locator('.cm-lintRange-error', { hasText: 'import os' }).waitFor();
+    assert.strictEqual(await page.locator('.cm-lintRange-error', { hasText: 'compile' }).count(), 0);
+    await page.getByRole('button', { name: 'New session' }).click();
+    await page.locator('.cm-lintRange-error', { hasText: 'compile' }).waitFor();
+    assert.strictEqual(created.length, 1);
     await wantNothingWrong(page);
   },
 

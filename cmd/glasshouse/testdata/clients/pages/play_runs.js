@@ -159,7 +159,7 @@ await db_query("DELETE FROM orders")`);
     const first = sandboxOf(page);
     await page.getByRole('button', { name: 'Run: Capture a write' }).click();
     await page.getByRole('button', { name: 'Start a session that captures writes' }).click();
-    await page.getByText('A session begins when you run or complete code.').waitFor();
+    await page.getByText('A session begins when you run code.').waitFor();
     await page.getByRole('button', { name: /^Run Ctrl/ }).click();
     await ended(newest(page));
     await newest(page).locator('.status', { hasText: 'captured' }).waitFor();
