@@ -68,7 +68,7 @@ export function Playground() {
     return () => session.leave();
   }, [session]);
   useEffect(() => {
-    if (state === "live") editor.current?.check();
+    if (state === "live" || state === "none") editor.current?.check();
   }, [state]);
 
   const setCode = (code: string) => {

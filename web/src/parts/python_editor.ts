@@ -193,6 +193,9 @@ const marked = StateField.define<DecorationSet>({
   provide: (field) => EditorView.decorations.from(field),
 });
 
+// checkAgain checks code that has not changed: something else has, on which the answer depends.
+const checkAgain = StateEffect.define<null>();
+
 // editPython makes an editor for Python in an element. It lives in a shadow tree, as that of showCode does.
 //
 // Tab indents. To leave with the keyboard, one presses Escape and then Tab.
@@ -225,7 +228,7 @@ export function editPython(parent: HTMLElement, options: EditorOptions): PythonE
         linter(async (shown) => {
           const { doc } = shown.state;
           return (await options.check(doc.toString())).map((problem) => diagnostic(doc, problem));
-        }, { delay: 500 }),
+        }, { delay: 500, needsRefresh: (update) => update.transactions.some((change) => change.effects.some((effect) => effect.is(checkAgain))) }),
         marked,
         editing, // before the theme, whose rules it replaces
         theme,
@@ -253,7 +256,10 @@ export function editPython(parent: HTMLElement, options: EditorOptions): PythonE
       else replace(line.to, line.to, "\n" + text);
     },
     mark: (marks) => view.dispatch({ effects: setFailureMarks.of(marks) }),
-    check: () => forceLinting(view),
+    check: () => {
+      view.dispatch({ effects: checkAgain.of(null) });
+      forceLinting(view);
+    },
     focus: () => view.focus(),
     remove: () => view.destroy(),
   };
