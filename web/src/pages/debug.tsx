@@ -1,5 +1,5 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { get, post } from "../api/client";
+import { get, post, remove } from "../api/client";
 import { isAborted, Problem } from "../api/problem";
 import type { DebugPosition, DebugSessionRecord, Execution, Sandbox } from "../api/records";
 import { count, plural, shortID } from "../format";
@@ -8,6 +8,7 @@ import type { DebugEditor } from "../parts/debug_editor";
 import { Failure, Loading } from "../parts/feedback";
 import { Panel, TextPanel } from "../parts/panel";
 import { parameter, setParameters } from "../router";
+import { mayDebug } from "../session";
 import { Icon, Page } from "../shell";
 import { Console } from "./debug_console";
 import { DebugSession, type Move, type RequestedBreakpoint } from "./debug_session";
@@ -55,6 +56,15 @@ const commands: { move: Move; name: string; keys: string; icon: string }[] = [
 
 // Debugger starts code in a debug session, or shows the session that the address names.
 export function Debugger() {
+  if (mayDebug.value) return <OpenDebugger />;
+  return (
+    <Page title="Debugger">
+      <p class="notice">An agent's key cannot debug code. Sign in with the key of a developer or an admin.</p>
+    </Page>
+  );
+}
+
+function OpenDebugger() {
   const id = parameter("session");
   const session = useMemo(() => (id ? new DebugSession(id) : undefined), [id]);
   const [draft, setDraft] = useState(keptDraft);
@@ -105,8 +115,10 @@ export function Debugger() {
     if (starting || isLoading) return;
     setStarting(true);
     setProblem(undefined);
+    let fresh = ""; // the sandbox that this start created
     try {
-      const sandbox = parameter("sandbox") || (await post<{ sandbox_id: string }>("/sandbox/create", {})).sandbox_id;
+      let sandbox = parameter("sandbox");
+      if (!sandbox) sandbox = fresh = (await post<{ sandbox_id: string }>("/sandbox/create", {})).sandbox_id;
       const values = context?.of === draft.code ? context.values : {};
       const opened = await post<DebugSessionRecord>(`/sandbox/${encodeURIComponent(sandbox)}/debug/sessions?wait=0`, {
         code: draft.code, breakpoints: draft.breakpoints, stop_on_entry: stopsAtEntry,
@@ -115,6 +127,7 @@ export function Debugger() {
       setParameters({ session: opened.session_id, execution: opened.execution_id, sandbox });
     } catch (thrown) {
       setProblem(Problem.from(thrown));
+      if (fresh) void remove(`/sandbox/${encodeURIComponent(fresh)}`).catch(() => {}); // it ends unused in time, if not now
     }
     setStarting(false);
   };
@@ -216,7 +229,8 @@ function Tool(props: { name: string; keys: string; icon: string; disabled: boole
 function Where({ position }: { position: DebugPosition | undefined }) {
   if (!position) return null;
   const { state, reason, step, total_steps: total, live } = position;
-  const words = state === "running" ? "running" : `${state === "ended" ? "ended" : live ? "stopped" : "at an earlier step"}${reason && state !== "ended" ? `: ${reason}` : ""}`;
+  const why = state !== "ended" && reason && (live || reason !== "step") ? `: ${reason}` : "";
+  const words = state === "running" ? "running" : `${state === "ended" ? "ended" : live ? "stopped" : "at an earlier step"}${why}`;
   return (
     <span class={`status ${state === "running" ? "busy" : live ? "good" : ""}`} role="status">
       <span class="dot" aria-hidden="true" /> {words}{step ? `, step ${count(step)} of ${plural(total, "step")}` : ""}

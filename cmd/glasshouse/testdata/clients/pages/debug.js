@@ -58,6 +58,24 @@ const wantRefused = async (page, wanted = []) => {
 };
 
 module.exports = {
+  async 'a start that fails leaves no sandbox'() {
+    const page = await open(adminKey);
+    await page.goto(`${address}/ui/debug`);
+    await page.locator('.cm-content').click();
+    await page.keyboard.press('ControlOrMeta+a');
+    await page.keyboard.press('Delete');
+    await page.keyboard.insertText('#'.repeat(100_001)); // over max_code_size
+    const created = page.waitForResponse((response) => response.url() === `${address}/sandbox/create`);
+    const deleted = page.waitForResponse((response) => response.request().method() === 'DELETE');
+    await page.getByRole('button', { name: 'Start' }).click();
+    await page.getByRole('alert').getByText('max_code_size').waitFor();
+    const { sandbox_id: sandbox } = await (await created).json();
+    assert.strictEqual((await deleted).url(), `${address}/sandbox/${sandbox}`);
+    assert.strictEqual(new URL(page.url()).searchParams.get('sandbox'), null);
+    page.wrong = page.wrong.filter((text) => !/status of 413/.test(text));
+    await wantNothingWrong(page);
+  },
+
   async 'debug a program'() {
     const page = watchRefusals(await open(adminKey));
     await page.getByRole('link', { name: 'Debugger' }).click();

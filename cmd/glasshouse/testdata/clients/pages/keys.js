@@ -16,6 +16,10 @@ module.exports = {
     await settled(agent);
     assert.strictEqual(await agent.getByRole('alert').count(), 1, 'the refusal is shown once');
     assert.strictEqual(await agent.getByRole('button', { name: 'Try again' }).count(), 0);
+    await agent.goto(`${address}/ui/debug`);
+    await agent.getByText('An agent\'s key cannot debug code.').waitFor();
+    assert.strictEqual(await agent.getByRole('button', { name: 'Start' }).count(), 0);
+    await wantAccessible(agent);
     await wantNothingWrong(agent);
     for (const width of [1280, 375]) {
       const page = await open(adminKey, { viewport: { width, height: 740 } });
