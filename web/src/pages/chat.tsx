@@ -71,8 +71,11 @@ export function Chat({ id }: { id: string }) {
     if (title && !list.rows.some((c) => c.conversation_id === id && c.title === title)) list.reload();
   }, [id, title]);
 
-  const begun = useRef(""); // the conversation that this page has just begun
-  const begin = async () => (begun.current = (await post<Conversation>("/chat/conversations")).conversation_id);
+  const begun = useRef(""); // the conversation that this page has just begun; the next attempt uses it if one failed
+  useEffect(() => {
+    if (id !== begun.current) begun.current = "";
+  }, [id]);
+  const begin = async () => (begun.current ||= (await post<Conversation>("/chat/conversations")).conversation_id);
   const open = (conversation: string) => navigate(`/ui/chat/${encodeURIComponent(conversation)}`, true);
   const send = async (text: string) => {
     if (id) return state.send(text);

@@ -64,19 +64,20 @@ function Writing({ live }: { live: Live }) {
   );
 }
 
-// Messages shows a conversation. It stays at the end while one is there.
+// Messages shows a conversation. It stays at the end until the person scrolls up.
 export function Messages({ view, live }: { view: ConversationView; live: Live }) {
   const box = useRef<HTMLDivElement>(null);
   const isAtEnd = useRef(true);
+  const lastTop = useRef(0);
   useLayoutEffect(() => {
     const element = box.current;
     if (!element) return;
-    const content = element.firstElementChild!;
     const stay = () => {
       if (isAtEnd.current) element.scrollTop = element.scrollHeight;
     };
-    const observer = new ResizeObserver(stay); // figures and code get their height later
-    observer.observe(content);
+    const observer = new ResizeObserver(stay);
+    observer.observe(element.firstElementChild!); // figures and code get their height later
+    observer.observe(element); // what is below it may take more room
     return () => observer.disconnect();
   }, []);
   const { messages, answering } = view;
@@ -92,7 +93,10 @@ export function Messages({ view, live }: { view: ConversationView; live: Live })
   const waits = last?.role === "assistant" && (last.calls?.length ?? 0) > 0;
   return (
     <div ref={box} class="messages" tabIndex={0} role="group" aria-label="Conversation" onScroll={({ currentTarget: at }) => {
-      isAtEnd.current = at.scrollHeight - at.scrollTop - at.clientHeight < 60;
+      // The event comes late. If more has been loaded since, the end is further down, but nobody has scrolled up.
+      if (at.scrollHeight - at.scrollTop - at.clientHeight < 60) isAtEnd.current = true;
+      else if (at.scrollTop < lastTop.current) isAtEnd.current = false;
+      lastTop.current = at.scrollTop;
     }}>
       <ol>
         {messages.map((message) => {

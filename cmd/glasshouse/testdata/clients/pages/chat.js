@@ -72,6 +72,53 @@ module.exports = {
     }
   },
 
+  async 'chat: a reload opens the conversation at its end, and it stays there'() {
+    for (const viewport of [{ width: 1440, height: 700 }, { width: 375, height: 740 }]) {
+      const page = await start({ viewport });
+      for (let n = 0; n < 2; n++) {
+        await ask(page, 'figure');
+        await page.getByText('The end of the figure.').nth(n).waitFor();
+        await ended(page);
+      }
+      await ask(page, 'rows');
+      await page.getByText('Those are the rows.').waitFor();
+      await ended(page);
+      const toEnd = () => page.locator('.messages').evaluate((box) => Math.round(box.scrollHeight - box.scrollTop - box.clientHeight));
+      // The outputs arrive one after the other, after the page has scrolled.
+      const held = [];
+      await page.route(/\/executions\/[^/]+\?wait/, (route) => { held.push(route); });
+      await page.reload();
+      await page.getByText('Those are the rows.').waitFor();
+      const frames = () => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+      while (held.length < 2) await frames();
+      for (const [n, route] of held.entries()) {
+        await frames();
+        await route.continue();
+        await page.locator('.picture img').nth(n).waitFor();
+        await page.locator('.picture img').nth(n).evaluate((image) => image.decode());
+      }
+      await settled(page);
+      await frames();
+      assert.strictEqual(await toEnd(), 0);
+      // What takes room below the messages hides none of their end.
+      await page.getByLabel('Message', { exact: true }).evaluate((field) => { field.style.height = '200px'; });
+      await frames();
+      assert.strictEqual(await toEnd(), 0);
+      // Who has scrolled up stays there.
+      await page.locator('.messages').hover();
+      await page.mouse.wheel(0, -400);
+      await page.waitForFunction(() => {
+        const box = document.querySelector('.messages');
+        return box.scrollHeight - box.scrollTop - box.clientHeight > 200;
+      });
+      const before = await page.locator('.messages').evaluate((box) => box.scrollTop);
+      await page.getByLabel('Message', { exact: true }).evaluate((field) => { field.style.height = '100px'; });
+      await frames();
+      assert.strictEqual(await page.locator('.messages').evaluate((box) => box.scrollTop), before);
+      await wantNothingWrong(page);
+    }
+  },
+
   async 'chat: several calls at once, and Markdown'() {
     const page = await start();
     await ask(page, 'parallel');
@@ -189,6 +236,8 @@ module.exports = {
     const page = await start();
     const file = { name: 'numbers.txt', mimeType: 'text/plain', buffer: Buffer.from('4711') };
     const sent = [];
+    const begun = [];
+    page.on('request', (request) => request.method() === 'POST' && request.url() === `${address}/chat/conversations` && begun.push(request));
     await page.route(/\/sandbox\/[^/]+\/files$/, (route) => route.fulfill({ json: { files: [], bytes: 0, upload_max_bytes: 3 } }));
     await page.route(/\/sandbox\/[^/]+\/files\/./, (route) => {
       sent.push(route.request().method());
@@ -197,11 +246,13 @@ module.exports = {
     await page.getByLabel('Files to upload').setInputFiles(file);
     await page.getByText(/numbers.txt has 4 B; the uploads of a session may have 3 B/).waitFor();
     assert.deepStrictEqual(sent, []);
+    assert.strictEqual(begun.length, 1);
     await page.unroute(/\/sandbox\/[^/]+\/files$/);
     await page.getByLabel('Files to upload').setInputFiles(file);
     await page.getByLabel('API key').waitFor();
     await page.getByText('the key of the test is revoked').waitFor();
     assert.deepStrictEqual(sent, ['PUT']);
+    assert.strictEqual(begun.length, 1, 'the next attempt uses the conversation of the first');
     await wantNothingWrong(page);
   },
 
