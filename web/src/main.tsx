@@ -1,5 +1,6 @@
 import "../styles/main.css";
 import { render } from "preact";
+import { waiting } from "./api/client";
 import { Failure, Loading } from "./parts/feedback";
 import { showHiddenCharacters } from "./parts/hidden_characters";
 import { SignIn } from "./pages/sign_in";
@@ -20,6 +21,17 @@ function App() {
   }
 }
 
+// Waiting says why nothing arrives for a moment. What is on the page stays.
+function Waiting() {
+  const limit = waiting.value;
+  if (!limit) return null;
+  return (
+    <p class="notice warn waiting" role="status">
+      <strong>{limit.title}</strong> {limit.detail}. The page tries again by itself.
+    </p>
+  );
+}
+
 showHiddenCharacters();
-render(<App />, document.getElementById("app")!);
+render(<><App /><Waiting /></>, document.getElementById("app")!);
 void start();

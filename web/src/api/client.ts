@@ -1,3 +1,4 @@
+import { signal } from "@preact/signals";
 import { Problem } from "./problem";
 
 type Query = Record<string, string | number | undefined>;
@@ -6,6 +7,11 @@ interface Options {
   query?: Query;
   body?: unknown;
   signal?: AbortSignal | undefined;
+}
+
+interface SendOptions extends Options {
+  accept?: string;
+  headers?: Record<string, string>;
 }
 
 // whenUnauthorized is called for every 401, with the reason that the service gave. The session sets it.
@@ -30,14 +36,51 @@ export function address(path: string, query: Query = {}): string {
   return text ? `${path}?${text}` : path;
 }
 
+// waiting is the limit of the key for which requests wait; undefined if none waits.
+export const waiting = signal<Problem | undefined>(undefined);
+let waitingRequests = 0;
+
+const maxWait = 60; // seconds; the rate of requests admits one in each minute at least
+
+// waitFor waits until a limit admits the next request. It throws if the request is aborted.
+async function waitFor(limit: Problem, request: AbortSignal | undefined): Promise<void> {
+  waitingRequests++;
+  waiting.value = limit;
+  try {
+    await new Promise<void>((resolve, reject) => {
+      const timer = window.setTimeout(resolve, limit.retryAfter * 1000);
+      request?.addEventListener("abort", () => {
+        window.clearTimeout(timer);
+        reject(request.reason as Error);
+      });
+    });
+  } finally {
+    if (--waitingRequests === 0) waiting.value = undefined;
+  }
+}
+
 // send returns the response to a request with the cookie of the session. It throws a Problem for every other outcome,
-// and lets the session know of a key that is no longer valid.
-export async function send(method: string, path: string, options: Options & { accept?: string; headers?: Record<string, string> } = {}): Promise<Response> {
+// and lets the session know of a key that is no longer valid. It sends a GET again when a limit of the key admits it.
+export async function send(method: string, path: string, options: SendOptions = {}): Promise<Response> {
+  for (;;) {
+    const response = await sendOnce(method, path, options);
+    if (response.ok) return response;
+    const problem = await Problem.of(response);
+    const isSoon = problem.retryAfter > 0 && problem.retryAfter <= maxWait;
+    if (method === "GET" && problem.status === 429 && isSoon) {
+      await waitFor(problem, options.signal);
+      continue;
+    }
+    if (response.status === 401) whenUnauthorized(problem);
+    throw problem;
+  }
+}
+
+async function sendOnce(method: string, path: string, options: SendOptions): Promise<Response> {
   const headers: Record<string, string> = { Accept: options.accept ?? "application/json", ...options.headers };
   if (options.body !== undefined) headers["Content-Type"] = "application/json";
-  let response: Response;
   try {
-    response = await fetch(address(path, options.query), {
+    return await fetch(address(path, options.query), {
       method,
       headers,
       credentials: "same-origin",
@@ -49,10 +92,6 @@ export async function send(method: string, path: string, options: Options & { ac
     if (options.signal?.aborted) throw thrown;
     throw Problem.from(thrown);
   }
-  if (response.ok) return response;
-  const problem = await Problem.of(response);
-  if (response.status === 401) whenUnauthorized(problem);
-  throw problem;
 }
 
 export async function get<T>(path: string, query: Query = {}, signal?: AbortSignal): Promise<T> {

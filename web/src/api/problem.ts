@@ -4,18 +4,20 @@ export class Problem extends Error {
     readonly status: number, // 0: there was no response
     readonly title: string,
     readonly detail: string,
+    readonly retryAfter = 0, // seconds; 0: the service does not say when to try again
   ) {
     super(detail || title);
   }
 
   // of returns the problem of a response that is not a success.
   static async of(response: Response): Promise<Problem> {
+    const retryAfter = Number(response.headers.get("Retry-After")) || 0;
     const fallback = `The service answered ${response.status} ${response.statusText}`.trim() + ".";
     try {
       const body = (await response.json()) as { title?: string; detail?: string };
-      return new Problem(response.status, body.title ?? fallback, body.detail ?? "");
+      return new Problem(response.status, body.title ?? fallback, body.detail ?? "", retryAfter);
     } catch {
-      return new Problem(response.status, fallback, "");
+      return new Problem(response.status, fallback, "", retryAfter);
     }
   }
 

@@ -1,6 +1,6 @@
 // Checks of signing in and out, and of keys that are revoked meanwhile.
 const assert = require('node:assert');
-const { address, adminKey, heading, open, settled, shoot, signIn, wantAccessible, wantNothingWrong } = require('./browser.js');
+const { address, adminKey, call, heading, open, settled, shoot, signIn, wantAccessible, wantNothingWrong } = require('./browser.js');
 
 module.exports = {
   async 'sign in'(ids) {
@@ -52,6 +52,30 @@ module.exports = {
     await heading(visitor, 'Executions');
     await wantNothingWrong(page);
     await wantNothingWrong(visitor);
+  },
+
+  async 'a limit of requests lets the page wait, and stay'() {
+    const { key } = await call('POST', '/keys', { name: `limited, ${Date.now()}`, user_id: 'visitor', role: 'developer',
+      limits: { requests_per_minute: 30 } });
+    const page = await open(key);
+    await page.goto(`${address}/ui/sandboxes`);
+    await heading(page, 'Sandboxes');
+    await settled(page);
+    const headers = { Authorization: `Bearer ${key}` };
+    while ((await fetch(`${address}/me`, { headers })).ok); // until nothing is left
+    await page.getByRole('link', { name: 'Statements' }).click();
+    await page.getByRole('status').filter({ hasText: 'The page tries again by itself.' }).waitFor();
+    await heading(page, 'Statements'); // the page is there meanwhile
+    await wantAccessible(page);
+    await shoot(page, 'waiting');
+    await settled(page);
+    await page.getByText('The page tries again by itself.').waitFor({ state: 'detached' });
+    assert.strictEqual(await page.getByRole('alert').count(), 0);
+    while ((await fetch(`${address}/me`, { headers })).ok);
+    await page.reload();
+    await heading(page, 'Statements');
+    page.wrong = page.wrong.filter((text) => !/status of 429/.test(text));
+    await wantNothingWrong(page);
   },
 
   async 'two tabs share a session'() {
