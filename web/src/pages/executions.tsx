@@ -305,7 +305,7 @@ function Row(props: { index: number; height: number; of: Summary | undefined; li
       <span role="cell" class="state"><Status of={e.status} /></span>
       <span role="cell" class={e.error ? "code with-error" : "code"} title={e.error ?? undefined}>
         <code>{firstLine(e.code) || "no code"}</code>
-        {e.error && <span class="error">{e.error}</span>}
+        {e.error && <span class={e.status === "cancelled" ? "error muted" : "error"}>{e.error}</span>}
       </span>
       <span role="cell" class="number">{isOver ? duration(e.execution_time * 1000) : "running"}</span>
       <span role="cell" class="number cpu">{isOver ? duration(e.cpu_ms) : "–"}</span>

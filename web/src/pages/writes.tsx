@@ -1,13 +1,13 @@
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
-import { post } from "../api/client";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { get, post } from "../api/client";
 import { Problem } from "../api/problem";
 import type { PendingWrite, WritePreview, WriteSample } from "../api/records";
 import { asText, fullTime, plural, statementText } from "../format";
 import { Empty, Failure, TwoSteps } from "../parts/feedback";
 import { Choice, clearFilters, Filters, isFiltered, TextFilter } from "../parts/filters";
 import { ExecutionLink, Status } from "../parts/label";
-import { More, NoMatch, useList } from "../parts/list";
+import { More, NoMatch, useList, type List } from "../parts/list";
 import { Loading } from "../parts/feedback";
 import { parameter } from "../router";
 import { RowTable } from "../parts/value";
@@ -17,17 +17,63 @@ const names = ["status", "user"];
 const reasonLabel = "Reason (optional)";
 const maxReason = 1000; // characters
 
+const newsInterval = 5_000; // milliseconds between two looks for new writes
+const newsSize = 100; // writes of a look
+
+// useNews returns how many writes there are that the list does not show, and takes up the decisions about those that it
+// shows. New ones are not put above the others, where a person may be about to click. An empty list is loaded again.
+function useNews(list: List<PendingWrite>, query: Record<string, string>): number {
+  const [count, setCount] = useState(0);
+  const current = useRef(list);
+  current.current = list;
+  const key = JSON.stringify([query, list.isLoading, list.problem?.status]);
+  useEffect(() => {
+    setCount(0);
+    if (list.isLoading || list.problem) return;
+    const request = new AbortController();
+    let timer = 0;
+    const look = async () => {
+      try {
+        if (!document.hidden) {
+          const answer = await get<{ pending_writes: PendingWrite[] | null }>("/pending-writes", { ...query, limit: newsSize }, request.signal);
+          const latest = new Map((answer.pending_writes ?? []).map((write) => [write.id, write]));
+          const { rows, replace, reload } = current.current;
+          if (rows.some((row) => (latest.get(row.id)?.status ?? row.status) !== row.status)) replace((row) => latest.get(row.id) ?? row);
+          for (const row of rows) latest.delete(row.id);
+          if (rows.length === 0 && latest.size > 0) reload();
+          else setCount(latest.size);
+        }
+      } catch {
+        // the next look may succeed
+      }
+      if (!request.signal.aborted) timer = window.setTimeout(look, newsInterval);
+    };
+    timer = window.setTimeout(look, newsInterval);
+    return () => {
+      window.clearTimeout(timer);
+      request.abort();
+    };
+  }, [key]);
+  return count;
+}
+
 // Writes lists the statements that wait for an admin, each with its plan.
 export function Writes() {
-  const list = useList<PendingWrite>("/pending-writes", "pending_writes", {
-    status: parameter("status"), user_id: parameter("user"),
-  });
+  const query = { status: parameter("status"), user_id: parameter("user") };
+  const list = useList<PendingWrite>("/pending-writes", "pending_writes", query);
+  const news = useNews(list, query);
   return (
     <Page title="Pending writes" intro="Statements that would change a database. They run when an admin applies them.">
       <Filters label="Filter pending writes" names={names}>
         <Choice name="status" label="Status" any="Any status" values={["pending", "applying", "unknown", "applied", "failed", "rejected"]} />
         <TextFilter name="user" label="User" placeholder="User" />
       </Filters>
+      {news > 0 && (
+        <div class="notice" role="status">
+          <strong>{plural(news, "more write")} {news === 1 ? "is" : "are"} there.</strong>
+          <button onClick={list.reload}>Show {news === 1 ? "it" : "them"}</button>
+        </div>
+      )}
       {list.rows.length === 0 && list.problem && <Failure problem={list.problem} retry={list.reload} />}
       {list.isLoading && <Loading what="the pending writes" />}
       {!list.isLoading && !list.problem && list.rows.length === 0 && (

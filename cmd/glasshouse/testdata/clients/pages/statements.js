@@ -39,6 +39,41 @@ module.exports = {
     await wantNothingWrong(page);
   },
 
+  async 'a write that comes while one reads the others is announced'() {
+    const { sandbox_id: sandbox } = await call('POST', '/sandbox/create', { write_policy: 'capture' });
+    const mark = `news ${Date.now()}`;
+    const capture = (id) => run(sandbox, `await db_query("DELETE FROM raw_data WHERE id = ${id} /* ${mark} */")`);
+    await capture(1);
+    const page = await open(adminKey);
+    await page.goto(`${address}/ui/writes?status=pending`);
+    const writes = page.locator('.write', { hasText: mark });
+    await writes.first().getByText('WHERE id = 1').waitFor();
+    await capture(2);
+    await page.getByText('1 more write is there.').waitFor();
+    assert.strictEqual(await writes.count(), 1, 'nothing moves below the pointer');
+    await wantAccessible(page);
+    await page.getByRole('button', { name: 'Show it' }).click();
+    await writes.first().getByText('WHERE id = 2').waitFor();
+    assert.strictEqual(await writes.count(), 2);
+    await page.getByText('more write is there').waitFor({ state: 'detached' });
+    // Another admin decides.
+    await page.goto(`${address}/ui/writes`);
+    await writes.first().getByText('pending').waitFor();
+    const { pending_writes: pending } = await call('GET', '/pending-writes?status=pending');
+    for (const { id, query } of pending) if (query.includes(mark)) await call('POST', `/pending-writes/${id}/reject`, {});
+    await writes.first().getByText('rejected').waitFor();
+    await writes.last().getByText('rejected').waitFor();
+    // An empty list shows the first write itself.
+    const user = `writer-${Date.now()}`;
+    const { key } = await call('POST', '/keys', { name: user, user_id: user, role: 'agent' });
+    await page.goto(`${address}/ui/writes?user=${user}`);
+    await page.getByText('No writes match these filters.').waitFor();
+    await call('POST', '/sandbox/agent/quick-execute', { config: { write_policy: 'capture' },
+      code: `await db_query("DELETE FROM raw_data WHERE id = 3 /* ${mark} */")` }, key);
+    await writes.first().getByText('WHERE id = 3').waitFor();
+    await wantNothingWrong(page);
+  },
+
   async 'the sample of an UPDATE begins with what changes'() {
     const { sandbox_id: sandbox } = await call('POST', '/sandbox/create', { write_policy: 'capture' });
     await run(sandbox, 'await db_query("UPDATE products SET price = 1 WHERE id = 7")');
