@@ -7,6 +7,7 @@ import { own } from "../format";
 import { Code } from "../parts/code";
 import { Loading } from "../parts/feedback";
 import { useLoaded } from "../parts/loaded";
+import { terminalText } from "../parts/terminal_text";
 import { RowTable, Value } from "../parts/value";
 import { Status } from "../parts/label";
 import { Artifacts, Failed, Missing } from "./execution_details";
@@ -82,8 +83,8 @@ function RunOutcome({ of: message }: { of: Message }) {
   const hasResult = run.result !== null && !run.outputs.some((output) => output.role === "result");
   return (
     <>
-      {run.stdout && <pre class="text" tabIndex={0} role="group" aria-label="stdout">{run.stdout}</pre>}
-      {run.stderr && <pre class="text stderr" tabIndex={0} role="group" aria-label="stderr">{run.stderr}</pre>}
+      {run.stdout && <pre class="text" tabIndex={0} role="group" aria-label="stdout">{terminalText(run.stdout)}</pre>}
+      {run.stderr && <pre class="text stderr" tabIndex={0} role="group" aria-label="stderr">{terminalText(run.stderr)}</pre>}
       {(run.exception || run.error) && <div class="body"><Failed of={run} /></div>}
       {hasResult && <Value of={run.result} label="Result" />}
       <Outputs outputs={run.outputs} />
@@ -133,7 +134,7 @@ export function Run({ call, number, message, output, isCut, answering }: {
         )}
       </header>
       <Source call={call} />
-      {output && <pre class="text" tabIndex={0} role="group" aria-label="Output">{output}</pre>}
+      {output && <pre class="text" tabIndex={0} role="group" aria-label="Output">{terminalText(output)}</pre>}
       {output && isCut && <p class="cut">Truncated: the code prints more. All that is kept appears here when it has ended.</p>}
       {message && message.status !== "running" && <div class="outcome"><Outcome of={message} /></div>}
     </section>

@@ -1,5 +1,6 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Panel } from "../parts/panel";
+import { terminalText } from "../parts/terminal_text";
 import type { DebugSession } from "./debug_session";
 
 // Console shows what the program printed, and evaluates expressions in the chosen frame.
@@ -33,7 +34,7 @@ export function Console({ session }: { session: DebugSession }) {
     <Panel title="Console" note="output of the program, and answers">
       <div class="console" ref={box} tabIndex={0} role="log" aria-label="Console">
         {lines.length === 0 && <p class="muted">Nothing was printed yet.</p>}
-        {lines.map((line, index) => <pre key={index} class={line.category}>{line.text}</pre>)}
+        {lines.map((line, index) => <pre key={index} class={line.category}>{terminalText(line.text)}</pre>)}
       </div>
       <form class="debug-ask" onSubmit={submit}>
         <label class="grow">

@@ -3,7 +3,7 @@ import { get, post } from "../api/client";
 import { follow, isFinal, startExecution, type ServerEvent } from "../api/events";
 import { Problem } from "../api/problem";
 import type { Execution, Note, Output, Query, Summary } from "../api/records";
-import { TextTail } from "./play_text";
+import { TextTail } from "../parts/terminal_text";
 
 // maxItems is the maximum number of outputs, statements or notes of one run that the page keeps: all outputs that a run may have.
 const maxItems = 61;

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { bytes } from "../format";
 import { Copy } from "./feedback";
+import { terminalText } from "./terminal_text";
 
 // Panel is one part of a page, with a heading.
 export function Panel(props: {
@@ -21,12 +22,13 @@ export function Panel(props: {
   );
 }
 
-// TextPanel shows a text as it is, and how much of it is missing.
+// TextPanel shows a text as a terminal does, and how much of it is missing.
 export function TextPanel({ title, text, cut }: { title: string; text: string; cut?: number | undefined }) {
+  const shown = terminalText(text);
   const note = cut ? `${bytes(cut)} more were left out` : undefined;
   return (
-    <Panel title={title} note={note} actions={<Copy label="Copy" text={() => text} />}>
-      <pre class="text" tabIndex={0} role="group" aria-label={title}>{text}</pre>
+    <Panel title={title} note={note} actions={<Copy label="Copy" text={() => shown} />}>
+      <pre class="text" tabIndex={0} role="group" aria-label={title}>{shown}</pre>
     </Panel>
   );
 }

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { asText, count, plural } from "../format";
 import { Pager } from "./pager";
@@ -80,11 +81,21 @@ function widthOf(value: unknown): string {
 
 function cell(value: unknown) {
   if (value === null || value === undefined) return <span class="muted">null</span>;
-  return typeof value === "object" ? JSON.stringify(value) : String(value);
+  return typeof value === "object" ? isolated(JSON.stringify(value)) : String(value);
+}
+
+const rightToLeft = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;
+const jsonString = /("(?:[^"\\]|\\.)*")/;
+
+// isolated returns a JSON text with its strings isolated if one is written from right to left: otherwise a key and a value
+// that are would change places.
+function isolated(text: string): ComponentChildren {
+  if (!rightToLeft.test(text)) return text;
+  return text.split(jsonString).map((part, index) => (index % 2 ? <bdi key={index}>{part}</bdi> : part));
 }
 
 // Value shows a JSON value.
 export function Value({ of, label }: { of: unknown; label: string }) {
   if (isTable(of)) return <RowTable rows={of} label={label} />;
-  return <pre class="text" tabIndex={0} role="group" aria-label={label}>{asText(of)}</pre>;
+  return <pre class="text" tabIndex={0} role="group" aria-label={label}>{typeof of === "string" ? of : isolated(asText(of))}</pre>;
 }

@@ -16,6 +16,23 @@ module.exports = {
     await wantNothingWrong(page);
   },
 
+  async 'text is shown as a terminal shows it, and right-to-left strings keep their places'(ids) {
+    const { execution_id: id } = await run(ids.sandbox, `print("\\x1b[31mred\\x1b[0m and \\x1b[1;38;5;208mbold\\x1b[0m")
+for n in range(101):
+    print(f"\\r{n} %", end="")
+print("\\nabc\\b\\bX")
+print("long" * 1000, "\\r\\x1b[Kshort")
+{"\u0627\u0633\u0645": "\u0642\u064a\u0645\u0629", "plain": ["\u0627\u0633\u0645"]}`);
+    const page = await open(adminKey);
+    await page.goto(`${address}/ui/executions/${id}`);
+    const stdout = page.getByRole('group', { name: 'stdout', exact: true });
+    assert.strictEqual(await stdout.textContent(), 'red and bold\n100 %\naXc\nshort\n');
+    const key = await page.locator('bdi', { hasText: '\u0627\u0633\u0645' }).first().boundingBox();
+    const value = await page.locator('bdi', { hasText: '\u0642\u064a\u0645\u0629' }).first().boundingBox();
+    assert(key.x + key.width < value.x, `the key is at ${JSON.stringify(key)}, the value at ${JSON.stringify(value)}`);
+    await wantNothingWrong(page);
+  },
+
   async 'a statement that computed with masked columns says so'(ids) {
     const page = await open(adminKey);
     await page.goto(`${address}/ui/executions/${ids.masked}`);
