@@ -119,23 +119,26 @@ func (s *Service) Variables(
 	return v, err
 }
 
-// Check returns the parts of code that Python or a sandbox's policy would refuse. It does not run the code. If id is "",
-// the policy is that of a new sandbox with config, which Check does not create.
+// Check returns the parts of code that Python or a sandbox's policy would refuse. It does not run the code. If id is
+// "", the policy is that of a new sandbox with config, which Check does not create.
 func (s *Service) Check(
 	ctx context.Context, caller sandbox.Key, id string, config []byte, code string,
 ) (result sandbox.CheckResult, err error) {
-	err = s.inspectCode(ctx, caller, id, config, code, func(ctx context.Context, session *supervisor.Session) (err error) {
+	check := func(ctx context.Context, session *supervisor.Session) (err error) {
 		result, err = session.Check(ctx, code)
 		return err
-	})
+	}
+	err = s.inspectCode(ctx, caller, id, config, code, check)
 	return result, err
 }
+
+// sessionFunc uses a session that nobody else uses meanwhile.
+type sessionFunc func(context.Context, *supervisor.Session) error
 
 // inspectCode calls f with the session of an idle sandbox or, if id is "", with a new session that has the policy of a
 // new sandbox with config. It returns FaultTooLarge for code over the policy's max_code_size.
 func (s *Service) inspectCode(
-	ctx context.Context, caller sandbox.Key, id string, config []byte, code string,
-	f func(context.Context, *supervisor.Session) error,
+	ctx context.Context, caller sandbox.Key, id string, config []byte, code string, f sessionFunc,
 ) error {
 	if id != "" {
 		return s.inspect(ctx, caller, id, func(ctx context.Context, live *liveSandbox) error {
@@ -174,10 +177,11 @@ func (s *Service) Complete(
 	}
 	var completion sandbox.Completion
 	isFinal, earlier := true, ""
-	err := s.inspectCode(ctx, caller, id, config, code, func(ctx context.Context, session *supervisor.Session) (err error) {
+	complete := func(ctx context.Context, session *supervisor.Session) (err error) {
 		completion, isFinal, earlier, err = session.Complete(ctx, code, position)
 		return err
-	})
+	}
+	err := s.inspectCode(ctx, caller, id, config, code, complete)
 	if err != nil || isFinal {
 		return completion, err
 	}
@@ -256,8 +260,7 @@ func (s *Service) runTool(ctx context.Context, caller sandbox.Key, name string, 
 // inspectInNewSession calls f with a new session with policy p, whose CPU time counts for the key. Other callers cannot
 // reach the session, and history does not record it. imports is code whose imports the session has warm, if it can.
 func (s *Service) inspectInNewSession(
-	ctx context.Context, caller sandbox.Key, p policy.Policy, imports string,
-	f func(context.Context, *supervisor.Session) error,
+	ctx context.Context, caller sandbox.Key, p policy.Policy, imports string, f sessionFunc,
 ) error {
 	closed, err := s.beginWork() // Drain waits until the session is closed
 	if err != nil {
