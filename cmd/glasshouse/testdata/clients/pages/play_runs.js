@@ -258,7 +258,7 @@ rows = await db_query('SELECT 1 AS "x\u202ey"')\nraise ValueError("message\u202e
     assert.strictEqual(await codeOf(page).then((text) => text.includes('\u202e')), false, 'in the editor they are pictures');
     await stdout.scrollIntoViewIfNeeded();
     await shoot(page, 'play-directions');
-    for (const path of ['/ui/play?sandbox=' + sandboxOf(page), '/ui/', '/ui/artifacts', '/ui/statements?view=all',
+    for (const path of ['/ui/play?sandbox=' + sandboxOf(page), '/ui/', '/ui/artifacts', '/ui/statements?view=all&text=SELECT%201%20AS',
       await shown.getByRole('link', { name: 'Open the execution' }).getAttribute('href')]) {
       await page.goto(address + path);
       await settled(page);
