@@ -43,19 +43,34 @@ func TestNoTextCostsMuch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd, c := start(t, binary(t), dataDir(t), withPackages())
+	nemo, setting := reserveCompat(t)
+	cmd, c := start(t, binary(t), dataDir(t), withPackages(), "--key-requests", "0",
+		"--compat", "e2b,jupyter,librechat,"+strings.TrimPrefix(setting, "GLASSHOUSE_COMPAT="))
 	service := serviceProcess{cmd.Process.Pid}
 	random := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano())))
-	targets := amplifiers(t, c)
+	creator := c.newUser(t, "creator")
+	targets, texts := amplifiers(t, c)
 	for _, target := range targets {
 		if err := target.send(t.Context(), target.seeds[0]); err != nil {
 			t.Fatalf("%s refuses its first text: %v", target.name, err)
 		}
 	}
+	routes := append(routeAmplifiers(t, c, creator, texts), compatAmplifiers(t, c, creator, nemo, texts)...)
+	for _, target := range routes {
+		if err := target.refused(t.Context()); err != nil {
+			t.Logf("%s refuses all its seeds: %.200s", target.name, err)
+		}
+	}
 	worst, where := "", (*amplifier)(nil)
 	tried := 0
 	for end := time.Now().Add(duration); time.Now().Before(end); tried++ {
-		target := targets[random.IntN(len(targets))]
+		target := routes[random.IntN(len(routes))]
+		if tried%2 == 0 { // the routes with parsers
+			target = targets[random.IntN(len(targets))]
+		}
+		if tried%50 == 0 { // a user may have that many sandboxes
+			_ = creator.call(t.Context(), "POST", "/sandbox/cleanup-all", nil, &map[string]any{})
+		}
 		text := target.mutate(random)
 		cost := service.cost(t, target, text)
 		if cost >= 1 && service.cost(t, target, text) >= 1 { // the first may have collected the garbage of others
@@ -68,7 +83,10 @@ func TestNoTextCostsMuch(t *testing.T) {
 		}
 	}
 	t.Logf("sent %d texts", tried)
-	for _, target := range targets {
+	for _, target := range append(targets, routes...) {
+		if target.most < 0.05 {
+			continue
+		}
 		t.Logf("%s: at most %.0f %% of the limits", target.name, 100*target.most)
 	}
 	if worst != "" {
@@ -78,8 +96,9 @@ func TestNoTextCostsMuch(t *testing.T) {
 	stop(t, cmd)
 }
 
-// amplifiers returns the routes with texts that have cost much before.
-func amplifiers(t *testing.T, c *client) []*amplifier {
+// amplifiers returns the routes with parsers and texts that have cost much before. It also returns a text of each of
+// these languages, and the identifiers of a sandbox and of an execution, by the names of the fields that take them.
+func amplifiers(t *testing.T, c *client) (targets []*amplifier, texts map[string]string) {
 	t.Helper()
 	post := func(path, field string) func(context.Context, string) error {
 		return func(ctx context.Context, text string) error {
@@ -91,7 +110,9 @@ func amplifiers(t *testing.T, c *client) []*amplifier {
 			return c.call(ctx, "GET", path+url.QueryEscape(text), nil, &map[string]any{})
 		}
 	}
-	sandbox := c.newSandbox(t, map[string]any{"max_execution_time": 1})
+	const day = 24 * 60 * 60
+	sandbox := c.newSandbox(t, map[string]any{"max_execution_time": 1, "lifetime": day, "idle_timeout": day,
+		"enable_debugging": true, "enable_file_access": true})
 	recorded := c.must(t, "POST", "/sandbox/"+c.newSandbox(t, nil)+"/execute", map[string]any{
 		"code": "n, text, items = 2 ** 1000, 'ab' * 500, list(range(100))\nfor i in range(500):\n    x = i", "record": true})
 	sql := []string{
@@ -111,12 +132,23 @@ func amplifiers(t *testing.T, c *client) []*amplifier {
 		"%time x\n!ls -l\nx?? ; @d\nlambda: (yield) == -~not_a_name",
 		"class A(B):\n    match = {**a, 'b': [1, 2]}\n    try: pass\n    except (A, B): raise",
 	}
-	texts := []string{"SELECT", "%_%a\\", "'; --", "é"}
+	words := []string{"SELECT", "%_%a\\", "'; --", "é"}
 	conditions := []string{
 		"n * n // 3 % 7 == 1 and x > 2", "text in text and text + text != 'ab'", "items == items or items[0] in [1, 2]",
 		"len(text) - abs(-n) <= 10 ** 3", "not (x is None) and 0 < x < 9",
 	}
 	id := fmt.Sprint(recorded["execution_id"])
+	artifacts := c.must(t, "POST", "/sandbox/"+sandbox+"/execute", map[string]any{
+		"code": "open('/session/artifacts/a.txt', 'w').write('x')"})["artifacts"].([]any)
+	session := c.must(t, "POST", "/sandbox/"+c.newSandbox(t, map[string]any{"enable_debugging": true, "lifetime": day,
+		"idle_timeout": day})+"/debug/sessions", map[string]any{"code": "x = 1\nx = 2",
+		"stop_on_entry": true})
+	texts = map[string]string{
+		"{aid}": fmt.Sprint(field(artifacts[0], "artifact_id")), "{sid}": fmt.Sprint(session["session_id"]),
+		"{step}": "9", "{ref}": "1", "{command}": "evaluate", "{path}": "x", "budget": "100", "database": "knowledge",
+		"code": python[1], "query": sql[0], "sql": sql[0], "condition": conditions[0], "sandbox": sandbox,
+		"execution": id, "sandbox_id": sandbox, "session_id": sandbox, "execution_id": id, "name": "x",
+	}
 	return []*amplifier{
 		{name: "query", seeds: sql, send: post("/database/query", "query")},
 		{name: "execute", seeds: python, send: post("/sandbox/"+sandbox+"/execute", "code")},
@@ -124,9 +156,9 @@ func amplifiers(t *testing.T, c *client) []*amplifier {
 		{name: "check with config", seeds: python, send: post("/sandbox/check", "code")},
 		{name: "complete", seeds: python, send: post("/sandbox/"+sandbox+"/complete", "code")},
 		{name: "highlight", seeds: python, send: post("/sandbox/highlight", "code")},
-		{name: "history", seeds: texts, maxBytes: 200, send: get("/executions?text=")},
+		{name: "history", seeds: words, maxBytes: 200, send: get("/executions?text=")},
 		{name: "condition", seeds: conditions, maxBytes: 2000, send: get("/executions/" + id + "/find?condition=")},
-	}
+	}, texts
 }
 
 // pieces matches the tokens of SQL and of Python, and white space.
@@ -152,7 +184,7 @@ func (a *amplifier) mutate(random *rand.Rand) string {
 		case 1: // nest a part in brackets or a query
 			end := at + 1 + random.IntN(len(tokens)-at)
 			frame := [][2]string{{"(", ")"}, {"[", "]"}, {"{", "}"}, {"(SELECT ", ")"}, {"(SELECT * FROM (", ") q)"},
-				{"f'{", "}'"}, {"-", ""}, {"not ", ""}, {"/*", "*/"}}[random.IntN(9)]
+				{"f'{", "}'"}, {"-", ""}, {"not ", ""}, {"/*", "*/"}, {`{"a":`, "}"}}[random.IntN(10)]
 			tokens[at] = strings.Repeat(frame[0], times) + tokens[at]
 			tokens[end-1] += strings.Repeat(frame[1], times)
 		case 2: // lengthen a name
