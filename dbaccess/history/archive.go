@@ -2,6 +2,7 @@ package history
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -25,7 +26,7 @@ const archiveFormat = 1
 const (
 	archiveWindow  = 8 << 20 // of zstd; bounds the memory of a reader
 	archivePiece   = 1 << 20 // bytes of a file in one line
-	maxArchiveLine = maxRecordBytes + maxRecordBytes/2
+	maxArchiveLine = maxRecordBytes + 1<<10
 )
 
 // archiveLine is a line of an archive: JSON with one of these fields. The first line is a Header and the last an End.
@@ -153,32 +154,50 @@ func (r *archiveReader) close() { r.unzip.Close() }
 
 // next returns the next line with its bytes, or io.EOF.
 func (r *archiveReader) next() (line archiveLine, text []byte, err error) {
-	for {
-		piece, err := r.lines.ReadSlice('\n')
-		if text = append(text, piece...); len(text) > maxArchiveLine {
-			return line, nil, fmt.Errorf("line %d is longer than %d bytes", r.number+1, maxArchiveLine)
-		}
-		if errors.Is(err, bufio.ErrBufferFull) {
-			continue
-		}
-		if errors.Is(err, io.EOF) && len(text) == 0 {
-			return line, nil, io.EOF
-		}
-		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
-		}
-		r.number++
-		if err == nil {
-			err = json.Unmarshal(text, &line)
-		}
-		if err == nil {
-			err = r.check(line)
-		}
-		if err != nil {
-			err = fmt.Errorf("line %d: %w", r.number, err)
-		}
-		return line, text, err
+	text, err = r.read()
+	if errors.Is(err, io.EOF) && len(text) == 0 {
+		return line, nil, io.EOF
 	}
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	r.number++
+	if err == nil {
+		line, err = decodeLine(text)
+	}
+	if err == nil {
+		err = r.check(line)
+	}
+	if err != nil {
+		err = fmt.Errorf("line %d: %w", r.number, err)
+	}
+	return line, text, err
+}
+
+// read returns the bytes of the next line. It joins the pieces of a large line once: a slice that grows leaves several
+// times as much to the garbage collector.
+func (r *archiveReader) read() ([]byte, error) {
+	var pieces [][]byte
+	for size := 0; ; {
+		piece, err := r.lines.ReadSlice('\n')
+		if size += len(piece); size > maxArchiveLine {
+			return nil, fmt.Errorf("it is longer than %d bytes", maxArchiveLine)
+		}
+		pieces = append(pieces, bytes.Clone(piece))
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return bytes.Join(pieces, nil), err
+		}
+	}
+}
+
+// decodeLine decodes a line. It does not copy the record of an execution as Export writes it.
+func decodeLine(text []byte) (line archiveLine, err error) {
+	record, isExecution := bytes.CutPrefix(text, []byte(`{"execution":`))
+	record, isWhole := bytes.CutSuffix(record, []byte("}\n"))
+	if isExecution && isWhole && json.Valid(record) {
+		return archiveLine{Execution: record}, nil
+	}
+	return line, json.Unmarshal(text, &line)
 }
 
 var isArchivedID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`).MatchString
@@ -221,6 +240,9 @@ func (r *archiveReader) check(line archiveLine) error {
 		r.owner = line.Artifact.User
 		ids, times = []string{a.ID, a.ExecutionID, a.SandboxID}, []*time.Time{&a.CreatedAt}
 	case line.Execution != nil:
+		if err := checkSize(line.Execution); err != nil {
+			return fmt.Errorf("the record of execution %s: %w", r.begun, err)
+		}
 		e, err := decode(line.Execution)
 		if err == nil {
 			err = r.checkExecution(&e)

@@ -363,6 +363,12 @@ func TestBadArchivesAreRefused(t *testing.T) {
 		"artifact user": {forgedUser("artifact"), `the artifact is of the user "ada", want "eve"`},
 		"other users": {forged(`{"format":1,`, `{"format":1,"user_id":"ada",`),
 			`is of the user "grace" in an export of "ada"`},
+		"many statements": {
+			forged(`"queries":[`, `"queries":[`+strings.Repeat("{},", 3<<20)), "its lists would take more than 512 MiB"},
+		"long traceback": {forged(`"queries":[`, `"exception":{"message":"`+strings.Repeat("x", maxException)+
+			`"},"queries":[`), `"exception" has 8`},
+		"long names": {forged(`"queries":[`, `"artifact_map":{"`+strings.Repeat("x", maxListField)+`":""},"queries":[`),
+			`"artifact_map" has 3`},
 		"wrong type": {forged(`"stdout":"`, `"stdout":7,"x":"`), "decode the record"},
 		"policy":     {forged(`"policy":{`, `"policy":"x","other":{`), "the policy of a sandbox"},
 		"chunk": {forged(`"data":"ZTAx"`, `"data":"Zm9yZ2Vk"`),

@@ -45,8 +45,9 @@ func (r row) isLarge() bool { return len(r.record) >= largeRowBytes }
 
 func (r row) isProgress() bool { return r.executionID != "" && !r.isExecution() }
 
-// maxRecordBytes is half of what PostgreSQL can store in a column.
-const maxRecordBytes = 512 << 20
+// maxRecordBytes is more than the limits of output, results, statements and notes allow together, and less than half of
+// what PostgreSQL can store in a column.
+const maxRecordBytes = 400 << 20
 
 // newRow returns a row with the record of v.
 func newRow(key string, v any) (row, error) {
