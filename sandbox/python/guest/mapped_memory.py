@@ -1,4 +1,4 @@
-"""Finds out whether the memory of an array can be read.
+"""Finds out whether the memory of an array of numpy or pyarrow can be read.
 
 An array over a mapped file has no memory where the file has shrunk, and a read of it ends the process with SIGBUS. A
 file shrinks from its end, so the last page of an array is gone if any page is. madvise with MADV_POPULATE_READ fails
@@ -35,7 +35,20 @@ def problem(array) -> str:
     steps = [(size - 1) * stride for size, stride in zip(array.shape, array.strides)]
     start = array.__array_interface__["data"][0]
     first, last = start + sum(min(step, 0) for step in steps), start + sum(max(step, 0) for step in steps)
-    for byte in (first, last + array.itemsize - 1):
-        if _madvise(byte - byte % _PAGE, _PAGE, _POPULATE_READ):
-            return _UNKNOWN if _errno() == errno.EINVAL else _GONE
+    return _problem_at(first) or _problem_at(last + array.itemsize - 1)
+
+
+def buffers_problem(buffers) -> str:
+    """Returns why one of these buffers of pyarrow can't be read; "" if all can. pyarrow maps files by itself, and does
+    not tell which buffers it has allocated. So the answer is "" where the system can't tell."""
+    for buffer in buffers:
+        if buffer is not None and buffer.size and buffer.is_cpu:
+            if _problem_at(buffer.address + buffer.size - 1) == _GONE:
+                return _GONE
+    return ""
+
+
+def _problem_at(byte: int) -> str:
+    if _madvise(byte - byte % _PAGE, _PAGE, _POPULATE_READ):
+        return _UNKNOWN if _errno() == errno.EINVAL else _GONE
     return ""

@@ -213,7 +213,25 @@ def all_arrays(v, kind: str) -> list:
             held += all_arrays(part, inner)
         elif is_from(type(part), "pandas"):
             held += _held_arrays(part)
+            problem = arrow_problem(getattr(part, "_pa_array", None))
+            if problem:
+                raise Unreadable(problem)
     return held
+
+
+def arrow_problem(v) -> str:
+    """Returns why the values of v, an array or a table of pyarrow, can't be read; "" if they can, or v is neither."""
+    kind = type(v)
+    if not is_from(kind, "pyarrow"):
+        return ""
+    name = library_values.name_of(kind)
+    if name in ("Table", "RecordBatch"):
+        return next(filter(None, map(arrow_problem, v.columns)), "")
+    if name == "ChunkedArray":
+        return next(filter(None, map(arrow_problem, v.iterchunks())), "")
+    if name == "DictionaryArray":
+        return mapped_memory.buffers_problem(v.buffers()) or arrow_problem(v.dictionary)
+    return mapped_memory.buffers_problem(v.buffers()) if name.endswith("Array") else ""
 
 
 def require_memory(held: list) -> None:

@@ -478,7 +478,7 @@ class Preview:
         try:
             is_long, found = sharing.shares_parts(v)
             self._objects_left -= 4 * found  # the search in one takes as long as 4 visits
-            return is_long
+            return is_long or tables.arrow_problem(v) != ""
         except Exception:  # another thread changes the value, or a table in it can't be read
             return True
 
@@ -555,6 +555,8 @@ class Preview:
         table = tables.kind_of(kind)
         if table:
             return self._table(v, table)
+        if self._runs_code and (problem := tables.arrow_problem(v)):
+            return f"<{name_of(kind)} that is not read: {problem}>"
         if depth >= MAX_LEVELS:
             return f"<{type_name(v)}>"
         if library_values.is_exception(kind):

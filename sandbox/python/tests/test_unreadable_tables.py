@@ -1,8 +1,10 @@
 """Recordings and texts of tables whose memory is gone, or whose parts are not of pandas. A signal ends the tests."""
 
+import errno
 import mmap
 import sys
 
+import mapped_memory
 import numpy
 import pandas
 import programs
@@ -98,3 +100,85 @@ def test_ordinary_mapped_memory_is_read():
     assert values.preview(array).startswith("<ndarray uint8 65536: 97, 98, 0, ")
     assert values.preview(pandas.Series(array[1:3], copy=False)) == "<Series uint8 2: 98, 0>"
     assert values.preview(numpy.frombuffer(b"ab", dtype="u1")) == "<ndarray uint8 2: 97, 98>"
+
+
+ARROW = """
+import os, tempfile
+import pandas as pd, pyarrow as pa, pyarrow.ipc
+file = tempfile.NamedTemporaryFile()
+numbers = pa.array(range(100_000), pa.int64())
+words = pa.array([f"word {n}" for n in range(100_000)], pa.string())
+made = pa.table({"n": numbers, "s": words, "d": words.dictionary_encode()})
+with pa.ipc.new_file(file.name, made.schema) as writer:
+    writer.write_table(made)
+mapped = pa.ipc.open_file(pa.memory_map(file.name)).read_all()
+"""
+ARROW_PANDAS = {
+    "texts": "x = mapped.to_pandas()['s']",
+    "numbers": "x = pd.Series(pd.array(mapped['n'], dtype=pd.ArrowDtype(pa.int64())))",
+    "categories": "x = pd.Series(pd.array(mapped['d'], dtype=pd.ArrowDtype(mapped['d'].type)))",
+    "part": "x = mapped.to_pandas()['s'][9:12]",
+    "frame": "x = mapped.to_pandas(types_mapper=pd.ArrowDtype)",
+    "arrow labels": "x = pd.Series(range(100_000), index=pd.Index(mapped.to_pandas()['s'], copy=False))",
+}
+ARROW_OWN = {
+    "table": "x = mapped",
+    "batch": "x = mapped.to_batches()[0]",
+    "column": "x = mapped['s']",
+    "array": "x = mapped['n'].chunk(0)",
+    "dictionary": "x = mapped['d'].chunk(0)",
+}
+SHRINK = "\ny = 1\nos.truncate(file.name, 0)"
+
+
+@pytest.mark.parametrize("name", [*ARROW_PANDAS, *ARROW_OWN])
+def test_values_of_arrow_say_that_their_file_has_shrunk(run, name):
+    pytest.importorskip("pyarrow")
+    run(ARROW + {**ARROW_PANDAS, **ARROW_OWN}[name])
+    before = values.safe_repr(run.session._names["x"])
+    run(SHRINK)
+    x = run.session._names["x"]
+    end = f" that is not read: {GONE}>"
+    if name in ARROW_PANDAS:
+        assert values.preview(x, 300).endswith(end)
+        assert run.session.variables()["variables"]["x"]["repr"].endswith(end)
+    assert GONE not in before and values.safe_repr(x).endswith(end)
+    run("inspect_var('x', x)")
+    assert run.channel.notes[-1]["repr"].endswith(end)
+    assert run("x").ok["repr"].endswith(end)
+    assert run("[[x]]").ok[0][0]["repr"].endswith(end)
+
+
+@pytest.mark.parametrize("name", [*ARROW_PANDAS, *ARROW_OWN])
+def test_values_of_arrow_are_read_while_their_file_is_there(run, name):
+    pytest.importorskip("pyarrow")
+    run(ARROW + {**ARROW_PANDAS, **ARROW_OWN}[name] + "\nowned = made.to_pandas()['s']")
+    for text in (values.preview(run.session._names["x"]), run.session.variables()["variables"]["x"]["repr"]):
+        assert "not read" not in text
+    shown = run("[x, owned]").ok
+    assert "not read" not in str(shown) and "word 0" in str(shown[1])
+
+
+@pytest.mark.parametrize("recorder", RECORDERS)
+def test_recorded_steps_say_that_the_file_of_arrow_has_shrunk(recorder):
+    pytest.importorskip("pyarrow")
+    path = str(programs.extension("recorder_fast", sys.executable).parent) if recorder == "extension" else ""
+    jobs = [
+        {"name": name, "code": f"{ARROW}os.truncate(file.name, 0)\n{code}\nend = 1"}
+        for name, code in {
+            "texts": "x = pd.Series(pd.array(mapped['s'], dtype=pd.ArrowDtype(pa.string())), copy=False)",
+            "numbers": ARROW_PANDAS["numbers"],
+        }.items()
+    ]
+    for job, (_, watched) in zip(jobs, programs.record(sys.executable, jobs, path), strict=True):
+        assert watched["same"]["error"] is None, job["name"]
+        found = watched["reader"].stack()[-1]
+        assert found["end"] == "1" and f" that is not read: {GONE}>" in found["x"], job["name"]
+
+
+def test_values_of_arrow_are_read_where_the_system_cannot_tell(run, monkeypatch):
+    pytest.importorskip("pyarrow")
+    monkeypatch.setattr(mapped_memory, "_madvise", lambda *_: -1)
+    monkeypatch.setattr(mapped_memory, "_errno", lambda: errno.EINVAL)
+    shown = run(ARROW + "[mapped.to_pandas()['s'], mapped]").ok
+    assert "word 0" in str(shown[0]) and "word 0" in str(shown[1])
