@@ -23,7 +23,7 @@ import (
 
 // notAmplified are the operations without a text that the test can repeat: streams, which have no end, the WebSocket,
 // which has a target of its own, and operations that end what the other targets use.
-var notAmplified = regexp.MustCompile(`events$|/debug/dap$|^DELETE |^HEAD |/logout$|/environments/refresh$|/cleanup-all$`)
+var notAmplified = regexp.MustCompile(`events$|/dap$|^DELETE |^HEAD |/logout$|/environments/refresh$|/cleanup-all$`)
 
 // formPart is a body of the type formType.
 const (
@@ -138,12 +138,14 @@ func routeAmplifiers(t *testing.T, c, creator *client, texts map[string]string) 
 			}
 			if open := strings.LastIndexByte(path, '{'); open > 0 && strings.HasSuffix(path, "}") {
 				r.where, r.url = "path", c.address+fillPath(path[:open], texts)
-				list = append(list, &amplifier{name: name, seeds: []string{"a/b.txt", "x"}, maxBytes: 3000, send: r.send})
+				seeds := []string{"a/b.txt", "x"}
+				list = append(list, &amplifier{name: name, seeds: seeds, maxBytes: 3000, send: r.send})
 			}
 		}
 	}
-	return append(list, &amplifier{name: "MCP", seeds: mcpSeeds(t, c, texts), send: rawRequest{method: "POST",
-		url: c.address + "/mcp", secret: creator.key, headers: map[string]string{"MCP-Protocol-Version": "2025-11-25"}}.send})
+	tools := rawRequest{method: "POST", url: c.address + "/mcp", secret: creator.key,
+		headers: map[string]string{"MCP-Protocol-Version": "2025-11-25"}}
+	return append(list, &amplifier{name: "MCP", seeds: mcpSeeds(t, c, texts), send: tools.send})
 }
 
 // refused returns the error of the last seed if a target refuses all its seeds, so its texts may not reach much.
@@ -181,7 +183,8 @@ func mcpSeeds(t *testing.T, c *client, texts map[string]string) (seeds []string)
 		t.Fatalf("got %s, %v, want tools", listed.body, err)
 	}
 	for _, tool := range answer.Result.Tools {
-		call("tools/call", map[string]any{"name": tool.Name, "arguments": example(tool.InputSchema, nil, "", texts, false)})
+		arguments := example(tool.InputSchema, nil, "", texts, false)
+		call("tools/call", map[string]any{"name": tool.Name, "arguments": arguments})
 	}
 	return seeds
 }
@@ -220,7 +223,6 @@ func compatAmplifiers(t *testing.T, c, creator *client, nemo string, texts map[s
 		add("POST", "/e2b/filesystem.Filesystem/"+method, "body", port("49983"),
 			`{"path":"/home/user/x","depth":2,"source":"/home/user/x","destination":"/home/user/y"}`)
 	}
-	add("POST", "/e2b/process.Process/Start", "body", port("49983"), `{"process":{"cmd":"/bin/bash","args":["-c","ls"]}}`)
 	add("POST", "/jupyter/api/kernels", "body", nil, `{"name":"python3","env":{"A":"b"},"path":"x"}`)
 	add("POST", "/jupyter/api/sessions", "body", nil,
 		`{"path":"x.ipynb","name":"x","type":"notebook","kernel":{"name":"python3"}}`)
@@ -243,8 +245,8 @@ func compatAmplifiers(t *testing.T, c, creator *client, nemo string, texts map[s
 			send:  func(ctx context.Context, text string) error { return upload.send(ctx, compressed(text)) }},
 		&amplifier{name: "Jupyter's WebSocket", seeds: jupyterSeeds(string(code)), send: socketSender(
 			c.address+"/jupyter/api/kernels/"+fmt.Sprint(kernel["id"])+"/channels", c.key, nil,
-			`{"header":{"msg_id":"end","msg_type":"kernel_info_request"},"parent_header":{},"metadata":{},"content":{},`+
-				`"channel":"shell"}`,
+			`{"header":{"msg_id":"end","msg_type":"kernel_info_request"},"parent_header":{},"metadata":{},`+
+				`"content":{},"channel":"shell"}`,
 			`"kernel_info_reply"`)},
 		&amplifier{name: "DAP", seeds: dapSeeds(string(code)), send: socketSender(
 			c.address+"/debug/dap", c.key,
@@ -258,10 +260,10 @@ func jupyterSeeds(code string) (seeds []string) {
 		"complete_request":    `{"code":` + code + `,"cursor_pos":3}`,
 		"inspect_request":     `{"code":` + code + `,"cursor_pos":3,"detail_level":1}`,
 		"is_complete_request": `{"code":` + code + `}`, "comm_open": `{"comm_id":"x","target_name":"y","data":{}}`,
-		"history_request": `{"hist_access_type":"search","pattern":"*a*b*","n":100,"unique":true,"raw":true,"output":true}`,
+		"history_request": `{"hist_access_type":"search","pattern":"*a*b*","n":100,"unique":true,"raw":true}`,
 		"debug_request":   `{"command":"evaluate","arguments":{"expression":"x"}}`, "input_reply": `{"value":"x"}`,
 	} {
-		seeds = append(seeds, `{"header":{"msg_id":"1","msg_type":"`+kind+`","session":"s","username":"u","version":"5.3"},`+
+		seeds = append(seeds, `{"header":{"msg_id":"1","msg_type":"`+kind+`","session":"s","version":"5.3"},`+
 			`"parent_header":{},"metadata":{},"content":`+content+`,"channel":"shell","buffers":[]}`)
 	}
 	return seeds
