@@ -114,7 +114,7 @@ func amplifiers(t *testing.T, c *client) (targets []*amplifier, texts map[string
 	sandbox := c.newSandbox(t, map[string]any{"max_execution_time": 1, "lifetime": day, "idle_timeout": day,
 		"enable_debugging": true, "enable_file_access": true})
 	recorded := c.must(t, "POST", "/sandbox/"+c.newSandbox(t, nil)+"/execute", map[string]any{
-		"code": "n, text, items = 2 ** 1000, 'ab' * 500, list(range(100))\nfor i in range(500):\n    x = i",
+		"code":   "n, text, items = 2 ** 1000, 'ab' * 500, list(range(100))\nfor i in range(500):\n    x = i",
 		"record": true})
 	sql := []string{
 		"SELECT u.id, u.name FROM users u, users v WHERE u.id = v.id",
