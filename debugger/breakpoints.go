@@ -35,7 +35,7 @@ type BreakpointView struct {
 	LogMessage   string `json:"logMessage,omitempty"`
 }
 
-// The exception filters: stop where an exception is raised, or only where no code handles it.
+// The exception filters: stop where an exception is raised, or only if it leaves the program because nothing handles it.
 const (
 	FilterRaised   = "raised"
 	FilterUncaught = "uncaught"
@@ -213,7 +213,9 @@ func (s *Session) updateGuest() {
 // pastBreakpoints returns the stops as FindStop takes them. It leaves out log points, which do not stop, and conditions
 // that only Python can evaluate.
 func (g *guestStops) pastBreakpoints() Breakpoints {
-	out := Breakpoints{Exceptions: len(g.Exceptions) > 0}
+	out := Breakpoints{
+		Exceptions: slices.Contains(g.Exceptions, FilterRaised), Uncaught: slices.Contains(g.Exceptions, FilterUncaught),
+	}
 	for _, line := range g.Lines {
 		b := LineStop{Line: line.Line, ID: line.ID}
 		if line.Log != "" {

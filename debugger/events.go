@@ -37,11 +37,20 @@ type Edited struct{ Edit sandbox.Edit }
 type Output struct {
 	Category string
 	Text     string
-	Line     int // of a log point's message; otherwise 0
+	Line     int // of a log point's message, or where an exception was raised; otherwise 0
+
+	IsTraceback bool // the text names the program's file as SourceName
 }
 
-// OutputConsole is the category of messages of log points and of the service. The others are stdout and stderr.
-const OutputConsole = "console"
+// The categories of output. OutputConsole is for messages of log points and of the service. The program prints to
+// stdout and stderr, and stderr also has why it ended.
+const (
+	OutputConsole = "console"
+	OutputStderr  = "stderr"
+)
+
+// SourceName is the name of the program in tracebacks.
+const SourceName = "<string>"
 
 // Exited means that the run is over.
 type Exited struct {
@@ -142,6 +151,15 @@ func (s *Session) LastEvent() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.events.last()
+}
+
+// AddTraceback adds the text of the exception, or of the limit, that has ended the program. line is where the exception
+// was raised; 0 if that is not known.
+func (s *Session) AddTraceback(text string, line int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text = shorten(strings.ToValidUTF8(text, "\uFFFD"), maxOutputBytes)
+	s.addEvent(Output{Category: OutputStderr, Text: text, Line: line, IsTraceback: true})
 }
 
 // AddOutput adds output of a category. It extends the last event if that event has the same category and no client has

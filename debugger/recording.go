@@ -15,6 +15,7 @@ type Recording struct {
 	journal *recording.Journal
 	stream  *stepStream
 	roots   rootFrames
+	ends    programEnd
 	held    heldSteps
 	program programCache
 	edits   editList

@@ -83,6 +83,7 @@ func (s *Session) Stopped(
 ) (any, error) {
 	var stop struct {
 		Reason string `json:"reason"`
+		Step   int    `json:"step"`
 		IDs    []int  `json:"ids"`
 		Text   string `json:"text"`
 
@@ -104,7 +105,11 @@ func (s *Session) Stopped(
 		}
 	}
 	s.pausing, s.liveMessage = false, stop.Message
-	s.live = s.positionAt(s.recording.Steps(),
+	step := s.recording.Steps()
+	if stop.Step > 0 && stop.Step < step { // of an uncaught exception, whose clean-up has run
+		step = stop.Step
+	}
+	s.live = s.positionAt(step,
 		Position{Reason: stop.Reason, Description: stop.Text, HitIDs: stop.IDs, Live: true})
 	s.moveTo(s.live)
 	s.mu.Unlock()

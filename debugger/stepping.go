@@ -46,7 +46,8 @@ const (
 // Breakpoints are the places where a move through the recording stops, besides its own target.
 type Breakpoints struct {
 	Lines      []LineStop
-	Exceptions bool
+	Exceptions bool // stops where an exception is raised
+	Uncaught   bool // stops where the exception that ended the program was raised
 	Data       []Variable
 	DataIDs    []int // the caller's, of Data
 }
@@ -102,6 +103,7 @@ type stopRule struct {
 	frames   map[uint64]bool
 	thread   uint64
 	breaks   Breakpoints
+	uncaught int // the step that raised the exception that ended the program; 0: none, or no stop there
 }
 
 // FindStop returns where a move from a step stops. Step 0 is before the first step; a backward move may also begin one
@@ -109,6 +111,12 @@ type stopRule struct {
 func (r *Recording) FindStop(ctx context.Context, from int, move Move, breaks Breakpoints) (Stop, error) {
 	reader := r.journal.Snapshot()
 	rule := stopRule{from: from, backward: move.isBackward(), breaks: breaks}
+	if breaks.Uncaught && !breaks.Exceptions {
+		var err error
+		if rule.uncaught, err = r.ends.uncaught(ctx, reader); err != nil {
+			return Stop{}, err
+		}
+	}
 	last := reader.Steps()
 	switch {
 	case from == last+1 && move == StepBack:
@@ -240,6 +248,9 @@ func (w *stopSearch) mayStopIn(c *recording.Chunk) bool {
 	if w.rule.thread != 0 || w.rule.breaks.Exceptions && c.Raises {
 		return true
 	}
+	if n := w.rule.uncaught; n > 0 && c.First <= n && n <= c.Last {
+		return true
+	}
 	for f := range w.rule.frames {
 		if c.HasFrame(f) {
 			return true
@@ -293,14 +304,19 @@ func (w *stopSearch) replay(ctx context.Context, c *recording.Chunk, from, until
 	for i, v := range w.rule.breaks.Data {
 		trackers[i] = &changeTracker{frame: v.Frame, name: w.names[i]}
 	}
-	unwound := false // the previous record: the exception is then raised again in the caller
+	unwound := false // an exception has just left a frame: it is then raised again in the caller
 	err := w.reader.ReplayAfter(c, from, nil, func(s *recording.State, rec *recording.Record) bool {
 		if rec.Kind == recording.KindRaise && w.rule.breaks.Exceptions && !unwound {
 			if step := s.CurrentFrame().Step; step > 0 {
 				w.offer(Stop{Step: step, Reason: ReasonException})
 			}
 		}
-		unwound = rec.Kind == recording.KindUnwind
+		switch rec.Kind {
+		case recording.KindUnwind:
+			unwound = true
+		case recording.KindRaise, recording.KindLine, recording.KindPush, recording.KindResume:
+			unwound = false // other records, such as those of variables, may come before the raise in the caller
+		}
 		for _, t := range trackers {
 			t.see(s, rec)
 		}
@@ -344,6 +360,9 @@ func (w *stopSearch) seeLine(s *recording.State, hits []int) {
 			}
 		}
 		w.offer(Stop{Step: s.Step, Reason: ReasonBreakpoint, Index: i})
+	}
+	if s.Step == w.rule.uncaught {
+		w.offer(Stop{Step: s.Step, Reason: ReasonException})
 	}
 	if w.rule.frames[f.Number] || w.rule.thread != 0 && w.rule.thread == f.Thread {
 		w.offer(Stop{Step: s.Step, Reason: ReasonStep})

@@ -1,7 +1,10 @@
 package sandbox
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -37,6 +40,74 @@ func (x *Exception) Summary() string {
 // Text returns the summary and the notes, in the form of the last lines of a Python traceback.
 func (x *Exception) Text() string {
 	return strings.Join(append([]string{x.Summary()}, x.Notes...), "\n")
+}
+
+// TracebackText returns the exception as Python prints it, after those that led to it, and its hint. file is the name of
+// the submitted code. The text begins with "Traceback" also for a syntax error: clients recognise a failure by this
+// word.
+func (x *Exception) TracebackText(file string) string {
+	var b strings.Builder
+	for n := range x.Chain {
+		x.Chain[n].writeTraceback(&b, file)
+		if x.Chain[n].IsCause {
+			b.WriteString("\nThe above exception was the direct cause of the following exception:\n\n")
+		} else {
+			b.WriteString("\nDuring handling of the above exception, another exception occurred:\n\n")
+		}
+	}
+	x.writeTraceback(&b, file)
+	if x.Hint != "" {
+		b.WriteString("Hint: " + x.Hint + "\n")
+	}
+	return b.String()
+}
+
+// writeTraceback writes one exception.
+func (x *Exception) writeTraceback(b *strings.Builder, file string) {
+	if len(x.Traceback) > 0 || x.Line > 0 {
+		b.WriteString("Traceback (most recent call last):\n")
+	}
+	for _, f := range x.Traceback {
+		fmt.Fprintf(b, "  File %q, line %d", cmp.Or(f.File, file), f.Line)
+		if f.Function != "" {
+			b.WriteString(", in " + f.Function)
+		}
+		b.WriteString("\n")
+		for _, line := range f.Source() {
+			b.WriteString("    " + line + "\n")
+		}
+	}
+	if len(x.Traceback) == 0 && x.Line > 0 {
+		fmt.Fprintf(b, "  File %q, line %d\n", file, x.Line)
+	}
+	b.WriteString(x.Text() + "\n")
+}
+
+// EndText returns what Python would print about the end of an execution, with file as the name of its code: a
+// traceback, or the limit that ended it; nothing if it completed or called sys.exit, whose message is in Stderr.
+func (e *Execution) EndText(file string) string {
+	switch {
+	case e.Status == StatusCompleted || e.Error == nil:
+		return ""
+	case e.Exception == nil || e.Status != StatusFailed:
+		return *e.Error + "\n"
+	case e.Exception.Type == "SystemExit":
+		return ""
+	}
+	return e.Exception.TracebackText(file)
+}
+
+// ExitCode returns the exit status that a process would have that ended as the execution did.
+func (e *Execution) ExitCode() int {
+	if e.Status == StatusCompleted {
+		return 0
+	}
+	if e.Exception != nil && e.Exception.Type == "SystemExit" {
+		if code, err := strconv.Atoi(e.Exception.Message); err == nil && code&0xff != 0 {
+			return code & 0xff
+		}
+	}
+	return 1
 }
 
 // Frame is one of the user's own frames in a traceback.

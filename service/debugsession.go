@@ -101,7 +101,7 @@ func (s *Service) OpenDebug(ctx context.Context, caller sandbox.Key, sandboxID s
 		execution, err := s.Execute(runCtx, caller, sandboxID, job)
 		cancel(nil)
 		debug.flush()
-		d.end(execution)
+		d.end(execution, err)
 		debug.began <- err // read only if the code never began
 	}()
 	if err := <-debug.began; err != nil {
@@ -237,13 +237,23 @@ func (d *DebugSession) setExecution(executionID string) {
 	d.execution = executionID
 }
 
-// end tells the debugger's clients that the run has ended. e is nil if the run never began.
-func (d *DebugSession) end(e *sandbox.Execution) {
+// end tells the debugger's clients that the run has ended, and why. If err is not nil, the run has no execution: it
+// never began, or its end is not on record.
+func (d *DebugSession) end(e *sandbox.Execution, err error) {
 	exit := debugger.Exited{Code: 1}
+	if e == nil && err != nil {
+		d.AddOutput(debugger.OutputStderr, err.Error()+"\n")
+	}
 	if e != nil {
-		exit.Status, exit.Execution = string(e.Status), e.ID
-		if e.Status == sandbox.StatusCompleted {
-			exit.Code = 0
+		exit.Status, exit.Execution, exit.Code = string(e.Status), e.ID, e.ExitCode()
+		text := e.EndText(debugger.SourceName)
+		if line := 0; text != "" {
+			if e.Exception != nil {
+				line = e.Exception.Line
+			}
+			d.AddTraceback(text, line)
+		} else if exit.Code != 0 {
+			d.AddOutput(debugger.OutputConsole, fmt.Sprintf("the program ended with exit code %d\n", exit.Code))
 		}
 	}
 	d.mu.Lock()

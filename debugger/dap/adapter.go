@@ -356,6 +356,7 @@ func (s *adapterSession) receive() error {
 			reason := fmt.Errorf("%w: %w", errConnection, err)
 			return errors.Join(reason,
 				s.out.sendEvent("output", godap.OutputEventBody{Category: "important", Output: reason.Error() + "\n"}),
+				s.out.sendEvent("exited", godap.ExitedEventBody{ExitCode: 1}),
 				s.out.sendEvent(TerminatedEvent, nil))
 		}
 		var m struct{ Type, Command string }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -276,13 +277,16 @@ func (c *connection) configurationDone(ctx context.Context, _ json.RawMessage) (
 }
 
 // startEvents starts the goroutine that sends events. A program that was started for this client without stopOnEntry
-// runs on; otherwise the first event is the stop at the current position.
+// runs on; otherwise the first event is the stop at the current position. If this program has ended before its first
+// line, as for a syntax error, the client gets all its events, which say why.
 func (c *connection) startEvents(ctx context.Context) error {
 	if c.stopEvents != nil {
 		return nil
 	}
 	after := c.target.LastEvent()
-	if !c.target.Fresh || c.attached.StopOnEntry {
+	if c.target.Fresh && c.target.Position().State == debugger.StateEnded {
+		after = 0
+	} else if !c.target.Fresh || c.attached.StopOnEntry {
 		if !c.target.IsRunning() {
 			after-- // the last event is the stop
 		}
@@ -301,6 +305,11 @@ func (c *connection) sendEvents(ctx context.Context, s *debugger.Session, after 
 		for _, e := range s.Events(ctx, after) {
 			after = e.ID
 			name, body := Event(e)
+			if out, ok := body.(godap.OutputEventBody); ok && out.Source != nil && c.attached.Path != "" {
+				from, to := strconv.Quote(debugger.SourceName), strconv.Quote(c.attached.Path)
+				out.Output = strings.ReplaceAll(out.Output, "  File "+from, "  File "+to)
+				body = out
+			}
 			if name == invalidatedEvent && !c.client.SupportsInvalidatedEvent {
 				continue
 			}

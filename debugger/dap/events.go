@@ -56,7 +56,11 @@ func Event(e debugger.Event) (name string, body any) {
 	case debugger.Continued:
 		return "continued", godap.ContinuedEventBody{ThreadId: threadID(b.Thread), AllThreadsContinued: true}
 	case debugger.Output:
-		return "output", godap.OutputEventBody{Category: b.Category, Output: b.Text, Line: b.Line}
+		body := godap.OutputEventBody{Category: b.Category, Output: b.Text, Line: b.Line}
+		if b.IsTraceback {
+			body.Source = &program
+		}
+		return "output", body
 	case debugger.BreakpointChanged:
 		return "breakpoint", godap.BreakpointEventBody{Reason: "changed", Breakpoint: breakpointBody(b.Breakpoint)}
 	case debugger.Exited:

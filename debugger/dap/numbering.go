@@ -3,6 +3,7 @@ package dap
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 )
 
 // Clients may count lines and columns from 0. This package counts both from 1.
@@ -98,7 +99,7 @@ func setSourcePath(v any, path string) {
 	case map[string]any:
 		if v["name"] == program.Name && v["sourceReference"] == float64(program.SourceReference) {
 			delete(v, "sourceReference")
-			v["path"] = path
+			v["path"], v["name"] = path, path[strings.LastIndexAny(path, `/\`)+1:]
 			return
 		}
 		for _, each := range v {

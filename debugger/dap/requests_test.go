@@ -133,7 +133,7 @@ func TestZeroBasedNumbersAreConverted(t *testing.T) {
 	body := godap.StackTraceResponseBody{StackFrames: []godap.StackFrame{{Id: 1, Name: "f", Line: 1, Column: 1,
 		Source: &program}}}
 	frame := map[string]any{"id": 1.0, "name": "f", "line": 0.0, "column": 0.0,
-		"source": map[string]any{"name": "code", "path": "/code.py"}}
+		"source": map[string]any{"name": "code.py", "path": "/code.py"}}
 	wantBody := map[string]any{"stackFrames": []any{frame}}
 	if got := c.toClient(body); !reflect.DeepEqual(got, wantBody) {
 		t.Errorf("to the client: got %v, want %v", got, wantBody)

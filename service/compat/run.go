@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"glasshouse/sandbox"
@@ -102,7 +101,7 @@ type Failure struct{ Name, Message, Traceback string }
 // choose.
 func FailureOf(e *sandbox.Execution, names map[sandbox.Status]string) Failure {
 	if x := e.Exception; x != nil && e.Status == sandbox.StatusFailed {
-		return Failure{x.Type, x.Message, traceback(x)}
+		return Failure{x.Type, x.Message, x.TracebackText(fileName)}
 	}
 	text := *e.Error
 	if e.SessionReset {
@@ -112,58 +111,11 @@ func FailureOf(e *sandbox.Execution, names map[sandbox.Status]string) Failure {
 	return Failure{name, text, name + ": " + text + "\n"}
 }
 
+// fileName is the name of the code in tracebacks.
+const fileName = "<string>"
+
 // Stderr returns what Python would print about the end of an execution: nothing if it completed or called sys.exit.
-func Stderr(e *sandbox.Execution) string {
-	switch {
-	case e.Status == sandbox.StatusCompleted:
-		return ""
-	case e.Exception == nil || e.Status != sandbox.StatusFailed:
-		return *e.Error + "\n"
-	case e.Exception.Type == "SystemExit":
-		return ""
-	}
-	return traceback(e.Exception)
-}
-
-// traceback returns an exception as Python prints it, after those that led to it, and its hint. It begins with
-// "Traceback" also for a syntax error: clients recognise a failure by this word.
-func traceback(x *sandbox.Exception) string {
-	var b strings.Builder
-	for n := range x.Chain {
-		writeTraceback(&b, &x.Chain[n])
-		if x.Chain[n].IsCause {
-			b.WriteString("\nThe above exception was the direct cause of the following exception:\n\n")
-		} else {
-			b.WriteString("\nDuring handling of the above exception, another exception occurred:\n\n")
-		}
-	}
-	writeTraceback(&b, x)
-	if x.Hint != "" {
-		b.WriteString("Hint: " + x.Hint + "\n")
-	}
-	return b.String()
-}
-
-// writeTraceback writes one exception.
-func writeTraceback(b *strings.Builder, x *sandbox.Exception) {
-	if len(x.Traceback) > 0 || x.Line > 0 {
-		b.WriteString("Traceback (most recent call last):\n")
-	}
-	for _, f := range x.Traceback {
-		fmt.Fprintf(b, "  File %q, line %d", cmp.Or(f.File, "<string>"), f.Line)
-		if f.Function != "" {
-			b.WriteString(", in " + f.Function)
-		}
-		b.WriteString("\n")
-		for _, line := range f.Source() {
-			b.WriteString("    " + line + "\n")
-		}
-	}
-	if len(x.Traceback) == 0 && x.Line > 0 {
-		fmt.Fprintf(b, "  File \"<string>\", line %d\n", x.Line)
-	}
-	b.WriteString(x.Text() + "\n")
-}
+func Stderr(e *sandbox.Execution) string { return e.EndText(fileName) }
 
 // PistonRun is the end of an execution in the form of a Piston server, which LibreChat uses, too.
 type PistonRun struct {

@@ -258,7 +258,7 @@ var capabilityTests = map[string]func(*testing.T, client){
 	"supportsLoadedSourcesRequest": func(t *testing.T, c client) {
 		e := dapAttach(t, c, steppedProgram)
 		e.wantEqual("the sources", e.mustRequest("loadedSources", nil)["sources"],
-			"[map[name:code path:/home/ada/double.py]]")
+			"[map[name:double.py path:/home/ada/double.py]]")
 		e.wantEqual("its text", e.mustRequest("source", map[string]any{"sourceReference": 1})["content"],
 			steppedProgram)
 	},

@@ -11,7 +11,6 @@ Expressions are the user's code and run in the stopped process: they can change 
 import ast
 import builtins
 import collections
-import dis
 import itertools
 import keyword
 import re
@@ -33,6 +32,7 @@ MAX_PAGE = 500  # items of a page
 MAX_PAGE_VALUE = 300  # characters of an item in a page
 MAX_LABEL = 100  # characters of a label of a row
 MAX_COMPLETIONS = 200
+MAX_RAISES = 200  # exceptions whose places are known; most are handled at once
 
 _compile, _eval, _exec = compile, eval, exec
 _active = threading._active  # type: ignore[attr-defined]
@@ -65,6 +65,15 @@ class LineBreakpoint:
         self.hit_test = (_HITS[found[1] or "=="], int(found[2])) if found else None
 
 
+class _Raise:
+    """Where an exception was raised, and the frames that it has left, of which the user's have numbers."""
+
+    def __init__(self, step: int, line: int):
+        self.step, self.line = step, line
+        self.frames: dict[int, int] = {}  # numbers, by the ids of frames, which the exception's traceback holds
+        self.has_stopped = False  # the program has stopped there
+
+
 class DebugControl:
     """Decides where a program stops. breakpoints, from the supervisor, has lines, data, exceptions and entry."""
 
@@ -83,6 +92,9 @@ class DebugControl:
         self._step_frames: frozenset = frozenset()  # numbers of the frames in which a step ends
         self._step_at_root = False  # a step also ends in the run's last expression, which has a frame of its own
         self._called_in = 0  # the id of the thread that called breakpoint()
+        self._raises: dict[int, _Raise] = {}  # by the id of the exception, the latest last
+        self._left: dict = {}  # frames that an uncaught exception has left, by their numbers
+        self._has_ended = False  # the program has left all its frames
         self.set_breakpoints(breakpoints)
 
     def set_breakpoints(self, breakpoints: dict) -> None:
@@ -130,21 +142,70 @@ class DebugControl:
         if not reason and self._channel.attention:
             reason = "attention"
         if reason:
-            self._stop(frame, known, {"reason": reason, "ids": ids, "text": text})
+            self._stop(frame, known, {"reason": reason, "ids": ids, "text": text}, self._recorder.steps)
 
     def raised(self, frame, known, error, trace=None) -> None:
-        """Stops the program at an exception in this frame, unless it stopped in the user's frame that raised it."""
-        filename = self._recorder._filename
+        """Stops the program where an exception is raised, if the filter asks for that. It is called for each of the
+        user's frames that the exception reaches, the innermost first."""
         if issubclass(type(error), KeyboardInterrupt):  # of a cancel or a limit
             return
+        filename = self._recorder._filename
         trace = trace or _traceback_of(error)
-        while trace is not None:
-            if trace.tb_frame is not frame and trace.tb_frame.f_code.co_filename == filename:
-                return
+        while trace is not None and (trace.tb_frame is frame or trace.tb_frame.f_code.co_filename != filename):
             trace = trace.tb_next
-        if self._break_on_raised or self._break_on_uncaught and not _caught(frame, filename):
-            text = values.name_of(type(error))
-            self._stop(frame, known, {"reason": "exception", "ids": [], "text": text, "message": _message(error)})
+        known_raise = self._raises.get(id(error))
+        if trace is None or known_raise is None:  # no inner frame of the user has raised it
+            self._raises.pop(id(error), None)
+            self._raises[id(error)] = known_raise = _Raise(self._recorder.steps, frame.f_lineno)
+            if len(self._raises) > MAX_RAISES:
+                del self._raises[next(iter(self._raises))]
+        known_raise.frames[id(frame)] = known.number
+        if trace is None and self._break_on_raised:
+            known_raise.has_stopped = True
+            self._stop_at_exception(frame, known, error, self._recorder.steps)
+
+    def uncaught(self, error) -> None:
+        """Stops the program at an exception that has ended it, or a thread of it, if the filter asks for that.
+
+        Only now is it known that nothing handles the exception: an except clause may name another type or raise it
+        again, and library code may handle it. The frames that it has left are still there, in its traceback, and the
+        position of the stop is the step that raised it.
+        """
+        found = self._raises.pop(id(error), None) or self._origin(_traceback_of(error))
+        if not self._break_on_uncaught or issubclass(type(error), KeyboardInterrupt) or found and found.has_stopped:
+            return
+        numbers, frame, trace = found.frames if found else {}, None, _traceback_of(error)
+        with self._recorder._lock:
+            while trace is not None:
+                number = numbers.get(id(trace.tb_frame))
+                if number:
+                    frame = self._left[number] = trace.tb_frame
+                trace = trace.tb_next
+            self._stop_at_exception(frame, None, error, found.step if found else self._recorder.steps)
+            self._left.clear()
+
+    def _origin(self, trace) -> "_Raise | None":
+        """Returns where the exceptions of a traceback were raised: what except* leaves of a group is a new one."""
+        innermost = None
+        while trace is not None:
+            if trace.tb_frame.f_code.co_filename == self._recorder._filename:
+                innermost = trace
+            trace = trace.tb_next
+        for each in reversed(self._raises.values()) if innermost is not None else ():
+            if id(innermost.tb_frame) in each.frames and each.line == innermost.tb_lineno:
+                return each
+        return None
+
+    def _stop_at_exception(self, frame, known, error, step: int) -> None:
+        why = {"reason": "exception", "ids": [], "text": values.name_of(type(error)), "message": _message(error)}
+        self._stop(frame, known, why, step)
+
+    def ended(self) -> None:
+        """Stops the program at its end if its last line called breakpoint(): no line comes after it."""
+        if self._called_in == threading.get_ident():
+            with self._recorder._lock:
+                self._has_ended = True
+                self._stop(None, None, {"reason": "breakpoint", "ids": [], "text": ""}, self._recorder.steps)
 
     def _hit(self, b: LineBreakpoint, frame) -> str | None:
         """Counts a hit. Returns a text for the stop, or None to go on; a log point logs its text and goes on."""
@@ -192,12 +253,15 @@ class DebugControl:
 
     # -- stopped
 
-    def _stop(self, frame, known, why: dict) -> None:
-        """Tells the supervisor that the program is stopped, and runs its commands until it resumes the program."""
+    def _stop(self, frame, known, why: dict, step: int) -> None:
+        """Tells the supervisor that the program is stopped, and runs its commands until it resumes the program.
+
+        step is the position of the stop. known is None if the program has left frame: then no step begins in it.
+        """
         channel, recorder = self._channel, self._recorder
         if not recorder.send_all():
             return  # a stop without its records would show another place
-        why["step"] = recorder.steps
+        why["step"] = step
         channel.attention = False
         self._called_in = 0
         self._stopped_frame, self.stopped_thread = frame, threading.get_ident()
@@ -219,7 +283,7 @@ class DebugControl:
         self._stopped_frame, self.stopped_thread = None, 0
         self._locals.clear()
         self._choose_lines()
-        if "mode" in command:
+        if "mode" in command and known is not None:
             self._begin_step(known, command["mode"])
 
     def _begin_step(self, known, mode: str) -> None:
@@ -240,7 +304,8 @@ class DebugControl:
         try:
             number = command.get("frame", 0)
             frame = next((f for f, known in self._recorder._live_frames() if known.number == number), None)
-            if number and frame is None:
+            frame = frame or self._left.get(number)
+            if number and frame is None and not self._has_ended:
                 return {"error": "this frame has ended"}
             try:
                 return self._COMMANDS[command["do"]](self, frame, command)
@@ -361,30 +426,6 @@ def _token(held, depth: int):
         return (type(held).__name__, held)
     children = held.children if depth < recorder_objects.MAX_DEPTH else ()
     return held.serial, held.version, tuple(_token(child, depth + 1) for child in children)
-
-
-def _caught(frame, filename: str) -> bool:
-    """Tells whether this frame or an outer user frame has an except clause for its current instruction."""
-    while frame is not None:
-        code, at = frame.f_code, frame.f_lasti
-        if code.co_filename == filename:
-            for entry in dis._parse_exception_table(code):  # type: ignore[attr-defined]
-                if entry.start <= at < entry.end and _handles(code, entry.target):
-                    return True
-        frame = frame.f_back
-    return False
-
-
-def _handles(code, target: int) -> bool:
-    """Tells whether an except clause, and not a clean-up, begins at target."""
-    for op in dis.get_instructions(code):
-        if op.offset < target:
-            continue
-        if op.opname in ("CHECK_EXC_MATCH", "CHECK_EG_MATCH", "POP_EXCEPT"):
-            return True
-        if op.opname in ("RERAISE", "WITH_EXCEPT_START"):
-            return False
-    return False
 
 
 def _message(error) -> str:

@@ -118,6 +118,14 @@ class Recorder(recorder_variables.Variables, abc.ABC):
             self._writer.statement(each)
         self._read_all_names()
         self._install()
+        if self.control is not None:
+            self._guard.replace(threading, "excepthook", self._on_thread_exception)
+
+    def _on_thread_exception(self, original, args) -> None:
+        """An exception ends a thread, which calls this in place of threading.excepthook."""
+        if args.exc_value is not None and not issubclass(args.exc_type, SystemExit):  # which ends it silently
+            self.control.uncaught(args.exc_value)
+        original(args)
 
     def stop(self) -> None:
         self._guard.restore()

@@ -261,7 +261,15 @@ class Session:
         recorder.start()
         self._outputs.step = lambda: recorder.steps
         try:
-            return self._execute(code, last)
+            value = self._execute(code, last)
+            if recorder.control is not None:
+                recorder.control.ended()
+            return value
+        except BaseException as error:
+            is_exit = issubclass(type(error), SystemExit) and _exit_code(_code_of(error)) == 0
+            if recorder.control is not None and not is_exit:
+                recorder.control.uncaught(error)
+            raise
         finally:
             recorder.stop()
             steps = recorder.steps

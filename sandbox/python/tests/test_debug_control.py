@@ -300,3 +300,93 @@ def test_changes_by_commands_are_recorded_between_events(run, recorder):
         "event edit 0",
         f"set c = {b}",
     ]
+
+
+def lines(code: str) -> int:
+    """Returns the number of the line that has the comment "here"."""
+    return next((n for n, line in enumerate(code.splitlines(), 1) if "# here" in line), 0)
+
+
+HANDLED_BY_LIBRARIES = [
+    "class T:\n    def __getitem__(self, i):\n        if i > 2:\n            raise IndexError\n        return i\nlist(T())",
+    "class C:\n    def __getattr__(self, n):\n        raise AttributeError(n)\ngetattr(C(), 'y', 3), hasattr(C(), 'z')",
+    "import contextlib\nwith contextlib.suppress(ValueError):\n    int('a')",
+    "def g():\n    try:\n        yield 1\n    finally:\n        x = 1\nnext(g())\nlist(g())\nnext(iter([]), None)",
+    "import asyncio\nasync def f():\n    raise ValueError\nawait asyncio.gather(f(), return_exceptions=True)",
+    "class D(dict):\n    def __missing__(self, k):\n        raise KeyError(k)\nD().get('a')\n'a' in D()",
+    "import concurrent.futures as c\ndef f():\n    raise ValueError\nwith c.ThreadPoolExecutor(1) as p:\n    e = p.submit(f).exception()",
+    "class M:\n    def __enter__(self): pass\n    def __exit__(self, *a): return True\nwith M():\n    1 / 0",
+]
+HANDLED_BY_THE_PROGRAM = [
+    "try:\n    int('a')\nexcept (KeyError, ValueError):\n    pass",
+    "def f():\n    int('a')\ntry:\n    f()\nexcept ValueError:\n    pass",
+    "try:\n    raise ExceptionGroup('g', [ValueError(), KeyError()])\nexcept* (ValueError, KeyError):\n    pass",
+    "try:\n    try:\n        int('a')\n    except ValueError:\n        raise\nexcept Exception:\n    pass",
+    "import sys\nsys.exit(0)",
+    "import sys\nsys.exit()",
+    "raise KeyboardInterrupt",
+]
+UNCAUGHT = [
+    "try:\n    int('a')  # here\nexcept KeyError:\n    pass",
+    "try:\n    int('a')  # here\nexcept ValueError:\n    raise",
+    "def f():\n    int('a')  # here\ndef g():\n    try:\n        f()\n    except KeyError:\n        pass\n    finally:\n        x = 1\ng()",
+    "try:\n    raise ExceptionGroup('g', [ValueError(), KeyError()])  # here\nexcept* ValueError:\n    x = 1",
+    "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise ValueError('v') from e  # here",
+    "try:\n    int('a')  # here\nfinally:\n    try:\n        {}['k']\n    except KeyError:\n        x = 1",
+    "import contextlib\nwith contextlib.suppress(KeyError):\n    int('a')  # here",
+    "class C:\n    def __getattr__(self, n):\n        raise AttributeError(n)  # here\ngetattr(C(), 'y')",
+    "class C:\n    def __getattr__(self, n):\n        raise ValueError(n)  # here\ngetattr(C(), 'y', 3)",
+    "import asyncio\nasync def f():\n    raise ValueError  # here\nawait asyncio.gather(f())",
+    "def g():\n    yield 1\n    raise ValueError  # here\nlist(g())",
+    "import sys\nsys.exit(3)  # here",
+    "import sys\nsys.exit('the message')  # here",
+    "x = 1\nnext(iter([]))  # here",
+    "x = 1\nassert x == 2  # here",
+    "import threading\ndef f():\n    int('a')  # here\nt = threading.Thread(target=f)\nt.start()\nt.join()",
+    "import json\njson.loads('{')  # here",
+]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize("filters", [["uncaught"], ["raised", "uncaught"]])
+@pytest.mark.parametrize("code", UNCAUGHT + HANDLED_BY_THE_PROGRAM + HANDLED_BY_LIBRARIES)
+def test_uncaught_is_what_leaves_the_program(run, code, filters):
+    _, seen = stopped(run, code, {"exceptions": filters})
+    want = [("exception", lines(code))] if lines(code) else []
+    if "raised" not in filters:
+        assert seen == want
+    else:  # it has stopped where the exception was raised, and does not stop again
+        assert seen.count(("exception", lines(code))) == len(want)
+
+
+def test_frames_of_an_uncaught_exception_can_be_read(run):
+    answers = []
+
+    def script(stop, n):
+        for frame, text in ((2, "n * 10"), (1, "n + 5"), (2, "later"), (0, "total"), (77, "n")):
+            answers.append((yield {"do": "evaluate", "expression": text, "frame": frame}))
+        yield {"do": "resume", "mode": "next"}
+
+    code = "total = 7\ndef f(n):\n    try:\n        return [][n]\n    finally:\n        later = 1\nx = f(4)"
+    out, seen = stopped(run, code, {"exceptions": ["uncaught"]}, script)
+    assert (out.failure.type, seen) == ("IndexError", [("exception", 4)])
+    assert [a.get("value") for a in answers] == ["40", None, "1", "7", None]
+    assert answers[4] == {"error": "this frame has ended"}
+
+
+@pytest.mark.parametrize("code, want", [
+    ("x = 1\nbreakpoint()", 2),
+    ("x = 1\ndef f():\n    breakpoint()\nf()", 3),
+    ("x = 1\ndef f():\n    breakpoint()\nf()\ny = 1", 5),
+    ("import asyncio\nawait asyncio.sleep(0)\nbreakpoint()", 3),
+])
+def test_breakpoint_in_the_last_line_stops_at_the_end(run, code, want):
+    answers = []
+
+    def script(stop, n):
+        answers.append((yield {"do": "evaluate", "expression": "x", "frame": 1}))
+        yield GO
+
+    out, seen = stopped(run, code, {}, script)
+    assert (out.exception, seen) == (None, [("breakpoint", want)])
+    assert "x = 1" not in code or answers[0].get("value") == "1"
