@@ -1,12 +1,16 @@
 package debugger
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"glasshouse/debugger/expr"
+	"glasshouse/debugger/recording"
 )
 
 // Bounds of the breakpoints of each type. They are kept, and every client that joins gets them.
@@ -83,15 +87,16 @@ func (s *Session) LineBreakpoints() []BreakpointView {
 	defer s.mu.Unlock()
 	out := []BreakpointView{}
 	for _, b := range s.stops.Lines {
-		view := s.breakpointView(b.ID, b.Line)
+		view := s.lineView(b)
 		view.Condition, view.HitCondition, view.LogMessage = b.Condition, b.Hits, b.Log
 		out = append(out, view)
 	}
 	return out
 }
 
-// SetLineBreakpoints replaces all line breakpoints. One that stays the same keeps its ID.
-func (s *Session) SetLineBreakpoints(list []LineBreakpoint) ([]BreakpointView, error) {
+// SetLineBreakpoints replaces all line breakpoints. One that stays the same keeps its ID. While the program is stopped,
+// Python checks the conditions at once; otherwise the clients get the event of a breakpoint whose condition is none.
+func (s *Session) SetLineBreakpoints(ctx context.Context, list []LineBreakpoint) ([]BreakpointView, error) {
 	bytes := 0
 	for _, b := range list {
 		bytes += len(b.Condition) + len(b.HitCondition) + len(b.LogMessage)
@@ -99,8 +104,12 @@ func (s *Session) SetLineBreakpoints(list []LineBreakpoint) ([]BreakpointView, e
 	if err := checkSize(len(list), bytes); err != nil {
 		return nil, err
 	}
+	errs := s.checkConditions(ctx, list)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.lines == nil {
+		s.readLines()
+	}
 	ids := map[guestLine]int{}
 	for _, b := range s.stops.Lines {
 		id := b.ID
@@ -109,7 +118,8 @@ func (s *Session) SetLineBreakpoints(list []LineBreakpoint) ([]BreakpointView, e
 	}
 	out := []BreakpointView{}
 	s.stops.Lines = nil
-	for _, b := range list {
+	invalid := map[int]string{}
+	for i, b := range list {
 		line := guestLine{Line: b.Line, Condition: b.Condition, Hits: b.HitCondition, Log: b.LogMessage}
 		if line.ID = ids[line]; line.ID == 0 {
 			s.lastID++
@@ -120,13 +130,93 @@ func (s *Session) SetLineBreakpoints(list []LineBreakpoint) ([]BreakpointView, e
 			view.Message = "a hit condition is a number, with an optional ==, >=, >, <=, < or % before it"
 		}
 		if view.Message == "" {
-			view = s.breakpointView(line.ID, b.Line)
+			invalid[line.ID] = cmp.Or(errs[i], s.invalid[line.ID])
+			s.invalid[line.ID] = invalid[line.ID]
+			view = s.lineView(line)
 			s.stops.Lines = append(s.stops.Lines, line)
 		}
 		out = append(out, view)
 	}
+	s.invalid = invalid
 	s.updateGuest()
 	return out, nil
+}
+
+// checkConditions returns for each breakpoint why its condition is none, if the program is stopped and can tell.
+func (s *Session) checkConditions(ctx context.Context, list []LineBreakpoint) []string {
+	conditions := make([]string, len(list))
+	for i, b := range list {
+		conditions[i] = b.Condition
+	}
+	none := make([]string, len(list))
+	if strings.Join(conditions, "") == "" || s.requireLive() != nil {
+		return none
+	}
+	found, err := askFor[struct {
+		Errors []string `json:"errors"`
+	}](ctx, s, map[string]any{"do": "check", "conditions": conditions, "frame": 0})
+	if err != nil || len(found.Errors) != len(list) {
+		return none // the program tells it when it gets the breakpoints
+	}
+	for i, text := range found.Errors {
+		found.Errors[i] = shorten(text, maxReasonChars)
+	}
+	return found.Errors
+}
+
+// CurrentViews returns the views of breakpoints as they are now: the program has begun since they were set.
+func (s *Session) CurrentViews(views []BreakpointView) []BreakpointView {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	views = slices.Clone(views)
+	for _, b := range s.stops.Lines {
+		for i := range views {
+			if views[i].ID == b.ID {
+				views[i] = s.lineView(b)
+			}
+		}
+	}
+	return views
+}
+
+// readLines reads the lines that have code from the recording, which begins with them. The caller holds mu.
+func (s *Session) readLines() bool {
+	_ = s.recording.journal.Read(func(reader *recording.Reader) error {
+		if len(reader.Table().Statements()) > 0 {
+			s.lines = s.recording.program.of(reader.Table(), s.recording.Source).lines
+		}
+		return nil
+	})
+	return s.lines != nil
+}
+
+// placedLine returns the line at which a breakpoint stops, as the guest places it: the line itself, or if it has no code
+// the one before that has some. It returns 0 if there is none. The caller holds mu.
+func (s *Session) placedLine(line int) int {
+	if s.lines == nil {
+		return line
+	}
+	at, isExact := slices.BinarySearch(s.lines, line)
+	if isExact {
+		return line
+	}
+	if at == 0 {
+		return 0
+	}
+	return s.lines[at-1]
+}
+
+// lineView returns the view of a line breakpoint. The caller holds mu.
+func (s *Session) lineView(b guestLine) BreakpointView {
+	line := s.placedLine(b.Line)
+	if line == 0 {
+		return BreakpointView{ID: b.ID, Line: b.Line, Message: "neither this line nor one before it has code"}
+	}
+	view := s.breakpointView(b.ID, line)
+	if message := s.invalid[b.ID]; message != "" {
+		view.Verified, view.Message = false, message
+	}
+	return view
 }
 
 // breakpointView returns the view of a valid breakpoint. It is verified unless the program is not recorded at present.
@@ -140,9 +230,14 @@ func (s *Session) breakpointView(id, line int) BreakpointView {
 
 // BreakpointLines returns the lines from first to last that can have a breakpoint.
 func (s *Session) BreakpointLines(first, last int) []int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lines == nil {
+		s.readLines()
+	}
 	lines := []int{}
 	for n := max(first, 1); n <= min(last, len(s.recording.Source)); n++ {
-		if noBreakpointReason(s.recording.Source, n) == "" {
+		if noBreakpointReason(s.recording.Source, n) == "" && s.placedLine(n) == n {
 			lines = append(lines, n)
 		}
 	}
@@ -197,6 +292,7 @@ func (s *Session) CopyBreakpoints(from *Session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stops.Lines, s.stops.Exceptions, s.lastID = stops.Lines, stops.Exceptions, last
+	s.invalid, s.evaluated = map[int]string{}, evaluated{}
 	s.updateGuest()
 }
 
@@ -210,14 +306,15 @@ func (s *Session) updateGuest() {
 	}
 }
 
-// pastBreakpoints returns the stops as FindStop takes them. It leaves out log points, which do not stop, and conditions
-// that only Python can evaluate.
-func (g *guestStops) pastBreakpoints() Breakpoints {
+// pastBreakpoints returns the stops as FindStop takes them. It leaves out log points, which do not stop. The caller holds
+// mu.
+func (s *Session) pastBreakpoints() Breakpoints {
+	g, steps := s.stops, s.recording.Steps()
 	out := Breakpoints{
 		Exceptions: slices.Contains(g.Exceptions, FilterRaised), Uncaught: slices.Contains(g.Exceptions, FilterUncaught),
 	}
 	for _, line := range g.Lines {
-		b := LineStop{Line: line.Line, ID: line.ID}
+		b := LineStop{Line: s.placedLine(line.Line), ID: line.ID}
 		if line.Log != "" {
 			continue
 		}
@@ -227,10 +324,8 @@ func (g *guestStops) pastBreakpoints() Breakpoints {
 		}
 		if line.Condition != "" {
 			condition, err := expr.Parse(line.Condition)
-			if err != nil {
-				continue
-			}
-			b.Condition = condition
+			b.Condition, b.NeedsPython = condition, err != nil
+			b.Evaluated = s.evaluated.of(line.ID, steps)
 		}
 		out.Lines = append(out.Lines, b)
 	}

@@ -137,7 +137,7 @@ func TestBreakpointsFollowTheRecorder(t *testing.T) {
 	r := recordingOf(t, gappy()[:len(gappy())-len("\x17\x00\x07the end")], strings.Split(gappySource, "\n")...)
 	s := NewSession(r)
 	s.Begin(func() {})
-	list, err := s.SetLineBreakpoints([]LineBreakpoint{{Line: 4}})
+	list, err := s.SetLineBreakpoints(t.Context(), []LineBreakpoint{{Line: 4}})
 	if err != nil || !list[0].Verified {
 		t.Fatalf("got %+v, %v, want a verified breakpoint", list, err)
 	}
@@ -163,7 +163,7 @@ func TestBreakpointsFollowTheRecorder(t *testing.T) {
 	if err := s.Pause(); err == nil || !strings.Contains(err.Error(), "too deep") {
 		t.Errorf("pause: got %v, want the reason why the program cannot stop", err)
 	}
-	list, err = s.SetLineBreakpoints([]LineBreakpoint{{Line: 4}, {Line: 5}})
+	list, err = s.SetLineBreakpoints(t.Context(), []LineBreakpoint{{Line: 4}, {Line: 5}})
 	if err != nil || list[1].Verified || !strings.Contains(list[1].Message, "too deep") {
 		t.Errorf("got %+v, %v, want an unverified breakpoint with the reason", list, err)
 	}

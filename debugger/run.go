@@ -40,6 +40,7 @@ func (s *Session) Begin(interrupt func()) json.RawMessage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.interrupt = interrupt
+	s.evaluated.set(s.stops.Lines, 0)
 	text, _ := json.Marshal(s.stops) // its fields are numbers and texts
 	return text
 }
@@ -49,30 +50,49 @@ func (s *Session) Begin(interrupt func()) json.RawMessage {
 func (s *Session) Recorded() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.lines == nil && s.readLines() {
+		for _, b := range s.stops.Lines {
+			if view := s.lineView(b); !view.Verified || view.Line != b.Line {
+				s.addEvent(BreakpointChanged{view})
+			}
+		}
+	}
 	gap := s.recording.journal.OpenGap()
 	if gap == s.unrecorded || !s.running {
 		return
 	}
 	s.unrecorded = gap
 	for _, b := range s.stops.Lines {
-		s.addEvent(BreakpointChanged{s.breakpointView(b.ID, b.Line)})
+		s.addEvent(BreakpointChanged{s.lineView(b)})
 	}
 	for _, b := range s.stops.Data {
 		s.addEvent(BreakpointChanged{s.breakpointView(b.ID, 0)})
 	}
 }
 
-// Logged adds the message of a log point.
+// Logged adds the message of a log point, or notes that the condition of a breakpoint is none.
 func (s *Session) Logged(body []byte) {
 	var log struct {
 		Text string `json:"text"`
 		Line int    `json:"line"`
+
+		Breakpoint int    `json:"breakpoint"`
+		Error      string `json:"error"` // of its condition
 	}
 	if json.Unmarshal(body, &log) != nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if log.Error != "" {
+		for _, b := range s.stops.Lines {
+			if b.ID == log.Breakpoint && s.invalid[b.ID] == "" {
+				s.invalid[b.ID] = shorten(log.Error, maxReasonChars)
+				s.addEvent(BreakpointChanged{s.lineView(b)})
+			}
+		}
+		return
+	}
 	s.addEvent(Output{Category: OutputConsole, Text: shorten(log.Text, maxMessageChars) + "\n", Line: log.Line})
 }
 
@@ -100,11 +120,13 @@ func (s *Session) Stopped(
 		stop.Reason = string(ReasonPause)
 		if !s.pausing { // the breakpoints were changed
 			resume := map[string]any{"do": "resume", "stops": s.stops}
+			s.evaluated.set(s.stops.Lines, s.recording.Steps())
 			s.mu.Unlock()
 			return resume, nil
 		}
 	}
 	s.pausing, s.liveMessage = false, stop.Message
+	s.evaluated.stop(stop.IDs, s.recording.Steps())
 	step := s.recording.Steps()
 	if stop.Step > 0 && stop.Step < step { // of an uncaught exception, whose clean-up has run
 		step = stop.Step
@@ -134,7 +156,7 @@ func (s *Session) Stopped(
 			c.ended <- nil
 		case <-ctx.Done():
 			s.mu.Lock()
-			s.state = StateRunning
+			s.state, s.evaluated.until = StateRunning, s.recording.Steps()
 			s.mu.Unlock()
 			return map[string]any{"do": "resume", "mode": string(Continue), "stops": guestStops{}}, nil
 		}

@@ -68,7 +68,10 @@ type Session struct {
 	moves       int // number of position changes
 	references  references
 	stops       guestStops
-	lastID      int // of breakpoints
+	lastID      int            // of breakpoints
+	lines       []int          // of the program that have code, in order; nil while they are unknown
+	invalid     map[int]string // why a condition is none, by the ID of its breakpoint
+	evaluated   evaluated
 	pausing     bool
 	unrecorded  string // why the program is not recorded at present, and cannot stop; "" if it is
 	interrupt   func() // makes the running program fetch its stops
@@ -84,7 +87,7 @@ type Session struct {
 func NewSession(r *Recording) *Session {
 	return &Session{
 		Clock: time.Now, recording: r, running: true, state: StateRunning, onUse: func() {},
-		updated: make(chan struct{}), commands: make(chan command), over: make(chan struct{}),
+		updated: make(chan struct{}), commands: make(chan command), over: make(chan struct{}), invalid: map[int]string{},
 		onEdit: func(sandbox.Edit) {},
 		admit:  func(ctx context.Context) (context.Context, func(), error) { return ctx, func() {}, nil },
 	}
@@ -237,12 +240,13 @@ func (s *Session) Move(ctx context.Context, move Move) error {
 		s.state, s.references = StateRunning, references{}
 		s.moves++
 		s.stops.Entry = false
+		s.evaluated.set(s.stops.Lines, s.recording.Steps())
 		resume := map[string]any{"do": "resume", "mode": string(move), "stops": s.stops}
 		s.addEvent(Continued{s.position.Thread})
 		s.mu.Unlock()
 		return s.ask(ctx, resume, nil)
 	}
-	breaks, moves, from := s.stops.pastBreakpoints(), s.moves, s.position.Step
+	breaks, moves, from := s.pastBreakpoints(), s.moves, s.position.Step
 	if move.isBackward() && s.position.Reason == string(ReasonEnd) {
 		from = s.recording.Steps() + 1
 	}
@@ -268,6 +272,9 @@ func (s *Session) Move(ctx context.Context, move Move) error {
 	switch stop.Reason {
 	case ReasonBreakpoint:
 		p.HitIDs = []int{breaks.Lines[stop.Index].ID}
+		if stop.IsUncertain {
+			p.Description = "the recording cannot tell whether the condition holds here"
+		}
 	case ReasonData:
 		p.HitIDs = []int{breaks.DataIDs[stop.Index]}
 	case ReasonStart:

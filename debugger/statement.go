@@ -27,6 +27,7 @@ type statement struct {
 	Checks   []check  `json:"checks"`
 
 	Comprehensions [][2]int64 `json:"comprehensions"` // first and last lines of those over several lines
+	Ranges         [][2]int64 `json:"ranges"`         // of the kind lines, which is no statement: the lines with code
 }
 
 // check is an operation that often explains a wrong result. Which fields are set depends on the kind.
@@ -63,6 +64,7 @@ type check struct {
 // program is the program of a recording by its statements.
 type program struct {
 	source     []string
+	lines      []int // those that have code, in order; nil if they are unknown
 	statements []statement
 	byLine     map[int64][]int // indexes of the statements at a line, the shortest first; without try
 	isGuessed  bool            // the recording does not describe its statements: names come from the text of lines
@@ -100,7 +102,11 @@ func newProgram(t *recording.Table, source []string) *program {
 		}
 		st.End = min(max(st.End, st.Line), int64(len(source)))
 	}
-	if p.isGuessed = len(texts) == 0; p.isGuessed {
+	p.statements = slices.DeleteFunc(p.statements, func(st statement) bool { // these come last
+		p.addLines(st.Ranges)
+		return st.Kind == "lines"
+	})
+	if p.isGuessed = len(p.statements) == 0; p.isGuessed {
 		for i, line := range source {
 			p.statements = append(p.statements, guessedStatement(line, int64(i+1)))
 		}
@@ -118,6 +124,17 @@ func newProgram(t *recording.Table, source []string) *program {
 		})
 	}
 	return p
+}
+
+// addLines adds the lines of ranges to those that have code.
+func (p *program) addLines(ranges [][2]int64) {
+	for _, r := range ranges {
+		for line := max(r[0], 1); line <= min(r[1], int64(len(p.source))); line++ {
+			if n := len(p.lines); n == 0 || p.lines[n-1] < int(line) {
+				p.lines = append(p.lines, int(line))
+			}
+		}
+	}
 }
 
 func (st *statement) length() int64 { return st.End - st.Line }

@@ -52,16 +52,22 @@ type Breakpoints struct {
 	DataIDs    []int // the caller's, of Data
 }
 
-// LineStop stops at a line. If Hits is set, it stops only where "count HitOp Hits" holds: count is how often the line
-// was reached since the beginning, and HitOp is ==, >=, >, <=, <, %, or "" for ==. If Condition is set, it stops only
-// where the condition holds in the recorded state.
+// LineStop stops at a line. If Condition is set, it stops only where the condition holds in the recorded state. If Hits
+// is set, it stops only where "count HitOp Hits" holds: count is how often the line was reached, and the condition held,
+// since the beginning, and HitOp is ==, >=, >, <=, <, %, or "" for ==. Where it cannot be known whether the condition
+// holds, it stops, and the Stop is uncertain.
 type LineStop struct {
 	Line      int
 	Hits      int
 	HitOp     string
 	Condition *expr.Condition
 	ID        int // the caller's
+
+	NeedsPython bool                                 // there is a condition that only Python can evaluate
+	Evaluated   func(step int) (stopped, known bool) // what the program has found at a step; nil: nothing
 }
+
+func (b LineStop) hasCondition() bool { return b.Condition != nil || b.NeedsPython }
 
 // wantsHit reports whether the hit condition holds for a number of hits.
 func (b LineStop) wantsHit(hits int) bool {
@@ -93,6 +99,8 @@ type Stop struct {
 	Step   int
 	Reason Reason
 	Index  int // of the breakpoint in Breakpoints.Lines or Data
+
+	IsUncertain bool // it is not known whether the breakpoint's condition holds
 }
 
 // stopRule is the common form of all moves: stop at the first step, in one direction, that is in one of frames (nil:
@@ -171,6 +179,9 @@ func (r *stopRule) setTarget(s *recording.State, move Move) {
 // seconds, unless ctx ends first.
 func findStop(ctx context.Context, reader *recording.Reader, rule stopRule) (Stop, error) {
 	w := newStopSearch(reader, rule)
+	if err := w.countConditions(ctx); err != nil {
+		return Stop{}, err
+	}
 	chunks := slices.Clone(reader.Chunks())
 	if rule.backward {
 		slices.Reverse(chunks)
@@ -209,6 +220,10 @@ type stopSearch struct {
 	hits   []int                // of each line breakpoint, before the next chunk; in a backward search, up to its end
 	names  []uint64             // of the data breakpoints
 	found  Stop
+
+	// counted has the stops of each line breakpoint with a condition and a hit count, by their steps. Its hits are not
+	// those of the line, which the index of a chunk has.
+	counted []map[int]Stop
 }
 
 func newStopSearch(reader *recording.Reader, rule stopRule) *stopSearch {
@@ -343,23 +358,19 @@ func (w *stopSearch) replay(ctx context.Context, c *recording.Chunk, from, until
 
 // seeLine offers the stops at one step.
 func (w *stopSearch) seeLine(s *recording.State, hits []int) {
-	f := s.CurrentFrame()
-	at := recording.Location{File: w.table.Code(f.Code).File, Line: f.Line}
+	f, at := s.CurrentFrame(), w.at(s)
 	for i, l := range w.lines {
 		if l != at {
 			continue
 		}
 		hits[i]++
-		b := w.rule.breaks.Lines[i]
-		if !b.wantsHit(hits[i]) {
-			continue
-		}
-		if b.Condition != nil {
-			if holds, err := b.Condition.Holds(s, w.table); err != nil || !holds {
-				continue
+		if b := w.rule.breaks.Lines[i]; b.hasCondition() && b.countsHits() {
+			if stop, ok := w.counted[i][s.Step]; ok {
+				w.offer(stop)
 			}
+		} else if stops, uncertain := w.condition(b, s); stops && b.wantsHit(hits[i]) {
+			w.offer(Stop{Step: s.Step, Reason: ReasonBreakpoint, Index: i, IsUncertain: uncertain})
 		}
-		w.offer(Stop{Step: s.Step, Reason: ReasonBreakpoint, Index: i})
 	}
 	if s.Step == w.rule.uncaught {
 		w.offer(Stop{Step: s.Step, Reason: ReasonException})
@@ -367,6 +378,64 @@ func (w *stopSearch) seeLine(s *recording.State, hits []int) {
 	if w.rule.frames[f.Number] || w.rule.thread != 0 && w.rule.thread == f.Thread {
 		w.offer(Stop{Step: s.Step, Reason: ReasonStep})
 	}
+}
+
+// condition reports whether the condition of a breakpoint holds at a step, and whether that is uncertain.
+func (w *stopSearch) condition(b LineStop, s *recording.State) (holds, uncertain bool) {
+	if !b.hasCondition() {
+		return true, false
+	}
+	if b.Evaluated != nil {
+		if stopped, known := b.Evaluated(s.Step); known && (stopped || !b.countsHits()) {
+			return stopped, false
+		}
+	}
+	if b.NeedsPython {
+		return true, true
+	}
+	holds, err := b.Condition.Holds(s, w.table)
+	return holds || err != nil, err != nil
+}
+
+// countConditions finds the stops of the line breakpoints that have a condition and a hit count.
+func (w *stopSearch) countConditions(ctx context.Context) error {
+	w.counted = make([]map[int]Stop, len(w.lines))
+	for i, b := range w.rule.breaks.Lines {
+		if !b.hasCondition() || !b.countsHits() {
+			continue
+		}
+		w.counted[i] = map[int]Stop{}
+		hits, isUncertain := 0, false
+		for _, c := range w.reader.Chunks() {
+			if c.LineCount(w.lines[i]) == 0 {
+				continue
+			}
+			err := w.reader.Replay(c, func(s *recording.State, rec *recording.Record) bool {
+				if rec.Kind == recording.KindLine && w.at(s) == w.lines[i] {
+					if holds, uncertain := w.condition(b, s); holds {
+						hits++
+						isUncertain = isUncertain || uncertain // and so are all later counts
+						if b.wantsHit(hits) {
+							w.counted[i][s.Step] = Stop{
+								Step: s.Step, Reason: ReasonBreakpoint, Index: i, IsUncertain: isUncertain,
+							}
+						}
+					}
+				}
+				return ctx.Err() == nil
+			})
+			if err = errors.Join(err, ctx.Err()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// at returns the line of a step.
+func (w *stopSearch) at(s *recording.State) recording.Location {
+	f := s.CurrentFrame()
+	return recording.Location{File: w.table.Code(f.Code).File, Line: f.Line}
 }
 
 // offer keeps the nearest stop. Of several stops at one step it keeps the first, so that a breakpoint precedes the

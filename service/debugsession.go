@@ -82,7 +82,7 @@ func (s *Service) OpenDebug(ctx context.Context, caller sandbox.Key, sandboxID s
 	})
 	d.OnEdit(func(e sandbox.Edit) { s.recordEdit(d.Execution(), e) })
 	d.SetStopOnEntry(start.StopOnEntry)
-	views, err := d.SetLineBreakpoints(start.Breakpoints)
+	views, err := d.SetLineBreakpoints(ctx, start.Breakpoints)
 	if err == nil {
 		err = d.SetExceptionFilters(start.Exceptions)
 	}

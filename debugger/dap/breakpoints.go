@@ -36,13 +36,13 @@ func breakpointsBody(views []debugger.BreakpointView) any {
 	return godap.SetBreakpointsResponseBody{Breakpoints: list}
 }
 
-func setBreakpoints(_ context.Context, s *debugger.Session, in godap.SetBreakpointsArguments) (any, error) {
+func setBreakpoints(ctx context.Context, s *debugger.Session, in godap.SetBreakpointsArguments) (any, error) {
 	if in.Breakpoints == nil { // the older form
 		for _, line := range in.Lines {
 			in.Breakpoints = append(in.Breakpoints, SourceBreakpoint{Line: line})
 		}
 	}
-	views, err := s.SetLineBreakpoints(LineBreakpoints(in.Breakpoints))
+	views, err := s.SetLineBreakpoints(ctx, LineBreakpoints(in.Breakpoints))
 	return breakpointsBody(views), err
 }
 

@@ -189,7 +189,8 @@ func (a *api) openDebugSession(ctx context.Context, caller sandbox.Key, in *open
 		return nil, err
 	}
 	seconds, _ := strconv.Atoi(cmp.Or(in.Wait, defaultStopWait)) // huma has checked the pattern
-	return newDebugSession(session, waitForStop(ctx, session, seconds), breakpoints), nil
+	where := waitForStop(ctx, session, seconds)
+	return newDebugSession(session, where, session.CurrentViews(breakpoints)), nil
 }
 
 func (a *api) openRecordingSession(

@@ -2,13 +2,13 @@
 
 The recorder calls DebugControl at each line and each exception, under its lock: while one thread is stopped here, the
 others get no further than their next line. The supervisor sends the breakpoints when the run begins and with each
-resume. To a running program it sends a signal, which stops the program at its next line. A hit count counts each time
-that the line is reached.
+resume. To a running program it sends a signal, which stops the program at its next line.
 
 Expressions are the user's code and run in the stopped process: they can change it.
 """
 
 import ast
+import bisect
 import builtins
 import collections
 import itertools
@@ -16,6 +16,7 @@ import keyword
 import re
 import threading
 
+import debug_expressions
 import library_values
 import lookup
 import protocol
@@ -25,8 +26,6 @@ import values
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
-FILE = "<execution expression>"  # starts like the file of user code, so an interrupt ends an expression
-MAX_VALUE = 1000  # characters of a value
 MAX_MESSAGE = 10_000  # characters of an exception's message
 MAX_PAGE = 500  # items of a page
 MAX_PAGE_VALUE = 300  # characters of an item in a page
@@ -34,35 +33,13 @@ MAX_LABEL = 100  # characters of a label of a row
 MAX_COMPLETIONS = 200
 MAX_RAISES = 200  # exceptions whose places are known; most are handled at once
 
-_compile, _eval, _exec = compile, eval, exec
+FILE, MAX_VALUE = debug_expressions.FILE, debug_expressions.MAX_VALUE
+_compile = compile
 _active = threading._active  # type: ignore[attr-defined]
 _args_of, _traceback_of = (vars(BaseException)[name].__get__ for name in ("args", "__traceback__"))
 _flags_of, _mro_of, _vars_of = (vars(type)[name].__get__ for name in ("__flags__", "__mro__", "__dict__"))
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: Python code may have made the class
 _SCALARS = {str, bytes, int, float, bool, type(None)}
-_HITS = {
-    "==": int.__eq__,
-    ">=": int.__ge__,
-    "<=": int.__le__,
-    ">": int.__gt__,
-    "<": int.__lt__,
-    "%": lambda hits, n: n > 0 and hits % n == 0,
-}
-
-
-class LineBreakpoint:
-    """A breakpoint made of {"id", "line", "condition", "hits", "log"}."""
-
-    def __init__(self, given: dict, hits: int):
-        self.id, self.line, self.log, self.hits = given["id"], given["line"], given.get("log") or "", hits
-        condition = (given.get("condition") or "").strip()
-        self.error, self.condition = "", None
-        try:
-            self.condition = _compile(condition, FILE, "eval") if condition else None
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            self.error = f"the condition is not an expression: {type(error).__name__}"
-        found = re.fullmatch(r"\s*(==|>=|<=|>|<|%)?\s*(\d+)\s*", given.get("hits") or "")
-        self.hit_test = (_HITS[found[1] or "=="], int(found[2])) if found else None
 
 
 class _Raise:
@@ -75,13 +52,15 @@ class _Raise:
 
 
 class DebugControl:
-    """Decides where a program stops. breakpoints, from the supervisor, has lines, data, exceptions and entry."""
+    """Decides where a program stops. breakpoints, from the supervisor, has lines, data, exceptions and entry.
+    executable has the lines of the program that have code, in order; empty: each line may have some."""
 
-    def __init__(self, recorder, channel, names: dict, breakpoints: dict):
+    def __init__(self, recorder, channel, names: dict, breakpoints: dict, executable: list):
         self._recorder = recorder
         self._channel = channel
         self._names = names
         self.lines: dict = {}
+        self._executable = executable
         self._data: list = []  # data breakpoints: id, frame, name
         self._tokens: dict = {}  # of their values, by id
         self._stopped_frame = None
@@ -101,7 +80,14 @@ class DebugControl:
         hits = {b.id: b.hits for each in self.lines.values() for b in each}
         self.lines = {}
         for given in breakpoints.get("lines") or ():
-            self.lines.setdefault(given["line"], []).append(LineBreakpoint(given, hits.get(given["id"], 0)))
+            b = debug_expressions.LineBreakpoint(given, hits.get(given["id"], 0))
+            if b.error and b.id not in hits:
+                self._channel.log({"breakpoint": b.id, "error": b.error})
+            at = bisect.bisect_right(self._executable, b.line)
+            if at:
+                b.line = self._executable[at - 1]
+            if at or not self._executable:
+                self.lines.setdefault(b.line, []).append(b)
         exceptions = breakpoints.get("exceptions") or ()
         self._break_on_raised, self._break_on_uncaught = "raised" in exceptions, "uncaught" in exceptions
         self._data = [(d["id"], d["frame"], d["name"]) for d in breakpoints.get("data") or ()]
@@ -207,30 +193,24 @@ class DebugControl:
                 self._has_ended = True
                 self._stop(None, None, {"reason": "breakpoint", "ids": [], "text": ""}, self._recorder.steps)
 
-    def _hit(self, b: LineBreakpoint, frame) -> str | None:
-        """Counts a hit. Returns a text for the stop, or None to go on; a log point logs its text and goes on."""
-        b.hits += 1
+    def _hit(self, b: debug_expressions.LineBreakpoint, frame) -> str | None:
+        """Counts a hit. Returns a text for the stop, or None to go on; a log point logs its text and goes on.
+
+        As the Debug Adapter Protocol says, a line that is reached is a hit only if the condition holds.
+        """
         if b.error:
             return b.error
-        if b.hit_test and not b.hit_test[0](b.hits, b.hit_test[1]):
-            return None
         try:
             if b.condition is not None and not self._value(b.condition, frame):
                 return None
         except Exception as error:
             return f"the condition failed: {values.name_of(type(error))}"
-        if not b.log:
+        if not b.wants_hit():
+            return None
+        if b.log is None:
             return ""
-        text = re.sub(r"\{([^{}]+)\}", lambda m: self._formatted(m[1], frame), b.log)
-        self._channel.log({"text": text[:10_000], "line": b.line})
+        self._channel.log({"text": b.log.text(lambda code: self._value(code, frame)), "line": b.line})
         return None
-
-    def _formatted(self, text: str, frame) -> str:
-        try:
-            value = self._value(_compile(text.strip(), FILE, "eval"), frame)
-            return value[:MAX_VALUE] if type(value) is str else values.preview(value, MAX_VALUE)
-        except Exception as error:
-            return f"<{values.name_of(type(error))}>"
 
     def _changed_data(self) -> list:
         """Returns the ids of the data breakpoints whose variables have changed since the last call."""
@@ -335,25 +315,25 @@ class DebugControl:
         return frame.f_globals, self._locals[frame]
 
     def _value(self, code, frame):
-        names, local = self._scope(frame)
-        # Functions in an expression see only its global names.
-        return _eval(code, names) if local is names else _eval(code, {**names, **local})
+        return debug_expressions.value(code, *self._scope(frame))
 
     def _evaluate(self, frame, command: dict) -> dict:
-        text = command["expression"].strip()
-        try:
-            code = _compile(text, FILE, "eval")
-        except SyntaxError:
-            if not command.get("statements"):
-                raise
-            names, local = self._scope(frame)
-            before = dict(local)
-            _exec(_compile(text, FILE, "exec"), names, local)
-            for name, value in lookup.pairs(local) if local is not names and self._recorder.locals_are_copies else ():
-                if before.get(name, self) is not value:
-                    self._recorder.assign(frame, name, value, frame is self._stopped_frame)
-            return {"value": "", "type": ""}
-        return self._described(self._value(code, frame))
+        code, is_expression = debug_expressions.compile_code(
+            command["expression"].strip(), bool(command.get("statements"))
+        )
+        names, local = self._scope(frame)
+        is_module = frame is None or frame.f_code.co_name == "<module>"
+
+        def assign(name, value) -> None:
+            if self._recorder.locals_are_copies:
+                self._recorder.assign(frame, name, value, frame is self._stopped_frame)
+
+        value = debug_expressions.run(code, names, local, is_module, assign)
+        return self._described(value) if is_expression else {"value": "", "type": ""}
+
+    def _check(self, _frame, command: dict) -> dict:
+        """Returns for each condition why it is none, or ""."""
+        return {"errors": [debug_expressions.condition_error(each) for each in command["conditions"]]}
 
     def _described(self, value, limit: int = MAX_VALUE) -> dict:
         out: dict = {"value": values.preview(value, limit), "type": values.type_name(value)}
@@ -417,7 +397,7 @@ class DebugControl:
         )
         return {"names": fits[:MAX_COMPLETIONS], "start": len(text) - len(start)}
 
-    _COMMANDS = {"evaluate": _evaluate, "page": _page, "set": _set, "complete": _complete}
+    _COMMANDS = {"evaluate": _evaluate, "page": _page, "set": _set, "complete": _complete, "check": _check}
 
 
 def _token(held, depth: int):

@@ -3,6 +3,7 @@
 import sys
 
 import debug_control
+import debug_expressions
 import protocol
 import recorder
 import recorder_budget
@@ -35,6 +36,7 @@ except ImportError:
 for _module in (
     *(
         debug_control,
+        debug_expressions,
         recorder,
         recorder_budget,
         recorder_code,

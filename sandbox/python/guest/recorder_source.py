@@ -6,13 +6,16 @@ statements() returns a list of dicts. Type statement of package debugger has the
 
 import ast
 import builtins
+import dis
 import json
+import types
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
 MAX_STATEMENTS = 20_000
 MAX_NAMES = 40  # of one statement
 MAX_CHECKS = 12
+MAX_RANGES = 800  # of lines, in one description
 MAX_TEXT = 120  # characters of a piece of source
 MAX_DESCRIPTION = 16_000  # bytes of one statement's description; a longer one is left out
 MAX_DESCRIPTIONS = 6 << 20  # bytes of all; more are left out, because the service refuses more than 8 MiB
@@ -62,6 +65,33 @@ def describe(tree) -> list:
         return []
     texts = [each if len(each) <= MAX_DESCRIPTION else "{}" for each in texts]
     return texts if sum(map(len, texts)) <= MAX_DESCRIPTIONS else []
+
+
+def executable_lines(codes: list) -> list:
+    """Returns the lines that have code of their own, in order: a program can stop there. A function begins with
+    instructions of the line of its def, which belongs to the code around it."""
+    found: set = set()
+    waiting = list(codes)
+    while waiting:
+        code = waiting.pop()
+        begin = next((op.offset for op in dis.get_instructions(code) if op.opname == "RESUME"), -1)
+        found.update(line for at, line in dis.findlinestarts(code) if line and at > begin)
+        if code.co_name == "<module>":
+            found.update(line for at, line in dis.findlinestarts(code) if line)
+        waiting += [const for const in code.co_consts if type(const) is types.CodeType]
+    return sorted(found)
+
+
+def describe_lines(executable: list) -> list:
+    """Returns these lines as JSON in the place of statements: {"kind": "lines", "ranges": [[first, last], ...]}."""
+    ranges: list = []
+    for line in executable:
+        if ranges and ranges[-1][1] == line - 1:
+            ranges[-1][1] = line
+        else:
+            ranges.append([line, line])
+    parts = [ranges[at : at + MAX_RANGES] for at in range(0, len(ranges), MAX_RANGES)]
+    return [_dumps({"kind": "lines", "ranges": part}) for part in parts] if len(parts) <= MAX_NAMES else []
 
 
 def statements(tree) -> list:

@@ -108,4 +108,5 @@ def test_a_frame_of_a_query_is_recorded(run):
 
 def test_a_recording_begins_with_the_statements(run):
     _, reader = watched(run, "x = 1\ny = x + 1")
-    assert [b'"reads":["x"]' in each for each in reader.statements] == [False, True]
+    assert [b'"reads":["x"]' in each for each in reader.statements[:-1]] == [False, True]
+    assert reader.statements[-1] == b'{"kind":"lines","ranges":[[1,2]]}'

@@ -1,0 +1,200 @@
+"""Compiles and runs what a person writes into the debugger: conditions, log messages, and code of the console.
+
+It is the user's code. It sees the variables of a frame as a function that was written there would: also in a lambda, a
+comprehension or a def, which Python would look up among the global names only.
+"""
+
+import ast
+import builtins
+import dis
+import inspect
+import re
+import types
+
+import values
+
+__builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
+
+FILE = "<execution expression>"  # starts like the file of user code, so an interrupt ends an expression
+MAX_VALUE = 1000  # characters of a value
+MAX_MESSAGE = 10_000  # characters of a log message
+MAX_TURNS = 1000  # of code that awaits: it gives way to other tasks so often, which do not run meanwhile
+MAX_FIELD_ENDS = 50  # braces that may end a field of a log message
+
+_compile, _eval = compile, eval
+_FLAGS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+_FAILURES = SyntaxError, ValueError, RecursionError, MemoryError  # of compile
+_MISSING = object()
+_HIT = re.compile(r"\s*(==|>=|<=|>|<|%)?\s*(\d+)\s*")
+_HITS = {
+    "==": int.__eq__,
+    ">=": int.__ge__,
+    "<=": int.__le__,
+    ">": int.__gt__,
+    "<": int.__lt__,
+    "%": lambda hits, n: n > 0 and hits % n == 0,
+}
+
+
+class LineBreakpoint:
+    """A breakpoint made of {"id", "line", "condition", "hits", "log"}."""
+
+    def __init__(self, given: dict, hits: int):
+        self.id, self.line, self.hits = given["id"], given["line"], hits
+        condition = (given.get("condition") or "").strip()
+        self.error, self.condition = condition_error(condition), None
+        if condition and not self.error:
+            self.condition = _compile(condition, FILE, "eval")
+        found = _HIT.fullmatch(given.get("hits") or "")
+        self.hit_test = (_HITS[found[1] or "=="], int(found[2])) if found else None
+        self.log = LogMessage(given["log"]) if given.get("log") else None
+
+    def wants_hit(self) -> bool:
+        """Counts a hit, and tells whether the program stops at it."""
+        self.hits += 1
+        return self.hit_test is None or self.hit_test[0](self.hits, self.hit_test[1])
+
+
+def condition_error(condition: str) -> str:
+    """Returns why a text is no condition, or ""."""
+    try:
+        if condition.strip():
+            _compile(condition.strip(), FILE, "eval")
+    except _FAILURES as error:
+        return f"the condition is not an expression: {_failure(error)}"
+    return ""
+
+
+def _failure(error: Exception) -> str:
+    text = error.msg if isinstance(error, SyntaxError) and type(error.msg) is str else ""
+    return values.name_of(type(error)) + (f": {text[:MAX_VALUE]}" if text else "")
+
+
+class LogMessage:
+    """The message of a log point, with fields in braces as in an f-string: {x}, {x!r}, {x:.2f}, {x = }, and {{}}."""
+
+    def __init__(self, text: str):
+        self._parts: list = []  # texts, code of expressions, and code of f-strings as a tuple
+        text, literal = text[:MAX_MESSAGE], ""
+        at = 0
+        while at < len(text):
+            pair, brace = text[at : at + 2], text[at]
+            if pair in ("{{", "}}"):
+                literal, at = literal + brace, at + 2
+            elif brace == "{" and "}" in text[at:]:
+                part, at = _field(text, at)
+                self._parts += [literal, part]
+                literal = ""
+            else:
+                literal, at = literal + brace, at + 1
+        self._parts.append(literal)
+
+    def text(self, evaluate) -> str:
+        """Returns the message. evaluate(code) evaluates an expression in the frame of the log point."""
+        out = ""
+        for part in self._parts:
+            if type(part) is str:
+                out += part
+                continue
+            try:
+                value = evaluate(part[0] if type(part) is tuple else part)
+                is_text = type(value) is str
+                out += value[: MAX_MESSAGE if type(part) is tuple else MAX_VALUE] if is_text else (
+                    values.preview(value, MAX_VALUE)
+                )
+            except Exception as error:
+                out += f"<{values.name_of(type(error))}>"
+            if len(out) > MAX_MESSAGE:
+                break
+        return out[:MAX_MESSAGE]
+
+
+def _field(text: str, start: int):
+    """Returns the field that begins at a brace, compiled, and where the text goes on. The field ends at the first brace
+    with which it is an expression or a field of an f-string."""
+    end = start
+    for _ in range(MAX_FIELD_ENDS):
+        end = text.find("}", end + 1)
+        if end < 0:
+            break
+        field = text[start : end + 1]
+        try:
+            return _compile(field[1:-1].strip(), FILE, "eval"), end + 1
+        except _FAILURES:
+            pass
+        for quote in ('"""', "'''", '"', "'"):
+            try:
+                tree = ast.parse(f"f{quote}{field}{quote}", FILE, "eval")
+                if len(tree.body.values) <= 2 and isinstance(tree.body.values[-1], ast.FormattedValue):  # type: ignore
+                    return (_compile(tree, FILE, "eval"),), end + 1
+            except (*_FAILURES, AttributeError, IndexError):
+                pass
+    end = text.index("}", start)
+    return "<SyntaxError>", end + 1
+
+
+def compile_code(text: str, statements: bool):
+    """Compiles an expression, or also statements. Returns the code, and whether it is an expression."""
+    try:
+        return _compile(text, FILE, "eval", _FLAGS, True), True
+    except SyntaxError:
+        if not statements:
+            raise
+    return _compile(text, FILE, "exec", _FLAGS, True), False
+
+
+def value(code, names: dict, local: dict):
+    """Returns the value of an expression, which sets no variable of the frame."""
+    return _eval(code, names) if local is names else _eval(code, {**names, **local})
+
+
+def run(code, names: dict, local: dict, is_module: bool, assign):
+    """Runs code with the global and the local names of a frame, and returns its value.
+
+    The names that it sets are global ones if the code says so, or if the frame is a module's; otherwise they are set in
+    local, and assign(name, value) is called for them.
+    """
+    if local is names:
+        return _result(code, names)
+    scope = {**names, **local}
+    before = dict(scope)
+    try:
+        return _result(code, scope)
+    finally:
+        declared = _global_names(code)
+        for name, new in list(scope.items()):
+            if before.get(name, _MISSING) is new or name == "__builtins__":
+                continue
+            if name not in local and (is_module or name in declared):
+                names[name] = new
+            else:
+                local[name] = new
+                assign(name, new)
+        for name in before.keys() - scope.keys():
+            (local if name in local else names if is_module or name in declared else {}).pop(name, None)
+
+
+def _result(code, scope: dict):
+    """Runs code. If it awaits, it is driven to its end here, because the event loop stands still with the program."""
+    found = _eval(code, scope)
+    if not code.co_flags & inspect.CO_COROUTINE:
+        return found
+    for _ in range(MAX_TURNS):
+        try:
+            waits_for = found.send(None)
+        except StopIteration as end:
+            return end.value
+        if waits_for is not None:
+            break
+    found.close()
+    raise RuntimeError("this await waits for the event loop, which stands still while the program is stopped")
+
+
+def _global_names(code) -> set:
+    """Returns the names that code, or a function in it, declares as global and sets."""
+    found, waiting = set(), [code]
+    while waiting:
+        each = waiting.pop()
+        found.update(op.argval for op in dis.get_instructions(each) if op.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"))
+        waiting += [const for const in each.co_consts if type(const) is types.CodeType]
+    return found
