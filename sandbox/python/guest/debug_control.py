@@ -120,7 +120,7 @@ class DebugControl:
             self._mode == "entry"
             or known.number in self._step_frames
             or self._thread == known.thread
-            and (self._mode == "stepIn" or self._step_at_root and not known.parent)
+            and (self._mode == "stepIn" or self._step_at_root and _is_root(frame, known))
         ):
             reason = "entry" if self._mode == "entry" else "step"
         if not reason and self._called_in == threading.get_ident():
@@ -398,6 +398,12 @@ class DebugControl:
         return {"names": fits[:MAX_COMPLETIONS], "start": len(text) - len(start)}
 
     _COMMANDS = {"evaluate": _evaluate, "page": _page, "set": _set, "complete": _complete, "check": _check}
+
+
+def _is_root(frame, known) -> bool:
+    """Tells whether a frame is an outermost one of the program: a generator that library code resumes has no caller,
+    either."""
+    return not known.parent and frame.f_code.co_name == "<module>"
 
 
 def _token(held, depth: int):

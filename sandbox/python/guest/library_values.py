@@ -8,6 +8,7 @@ import builtins
 import collections
 import datetime
 import decimal
+import enum
 import fractions
 import functools
 import gc
@@ -38,6 +39,7 @@ _referents, _islice, _modules = gc.get_referents, itertools.islice, sys.modules
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: Python code may have made the class, or changed it
 _VIEWS: tuple = type({}.keys()), type({}.values()), type({}.items())
 _known: dict = {}  # by id of a class: the class, and whether it is a library's
+_DERIVABLE = (int, str, float, bytes, complex)
 _BUILT_IN_SCALARS = {int, str, float, bool, bytes, complex, type(None)}
 
 
@@ -219,6 +221,46 @@ def leaf_reader(kind: type):
         only = lookup.find(vars(package), name[:-4]) if type(package) is types.ModuleType else None
         return _by_repr if type(only) is kind else None
     return None
+
+
+def is_derived(kind: type) -> bool:
+    """Tells whether a class, made in Python, is an enumeration or is derived from a scalar: derived_text has its text."""
+    return not is_static(kind) and (type(kind) is enum.EnumType or _scalar_base(kind) is not None)
+
+
+def _scalar_base(kind: type) -> Any:
+    return next((base for base in _mro_of(kind) if base in _DERIVABLE), None) if not is_static(kind) else None
+
+
+def derived_text(v, limit: int) -> str:
+    """Returns the text of such a value, as repr writes it without code of its class: I(3), <E.A: 1>."""
+    kind: Any = type(v)
+    base, held, text = _scalar_base(kind), lookup.own_attributes(v), ""
+    if type(kind) is enum.EnumType:
+        member, value = lookup.find(held, "_name_"), lookup.find(held, "_value_")
+        name = f"{name_of(kind)}.{member[:limit]}" if type(member) is str else name_of(kind)
+        shown = value if type(value) in _BUILT_IN_SCALARS else None
+        if shown is not None:
+            text = repr(shown[:limit]) if type(shown) in (str, bytes) else _scalar_text(shown)
+        return f"<{name}: {text}>" if text else f"<{name}>"
+    if base in (str, bytes):
+        text = repr(base.__getitem__(v, slice(limit)))
+    elif base is int:
+        text = _scalar_text(int.__add__(v, 0))
+    else:
+        text = base.__repr__(v)
+    return f"{name_of(kind)}({text})"
+
+
+def field_names(kind: type) -> tuple:
+    """Returns the names of the fields of a named tuple, and () for another class."""
+    if is_static(kind) or not any(base is tuple for base in _mro_of(kind)):
+        return ()
+    for base in _mro_of(kind):
+        found = lookup.find(vars(type)["__dict__"].__get__(base), "_fields")
+        if found is not None:
+            return found if type(found) is tuple and all(type(name) is str for name in found) else ()
+    return ()
 
 
 def _is_numpy_scalar(kind: type) -> bool:

@@ -189,6 +189,34 @@ def _show_error(v, sample: list) -> tuple:
     return shown, form.EXACT if len(sample) <= 2 * MAX_SHOWN - 1 else form.TRUNCATED, None
 
 
+class Derived:
+    """Samples the attributes of a value whose class is derived from a scalar. Those of an enumeration are its own."""
+
+    def __init__(self, kind: type):
+        self.attributes = lookup.Attributes(kind, MAX_SAMPLE)
+
+    def __call__(self, v):
+        _, found = self.attributes(v)
+        pairs = zip(found[: len(found) // 2], found[len(found) // 2 :])
+        return None, [part for pair in pairs if type(pair[0]) is str and pair[0][:1] != "_" for part in pair]
+
+
+def _show_derived(v, sample: list) -> tuple:
+    text = values.readable(library_values.derived_text(v, values.MAX_REPR // 2), MAX_LINE)
+    return [raw(text), *sample[: 2 * MAX_SHOWN]], form.EXACT, None
+
+
+class Fields:
+    """Samples a named tuple: its names, and then its items."""
+
+    def __init__(self, names: tuple):
+        self.names = names[:MAX_SAMPLE]
+
+    def __call__(self, v):
+        items = tuple.__getitem__(v, _slice)
+        return tuple.__len__(v), [*self.names[: len(items)], *items[: len(self.names)]]
+
+
 _BASES = (
     (list, form.ITEMS, _list),
     (tuple, form.ITEMS, _tuple),
@@ -368,6 +396,11 @@ class Objects:
             return Reader(kind, name, form.PAIRS if library_values.has_pairs(kind) else form.ITEMS, _view)
         if library_values.is_exception(kind):
             return Reader(kind, name, form.DESCRIBED, Error(kind), _show_error)
+        if library_values.is_derived(kind):
+            return Reader(kind, name, form.DESCRIBED, Derived(kind), _show_derived)
+        fields = library_values.field_names(kind)
+        if fields:
+            return Reader(kind, name, form.ATTRIBUTES, Fields(fields))
         for base, shape, sample in _BASES:
             if any(b is base for b in _mro(kind)):
                 return Reader(kind, name, shape, sample)

@@ -500,6 +500,11 @@ class Preview:
             return self._items(v, "", limit, depth)
         if issubclass(kind, (list, tuple, set, frozenset, dict)):
             base = next(b for b in (list, tuple, set, frozenset, dict) if issubclass(kind, b))
+            fields = library_values.field_names(kind) if base is tuple and not self._runs_code else ()
+            if fields and depth < MAX_NESTED:
+                pairs = zip(fields[:MAX_SHOWN], tuple.__iter__(v))
+                texts = [f"{name}={self.show(item, limit, depth + 1)}" for name, item in pairs]
+                return _with_more(f"<{type_name(v)} ", "", texts, tuple.__len__(v), len(texts), ">")
             if not self._runs_code:
                 return self._items(v, type_name(v), limit, depth) if depth < MAX_NESTED else f"<{type_name(v)}>"
             if base.__len__(v) > 200 or depth > 20 or self.needs_preview(v):  # its own repr would be too long
@@ -576,6 +581,8 @@ class Preview:
             size, found = library_values.deque_items(v, MAX_SHOWN)
             texts = [self.show(item, limit, depth + 1) for item in found]
             return _with_more(type_name(v), "([", texts, size, len(found), "])")
+        if library_values.is_derived(kind):
+            return library_values.derived_text(v, limit)
         found = attributes(v, MAX_SHOWN + 1) if depth < MAX_NESTED else None
         if found is not None:
             texts = [f"{name}={self.show(item, limit, depth + 1)}" for name, item in found[:MAX_SHOWN]]

@@ -392,3 +392,33 @@ def test_breakpoint_in_the_last_line_stops_at_the_end(run, code, want):
     out, seen = stopped(run, code, {}, script)
     assert (out.exception, seen) == (None, [("breakpoint", want)])
     assert "x = 1" not in code or answers[0].get("value") == "1"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "a = all(i == j for i, j in zip(z, z))",
+        "a = list(i for i in z)",
+        "a = [i for i in z]",
+        "a = sorted(z, key=lambda i: -i)",
+        "a = max((i for i in z), key=lambda i: i)",
+        "a = dict((i, j) for i in z for j in z)",
+    ],
+)
+def test_next_passes_over_generator_expressions(run, line):
+    def script(stop, n):
+        yield {"do": "resume", "mode": "next" if n == 1 else "continue"}
+
+    _, seen = stopped(run, f"z = [1, 2]\n{line}\ny = 1\n", at(2, hits="1"), script)
+    assert seen[:2] == [("breakpoint", 2), ("step", 3)]
+
+
+def test_next_at_the_end_comes_to_the_last_expression(run):
+    def script(stop, n):
+        yield {"do": "resume", "mode": "next"}
+
+    assert stopped(run, "x = 1\ny = sum(i for i in [1, 2])\nx + y", at(1), script)[1] == [
+        ("breakpoint", 1),
+        ("step", 2),
+        ("step", 3),
+    ]

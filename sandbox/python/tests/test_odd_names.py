@@ -156,7 +156,7 @@ def test_stopped_program_with_odd_names(odd):
     kind, module, keys, thing, _, value, names = answers
     assert [item["name"] for item in kind["items"]] == ["own"]
     assert "value" in [item["name"] for item in module["items"]]
-    assert [item["name"] for item in keys["items"]] == ["<Name>", "1", "'text'"]
+    assert [item["name"] for item in keys["items"]] == ["Name('key')", "1", "'text'"]
     assert thing["type"] == "Odd" and value["value"] == "2" and "kind" in names["names"]
 
 
