@@ -215,6 +215,27 @@ func (r *Recording) Changes(v Variable, from, limit int) ([]ChangeView, error) {
 	return out, nil
 }
 
+// FramesWith returns the first frames, at most most, that set a variable with a name.
+func (r *Recording) FramesWith(name string, most int) (frames []uint64, err error) {
+	reader := r.journal.Snapshot()
+	number := reader.Table().NumberOf(name)
+	for _, c := range reader.Chunks() {
+		if !c.SetsName(number) || len(frames) >= most {
+			continue
+		}
+		err := reader.Replay(c, func(s *recording.State, rec *recording.Record) bool {
+			if rec.Kind == recording.KindSet && rec.Name == number && !slices.Contains(frames, s.Current) {
+				frames = append(frames, s.Current)
+			}
+			return len(frames) < most
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return frames, nil
+}
+
 // LastChange returns the last change of a variable that is seen at or before a step. The list is empty if there is
 // none.
 func (r *Recording) LastChange(v Variable, step int) ([]ChangeView, error) {

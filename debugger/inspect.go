@@ -46,12 +46,21 @@ type ScopeView struct {
 	Variables int
 }
 
+// EarlierException is an exception that led to another one: that was raised from it, or while it was handled.
+type EarlierException struct {
+	Type    string `json:"type"`
+	Message string `json:"message"`
+	IsCause bool   `json:"is_cause"`
+}
+
 // ExceptionView is the exception at a step. Its texts are made without code of the program.
 type ExceptionView struct {
 	Type          string
 	Message       string // "" if it has none, or if the recording does not have it
 	Traceback     string // as Python writes it, of the program's own frames
 	StopsIfCaught bool   // breakpoints also stop for handled exceptions
+
+	Earlier []EarlierException // the latest first; only where the program is stopped
 }
 
 // Source returns the program.
@@ -291,7 +300,9 @@ func (s *Session) Exception() (ExceptionView, error) {
 	p, e := s.position, ExceptionView{Message: s.liveMessage, StopsIfCaught: s.stopsWhereRaised()}
 	s.mu.Unlock()
 	if p.Reason == string(ReasonException) && p.Description != "" && p.Live {
-		e.Type = p.Description
+		s.mu.Lock()
+		e.Type, e.Earlier = p.Description, s.liveEarlier
+		s.mu.Unlock()
 	} else {
 		lines, err := s.recording.Lines(at, at)
 		if err != nil {

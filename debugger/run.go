@@ -24,6 +24,7 @@ const (
 const (
 	maxReasonChars  = 100
 	maxMessageChars = 10_000
+	maxEarlier      = 5 // exceptions
 )
 
 // command is a command for the program that has stopped.
@@ -107,7 +108,8 @@ func (s *Session) Stopped(
 		IDs    []int  `json:"ids"`
 		Text   string `json:"text"`
 
-		Message string `json:"message"` // of an exception
+		Message string             `json:"message"` // of an exception
+		Earlier []EarlierException `json:"earlier"`
 	}
 	if err := json.Unmarshal(body, &stop); err != nil {
 		return nil, fmt.Errorf("decode the guest's stop: %w", err)
@@ -125,7 +127,12 @@ func (s *Session) Stopped(
 			return resume, nil
 		}
 	}
-	s.pausing, s.liveMessage = false, stop.Message
+	stop.Earlier = stop.Earlier[:min(len(stop.Earlier), maxEarlier)]
+	for i := range stop.Earlier {
+		e := &stop.Earlier[i]
+		e.Type, e.Message = shorten(e.Type, maxReasonChars), shorten(e.Message, maxMessageChars)
+	}
+	s.pausing, s.liveMessage, s.liveEarlier = false, stop.Message, stop.Earlier
 	s.evaluated.stop(stop.IDs, s.recording.Steps())
 	step := s.recording.Steps()
 	if stop.Step > 0 && stop.Step < step { // of an uncaught exception, whose clean-up has run

@@ -64,6 +64,7 @@ type Session struct {
 	running     bool     // the run has not ended
 	live        Position // of the program, when it has stopped
 	liveMessage string   // of the exception at which the program has stopped
+	liveEarlier []EarlierException
 	position    Position
 	moves       int // number of position changes
 	references  references

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"glasshouse/debugger/expr"
 	"glasshouse/debugger/recording"
@@ -359,11 +360,15 @@ func (w *stopSearch) replay(ctx context.Context, c *recording.Chunk, from, until
 // seeLine offers the stops at one step.
 func (w *stopSearch) seeLine(s *recording.State, hits []int) {
 	f, at := s.CurrentFrame(), w.at(s)
+	isWithin := w.isWithin(s, f)
 	for i, l := range w.lines {
 		if l != at {
 			continue
 		}
 		hits[i]++
+		if isWithin {
+			continue
+		}
 		if b := w.rule.breaks.Lines[i]; b.hasCondition() && b.countsHits() {
 			if stop, ok := w.counted[i][s.Step]; ok {
 				w.offer(stop)
@@ -430,6 +435,13 @@ func (w *stopSearch) countConditions(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// isWithin reports whether a frame is a generator expression at the line of the statement that runs it. As in the
+// guest, no breakpoint stops there.
+func (w *stopSearch) isWithin(s *recording.State, f *recording.Frame) bool {
+	parent := s.Frames[f.Parent]
+	return parent != nil && parent.Line == f.Line && strings.HasSuffix(w.table.FunctionName(f.Code), "<genexpr>")
 }
 
 // at returns the line of a step.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 
 	godap "github.com/google/go-dap"
@@ -157,9 +158,15 @@ func exceptionInfo(_ context.Context, s *debugger.Session, _ json.RawMessage) (a
 	if err != nil {
 		return nil, err
 	}
+	var inner []godap.ExceptionDetails
+	for _, each := range slices.Backward(e.Earlier) { // each has the one that led to it
+		inner = []godap.ExceptionDetails{{
+			Message: each.Message, TypeName: each.Type, FullTypeName: each.Type, InnerException: inner,
+		}}
+	}
 	return godap.ExceptionInfoResponseBody{
 		ExceptionId: e.Type, Description: e.Message, BreakMode: mode,
 		Details: &godap.ExceptionDetails{Message: e.Message, TypeName: e.Type, FullTypeName: e.Type,
-			StackTrace: e.Traceback},
+			StackTrace: e.Traceback, InnerException: inner},
 	}, nil
 }

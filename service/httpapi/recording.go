@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 
@@ -94,7 +95,7 @@ type changesInput struct {
 	Before int    `query:"before" minimum:"1" doc:"Only the last change before this step's line ran"`
 	From   int    `query:"from" minimum:"1" default:"1" doc:"The first step"`
 	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
-	Frame  uint64 `query:"frame" doc:"By default the frame of step before, or the global namespace"`
+	Frame  uint64 `query:"frame" doc:"By default the frame of step before, or the global namespace; if that never has the variable, the only call that has it"`
 }
 
 type variableChanges struct {
@@ -276,12 +277,26 @@ func (a *api) explainExecution(
 	return &explanation{in.ID, opened.Steps(), text}, err
 }
 
+// maxNamedFrames is how many frames with a variable are searched for, to tell whether there is only one.
+const maxNamedFrames = 2
+
 func listVariableChanges(
 	_ context.Context, opened *service.OpenRecording, in *changesInput,
 ) (*variableChanges, error) {
 	variable := debugger.Variable{Frame: in.Frame, Name: in.Name}
 	if in.Before == 0 {
 		list, err := opened.Changes(variable, in.From, in.Limit)
+		if err != nil || len(list) > 0 || in.Frame != 0 {
+			return &variableChanges{in.Name, list}, err
+		}
+		frames, err := opened.FramesWith(in.Name, maxNamedFrames)
+		if err == nil && len(frames) == 1 { // it can only be this one
+			list, err = opened.Changes(debugger.Variable{Frame: frames[0], Name: in.Name}, in.From, in.Limit)
+		} else if err == nil && len(frames) > 1 {
+			err = &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "frame", Detail: fmt.Sprintf(
+				"%s is a local variable of several calls: name one by its frame, such as %d or %d; the steps have them",
+				in.Name, frames[0], frames[1])}
+		}
 		return &variableChanges{in.Name, list}, err
 	}
 	if in.Frame == 0 {

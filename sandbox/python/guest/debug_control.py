@@ -31,6 +31,7 @@ MAX_PAGE = 500  # items of a page
 MAX_PAGE_VALUE = 300  # characters of an item in a page
 MAX_LABEL = 100  # characters of a label of a row
 MAX_COMPLETIONS = 200
+MAX_EARLIER = 5  # exceptions that led to one
 MAX_RAISES = 200  # exceptions whose places are known; most are handled at once
 
 FILE, MAX_VALUE = debug_expressions.FILE, debug_expressions.MAX_VALUE
@@ -38,6 +39,9 @@ _compile = compile
 _active = threading._active  # type: ignore[attr-defined]
 _args_of, _traceback_of = (vars(BaseException)[name].__get__ for name in ("args", "__traceback__"))
 _flags_of, _mro_of, _vars_of = (vars(type)[name].__get__ for name in ("__flags__", "__mro__", "__dict__"))
+_cause_of, _context_of, _suppresses = (
+    vars(BaseException)[name].__get__ for name in ("__cause__", "__context__", "__suppress_context__")
+)
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: Python code may have made the class
 _SCALARS = {str, bytes, int, float, bool, type(None)}
 
@@ -111,7 +115,8 @@ class DebugControl:
         if self._data:
             ids = self._changed_data()
             reason = "data breakpoint" if ids else ""
-        for b in self.lines.get(line, ()):
+        breakpoints = self.lines.get(line, ())
+        for b in breakpoints if breakpoints and not _is_within(frame, self._recorder._filename) else ():
             why = self._hit(b, frame)
             if why is not None:
                 ids.append(b.id)
@@ -120,7 +125,7 @@ class DebugControl:
             self._mode == "entry"
             or known.number in self._step_frames
             or self._thread == known.thread
-            and (self._mode == "stepIn" or self._step_at_root and _is_root(frame, known))
+            and (self._mode == "stepIn" or self._step_at_root and not known.parent)
         ):
             reason = "entry" if self._mode == "entry" else "step"
         if not reason and self._called_in == threading.get_ident():
@@ -184,6 +189,7 @@ class DebugControl:
 
     def _stop_at_exception(self, frame, known, error, step: int) -> None:
         why = {"reason": "exception", "ids": [], "text": values.name_of(type(error)), "message": _message(error)}
+        why["earlier"] = _earlier(error)
         self._stop(frame, known, why, step)
 
     def ended(self) -> None:
@@ -400,10 +406,15 @@ class DebugControl:
     _COMMANDS = {"evaluate": _evaluate, "page": _page, "set": _set, "complete": _complete, "check": _check}
 
 
-def _is_root(frame, known) -> bool:
-    """Tells whether a frame is an outermost one of the program: a generator that library code resumes has no caller,
-    either."""
-    return not known.parent and frame.f_code.co_name == "<module>"
+def _is_within(frame, filename: str) -> bool:
+    """Tells whether a generator expression is at the line of the statement that runs it. Such a step is no new arrival
+    at the line: otherwise its breakpoint would stop the program for each item."""
+    if frame.f_code.co_name != "<genexpr>":
+        return False
+    back = frame.f_back
+    while back is not None and back.f_code.co_filename != filename:
+        back = back.f_back
+    return back is not None and back.f_lineno == frame.f_lineno
 
 
 def _token(held, depth: int):
@@ -412,6 +423,19 @@ def _token(held, depth: int):
         return (type(held).__name__, held)
     children = held.children if depth < recorder_objects.MAX_DEPTH else ()
     return held.serial, held.version, tuple(_token(child, depth + 1) for child in children)
+
+
+def _earlier(error) -> list:
+    """Returns the exceptions that led to one, the latest first: those it was raised from, or while they were handled."""
+    found: list = []
+    while len(found) < MAX_EARLIER:
+        cause = _cause_of(error)
+        error = cause if cause is not None or _suppresses(error) else _context_of(error)
+        if error is None:
+            break
+        message = _message(error)[:MAX_VALUE]
+        found.append({"type": values.name_of(type(error)), "message": message, "is_cause": cause is not None})
+    return found
 
 
 def _message(error) -> str:

@@ -400,8 +400,6 @@ def test_breakpoint_in_the_last_line_stops_at_the_end(run, code, want):
         "a = all(i == j for i, j in zip(z, z))",
         "a = list(i for i in z)",
         "a = [i for i in z]",
-        "a = sorted(z, key=lambda i: -i)",
-        "a = max((i for i in z), key=lambda i: i)",
         "a = dict((i, j) for i in z for j in z)",
     ],
 )
@@ -409,8 +407,21 @@ def test_next_passes_over_generator_expressions(run, line):
     def script(stop, n):
         yield {"do": "resume", "mode": "next" if n == 1 else "continue"}
 
-    _, seen = stopped(run, f"z = [1, 2]\n{line}\ny = 1\n", at(2, hits="1"), script)
-    assert seen[:2] == [("breakpoint", 2), ("step", 3)]
+    _, seen = stopped(run, f"z = [1, 2]\n{line}\ny = 1\n", at(2), script)
+    assert seen == [("breakpoint", 2), ("step", 3)]
+
+
+@pytest.mark.parametrize(
+    "code, want",
+    [
+        ("z = [1, 2]\ng = (i for i in z)\na = list(g)", 2),  # run from another line
+        ("z = [1, 2]\ndef f(): yield from z\na = list(f())", 2),
+        ("z = [1, 2]\na = sorted(z, key=lambda i: -i)", 3),
+    ],
+)
+def test_breakpoint_stops_in_functions_of_its_line(run, code, want):
+    _, seen = stopped(run, code, at(2))
+    assert len(seen) == want
 
 
 def test_next_at_the_end_comes_to_the_last_expression(run):
