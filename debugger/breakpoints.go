@@ -39,7 +39,7 @@ type BreakpointView struct {
 	LogMessage   string `json:"logMessage,omitempty"`
 }
 
-// The exception filters: stop where an exception is raised, or only if it leaves the program because nothing handles it.
+// The exception filters: stop where an exception is raised, or only if it leaves the program, as nothing handles it.
 const (
 	FilterRaised   = "raised"
 	FilterUncaught = "uncaught"
@@ -190,8 +190,8 @@ func (s *Session) readLines() bool {
 	return s.lines != nil
 }
 
-// placedLine returns the line at which a breakpoint stops, as the guest places it: the line itself, or if it has no code
-// the one before that has some. It returns 0 if there is none. The caller holds mu.
+// placedLine returns the line at which a breakpoint stops, as the guest places it: the line itself, or if it has no
+// code the one before that has some. It returns 0 if there is none. The caller holds mu.
 func (s *Session) placedLine(line int) int {
 	if s.lines == nil {
 		return line
@@ -306,12 +306,13 @@ func (s *Session) updateGuest() {
 	}
 }
 
-// pastBreakpoints returns the stops as FindStop takes them. It leaves out log points, which do not stop. The caller holds
-// mu.
+// pastBreakpoints returns the stops as FindStop takes them. It leaves out log points, which do not stop. The caller
+// holds mu.
 func (s *Session) pastBreakpoints() Breakpoints {
 	g, steps := s.stops, s.recording.Steps()
 	out := Breakpoints{
-		Exceptions: slices.Contains(g.Exceptions, FilterRaised), Uncaught: slices.Contains(g.Exceptions, FilterUncaught),
+		Exceptions: slices.Contains(g.Exceptions, FilterRaised),
+		Uncaught:   slices.Contains(g.Exceptions, FilterUncaught),
 	}
 	for _, line := range g.Lines {
 		b := LineStop{Line: s.placedLine(line.Line), ID: line.ID}

@@ -88,9 +88,10 @@ type Session struct {
 func NewSession(r *Recording) *Session {
 	return &Session{
 		Clock: time.Now, recording: r, running: true, state: StateRunning, onUse: func() {},
-		updated: make(chan struct{}), commands: make(chan command), over: make(chan struct{}), invalid: map[int]string{},
-		onEdit: func(sandbox.Edit) {},
-		admit:  func(ctx context.Context) (context.Context, func(), error) { return ctx, func() {}, nil },
+		updated: make(chan struct{}), commands: make(chan command), over: make(chan struct{}),
+		invalid: map[int]string{},
+		onEdit:  func(sandbox.Edit) {},
+		admit:   func(ctx context.Context) (context.Context, func(), error) { return ctx, func() {}, nil },
 	}
 }
 

@@ -54,9 +54,9 @@ type Breakpoints struct {
 }
 
 // LineStop stops at a line. If Condition is set, it stops only where the condition holds in the recorded state. If Hits
-// is set, it stops only where "count HitOp Hits" holds: count is how often the line was reached, and the condition held,
-// since the beginning, and HitOp is ==, >=, >, <=, <, %, or "" for ==. Where it cannot be known whether the condition
-// holds, it stops, and the Stop is uncertain.
+// is set, it stops only where "count HitOp Hits" holds: count is how often the line was reached, and the condition
+// held, since the beginning, and HitOp is ==, >=, >, <=, <, %, or "" for ==. Where it cannot be known whether the
+// condition holds, it stops, and the Stop is uncertain.
 type LineStop struct {
 	Line      int
 	Hits      int

@@ -42,8 +42,8 @@ func (x *Exception) Text() string {
 	return strings.Join(append([]string{x.Summary()}, x.Notes...), "\n")
 }
 
-// TracebackText returns the exception as Python prints it, after those that led to it, and its hint. file is the name of
-// the submitted code. The text begins with "Traceback" also for a syntax error: clients recognise a failure by this
+// TracebackText returns the exception as Python prints it, after those that led to it, and its hint. file is the name
+// of the submitted code. The text begins with "Traceback" also for a syntax error: clients recognise a failure by this
 // word.
 func (x *Exception) TracebackText(file string) string {
 	var b strings.Builder

@@ -21,7 +21,8 @@ func TestEditorShowsWhyTheProgramEnded(t *testing.T) {
 	}{
 		"completed": {"print('a')", 0, 0, nil},
 		"no line":   {"# nothing", 0, 0, nil},
-		"uncaught":  {"def f():\n    1 / 0\nf()", 1, 2, []string{file + "2, in f\n", "    1 / 0\n", "ZeroDivisionError: division by zero\n"}},
+		"uncaught": {"def f():\n    1 / 0\nf()", 1, 2,
+			[]string{file + "2, in f\n", "    1 / 0\n", "ZeroDivisionError: division by zero\n"}},
 		"chain": {"try:\n    1 / 0\nexcept ZeroDivisionError:\n    {}['k']", 1, 4,
 			[]string{"ZeroDivisionError: division by zero\n\nDuring handling", "KeyError: 'k'"}},
 		"syntax error":   {"x = 1\ndef f(:\n    pass", 1, 2, []string{file + "2\n", "SyntaxError: "}},
@@ -110,7 +111,8 @@ func TestUncaughtIsWhatEndedTheProgram(t *testing.T) {
 		sandboxID := a.get("sandbox_id").(string)
 		if want != "" {
 			wantStop(t, a, want)
-			if info := d.command(t, "exceptionInfo", map[string]any{"threadId": 1}); info.get("breakMode") != "unhandled" {
+			info := d.command(t, "exceptionInfo", map[string]any{"threadId": 1})
+			if info.get("breakMode") != "unhandled" {
 				t.Errorf("%q: got %s, want an unhandled exception", code, info.text)
 			}
 			a = d.command(t, "continue", nil)

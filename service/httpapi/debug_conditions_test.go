@@ -8,7 +8,8 @@ import (
 	"glasshouse/sandbox"
 )
 
-const conditionProgram = "names = ['ann', 'bob', 'cy', 'bea']\nfor s in names:\n    t = len(s)\n    u = s\nprint('end')\n"
+const conditionProgram = "names = ['ann', 'bob', 'cy', 'bea']\n" +
+	"for s in names:\n    t = len(s)\n    u = s\nprint('end')\n"
 
 // reverseContinue and continue in the past stop where the program stops when it runs, whatever the condition is. Where
 // the program has not evaluated a condition that only Python can evaluate, they stop and say so.
@@ -81,7 +82,7 @@ func TestBreakpointsAreMovedOrRefused(t *testing.T) {
 			b := each.(map[string]any)
 			message, _ := b["message"].(string)
 			got := fmt.Sprint(b["line"], " ", b["verified"], " ", message)
-			if !strings.HasPrefix(got, want[i]) || want[i][len(want[i])-1] == ' ' && b["verified"] == true && message != "" {
+			if !strings.HasPrefix(got, want[i]) || b["verified"] == true && message != "" {
 				t.Errorf("%s: breakpoint %d: got %q, want %q", when, i, got, want[i])
 			}
 		}
@@ -102,7 +103,8 @@ func TestBreakpointsAreMovedOrRefused(t *testing.T) {
 	hit := ""
 	for a.get("where.state") != "ended" {
 		hit += fmt.Sprint(a.get("where.line_number"), " ")
-		check("while it is stopped", d.command(t, "setBreakpoints", map[string]any{"breakpoints": objects}).get("breakpoints"))
+		set := d.command(t, "setBreakpoints", map[string]any{"breakpoints": objects})
+		check("while it is stopped", set.get("breakpoints"))
 		a = d.command(t, "continue", nil)
 	}
 	if want := "1 4 6 12 4 9 "; hit != want {

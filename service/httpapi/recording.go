@@ -95,7 +95,7 @@ type changesInput struct {
 	Before int    `query:"before" minimum:"1" doc:"Only the last change before this step's line ran"`
 	From   int    `query:"from" minimum:"1" default:"1" doc:"The first step"`
 	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
-	Frame  uint64 `query:"frame" doc:"By default the frame of step before, or the global namespace; if that never has the variable, the only call that has it"`
+	Frame  uint64 `query:"frame" doc:"By default that of step before, the namespace, or the only call with it"`
 }
 
 type variableChanges struct {

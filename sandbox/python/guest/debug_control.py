@@ -426,7 +426,7 @@ def _token(held, depth: int):
 
 
 def _earlier(error) -> list:
-    """Returns the exceptions that led to one, the latest first: those it was raised from, or while they were handled."""
+    """Returns the exceptions that led to one, the latest first: its causes, and those that were handled then."""
     found: list = []
     while len(found) < MAX_EARLIER:
         cause = _cause_of(error)

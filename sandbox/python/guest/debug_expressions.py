@@ -98,10 +98,8 @@ class LogMessage:
                 continue
             try:
                 value = evaluate(part[0] if type(part) is tuple else part)
-                is_text = type(value) is str
-                out += value[: MAX_MESSAGE if type(part) is tuple else MAX_VALUE] if is_text else (
-                    values.preview(value, MAX_VALUE)
-                )
+                most = MAX_MESSAGE if type(part) is tuple else MAX_VALUE
+                out += value[:most] if type(value) is str else values.preview(value, MAX_VALUE)
             except Exception as error:
                 out += f"<{values.name_of(type(error))}>"
             if len(out) > MAX_MESSAGE:

@@ -224,7 +224,7 @@ def leaf_reader(kind: type):
 
 
 def is_derived(kind: type) -> bool:
-    """Tells whether a class, made in Python, is an enumeration or is derived from a scalar: derived_text has its text."""
+    """Tells whether a class, made in Python, is an enumeration or is derived from a scalar."""
     return not is_static(kind) and (type(kind) is enum.EnumType or _scalar_base(kind) is not None)
 
 
