@@ -18,6 +18,7 @@ type Event struct {
 // Stopped means that the session has a new position. See Position for the fields.
 type Stopped struct {
 	Reason, Description string
+	Text                string // of an exception: its type and message
 	HitIDs              []int
 	Step                int
 	Line                int64
@@ -120,7 +121,7 @@ func eventBytes(body any) int {
 		}
 		return bytes
 	case Stopped:
-		return eventOverhead + len(body.Description) + 8*len(body.HitIDs)
+		return eventOverhead + len(body.Description) + len(body.Text) + 8*len(body.HitIDs)
 	}
 	return eventOverhead
 }

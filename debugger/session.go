@@ -199,7 +199,12 @@ func (s *Session) moveTo(p Position) {
 	if s.state != StateEnded {
 		s.state = StateStopped
 	}
-	s.addEvent(Stopped{p.Reason, p.Description, p.HitIDs, p.Step, p.Line, p.Thread})
+	stopped := Stopped{Reason: p.Reason, Description: p.Description, HitIDs: p.HitIDs, Step: p.Step, Line: p.Line,
+		Thread: p.Thread}
+	if p.Live && p.Reason == string(ReasonException) && s.liveMessage != "" {
+		stopped.Text = p.Description + ": " + s.liveMessage
+	}
+	s.addEvent(stopped)
 }
 
 type searcherKey struct{}

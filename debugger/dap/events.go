@@ -1,6 +1,8 @@
 package dap
 
 import (
+	"cmp"
+
 	godap "github.com/google/go-dap"
 
 	"glasshouse/debugger"
@@ -41,7 +43,8 @@ func Event(e debugger.Event) (name string, body any) {
 	case debugger.Stopped:
 		stopped := stoppedBody{
 			StoppedEventBody: godap.StoppedEventBody{
-				Reason: b.Reason, Description: b.Description, Text: b.Description, ThreadId: threadID(b.Thread),
+				Reason: b.Reason, Description: b.Description, Text: cmp.Or(b.Text, b.Description),
+				ThreadId:          threadID(b.Thread),
 				AllThreadsStopped: true,
 			},
 			HitBreakpointIDs: b.HitIDs, Step: b.Step, Line: b.Line,

@@ -138,8 +138,16 @@ type completionItem struct {
 
 func completions(ctx context.Context, s *debugger.Session, in godap.CompletionsArguments) (any, error) {
 	text := []rune(in.Text)
-	if in.Column >= 1 && in.Column-1 < len(text) {
-		text = text[:in.Column-1]
+	begin := 0 // of the line of the cursor
+	for line := 1; line < in.Line; line++ {
+		at := slices.Index(text[begin:], '\n')
+		if at < 0 {
+			break
+		}
+		begin += at + 1
+	}
+	if in.Column >= 1 && begin+in.Column-1 < len(text) {
+		text = text[:begin+in.Column-1]
 	}
 	names, start, err := s.Complete(ctx, string(text), uint64(in.FrameId))
 	targets := []completionItem{}

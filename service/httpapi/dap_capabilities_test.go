@@ -170,6 +170,15 @@ var capabilityTests = map[string]func(*testing.T, client){
 		frame := e.wantStop("breakpoint", 3)
 		e.wantEqual("completed", e.mustRequest("completions", map[string]any{"frameId": frame, "text": "x + twi",
 			"column": 8})["targets"], "[map[label:twice length:3 start:4]]")
+		for _, at := range []struct {
+			line, column int
+			want         string
+		}{{1, 3, "[map[label:twice length:2 start:0]]"}, {2, 7, "[map[label:twice length:3 start:10]]"},
+			{9, 7, "[map[label:twice length:3 start:10]]"}} {
+			got := e.mustRequest("completions", map[string]any{
+				"frameId": frame, "text": "tw = 1\nx +twi", "line": at.line, "column": at.column})["targets"]
+			e.wantEqual(fmt.Sprint("completed in line ", at.line), got, at.want)
+		}
 	},
 	"completionTriggerCharacters": func(t *testing.T, c client) {
 		e := dapAttach(t, c, steppedProgram).configure(breakpointAt(3))
@@ -183,7 +192,9 @@ var capabilityTests = map[string]func(*testing.T, client){
 		e := dapAttach(t, c, failingProgram)
 		e.mustRequest("setExceptionBreakpoints", map[string]any{"filters": []string{"raised"}})
 		e.mustRequest("configurationDone", nil)
-		e.wantStop("exception", 3)
+		stop := e.waitEvent("stopped")
+		e.wantEqual("the stop", fmt.Sprint(stop["reason"], " ", stop["text"]),
+			"exception ValueError: invalid literal for int() with base 10: 'a'")
 		info := e.mustRequest("exceptionInfo", map[string]any{"threadId": 1})
 		e.wantEqual("the exception", fmt.Sprint(info["exceptionId"], " ", info["breakMode"]), "ValueError always")
 	},
