@@ -6,7 +6,7 @@ Run it with GLASSHOUSE_URL and GLASSHOUSE_KEY set.
 import pathlib
 import tempfile
 
-from glasshouse import Client
+from glasshouse_sandbox import Client
 
 LOAD = """
 import pandas as pd

@@ -7,7 +7,7 @@ import json
 import pathlib
 import tempfile
 
-from glasshouse import Client, Gone, NotFound, Sandbox
+from glasshouse_sandbox import Client, Gone, NotFound, Sandbox
 
 STATE = pathlib.Path(tempfile.gettempdir(), "glasshouse-chat.json")  # a real chat keeps this with the conversation
 LOAD = 'orders = await db_frame("SELECT status, total::float AS total FROM orders")\nturns = 0'

@@ -7,8 +7,8 @@ agent that thinks, replace `scripted` with a chat model that `model.bind_tools(t
 from collections.abc import Iterator
 from typing import Any
 
-from glasshouse import Client
-from glasshouse.langchain import GlasshouseToolkit
+from glasshouse_sandbox import Client
+from glasshouse_sandbox.langchain import GlasshouseToolkit
 from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition

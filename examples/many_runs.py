@@ -5,7 +5,7 @@ Run it with GLASSHOUSE_URL and GLASSHOUSE_KEY set.
 
 import asyncio
 
-from glasshouse import AsyncClient, Execution
+from glasshouse_sandbox import AsyncClient, Execution
 
 CODE = """
 rows = await db_query("SELECT count(*) AS n FROM user_activities WHERE user_id % 8 = :part", {"part": context["part"]})

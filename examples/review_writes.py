@@ -3,7 +3,7 @@
 Run it with GLASSHOUSE_URL and GLASSHOUSE_KEY set; the key must be an admin's.
 """
 
-from glasshouse import Client
+from glasshouse_sandbox import Client
 
 CODE = """
 await db_query("UPDATE documents SET processed = true WHERE id = :id", {"id": 1})

@@ -5,7 +5,7 @@ Run it with GLASSHOUSE_URL and GLASSHOUSE_KEY set.
 
 import asyncio
 
-from glasshouse import AsyncClient
+from glasshouse_sandbox import AsyncClient
 
 CODE = """
 for table in await db_tables():

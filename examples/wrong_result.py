@@ -3,7 +3,7 @@
 Run it with GLASSHOUSE_URL and GLASSHOUSE_KEY set.
 """
 
-from glasshouse import Client
+from glasshouse_sandbox import Client
 
 CODE = """
 orders = await db_frame("SELECT id, customer_id, total::float AS total FROM orders ORDER BY id LIMIT 400")

@@ -1,10 +1,10 @@
-"""Writes src/glasshouse/_sync.py from _async.py. With --check it only says whether the file is up to date."""
+"""Writes src/glasshouse_sandbox/_sync.py from _async.py. With --check it only says whether the file is up to date."""
 
 import pathlib
 import re
 import sys
 
-FOLDER = pathlib.Path(__file__).parent / "src" / "glasshouse"
+FOLDER = pathlib.Path(__file__).parent / "src" / "glasshouse_sandbox"
 
 RULES = (
     ('"""The asynchronous client. The synchronous one in _sync.py is written from this file by make_sync.py."""',

@@ -67,9 +67,9 @@ func TestTypesOfPythonClient(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			python := filepath.Join(installedClient(t, name), "bin", "python")
-			files := []string{filepath.Join("src", "glasshouse", integration)}
+			files := []string{filepath.Join("src", "glasshouse_sandbox", integration)}
 			for _, file := range []string{"__init__.py", "guide.py"} {
-				files = append(files, filepath.Join("src", "glasshouse", file))
+				files = append(files, filepath.Join("src", "glasshouse_sandbox", file))
 			}
 			checkers := [][]string{append([]string{"node", pyright, "--pythonpath", python}, files...)}
 			if dev := os.Getenv("GLASSHOUSE_DEV_PYTHON"); dev != "" {

@@ -3,7 +3,7 @@ import pathlib
 import subprocess
 
 import pytest
-from glasshouse import Client
+from glasshouse_sandbox import Client
 
 ROOT = pathlib.Path(__file__).parents[3]
 

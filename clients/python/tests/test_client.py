@@ -7,12 +7,12 @@ import subprocess
 import sys
 import threading
 
-import glasshouse
+import glasshouse_sandbox
 import httpx
 import pytest
 from conftest import ROOT
-from glasshouse import AsyncClient, Client
-from glasshouse.errors import from_problem
+from glasshouse_sandbox import AsyncClient, Client
+from glasshouse_sandbox.errors import from_problem
 
 
 def async_client(service) -> AsyncClient:
@@ -31,7 +31,7 @@ def test_failing_code_is_no_error_of_the_client(service):
     e = service.run("rows = {'amount': 1}\nrows['amuont']")
     assert e.status == "failed" and e.exception.type == "KeyError" and e.exception.line == 2
     assert "amount" in e.text
-    with pytest.raises(glasshouse.ExecutionFailed) as failed:
+    with pytest.raises(glasshouse_sandbox.ExecutionFailed) as failed:
         e.raise_for_status()
     assert failed.value.execution is e and "KeyError" in str(failed.value)
 
@@ -147,33 +147,33 @@ def test_queries_and_schema(service):
     assert service.query("SELECT 1 AS n", database="knowledge").rows == [{"n": 1}]
     assert service.schema(database="knowledge") == service.schema()
     for ask in (service.query, lambda _, database: service.schema(database=database)):
-        with pytest.raises(glasshouse.QueryRefused, match="no database \"sales\".*knowledge"):
+        with pytest.raises(glasshouse_sandbox.QueryRefused, match="no database \"sales\".*knowledge"):
             ask("SELECT 1", database="sales")
-    with pytest.raises(glasshouse.QueryRefused, match="only reads"):
+    with pytest.raises(glasshouse_sandbox.QueryRefused, match="only reads"):
         service.query("DELETE FROM users")
 
 
 def test_errors_have_a_class_for_each_problem(service, sandbox):
-    with pytest.raises(glasshouse.NotFound) as error:
+    with pytest.raises(glasshouse_sandbox.NotFound) as error:
         service.sandboxes.get("none").run("1")
     assert error.value.status == 404 and error.value.request_id
-    with pytest.raises(glasshouse.InvalidInput) as invalid:
+    with pytest.raises(glasshouse_sandbox.InvalidInput) as invalid:
         service.sandboxes.create(max_memory=1)
     assert "max_memory" in str(invalid.value)
-    with Client(str(service._http.base_url), "wrong") as stranger, pytest.raises(glasshouse.Unauthorized):
+    with Client(str(service._http.base_url), "wrong") as stranger, pytest.raises(glasshouse_sandbox.Unauthorized):
         stranger.run("1")
     with Client("http://127.0.0.1:9", "x") as nobody:
-        with pytest.raises(glasshouse.ConnectionFailed, match="GLASSHOUSE_URL"):
+        with pytest.raises(glasshouse_sandbox.ConnectionFailed, match="GLASSHOUSE_URL"):
             nobody.run("1")
     sandbox.close()
-    with pytest.raises(glasshouse.Gone, match="deleted"):
+    with pytest.raises(glasshouse_sandbox.Gone, match="deleted"):
         sandbox.run("1")
 
 
 def test_what_is_not_configured_is_no_busy_sandbox(service):
     assert service._http.get("/chat").json()["configured"] is False
     error = from_problem(409, service._http.post("/chat/conversations").json())
-    assert isinstance(error, glasshouse.NotConfigured) and "--model-url" in error.detail
+    assert isinstance(error, glasshouse_sandbox.NotConfigured) and "--model-url" in error.detail
 
 
 def test_a_full_service_is_asked_again(monkeypatch):
@@ -188,7 +188,7 @@ def test_a_full_service_is_asked_again(monkeypatch):
     assert Client(http=http).run("1").execution_id == "1"
     late = httpx.Response(429, json={"type": "x:limit-reached"}, headers={"Retry-After": "99"})
     refused = httpx.MockTransport(lambda request: late)
-    with pytest.raises(glasshouse.LimitReached) as error:
+    with pytest.raises(glasshouse_sandbox.LimitReached) as error:
         Client(http=httpx.Client(base_url="http://test", transport=refused)).run("1")
     assert error.value.retry_after == 99
 
@@ -229,7 +229,7 @@ def test_async_client_runs_many_at_once(service):
 
 
 def test_guide_names(service):
-    from glasshouse.guide import SandboxService
+    from glasshouse_sandbox.guide import SandboxService
 
     async def main():
         sandboxes = SandboxService(None, client=async_client(service))
@@ -253,7 +253,7 @@ def test_guide_names(service):
 
 @pytest.mark.parametrize("name", ["langchain", "smolagents", "adk"])
 def test_an_integration_without_its_framework_names_the_extra(name):
-    code = f"import sys; sys.modules.update(pydantic=None, PIL=None); import glasshouse.{name}"
+    code = f"import sys; sys.modules.update(pydantic=None, PIL=None); import glasshouse_sandbox.{name}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 1 and f"[{name}]" in done.stderr, done.stderr
 
@@ -284,9 +284,13 @@ def test_package_is_built_and_installed(tmp_path):
         target = tmp_path / package.name.replace(".", "_")
         command = ["uv", "pip", "install", "--offline", "-q", "--no-deps", "--target", target, package]
         subprocess.run([*command, "--python", sys.executable], check=True)
-        code = "import glasshouse, glasshouse.guide; print(glasshouse.__file__)"
+        code = (
+            "import glasshouse_sandbox, glasshouse_sandbox.guide, importlib.metadata as m; "
+            "print(glasshouse_sandbox.__file__, m.version('glasshouse-sandbox'))"
+        )
         environ = {**os.environ, "PYTHONPATH": str(target)}
         command = [sys.executable, "-c", code]
         out = subprocess.run(command, env=environ, check=True, capture_output=True, text=True).stdout
-        assert out.startswith(str(target)) and (target / "glasshouse" / "py.typed").exists()
+        assert out.startswith(str(target)) and (target / "glasshouse_sandbox" / "py.typed").exists()
+        assert not (target / "glasshouse").exists()  # the name belongs to another project on PyPI
     assert len(list(tmp_path.glob("*.whl"))) == len(list(tmp_path.glob("*.tar.gz"))) == 1

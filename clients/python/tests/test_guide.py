@@ -1,4 +1,4 @@
-"""The blocks of the sandbox guide run word for word through glasshouse.guide, in the guide's order."""
+"""The blocks of the sandbox guide run word for word through glasshouse_sandbox.guide, in the guide's order."""
 
 import ast
 import asyncio
@@ -9,7 +9,7 @@ import sys
 import types
 
 import pytest
-from glasshouse import AsyncClient, NotFound, guide
+from glasshouse_sandbox import AsyncClient, NotFound, guide
 
 BLOCKS = re.findall(
     r"^## (.*?)\n\n```python\n(.*?)^```$", (pathlib.Path(__file__).parent / "guide.md").read_text(), re.M | re.S

@@ -22,7 +22,7 @@ export function asCurl(e: Execution): string {
 }
 
 export function asPython(e: Execution): string {
-  return `from glasshouse import Client
+  return `from glasshouse_sandbox import Client
 
 code = ${pythonText(e.code ?? "")}
 

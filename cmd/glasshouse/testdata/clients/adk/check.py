@@ -1,4 +1,4 @@
-"""Runs the executor of glasshouse.adk with an agent of Google's ADK whose model is scripted.
+"""Runs the executor of glasshouse_sandbox.adk with an agent of Google's ADK whose model is scripted.
 
 GLASSHOUSE_URL and GLASSHOUSE_KEY name the service.
 """
@@ -6,7 +6,7 @@ GLASSHOUSE_URL and GLASSHOUSE_KEY name the service.
 import asyncio
 import base64
 
-from glasshouse.adk import GlasshouseCodeExecutor
+from glasshouse_sandbox.adk import GlasshouseCodeExecutor
 from google.adk.agents import LlmAgent
 from google.adk.code_executors.code_execution_utils import CodeExecutionInput, File
 from google.adk.models.base_llm import BaseLlm

@@ -1,4 +1,4 @@
-"""Runs the tools of glasshouse.langchain with LangChain and a LangGraph agent whose model is scripted.
+"""Runs the tools of glasshouse_sandbox.langchain with LangChain and a LangGraph agent whose model is scripted.
 
 GLASSHOUSE_URL and GLASSHOUSE_KEY name the service.
 """
@@ -6,8 +6,8 @@ GLASSHOUSE_URL and GLASSHOUSE_KEY name the service.
 import asyncio
 import concurrent.futures
 
-from glasshouse import Client
-from glasshouse.langchain import GlasshousePythonTool, GlasshouseToolkit
+from glasshouse_sandbox import Client
+from glasshouse_sandbox.langchain import GlasshousePythonTool, GlasshouseToolkit
 from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition

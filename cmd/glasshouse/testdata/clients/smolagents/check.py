@@ -1,9 +1,9 @@
-"""Runs the executor of glasshouse.smolagents with a CodeAgent whose model is scripted.
+"""Runs the executor of glasshouse_sandbox.smolagents with a CodeAgent whose model is scripted.
 
 GLASSHOUSE_URL and GLASSHOUSE_KEY name the service.
 """
 
-from glasshouse.smolagents import GlasshouseExecutor
+from glasshouse_sandbox.smolagents import GlasshouseExecutor
 from smolagents import ChatMessage, CodeAgent, MessageRole, Model, tool
 from smolagents.utils import AgentError
 

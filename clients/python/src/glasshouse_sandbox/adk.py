@@ -1,6 +1,6 @@
 """A code executor for Google's Agent Development Kit. The extra `adk` installs what it needs.
 
-from glasshouse.adk import GlasshouseCodeExecutor
+from glasshouse_sandbox.adk import GlasshouseCodeExecutor
 
 agent = LlmAgent(name="analyst", model=model, code_executor=GlasshouseCodeExecutor())
 """

@@ -1,6 +1,6 @@
 """The Python client of Glasshouse, which runs Python that AI agents write next to PostgreSQL.
 
-    from glasshouse import Client
+    from glasshouse_sandbox import Client
 
     with Client() as client:                      # GLASSHOUSE_URL, GLASSHOUSE_KEY
         print(client.run("6 * 7").result)         # 42

@@ -1,5 +1,5 @@
 import{a as ee,b as Le,c as Pe,f as qe,g as Fe,h as $e,j as De,k as Me,l as Ne,m as Be,n as Ie}from"/ui/assets/chunk-BRTIZTQK.js";import{$ as Oe,B as Te,C as X,E as g,F as U,G as L,L as A,M as ue,S as W,T as te,Y as de,Z as me,a as x,b as w,ba as Ae,c as B,ca as pe,d as v,e as ye,h as ve,i as D,j as _e,l as I,m as Q,r as z,s as ke,t as Se,u as n,v as j,w as K,x as ae,y as Ee,z as H}from"/ui/assets/chunk-JDR3BM4T.js";import{A as ce,d as R,j as le,k as E,l as T,n as Ce,p as Re,s as Y,t as G,u as Z,y as M}from"/ui/assets/chunk-DRTRZGWL.js";function Ke(e){return`'${e.replaceAll("'","'\\''")}'`}function ut(e){return!e||Object.keys(e).length===0}function He(e){let t={code:e.code??""};return ut(e.context)||(t.context=e.context),[`curl -sS ${Ke(window.location.origin+"/sandbox/agent/quick-execute")}`,'-H "Authorization: Bearer $GLASSHOUSE_KEY"',"-H 'Content-Type: application/json'",`-d ${Ke(JSON.stringify(t))}`].join(` \\
-  `)}function Ue(e){return`from glasshouse import Client
+  `)}function Ue(e){return`from glasshouse_sandbox import Client
 
 code = ${lt(e.code??"")}
 

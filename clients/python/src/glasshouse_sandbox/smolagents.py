@@ -1,7 +1,7 @@
 # mypy: disable-error-code="import-untyped"
 """An executor for smolagents. The extra `smolagents` installs what it needs.
 
-from glasshouse.smolagents import GlasshouseExecutor
+from glasshouse_sandbox.smolagents import GlasshouseExecutor
 
 with GlasshouseExecutor() as executor:
     agent = CodeAgent(tools=[], model=model, executor=executor)

@@ -1,6 +1,6 @@
 """The names of the sandbox guide: SandboxService, as an application calls it in process.
 
-    from glasshouse.guide import SandboxService
+    from glasshouse_sandbox.guide import SandboxService
 
     service = SandboxService()
     sandbox_id = await service.create_agent_sandbox(user_id=1, config={"max_execution_time": 30})

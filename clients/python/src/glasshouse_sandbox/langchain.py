@@ -1,7 +1,7 @@
 """Tools for LangChain and LangGraph. The extra `langchain` installs what they need.
 
-from glasshouse import Client
-from glasshouse.langchain import GlasshouseToolkit
+from glasshouse_sandbox import Client
+from glasshouse_sandbox.langchain import GlasshouseToolkit
 
 with Client() as client, GlasshouseToolkit(client=client) as toolkit:
     agent = create_agent(model, toolkit.get_tools())
