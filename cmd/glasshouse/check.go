@@ -22,10 +22,12 @@ func newCheckCodeCommand() *cobra.Command {
 	config := ""
 	cmd := &cobra.Command{
 		Use: "code [flags] FILE.py", Short: "List what a sandbox would refuse in a file", Args: arguments(1, 1),
-		Long: "List what Python or the sandbox's policy would refuse in a file, and the modules that are not installed. Nothing runs.",
+		Long: "List what Python or the sandbox's policy would refuse in a file, and the modules that are not installed. Nothing runs.\n\n" +
+			callsServiceOrStarts,
 		Example: `  glasshouse check code report.py
   glasshouse check code --config '{"profile": "strict"}' - <report.py`,
 	}
+	url := urlFlag(cmd)
 	cmd.Flags().
 		StringVar(&config, "config", "{}", "`JSON` configuration of the sandbox, such as {\"profile\": \"strict\"}")
 	return withSettings(cmd, func(ctx context.Context, s settings, args []string) error {
@@ -33,7 +35,7 @@ func newCheckCodeCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		result, err := checkCode(ctx, s, string(code), json.RawMessage(config))
+		result, err := checkCode(ctx, s, *url, string(code), json.RawMessage(config))
 		if err != nil {
 			return err
 		}
@@ -54,20 +56,15 @@ func newCheckCodeCommand() *cobra.Command {
 	})
 }
 
-// checkCode has the running service check code, or a service that it starts for this check.
+// checkCode has a service check code.
 func checkCode(
-	ctx context.Context, s settings, code string, config json.RawMessage,
+	ctx context.Context, s settings, url, code string, config json.RawMessage,
 ) (result sandbox.CheckResult, err error) {
-	if c := dial(s.server.dataDir); c != nil {
-		err = c.call(ctx, "POST", "/sandbox/check", map[string]any{"code": code, "config": config}, &result)
-		return result, err
-	}
-	a, err := buildForCode(ctx, s, "pass") // the code does not run, so its imports need not be warm
-	if err != nil {
-		return result, err
-	}
-	defer a.close(context.WithoutCancel(ctx), s)
-	return a.service.Check(ctx, admin, "", config, code)
+	// The code does not run, so its imports need not be warm.
+	err = withServiceForCode(ctx, s, url, "pass", func(c *client) error {
+		return c.call(ctx, "POST", "/sandbox/check", map[string]any{"code": code, "config": config}, &result)
+	})
+	return result, err
 }
 
 func newCheckSQLCommand() *cobra.Command {

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,53 +18,115 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"glasshouse/sandbox"
+	"glasshouse/service/httpapi"
 )
 
-// admin is the caller of a service that a command has built for itself.
-var admin = sandbox.Key{User: sandbox.AdminUser, Role: sandbox.RoleAdmin}
-
-// client calls the service that runs on a data folder, with the first admin key.
+// client calls a service with a key.
 type client struct{ address, key string }
+
+// keyVariable is the environment variable of the key. There is no flag for it: every account of a machine can read the
+// arguments of a process.
+const keyVariable = "GLASSHOUSE_KEY"
 
 // callsService says in the help of a command with urlFlag which service the command calls.
 const callsService = "The command calls a running service: that of --url with the key in the environment variable " +
-	"GLASSHOUSE_KEY, or the one that runs on the data folder."
+	keyVariable + ", or the one that runs on the data folder."
+
+// callsServiceOrStarts says the same of a command that starts a service if none runs.
+const callsServiceOrStarts = callsService + " If neither is there, it starts a service on the data folder, which ends " +
+	"with the command. It says on stderr which of them it uses."
 
 // urlFlag adds --url to a command. serviceClient takes its value.
 func urlFlag(cmd *cobra.Command) *string {
 	return cmd.Flags().String("url", "", "`ADDRESS` of the service; empty: the service of the data folder")
 }
 
-// serviceClient returns a client of the service at url with the key in GLASSHOUSE_KEY. An empty url means the service
-// that runs on a data folder, whose admin key is used unless GLASSHOUSE_KEY is set.
-func serviceClient(dataDir, url string) (*client, error) {
-	c := &client{strings.TrimRight(strings.TrimSpace(url), "/"), os.Getenv("GLASSHOUSE_KEY")}
+// serviceClient returns a client of the service at address with the key in GLASSHOUSE_KEY. An empty address means the
+// service that runs on a data folder, whose admin key is used unless GLASSHOUSE_KEY is set.
+func serviceClient(dataDir, address string) (*client, error) {
+	c := &client{strings.TrimRight(strings.TrimSpace(address), "/"), strings.TrimSpace(os.Getenv(keyVariable))}
 	if c.address == "" {
-		local := dial(dataDir)
+		local := dialWith(dataDir, c.key)
 		if local == nil {
 			return nil, noService(dataDir, "name one with --url")
 		}
-		c.address = local.address
-		if c.key == "" {
-			c.key = local.key
-		}
+		return local, nil
+	}
+	if u, err := url.Parse(c.address); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, errors.New("--url (GLASSHOUSE_URL) is not the address of a service, " +
+			"such as http://127.0.0.1:8080 or https://glasshouse.example")
 	}
 	if c.key == "" {
-		return nil, fmt.Errorf(
-			"no key for %s: set GLASSHOUSE_KEY; `glasshouse keys create --name NAME` makes one", c.address)
+		return nil, fmt.Errorf("no key for %s: set %s; `glasshouse keys create --name NAME` makes one",
+			c.address, keyVariable)
 	}
 	return c, nil
 }
 
-// dial returns a client of the service that runs on a data folder, or nil if none answers.
-func dial(dataDir string) *client {
+// withService makes a command with --url call do with the client of serviceClient.
+func withService(cmd *cobra.Command, do func(context.Context, *client, []string) error) *cobra.Command {
+	address := urlFlag(cmd)
+	return withSettings(cmd, func(ctx context.Context, s settings, args []string) error {
+		c, err := serviceClient(s.server.dataDir, *address)
+		if err != nil {
+			return err
+		}
+		return do(ctx, c, args)
+	})
+}
+
+// withServiceForCode calls do with the client of serviceClient. If address is empty and no service runs on the data
+// folder, it starts one for this code, and ends it afterwards. It prints to stderr which service it uses.
+func withServiceForCode(
+	ctx context.Context, s settings, address, code string, do func(*client) error,
+) error {
+	c, err := serviceClient(s.server.dataDir, address)
+	if err == nil {
+		fmt.Fprintf(os.Stderr, "glasshouse: using the service at %s\n", c.address)
+		return do(c)
+	}
+	// A key without its address is a forgotten variable: a new service would not have the key's sandboxes and history.
+	if address != "" || os.Getenv(keyVariable) != "" {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "glasshouse: no service runs on %s: starting one there for this command; "+
+		"GLASSHOUSE_URL and %s name another\n", s.server.dataDir, keyVariable)
+	a, err := buildForCode(ctx, s, code)
+	if err != nil {
+		return err
+	}
+	defer a.close(context.WithoutCancel(ctx), s)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	server := newServer(httpapi.New(httpapi.Config{
+		Service: a.service, Log: a.log, Version: version, CPU: a.cpu, Connections: a.clients,
+		Results: a.results, Unread: a.unread,
+	}), a.clients, a.log)
+	go func() { _ = server.Serve(listener) }() // until server.Close
+	defer server.Close()
+	return do(&client{"http://" + listener.Addr().String(), a.adminKey})
+}
+
+// dial returns a client of the service that runs on a data folder, with the first admin's key, or nil if none answers.
+func dial(dataDir string) *client { return dialWith(dataDir, "") }
+
+// dialWith returns a client of the service that runs on a data folder, or nil if none answers. An empty key means that
+// of the first admin, which only the service's account can read.
+func dialWith(dataDir, key string) *client {
 	address, err := os.ReadFile(filepath.Join(dataDir, "address"))
-	key, err2 := os.ReadFile(filepath.Join(dataDir, "admin.key"))
-	if err != nil || err2 != nil {
+	if err != nil {
 		return nil
 	}
-	c := &client{strings.TrimSpace(string(address)), strings.TrimSpace(string(key))}
+	if key == "" {
+		text, err := os.ReadFile(filepath.Join(dataDir, "admin.key"))
+		if err != nil {
+			return nil
+		}
+		key = strings.TrimSpace(string(text))
+	}
+	c := &client{strings.TrimSpace(string(address)), key}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	if c.call(ctx, "GET", "/healthz", nil, &map[string]any{}) != nil {
@@ -112,13 +176,26 @@ func (c *client) send(ctx context.Context, method, path string, in any, accept s
 	req.Header.Set("Accept", accept)
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil, err
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		if failed, ok := errors.AsType[*url.Error](err); ok {
+			err = failed.Err // without the method and the path
+		}
+		return nil, fmt.Errorf("no service answers at %s: %w", c.address, err)
 	}
-	if res.StatusCode >= 300 {
-		defer res.Body.Close()
-		return nil, fmt.Errorf("%s: %s", res.Status, problemDetail(res.Body))
+	if res.StatusCode < 300 {
+		return res.Body, nil
 	}
-	return res.Body, nil
+	defer res.Body.Close()
+	detail := problemDetail(res.Body)
+	switch {
+	case detail == "":
+		return nil, fmt.Errorf("%s: %s answers like another program: is this Glasshouse's address?", res.Status, c.address)
+	case res.StatusCode == http.StatusUnauthorized && os.Getenv(keyVariable) != "":
+		return nil, fmt.Errorf("%s: %s; %s refuses the key in %s", res.Status, detail, c.address, keyVariable)
+	}
+	return nil, fmt.Errorf("%s: %s", res.Status, detail)
 }
 
 // problemDetail returns the detail of an error's answer; empty if it has none.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"slices"
 	"strconv"
@@ -18,7 +17,6 @@ import (
 	"glasshouse/debugger"
 	"glasshouse/debugger/dap"
 	"glasshouse/sandbox"
-	"glasshouse/service/httpapi"
 )
 
 const debugHelp = `  next (n), step (s), out (o), continue (c)   forward: a line, into a call, out of it, to the next breakpoint
@@ -36,15 +34,19 @@ var moveCommands = map[string]string{
 }
 
 func newDebugCommand() *cobra.Command {
-	return withSettings(&cobra.Command{
+	cmd := &cobra.Command{
 		Use: "debug [flags] FILE.py", Short: "Step through a file, forward and back", Args: arguments(1, 1),
 		Long: "Step through a file in a sandbox, forward and back, from the terminal. The commands are:\n\n" + debugHelp +
-			"\nThe service that runs on the data folder runs the file. Without one, a service is started for this session.",
+			"\n" + callsServiceOrStarts,
 		Example: "  glasshouse debug report.py",
-	}, debugFile)
+	}
+	url := urlFlag(cmd)
+	return withSettings(cmd, func(ctx context.Context, s settings, args []string) error {
+		return debugFile(ctx, s, *url, args)
+	})
 }
 
-func debugFile(ctx context.Context, s settings, args []string) error {
+func debugFile(ctx context.Context, s settings, url string, args []string) error {
 	if args[0] == "-" {
 		return errors.New("debug reads its commands from standard input: name a file with the program")
 	}
@@ -52,33 +54,9 @@ func debugFile(ctx context.Context, s settings, args []string) error {
 	if err != nil {
 		return err
 	}
-	return withServiceForCode(ctx, s, string(code), func(c *client) error {
+	return withServiceForCode(ctx, s, url, string(code), func(c *client) error {
 		return c.debug(ctx, string(code), os.Stdin, os.Stdout)
 	})
-}
-
-// withServiceForCode calls do with a client of the service that runs on the data folder. Without one, it starts a
-// service for this code, and ends it afterwards.
-func withServiceForCode(ctx context.Context, s settings, code string, do func(*client) error) error {
-	if c := dial(s.server.dataDir); c != nil {
-		return do(c)
-	}
-	a, err := buildForCode(ctx, s, code)
-	if err != nil {
-		return err
-	}
-	defer a.close(context.WithoutCancel(ctx), s)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	server := newServer(httpapi.New(httpapi.Config{
-		Service: a.service, Log: a.log, Version: version, CPU: a.cpu, Connections: a.clients,
-		Results: a.results, Unread: a.unread,
-	}), a.clients, a.log)
-	go func() { _ = server.Serve(listener) }() // until server.Close
-	defer server.Close()
-	return do(&client{"http://" + listener.Addr().String(), a.adminKey})
 }
 
 // terminal is a debug session that a terminal drives line by line.

@@ -20,9 +20,10 @@ import (
 func newKeysCommand() *cobra.Command {
 	return newGroup("keys", "Create, list and revoke keys of the running service",
 		newKeysCreateCommand(),
-		withSettings(&cobra.Command{
-			Use: "list", Short: "List keys", Args: arguments(0, 0), Example: "  glasshouse keys list",
-		}, withService(listKeys)),
+		withService(&cobra.Command{
+			Use: "list [flags]", Short: "List keys", Args: arguments(0, 0), Long: "List keys. " + callsService,
+			Example: "  glasshouse keys list",
+		}, listKeys),
 		newKeysRevokeCommand())
 }
 
@@ -30,11 +31,12 @@ func newKeysRevokeCommand() *cobra.Command {
 	var keepMade bool
 	cmd := &cobra.Command{
 		Use: "revoke [flags] ID", Short: "Revoke a key, and all keys that were created with it", Args: arguments(1, 1),
+		Long: "Revoke a key, and all keys that were created with it. " + callsService,
 		Example: `  glasshouse keys revoke 7d1c0c9e
   glasshouse keys revoke --keep-made 7d1c0c9e`,
 	}
 	cmd.Flags().BoolVar(&keepMade, "keep-made", false, "keep the keys that were created with it")
-	return withSettings(cmd, withService(func(ctx context.Context, c *client, args []string) error {
+	return withService(cmd, func(ctx context.Context, c *client, args []string) error {
 		var out service.Revocation
 		path := fmt.Sprintf("/keys/%s?keep_made=%t", url.PathEscape(args[0]), keepMade)
 		if err := c.call(ctx, "DELETE", path, nil, &out); err != nil {
@@ -47,18 +49,7 @@ func newKeysRevokeCommand() *cobra.Command {
 			fmt.Println("kept", id)
 		}
 		return nil
-	}))
-}
-
-// withService returns a command's function that calls do with a client of the running service.
-func withService(do func(context.Context, *client, []string) error) func(context.Context, settings, []string) error {
-	return func(ctx context.Context, s settings, args []string) error {
-		c := dial(s.server.dataDir)
-		if c == nil {
-			return noService(s.server.dataDir, "name its folder with --data-dir")
-		}
-		return do(ctx, c, args)
-	}
+	})
 }
 
 func newKeysCreateCommand() *cobra.Command {
@@ -68,6 +59,7 @@ func newKeysCreateCommand() *cobra.Command {
 	var historyDays int
 	cmd := &cobra.Command{
 		Use: "create [flags]", Short: "Create a key and print its secret", Args: arguments(0, 0),
+		Long: "Create a key and print its secret. " + callsService,
 		Example: `  glasshouse keys create --name ci
   glasshouse keys create --name notebook --user anna --role developer --expires 720h
   glasshouse keys create --name sales-agent --databases sales
@@ -89,7 +81,7 @@ func newKeysCreateCommand() *cobra.Command {
 		"`DAYS` after which history deletes the key's executions; 0: as those of all keys")
 	_ = cmd.RegisterFlagCompletionFunc("role",
 		cobra.FixedCompletions([]string{"agent", "developer", "admin"}, cobra.ShellCompDirectiveNoFileComp))
-	return withSettings(cmd, withService(func(ctx context.Context, c *client, _ []string) error {
+	return withService(cmd, func(ctx context.Context, c *client, _ []string) error {
 		if name == "" {
 			return errors.New("--name is required: it says what the key is for")
 		}
@@ -124,7 +116,7 @@ func newKeysCreateCommand() *cobra.Command {
 		fmt.Fprintf(os.Stderr, "key %s for user %s (%s); its secret is shown only now\n", created.ID, created.User,
 			created.Role)
 		return nil
-	}))
+	})
 }
 
 func listKeys(ctx context.Context, c *client, _ []string) error {

@@ -20,12 +20,7 @@ func newLoginLinkCommand() *cobra.Command {
   docker compose -f deploy/compose.yaml exec glasshouse glasshouse login-link
   GLASSHOUSE_URL=https://glasshouse.example GLASSHOUSE_KEY=gh_... glasshouse login-link`,
 	}
-	address := urlFlag(cmd)
-	return withSettings(cmd, func(ctx context.Context, s settings, _ []string) error {
-		c, err := serviceClient(s.server.dataDir, *address)
-		if err != nil {
-			return err
-		}
+	return withService(cmd, func(ctx context.Context, c *client, _ []string) error {
 		var link struct {
 			URL       string    `json:"url"`
 			ExpiresAt time.Time `json:"expires_at"`

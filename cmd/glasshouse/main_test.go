@@ -38,6 +38,9 @@ func TestMain(m *testing.M) {
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
 		_ = parallel.Value.Set(parallelTests) // a valid number
 	}
+	for _, name := range []string{"GLASSHOUSE_URL", keyVariable} { // a developer's service is no part of a test
+		_ = os.Unsetenv(name)
+	}
 	dir, err := os.MkdirTemp("", "gh-shared")
 	if err == nil {
 		err = os.Chmod(dir, 0o755) // the database's account must be able to enter

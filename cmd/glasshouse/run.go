@@ -26,11 +26,13 @@ func newRunCommand() *cobra.Command {
 		Use: "run [flags] FILE.py", Short: "Run a file in a sandbox", Args: arguments(1, 1),
 		Long: "Run a file in a sandbox, and print its output and the value of its last expression. Output and tables " +
 			"appear as they come. --out writes pictures and the files of /session/artifacts.\n\n" +
-			"The service that runs on the data folder runs the file. Without one, a service is started for this run.",
+			callsServiceOrStarts,
 		Example: `  glasshouse run report.py
   glasshouse run --out results report.py
-  echo '6 * 7' | glasshouse run -`,
+  echo '6 * 7' | glasshouse run -
+  GLASSHOUSE_URL=https://glasshouse.example GLASSHOUSE_KEY=gh_... glasshouse run report.py`,
 	}
+	url := urlFlag(cmd)
 	cmd.Flags().StringVar(&out, "out", "",
 		"`FOLDER` for the pictures and files of the run; empty: they stay in history")
 	return withSettings(cmd, func(ctx context.Context, s settings, args []string) error {
@@ -38,7 +40,7 @@ func newRunCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return withServiceForCode(ctx, s, string(code), func(c *client) error {
+		return withServiceForCode(ctx, s, *url, string(code), func(c *client) error {
 			return c.runFile(ctx, string(code), out)
 		})
 	})
