@@ -37,6 +37,9 @@ func withSettings(cmd *cobra.Command, do func(ctx context.Context, s settings, a
 			cobra.FixedCompletions(isolationLevels, cobra.ShellCompDirectiveNoFileComp))
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := lowerMemory(cmd.Flags()); err != nil {
+			return err
+		}
 		s.notes = notesOf(cmd.Flags())
 		if err := s.resolve(); err != nil {
 			if len(s.notes) > 0 {
@@ -77,8 +80,16 @@ func applyEnvironment(root *cobra.Command, args []string) (err error) {
 				}
 				err = fmt.Errorf("the environment variable %s=%q is invalid: %w", name, v, problem)
 			}
-		} else if other, ok := otherVariableOf(f.Name); ok && f.Annotations[sectionOf] != nil { // a setting
-			err = other.apply(f)
+			return
+		}
+		if f.Annotations[sectionOf] == nil { // not a setting
+			return
+		}
+		for _, other := range otherVariablesOf(f.Name) {
+			var applied bool
+			if applied, err = other.apply(f); applied || err != nil {
+				return
+			}
 		}
 	})
 	return err
@@ -174,8 +185,10 @@ func describeFlag(f *pflag.Flag) string {
 		standard = ", default " + f.DefValue
 	}
 	names := environmentName(f.Name)
-	if other, ok := otherVariableOf(f.Name); ok && f.Annotations[sectionOf] != nil {
-		names += " or " + other.name
+	for _, other := range otherVariablesOf(f.Name) {
+		if f.Annotations[sectionOf] != nil {
+			names += " or " + other.name
+		}
 	}
 	return fmt.Sprintf("  --%s%s  [%s%s]\n        %s\n", f.Name, value, names, standard, usage)
 }
