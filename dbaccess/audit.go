@@ -172,11 +172,20 @@ type RoleOptions struct {
 	ServerCheck bool
 }
 
-// RoleSQL returns SQL that creates a login which may read the public schema of a database and nothing else. The owner
-// of the tables runs it, and a superuser the parts that say so, which come last.
+// RoleSQL returns SQL that creates a login, unless the server has it for another database, which may read the public
+// schema of a database and nothing else. No statement fails if it is run again, so it may run with ON_ERROR_STOP. The
+// owner of the tables runs it, and a superuser the parts that say so, which come last.
 func RoleSQL(role, database string, o RoleOptions) string {
+	quote := "$$"
+	for strings.Contains(role, quote) {
+		quote = "$q" + quote[1:]
+	}
 	sql := fmt.Sprintf(
-		`CREATE ROLE %[1]s LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS PASSWORD 'choose-one';
+		`DO %[3]s BEGIN
+CREATE ROLE %[1]s LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS PASSWORD 'choose-one';
+EXCEPTION WHEN duplicate_object OR unique_violation THEN
+RAISE NOTICE 'the login exists already and keeps its password';
+END %[3]s;
 ALTER ROLE %[1]s SET default_transaction_read_only = on;
 ALTER ROLE %[1]s SET statement_timeout = '5min';
 REVOKE TEMPORARY ON DATABASE %[2]s FROM PUBLIC;
@@ -185,7 +194,7 @@ GRANT CONNECT ON DATABASE %[2]s TO %[1]s;
 GRANT USAGE ON SCHEMA public TO %[1]s;
 GRANT SELECT ON ALL TABLES IN SCHEMA public TO %[1]s;
 ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO %[1]s;
-`, pgx.Identifier{role}.Sanitize(), pgx.Identifier{database}.Sanitize())
+`, pgx.Identifier{role}.Sanitize(), pgx.Identifier{database}.Sanitize(), quote)
 	if len(o.Mask) > 0 {
 		sql += maskSQL(role, o.Mask)
 	}

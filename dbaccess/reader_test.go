@@ -66,6 +66,33 @@ func TestReader(t *testing.T) {
 		if _, err := admin.Exec(ctx, sql); err != nil {
 			t.Fatal(err)
 		}
+		// The same login for another database of the server. An error would end the script (ON_ERROR_STOP).
+		if _, err := admin.Exec(ctx, "CREATE DATABASE second"); err != nil {
+			t.Fatal(err)
+		}
+		second, err := dbtest.Connect(ctx, s.URL(embedded.RoleAdmin, "second"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer second.Close(ctx)
+		sql = dbaccess.RoleSQL("made Here", "second", dbaccess.RoleOptions{RevokeFromPublic: true,
+			Mask: []string{"notes.secret"}})
+		for _, sql := range []string{"CREATE TABLE notes (id int, secret text)", sql, sql} {
+			if _, err := second.Exec(ctx, sql); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var reads, readsSecret bool
+		if err := second.QueryRow(ctx, `SELECT has_column_privilege('made Here', 'notes', 'id', 'SELECT'),
+			has_column_privilege('made Here', 'notes', 'secret', 'SELECT')`).Scan(&reads, &readsSecret); err != nil ||
+			!reads || readsSecret {
+			t.Errorf("got id %v, secret %v, %v; want that the login reads all columns but the masked one",
+				reads, readsSecret, err)
+		}
+		odd := dbaccess.RoleSQL("$$ ' $q$", embedded.DatabaseKnowledge, dbaccess.RoleOptions{})
+		if _, err := admin.Exec(ctx, odd); err != nil {
+			t.Errorf("a name with quotes: %v", err)
+		}
 		made := reader(t, "made Here", s)
 		if err := made.AuditLogin(ctx); err != nil {
 			t.Error(err)
