@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -321,5 +322,30 @@ func TestSecretsArePrintedOnTerminalsOnly(t *testing.T) {
 				t.Errorf("got %s, want the commands to try, with the key itself: %t", text, hasSecrets)
 			}
 		})
+	}
+}
+
+// Commands of processes are short enough for ps, and code does not inherit the variables of its zygote.
+func TestProcessesOfTheServiceAreReadable(t *testing.T) {
+	t.Parallel()
+	cmd, admin := start(t, binary(t), dataDir(t))
+	result := admin.must(t, "POST", "/sandbox/agent/quick-execute", map[string]any{
+		"code": "import os; [n for n in os.environ if 'GLASSHOUSE' in n]", "config": map[string]any{"profile": "unrestricted"},
+	})["result"]
+	if list, ok := result.([]any); !ok || len(list) > 0 {
+		t.Errorf("got %v, want no variables of the service", result)
+	}
+	zygotes := 0
+	for _, p := range descendants(cmd.Process.Pid) {
+		command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.pid))
+		if bytes.Contains(command, []byte("zygote.py")) {
+			zygotes++
+			if len(command) > 1000 {
+				t.Errorf("got a command of %d bytes, %.200q, want at most 1000", len(command), command)
+			}
+		}
+	}
+	if zygotes == 0 {
+		t.Error("got no process of a zygote")
 	}
 }

@@ -102,7 +102,8 @@ func SessionsDir(workDir string) string { return filepath.Join(workDir, "session
 const userName = "agent"
 
 // zygoteCommand returns the arguments and environment of Python as the zygote, which runs the guest's code in guestDir
-// and may write to tempDir.
+// and may write to tempDir. The configuration is in the environment, as its 10 KB would fill the lists of ps. The
+// arguments have what a reader of such a list wants to know: the folders of the packages.
 func zygoteCommand(spec Spec, guestDir, tempDir string) (args, env []string, err error) {
 	config, err := json.Marshal(map[string]any{ // zygote.py reads it
 		"path": spec.Packages, "warm": spec.WarmModules, "filters": spec.Filters, "private": spec.Namespaces,
@@ -123,12 +124,12 @@ func zygoteCommand(spec Spec, guestDir, tempDir string) (args, env []string, err
 		// Resolves all symbols at start. Otherwise each child resolves a function at its first call.
 		"LD_BIND_NOW=1",
 	}
-	env = append(env, spec.inherited...)
+	env = append(append(env, spec.inherited...), "GLASSHOUSE_ZYGOTE="+string(config))
 	if spec.Preload != "" {
 		env = append(env, "LD_PRELOAD="+guestDir+"/"+spec.Preload)
 	}
 	// Text is UTF-8 also after locale.setlocale, as it is where Python finds no locale.
-	return []string{"python3", "-I", "-S", "-X", "utf8", guestDir + "/zygote.py", string(config)}, env, nil
+	return []string{"python3", "-I", "-S", "-X", "utf8", guestDir + "/zygote.py", strings.Join(spec.Packages, ":")}, env, nil
 }
 
 // startZygote starts Python in the new root, without rights. It sends the service a pidfd of it. ended gets its exit

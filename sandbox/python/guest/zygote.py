@@ -28,7 +28,7 @@ _EXIT_FAILED = 71  # exit status of a guest that failed
 
 
 def main() -> None:
-    config = json.loads(sys.argv[1])
+    config = json.loads(os.environ.pop("GLASSHOUSE_ZYGOTE"))
     sys.argv = [""]
     for name in ("LD_BIND_NOW", "LD_PRELOAD"):  # they are for this process only
         os.environ.pop(name, None)
