@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,6 +39,40 @@ func TestDeployedSettingsExist(t *testing.T) {
 	}
 	if seen < 10 {
 		t.Errorf("got %d settings in deploy, want at least 10", seen)
+	}
+}
+
+// TestHealthcheckOfTheContainer runs the command of HEALTHCHECK with a service that runs, and without one.
+func TestHealthcheckOfTheContainer(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../deploy/Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	joined := strings.ReplaceAll(string(text), "\\\n", "")
+	var command []string
+	_, rest, _ := strings.Cut(joined, "\nHEALTHCHECK ")
+	_, rest, _ = strings.Cut(rest, " CMD ")
+	rest, _, _ = strings.Cut(rest, "\n")
+	if err := json.Unmarshal([]byte(rest), &command); err != nil {
+		t.Fatalf("%s: %v", rest, err)
+	}
+	dir := dataDir(t)
+	check := func() ([]byte, error) {
+		cmd := exec.Command(command[0], command[1:]...)
+		cmd.Env = append(os.Environ(), "GLASSHOUSE_DATA_DIR="+dir, "http_proxy=http://127.0.0.1:1")
+		return cmd.CombinedOutput()
+	}
+	if _, err := check(); err == nil {
+		t.Error("without a service: got exit code 0, want another")
+	}
+	service, _ := start(t, binary(t), dir)
+	if out, err := check(); err != nil {
+		t.Errorf("got %v: %s, want 0 while the service is ready", err, out)
+	}
+	kill(service)
+	if _, err := check(); err == nil {
+		t.Error("after the service was killed: got exit code 0, want another")
 	}
 }
 
@@ -86,10 +121,24 @@ func TestContainerFilesAreWellFormed(t *testing.T) {
 					t.Errorf("%s: %v", line, err)
 				}
 			}
-		case "", "#", "FROM", "COPY", "WORKDIR", "ARG", "USER", "ENV", "VOLUME", "EXPOSE", "STOPSIGNAL",
+		case "USER":
+			if !regexp.MustCompile(`^[1-9][0-9]*:[1-9][0-9]*$`).MatchString(rest) {
+				t.Errorf("got the user %q, want numbers, which Kubernetes can compare (runAsNonRoot)", rest)
+			}
+		case "", "#", "FROM", "COPY", "WORKDIR", "ARG", "ENV", "VOLUME", "EXPOSE", "STOPSIGNAL", "HEALTHCHECK",
 			"ENTRYPOINT", "CMD":
 		default:
 			t.Errorf("got the instruction %q, want one of Dockerfile", line)
+		}
+	}
+}
+
+func TestVersionHasTheCommit(t *testing.T) {
+	t.Parallel()
+	for _, arguments := range []string{"version", "--version"} {
+		out, err := exec.Command(binary(t), arguments).Output()
+		if want := "glasshouse dev (commit " + testCommit + ")\n"; err != nil || string(out) != want {
+			t.Errorf("%s: got %q, %v, want %q", arguments, out, err, want)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -20,8 +21,29 @@ import (
 	"glasshouse/sandbox/isolate"
 )
 
-// version is set when the binary is built (-ldflags "-X main.version=...").
-var version = "dev"
+// version and commit are set when the binary is built (-ldflags "-X main.version=... -X main.commit=...").
+var version, commit = "dev", ""
+
+// fullVersion returns the version and, if it is known, the commit. `go build` in a checkout records the commit itself.
+func fullVersion() string {
+	id := commit
+	if info, ok := debug.ReadBuildInfo(); ok && id == "" {
+		changed := ""
+		for _, s := range info.Settings {
+			switch {
+			case s.Key == "vcs.revision":
+				id = s.Value[:min(12, len(s.Value))]
+			case s.Key == "vcs.modified" && s.Value == "true":
+				changed = ".dirty"
+			}
+		}
+		id += changed
+	}
+	if id == "" {
+		return version
+	}
+	return version + " (commit " + id + ")"
+}
 
 // The exit codes. A failed command, a refused statement or a wrong flag is exitFailed.
 const (
@@ -83,7 +105,7 @@ func newRootCommand() *cobra.Command {
 		newDoctorCommand(),
 		newVersionCommand(),
 	)
-	root.Version = version
+	root.Version = fullVersion()
 	root.SetVersionTemplate("glasshouse {{.Version}}\n")
 	root.SilenceErrors, root.SilenceUsage = true, true // run prints errors
 	root.SetUsageFunc(printUsage)
@@ -95,8 +117,8 @@ func newRootCommand() *cobra.Command {
 
 func newVersionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: arguments(0, 0), Example: "  glasshouse version",
-		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "glasshouse", version) },
+		Use: "version", Short: "Print the version and the commit", Args: arguments(0, 0), Example: "  glasshouse version",
+		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "glasshouse", fullVersion()) },
 	}
 }
 

@@ -30,6 +30,9 @@ var shared struct {
 	python   func() (string, error)
 }
 
+// testCommit is the commit in the version of the binary that the tests run.
+const testCommit = "0123456789ab"
+
 // parallelTests is more than two CPUs suggest, because most tests also wait: for a service to start, or to end.
 const parallelTests = "4"
 
@@ -52,7 +55,7 @@ func TestMain(m *testing.M) {
 	shared.dir = dir
 	shared.binary = sync.OnceValues(func() (string, error) {
 		path := filepath.Join(dir, "glasshouse")
-		out, err := exec.Command("go", "build", "-trimpath", "-ldflags=-w", "-o", path, ".").CombinedOutput()
+		out, err := exec.Command("go", "build", "-trimpath", "-ldflags=-w -X main.commit="+testCommit, "-o", path, ".").CombinedOutput()
 		if err != nil {
 			err = fmt.Errorf("build: %w: %s", err, out)
 		}
