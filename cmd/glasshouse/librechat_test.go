@@ -336,3 +336,59 @@ func TestLibreChatSessionsEnd(t *testing.T) {
 		t.Errorf("a revoked key: got %+v, want 401", a)
 	}
 }
+
+// TestLibreChatUsesTheNewestUpload uploads files of one name and names them in any order. A change by code is newer than
+// the uploads before it, and older than those after it.
+func TestLibreChatUsesTheNewestUpload(t *testing.T) {
+	t.Parallel()
+	c, _ := startLibreChat(t)
+	const show = "print(open('/mnt/data/t.csv').read())"
+	want := func(text string, a libreChatAnswer) {
+		t.Helper()
+		if a.Stdout != text+"\n" {
+			t.Errorf("got %+v, want %s", a, text)
+		}
+	}
+	old, newer := c.upload(t, "t.csv", "OLD"), c.upload(t, "t.csv", "NEWER")
+	want("NEWER", c.python(t, "", show, old, newer))
+	want("OLD", c.python(t, "", show, old))
+	want("NEWER", c.python(t, "", show, newer, old))
+	first := c.python(t, "", show, old)
+	want("NEWER", c.python(t, first.Session, show, old, newer)) // the copy of old was written after newer
+	want("CHANGED", c.python(t, first.Session, "open('t.csv', 'w').write('CHANGED')\n"+show, old, newer))
+	want("CHANGED", c.python(t, first.Session, show, newer, old))
+	latest := c.upload(t, "t.csv", "NEWEST")
+	want("NEWEST", c.python(t, first.Session, show, latest, old, newer))
+}
+
+// TestLibreChatKeepsTheUploadThatARunNeeds fills the sandboxes of a key after an upload, and runs code with the upload.
+func TestLibreChatKeepsTheUploadThatARunNeeds(t *testing.T) {
+	t.Parallel()
+	for limit, want := range map[string]int{"2": 200, "1": 429} {
+		address, dir := reserveAddress(t), dataDir(t)
+		_, admin := start(t, binary(t), dir, "--compat", "librechat="+address, "--max-sandboxes-per-user", limit)
+		c := libreChat{"http://" + address, admin.newUser(t, "ada").key}
+		if limit == "2" {
+			used := c.upload(t, "t.csv", "DATA")
+			c.python(t, "", "print(1)")
+			if a := c.python(t, "", "print(open('t.csv').read())", used); a.Stdout != "DATA\n" {
+				t.Errorf("got %+v, want the upload, which was used longest ago", a)
+			}
+			// A look at a file is a use: LibreChat looks whether it must upload the file again.
+			for range 3 {
+				if status, _ := c.get(t, "/sessions/"+used.Storage+"/objects/"+used.ID); status != 200 {
+					t.Errorf("got HTTP %d for the upload, want it to be there", status)
+				}
+				c.python(t, "", "print(1)")
+			}
+			continue
+		}
+		used := c.upload(t, "t.csv", "DATA")
+		if a := c.python(t, "", "print(1)", used); a.status != want {
+			t.Errorf("with one sandbox: got %+v, want HTTP %d, because the upload takes it", a, want)
+		}
+		if status, text := c.get(t, "/download/"+used.Storage+"/"+used.ID); status != 200 || text != "DATA" {
+			t.Errorf("got HTTP %d %s, want that the refused run has kept the upload", status, text)
+		}
+	}
+}

@@ -285,7 +285,12 @@ func (w *Workspace) Open(name string) (*os.File, sandbox.Entry, error) {
 
 // Write writes a file, and makes its folder if that does not exist. The file belongs to the code, which never sees it
 // incomplete under its name. If Write or body fails, an earlier file with the name stays unchanged.
-func (w *Workspace) Write(name string, body io.Reader) (e sandbox.Entry, err error) {
+func (w *Workspace) Write(name string, body io.Reader) (sandbox.Entry, error) {
+	return w.WriteDated(name, body, time.Time{})
+}
+
+// WriteDated does the same, and sets the time of the file's last change, in microseconds, unless that is zero.
+func (w *Workspace) WriteDated(name string, body io.Reader, modified time.Time) (e sandbox.Entry, err error) {
 	parent, err := w.openParent(name, true)
 	if err != nil {
 		return e, err
@@ -319,7 +324,11 @@ func (w *Workspace) Write(name string, body io.Reader) (e sandbox.Entry, err err
 	if _, err = io.CopyBuffer(target, struct{ io.Reader }{body}, make([]byte, 256<<10)); err != nil {
 		return e, err
 	}
-	if err = f.Chmod(0o644); err == nil {
+	if err = f.Chmod(0o644); err == nil && !modified.IsZero() {
+		at := unix.NsecToTimeval(modified.UnixNano())
+		err = unix.Futimes(fd, []unix.Timeval{at, at})
+	}
+	if err == nil {
 		err = asOwner(root, func() error { return unix.Renameat(parent, temp, parent, path.Base(name)) })
 		err = pathError(name, err)
 	}

@@ -179,16 +179,16 @@ func (a *api) filesForAnswer(ctx context.Context, caller sandbox.Key, id string)
 // chooseSession returns the session in which a request's code runs: the one that it names, or one that has its files,
 // or a new one.
 func (a *api) chooseSession(ctx context.Context, caller sandbox.Key, in executeRequest) (string, error) {
-	names := []string{in.Session}
+	ids := []string{session.SandboxID(in.Session)}
 	for _, f := range in.Files {
-		names = append(names, f.session())
+		ids = append(ids, session.SandboxID(f.session()))
 	}
-	for _, name := range names {
-		if id := session.SandboxID(name); name != "" && a.sessions.Use(ctx, caller, id) {
+	for _, id := range ids {
+		if a.sessions.Use(ctx, caller, id) {
 			return id, nil
 		}
 	}
-	return a.sessions.Open(ctx, caller)
+	return a.sessions.Open(ctx, caller, ids...)
 }
 
 // endStatuses has the codes for the ends of a run that its code did not choose.

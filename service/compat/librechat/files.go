@@ -1,6 +1,7 @@
 package librechat
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -73,8 +74,9 @@ func fileID(name string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])[:session.IDLength]
 }
 
-// find returns a file of a session by its ID or its name.
+// find returns a file of a session by its ID or its name, and notes the use of the session.
 func (a *api) find(ctx context.Context, caller sandbox.Key, in, name string) (folder, file, error) {
+	a.sessions.NoteUse(caller, session.SandboxID(in))
 	found, err := a.folder(ctx, caller, session.SandboxID(in))
 	if err != nil {
 		return found, file{}, err
@@ -87,51 +89,66 @@ func (a *api) find(ctx context.Context, caller sandbox.Key, in, name string) (fo
 	return found, file{}, sandbox.Errorf(sandbox.FaultNotFound, "there is no file %.100q in this session", name)
 }
 
+// source is a file of another session that a request needs under a name.
+type source struct {
+	workspace *service.Workspace
+	file      file
+	origin    string // the sandbox
+}
+
 // copyFiles copies the files of a request that are in other sessions to a sandbox, and returns the names of those that
-// do not exist any more.
+// do not exist any more. Of several files with one name it copies the newest, and of equally old ones the last.
 func (a *api) copyFiles(ctx context.Context, caller sandbox.Key, refs []fileRef, to string) ([]string, error) {
 	target, err := a.Service.Workspace(ctx, caller, to)
 	if err != nil {
 		return nil, err
 	}
-	var missing []string
+	newest := map[string]source{}
+	var unknown, missing []string
 	for _, ref := range refs {
+		origin := session.SandboxID(ref.session())
 		from, f, err := a.find(ctx, caller, ref.session(), ref.ID)
 		switch fault := sandbox.FaultOf(err); {
-		case err == nil:
-			err = a.copyFile(ref, from, f, target, to)
 		case fault == sandbox.FaultNotFound || fault == sandbox.FaultGone:
-			if _, err = target.Stat(ref.Name); err != nil { // an earlier request may have copied it
-				missing, err = append(missing, ref.Name), nil
-			}
-		}
-		if err != nil {
+			unknown = append(unknown, ref.Name)
+			continue
+		case err != nil:
 			return nil, err
+		case origin == to:
+			continue
+		}
+		name := cmp.Or(strings.TrimPrefix(ref.Name, "/mnt/data/"), f.name)
+		if old, ok := newest[name]; !ok || !f.entry.ModifiedAt.Before(old.file.entry.ModifiedAt) {
+			newest[name] = source{from.Workspace, f, origin}
+		}
+	}
+	for name, from := range newest {
+		if err := a.copyFile(from, target, name); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range unknown {
+		if _, err := target.Stat(name); err != nil { // an earlier request may have copied it
+			missing = append(missing, name)
 		}
 	}
 	return missing, nil
 }
 
-// copyFile copies a file to a sandbox, unless that has a newer version or one that its code may have changed.
-func (a *api) copyFile(ref fileRef, from folder, f file, target *service.Workspace, to string) error {
-	origin := session.SandboxID(ref.session())
-	if origin == to {
-		return nil
-	}
-	name := strings.TrimPrefix(ref.Name, "/mnt/data/")
-	if name == "" {
-		name = f.name
-	}
+// copyFile copies a file, unless the target has a newer version or one that its code may have changed. The copy keeps
+// the time of the upload, so that a later upload is newer than the copy, and a change by code newer than the upload.
+func (a *api) copyFile(from source, target *service.Workspace, name string) error {
+	modified := from.file.entry.ModifiedAt.Truncate(time.Microsecond) // as Workspace.WriteDated stores it
 	if has, err := target.Stat(name); err == nil &&
-		(has.Kind == sandbox.EntryFile && !a.sessions.IsStore(origin) || has.ModifiedAt.After(f.entry.ModifiedAt)) {
+		(has.Kind == sandbox.EntryFile && !a.sessions.IsStore(from.origin) || !has.ModifiedAt.Before(modified)) {
 		return nil
 	}
-	body, _, err := from.Open(f.entry.Path)
+	body, _, err := from.workspace.Open(from.file.entry.Path)
 	if err != nil {
 		return err
 	}
 	defer body.Close()
-	_, err = target.Write(name, body)
+	_, err = target.WriteDated(name, body, modified)
 	return err
 }
 
@@ -158,7 +175,8 @@ func (a *api) upload(w http.ResponseWriter, r *http.Request, caller sandbox.Key)
 		name = strings.TrimPrefix(name, "/mnt/data/")
 		file := fileID(rand.Text())
 		list = append(list, map[string]string{"fileId": file, "id": file, "filename": name})
-		_, err := workspace.Write(uploads+"/"+file+"/"+name, body) // path.Join would resolve .. first
+		// path.Join would resolve .. first.
+		_, err := workspace.WriteDated(uploads+"/"+file+"/"+name, body, a.sessions.UploadTime())
 		return err
 	})
 	if err != nil {

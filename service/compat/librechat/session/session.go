@@ -9,6 +9,8 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/hex"
+	"slices"
+	"sync"
 	"time"
 
 	"glasshouse/sandbox"
@@ -20,10 +22,15 @@ import (
 type Sessions struct {
 	service *service.Service
 	live    *compat.Live[session]
+
+	mu         sync.Mutex
+	lastUpload time.Time
 }
 
 // New returns Sessions without any.
-func New(s *service.Service) *Sessions { return &Sessions{s, compat.NewLive[session](s)} }
+func New(s *service.Service) *Sessions {
+	return &Sessions{service: s, live: compat.NewLive[session](s)}
+}
 
 // session is a sandbox that was created for LibreChat.
 type session struct {
@@ -55,12 +62,15 @@ func SandboxID(session string) string {
 }
 
 // Open creates a session, and returns the ID of its sandbox. If the caller has too many sandboxes, it ends the caller's
-// session that was used longest ago.
-func (s *Sessions) Open(ctx context.Context, caller sandbox.Key) (string, error) {
-	return s.open(ctx, caller, session{})
+// session that was used longest ago, but none of those in needed, whose files the new session is to get.
+func (s *Sessions) Open(ctx context.Context, caller sandbox.Key, needed ...string) (string, error) {
+	return s.open(ctx, caller, session{}, needed)
 }
 
-func (s *Sessions) open(ctx context.Context, caller sandbox.Key, opened session) (string, error) {
+func (s *Sessions) open(ctx context.Context, caller sandbox.Key, opened session, needed []string) (string, error) {
+	for _, id := range needed { // before other requests of this moment choose a session to end
+		s.NoteUse(caller, id)
+	}
 	opened.user = caller.User
 	for {
 		sb, err := s.service.CreateCompat(ctx, caller, nil)
@@ -69,7 +79,7 @@ func (s *Sessions) open(ctx context.Context, caller sandbox.Key, opened session)
 			s.live.Put(sb.ID, opened)
 			return sb.ID, nil
 		}
-		oldest := s.oldest(caller)
+		oldest := s.oldest(caller, needed)
 		if sandbox.FaultOf(err) != sandbox.FaultLimit || oldest == "" {
 			return "", err
 		}
@@ -79,11 +89,11 @@ func (s *Sessions) open(ctx context.Context, caller sandbox.Key, opened session)
 	}
 }
 
-// oldest returns the caller's session that was used longest ago, or "".
-func (s *Sessions) oldest(caller sandbox.Key) (id string) {
+// oldest returns the caller's session that was used longest ago and is not needed, or "".
+func (s *Sessions) oldest(caller sandbox.Key, needed []string) (id string) {
 	all := s.live.All()
 	for other, each := range all {
-		if each.user == caller.User && (id == "" || each.lastUsed.Before(all[id].lastUsed)) {
+		if each.user == caller.User && !slices.Contains(needed, other) && (id == "" || each.lastUsed.Before(all[id].lastUsed)) {
 			id = other
 		}
 	}
@@ -96,9 +106,16 @@ func (s *Sessions) Use(ctx context.Context, caller sandbox.Key, id string) bool 
 	if _, err := s.service.LiveSandbox(ctx, caller, id); err != nil || !ok || used.isStore {
 		return false
 	}
-	used.lastUsed = s.service.Clock()
-	s.live.Put(id, used)
+	s.NoteUse(caller, id)
 	return true
+}
+
+// NoteUse notes that the caller uses a session, if it is one of the caller's.
+func (s *Sessions) NoteUse(caller sandbox.Key, id string) {
+	if used, ok := s.live.Get(id); ok && used.user == caller.User {
+		used.lastUsed = s.service.Clock()
+		s.live.Put(id, used)
+	}
 }
 
 // IsStore reports whether a sandbox has uploads.
@@ -107,12 +124,27 @@ func (s *Sessions) IsStore(id string) bool {
 	return found.isStore
 }
 
+// UploadTime returns the time of an upload, in whole microseconds, which is later than those before it. The times of a file
+// system may have steps of some milliseconds, and do not say which of two uploads, or of an upload and a change by code,
+// came first.
+func (s *Sessions) UploadTime() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now().Truncate(time.Microsecond)
+	if !now.After(s.lastUpload) {
+		now = s.lastUpload.Add(time.Microsecond)
+	}
+	s.lastUpload = now
+	return now
+}
+
 // Store returns the sandbox that has the uploads of one of the caller's users, and creates it if there is none.
 func (s *Sessions) Store(ctx context.Context, caller sandbox.Key, user string) (string, error) {
 	for id, each := range s.live.All() {
 		if each.isStore && each.user == caller.User && each.storeFor == user {
+			s.NoteUse(caller, id)
 			return id, nil
 		}
 	}
-	return s.open(ctx, caller, session{isStore: true, storeFor: user})
+	return s.open(ctx, caller, session{isStore: true, storeFor: user}, nil)
 }
