@@ -55,8 +55,8 @@ func TestFirstMinute(t *testing.T) {
 	if !strings.HasPrefix(commands[0], "./scripts/run ") || !strings.HasPrefix(commands[1], "bin/glasshouse run ") {
 		t.Fatalf("got the commands %q, want one that starts the service and one that runs a file", commands)
 	}
-	if out, _ := bash(commands[1]); out != fencedBlocks(readme, "")[0] {
-		t.Errorf("got %q, want what the README says: %q", out, fencedBlocks(readme, "")[0])
+	if out, _ := bash(commands[1]); out != fencedBlocks(readme, "text")[0] {
+		t.Errorf("got %q, want what the README says: %q", out, fencedBlocks(readme, "text")[0])
 	}
 	example := read(t, filepath.Join(root, "examples", "actions.py"))
 	if code := fencedBlocks(readme, "python")[0]; !strings.HasSuffix(example, "\n"+code) || strings.Count(example, "\n") != 8 {

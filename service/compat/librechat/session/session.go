@@ -93,7 +93,10 @@ func (s *Sessions) open(ctx context.Context, caller sandbox.Key, opened session,
 func (s *Sessions) oldest(caller sandbox.Key, needed []string) (id string) {
 	all := s.live.All()
 	for other, each := range all {
-		if each.user == caller.User && !slices.Contains(needed, other) && (id == "" || each.lastUsed.Before(all[id].lastUsed)) {
+		if each.user != caller.User || slices.Contains(needed, other) {
+			continue
+		}
+		if id == "" || each.lastUsed.Before(all[id].lastUsed) {
 			id = other
 		}
 	}
@@ -124,9 +127,9 @@ func (s *Sessions) IsStore(id string) bool {
 	return found.isStore
 }
 
-// UploadTime returns the time of an upload, in whole microseconds, which is later than those before it. The times of a file
-// system may have steps of some milliseconds, and do not say which of two uploads, or of an upload and a change by code,
-// came first.
+// UploadTime returns the time of an upload, in whole microseconds, which is later than those before it. The times of a
+// file system may have steps of some milliseconds, and do not say which of two uploads, or of an upload and a change by
+// code, came first.
 func (s *Sessions) UploadTime() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
