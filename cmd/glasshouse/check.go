@@ -22,7 +22,8 @@ func newCheckCodeCommand() *cobra.Command {
 	config := ""
 	cmd := &cobra.Command{
 		Use: "code [flags] FILE.py", Short: "List what a sandbox would refuse in a file", Args: arguments(1, 1),
-		Long: "List what Python or the sandbox's policy would refuse in a file, and the modules that are not installed. Nothing runs.\n\n" +
+		Long: "List what Python or the sandbox's policy would refuse in a file, and the modules that are " +
+			"not installed. Nothing runs.\n\n" +
 			callsServiceOrStarts,
 		Example: `  glasshouse check code report.py
   glasshouse check code --config '{"profile": "strict"}' - <report.py`,

@@ -33,7 +33,8 @@ const callsService = "The command calls a running service: that of --url with th
 	keyVariable + ", or the one that runs on the data folder."
 
 // callsServiceOrStarts says the same of a command that starts a service if none runs.
-const callsServiceOrStarts = callsService + " If neither is there, it starts a service on the data folder, which ends " +
+const callsServiceOrStarts = callsService +
+	" If neither is there, it starts a service on the data folder, which ends " +
 	"with the command. It says on stderr which of them it uses."
 
 // urlFlag adds --url to a command. serviceClient takes its value.
@@ -191,7 +192,8 @@ func (c *client) send(ctx context.Context, method, path string, in any, accept s
 	detail := problemDetail(res.Body)
 	switch {
 	case detail == "":
-		return nil, fmt.Errorf("%s: %s answers like another program: is this Glasshouse's address?", res.Status, c.address)
+		return nil, fmt.Errorf("%s: %s answers like another program: is this Glasshouse's address?",
+			res.Status, c.address)
 	case res.StatusCode == http.StatusUnauthorized && os.Getenv(keyVariable) != "":
 		return nil, fmt.Errorf("%s: %s; %s refuses the key in %s", res.Status, detail, c.address, keyVariable)
 	}

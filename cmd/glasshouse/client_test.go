@@ -46,7 +46,8 @@ func TestCommandsUseTheServiceOfTheEnvironment(t *testing.T) {
 	if err := os.WriteFile(file, []byte("print('ran')"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	environ := []string{"GLASSHOUSE_URL=" + admin.address + "/", "GLASSHOUSE_KEY=" + admin.key, "GLASSHOUSE_DATA_DIR=" + unused}
+	environ := []string{"GLASSHOUSE_URL=" + admin.address + "/", "GLASSHOUSE_KEY=" + admin.key,
+		"GLASSHOUSE_DATA_DIR=" + unused}
 	for name, arguments := range clientCommands(file) {
 		stdout, stderr, err := runCommand(t, environ, "c\nq\n", arguments...)
 		if err != nil {
@@ -86,7 +87,8 @@ func TestCommandsUseTheServiceOfTheEnvironment(t *testing.T) {
 		environ = []string{"GLASSHOUSE_URL=", "GLASSHOUSE_KEY=" + key}
 		_, stderr, err := runCommand(t, environ, "", "run", "--data-dir", dir, file)
 		if err != nil || stderr != "glasshouse: using the service at "+admin.address+"\n" {
-			t.Errorf("with --data-dir and the key %.3q: got %v and %q, want the service of the folder", key, err, stderr)
+			t.Errorf("with --data-dir and the key %.3q: got %v and %q, want the service of the folder",
+				key, err, stderr)
 		}
 	}
 }
@@ -112,9 +114,10 @@ func TestCommandsSayWhyNoServiceAnswers(t *testing.T) {
 	commands := clientCommands(file)
 	commands["mcp"] = []string{"mcp"}
 	for name, test := range map[string]struct{ url, key, want string }{
-		"no key":          {admin.address, "", "no key for " + admin.address + ": set GLASSHOUSE_KEY"},
-		"no address":      {"", admin.key, "no service runs on " + unused},
-		"no scheme":       {strings.TrimPrefix(admin.address, "http://"), admin.key, "not the address of a service, such as"},
+		"no key":     {admin.address, "", "no key for " + admin.address + ": set GLASSHOUSE_KEY"},
+		"no address": {"", admin.key, "no service runs on " + unused},
+		"no scheme": {strings.TrimPrefix(admin.address, "http://"), admin.key,
+			"not the address of a service, such as"},
 		"unreachable":     {closed, admin.key, "no service answers at " + closed},
 		"refused key":     {admin.address, "gh_wrong", "refuses the key in GLASSHOUSE_KEY"},
 		"another program": {other.URL, admin.key, "is this Glasshouse's address?"},
@@ -151,8 +154,10 @@ func TestRunSaysThatItStartsAService(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stdout, stderr, err := runCommand(t, []string{"GLASSHOUSE_PYTHON=" + python}, "6 * 7", "run", "--data-dir", dir, "-")
-	if err != nil || stdout != "42\n" || !strings.HasPrefix(stderr, "glasshouse: no service runs on "+dir+": starting one") {
+	stdout, stderr, err := runCommand(t, []string{"GLASSHOUSE_PYTHON=" + python}, "6 * 7",
+		"run", "--data-dir", dir, "-")
+	if err != nil || stdout != "42\n" ||
+		!strings.HasPrefix(stderr, "glasshouse: no service runs on "+dir+": starting one") {
 		t.Errorf("got %v, %q and %q, want 42 and a line that a service is started", err, stdout, stderr)
 	}
 }

@@ -337,8 +337,8 @@ func TestLibreChatSessionsEnd(t *testing.T) {
 	}
 }
 
-// TestLibreChatUsesTheNewestUpload uploads files of one name and names them in any order. A change by code is newer than
-// the uploads before it, and older than those after it.
+// TestLibreChatUsesTheNewestUpload uploads files of one name and names them in any order. A change by code is newer
+// than the uploads before it, and older than those after it.
 func TestLibreChatUsesTheNewestUpload(t *testing.T) {
 	t.Parallel()
 	c, _ := startLibreChat(t)

@@ -117,8 +117,9 @@ func newRootCommand() *cobra.Command {
 
 func newVersionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version and the commit", Args: arguments(0, 0), Example: "  glasshouse version",
-		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "glasshouse", fullVersion()) },
+		Use: "version", Short: "Print the version and the commit", Args: arguments(0, 0),
+		Example: "  glasshouse version",
+		Run:     func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "glasshouse", fullVersion()) },
 	}
 }
 

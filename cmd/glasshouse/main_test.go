@@ -55,7 +55,8 @@ func TestMain(m *testing.M) {
 	shared.dir = dir
 	shared.binary = sync.OnceValues(func() (string, error) {
 		path := filepath.Join(dir, "glasshouse")
-		out, err := exec.Command("go", "build", "-trimpath", "-ldflags=-w -X main.commit="+testCommit, "-o", path, ".").CombinedOutput()
+		out, err := exec.Command("go", "build", "-trimpath", "-ldflags=-w -X main.commit="+testCommit, "-o", path,
+			".").CombinedOutput()
 		if err != nil {
 			err = fmt.Errorf("build: %w: %s", err, out)
 		}

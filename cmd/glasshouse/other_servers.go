@@ -18,7 +18,7 @@ const setBy = "set by"
 // own variable is not set, so that such a server can be replaced without other settings.
 type otherVariable struct {
 	name, flag string
-	perUnit    float64 // of the variable, in one unit of the flag; a part of a unit counts as one; 0: the value is a text
+	perUnit    float64 // of the variable, in one unit of the flag; a part of a unit counts as one; 0: a text
 }
 
 // otherVariables are in the order of precedence: code runs in CPython, so a variable of CPython is nearer than one of
@@ -82,8 +82,8 @@ func (v otherVariable) apply(f *pflag.Flag) (applied bool, err error) {
 	return true, nil
 }
 
-// lowerMemory lowers the default memory that a limit of the address space has set to the ceiling: a process has much more
-// address space than memory, so such limits are above what sandboxes may have.
+// lowerMemory lowers the default memory that a limit of the address space has set to the ceiling: a process has much
+// more address space than memory, so such limits are above what sandboxes may have.
 func lowerMemory(flags *pflag.FlagSet) error {
 	f, ceiling := flags.Lookup("default-memory-mb"), flags.Lookup("max-memory-mb")
 	setter := f.Annotations[setBy]
@@ -95,8 +95,8 @@ func lowerMemory(flags *pflag.FlagSet) error {
 	if err != nil || err2 != nil || value <= most {
 		return errors.Join(err, err2)
 	}
-	f.Annotations[setBy][1] = fmt.Sprintf("%s set --%s to %d, the value of --%s; its own variable is %s", setter[0], f.Name,
-		most, ceiling.Name, environmentName(f.Name))
+	f.Annotations[setBy][1] = fmt.Sprintf("%s set --%s to %d, the value of --%s; its own variable is %s",
+		setter[0], f.Name, most, ceiling.Name, environmentName(f.Name))
 	return f.Value.Set(ceiling.Value.String())
 }
 

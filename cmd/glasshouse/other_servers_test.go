@@ -108,7 +108,8 @@ func TestEachVariableOfOtherServersHasANote(t *testing.T) {
 		{map[string]string{"SANDBOX_TIMEOUT_S": "9", "CPYTHON_TIMEOUT_S": "8", "RATE_LIMIT_WINDOW_MS": "1000",
 			"CPYTHON_BIN": "/usr/bin/python3", "CPYTHON_FSIZE_MB": "1", "SESSION_BASE_DIR": "/tmp/s",
 			"PYODIDE_INDEX_URL": "/opt/pyodide"}, 256, []string{
-			"CPYTHON_TIMEOUT_S set --default-execution-time to 8", "SANDBOX_TIMEOUT_S is not used, because CPYTHON_TIMEOUT_S",
+			"CPYTHON_TIMEOUT_S set --default-execution-time to 8",
+			"SANDBOX_TIMEOUT_S is not used, because CPYTHON_TIMEOUT_S",
 			"RATE_LIMIT_WINDOW_MS is not used without RATE_LIMIT_MAX", "CPYTHON_BIN set --python to /usr/bin/python3;",
 			"CPYTHON_FSIZE_MB is not used: ", "SESSION_BASE_DIR is not used: ", "PYODIDE_INDEX_URL is not used: "}},
 	} {

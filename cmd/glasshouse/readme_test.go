@@ -59,7 +59,8 @@ func TestFirstMinute(t *testing.T) {
 		t.Errorf("got %q, want what the README says: %q", out, fencedBlocks(readme, "text")[0])
 	}
 	example := read(t, filepath.Join(root, "examples", "actions.py"))
-	if code := fencedBlocks(readme, "python")[0]; !strings.HasSuffix(example, "\n"+code) || strings.Count(example, "\n") != 8 {
+	if code := fencedBlocks(readme, "python")[0]; !strings.HasSuffix(example, "\n"+code) ||
+		strings.Count(example, "\n") != 8 {
 		t.Errorf("got the example\n%s\nwant eight lines, as in the README", example)
 	}
 

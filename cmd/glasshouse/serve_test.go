@@ -330,7 +330,8 @@ func TestProcessesOfTheServiceAreReadable(t *testing.T) {
 	t.Parallel()
 	cmd, admin := start(t, binary(t), dataDir(t))
 	result := admin.must(t, "POST", "/sandbox/agent/quick-execute", map[string]any{
-		"code": "import os; [n for n in os.environ if 'GLASSHOUSE' in n]", "config": map[string]any{"profile": "unrestricted"},
+		"code":   "import os; [n for n in os.environ if 'GLASSHOUSE' in n]",
+		"config": map[string]any{"profile": "unrestricted"},
 	})["result"]
 	if list, ok := result.([]any); !ok || len(list) > 0 {
 		t.Errorf("got %v, want no variables of the service", result)
