@@ -39,7 +39,7 @@ _referents, _islice, _modules = gc.get_referents, itertools.islice, sys.modules
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: Python code may have made the class, or changed it
 _VIEWS: tuple = type({}.keys()), type({}.values()), type({}.items())
 _known: dict = {}  # by id of a class: the class, and whether it is a library's
-_DERIVABLE = (int, str, float, bytes, complex)
+_DERIVABLE_IDS = {id(kind) for kind in (int, str, float, bytes, complex)}  # a class of the user's may have an __eq__
 _BUILT_IN_SCALARS = {int, str, float, bool, bytes, complex, type(None)}
 
 
@@ -229,7 +229,9 @@ def is_derived(kind: type) -> bool:
 
 
 def _scalar_base(kind: type) -> Any:
-    return next((base for base in _mro_of(kind) if base in _DERIVABLE), None) if not is_static(kind) else None
+    if is_static(kind):
+        return None
+    return next((base for base in _mro_of(kind) if id(base) in _DERIVABLE_IDS), None)
 
 
 def derived_text(v, limit: int) -> str:
