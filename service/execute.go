@@ -22,12 +22,13 @@ type Job struct {
 	Code            string
 	Context         json.RawMessage // a JSON object; empty means {}
 	Kind            sandbox.Kind
-	Files           []JobFile     // uploads that are written to /data before the code runs
-	Timeout         time.Duration // limit below the policy's max_execution_time; 0: none
-	CancelTimeout   time.Duration // from a cancellation until the process is killed; 0: that of the supervisor
-	WithoutDatabase bool          // refuse every request of the code
-	Scope           sandbox.Scope // of the code's variables
-	Record          bool          // record the run, so that its values can be explained; the policy may also ask for it
+	Files           []JobFile       // uploads that are written to /data before the code runs
+	Timeout         time.Duration   // limit below the policy's max_execution_time; 0: none
+	CancelTimeout   time.Duration   // from a cancellation until the process is killed; 0: that of the supervisor
+	Interrupts      <-chan struct{} // interrupt the code again after its cancellation, each with another CancelTimeout
+	WithoutDatabase bool            // refuse every request of the code
+	Scope           sandbox.Scope   // of the code's variables
+	Record          bool            // record the run, so that its values can be explained; the policy may also ask for it
 
 	// Steps is called with each line of a debugged run; the run waits for it. It returns false to stop the
 	// calls. If Steps is nil, no lines are streamed.
@@ -431,6 +432,7 @@ func (r *run) runCode(ctx context.Context) (sandbox.Outcome, error) {
 		Timeout:     r.job.Timeout,
 
 		CancelTimeout: r.job.CancelTimeout,
+		Interrupts:    r.job.Interrupts,
 	}
 	outcome, err := r.session.Run(ctx, request, callbacks)
 	if r.recording != nil {

@@ -538,6 +538,27 @@ func TestJupyterQueue(t *testing.T) {
 	if got := textOf(s.run("kept")); got != "execute_result: 4\n" {
 		t.Errorf("after an interrupt that took a moment: got %q, want the variable", got)
 	}
+	// Code that catches an interrupt gets the next one, as with ipykernel (microsoft/vscode-jupyter#2158). It has
+	// interruptTimeout after the last: this code takes longer in all.
+	stubborn := s.send("shell", "execute_request", map[string]any{"code": `import time
+for n in range(4):
+    try:
+        print('try', n, flush=True)
+        time.sleep(60)
+    except KeyboardInterrupt:
+        kept = n
+        end = time.monotonic() + 1.5
+        while time.monotonic() < end: pass`})
+	for n := range 4 {
+		s.until(func(m kernelMessage) bool {
+			return m.Kind == "stream" && strings.Contains(fmt.Sprint(m.Content["text"]), fmt.Sprint("try ", n))
+		})
+		c.must(t, http.StatusNoContent, "POST", "/api/kernels/"+kernel+"/interrupt", "", nil)
+	}
+	s.answers(stubborn)
+	if got := textOf(s.run("kept")); got != "execute_result: 3\n" {
+		t.Errorf("after an interrupt for each time that the code caught one: got %q, want the variable", got)
+	}
 	// An error aborts the requests that wait, unless its own request says otherwise.
 	for stop, want := range map[bool]string{true: "", false: "execute_result: 'on'\n"} {
 		first := s.send("shell", "execute_request",

@@ -26,6 +26,10 @@ type Request struct {
 	// CancelTimeout is how long the code may take to end after its run was cancelled; then its process is killed.
 	// 0: cancelGracePeriod.
 	CancelTimeout time.Duration
+
+	// Interrupts has the interrupts that follow the cancellation: each interrupts the code again, and gives it another
+	// CancelTimeout. nil: there are none.
+	Interrupts <-chan struct{}
 }
 
 // Callbacks handle the requests and events of a run. Each may be nil. Without Requests every
@@ -156,7 +160,7 @@ func (s *Session) exchange(ctx context.Context, loop *runLoop, request Request) 
 	process.Conn.MarkRun()
 	finishWrite := process.Conn.WriteAsync(protocol.KindRun, order, fds...)
 	process.Thaw()
-	loop.watchdog = newWatchdog(ctx, process, s.limit(request), request.CancelTimeout)
+	loop.watchdog = newWatchdog(ctx, process, s.limit(request), request)
 	context.AfterFunc(loop.watchdog.requests, loop.meter.stop)
 	if err = finishWrite(); err == nil {
 		done, err = loop.run(loop.watchdog.requests)

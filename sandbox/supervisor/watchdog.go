@@ -36,28 +36,29 @@ type watchdog struct {
 	caller   context.Context // its end cancels the run
 	requests context.Context // for the code's requests; ends when the watchdog interrupts the run
 	cancel   context.CancelFunc
-	release  func() bool // stops watching the caller's context
+	release  func() bool   // stops watching the caller's context
+	stopped  chan struct{} // closed by stop
 
 	mu       sync.Mutex
 	timer    *time.Timer
+	kill     *time.Timer // at the end of the grace period; nil before the run is interrupted
 	deadline time.Time
 	end      runEnd
 	over     bool
 }
 
-// newWatchdog starts the watchdog of a run that may take as long as limit, and a cancelTimeout after it was cancelled.
-func newWatchdog(
-	ctx context.Context, process *isolate.Process, limit, cancelTimeout time.Duration,
-) *watchdog {
-	w := &watchdog{process: process, caller: ctx, deadline: time.Now().Add(limit)}
+// newWatchdog starts the watchdog of a run that may take as long as limit, and a CancelTimeout after its last interrupt.
+func newWatchdog(ctx context.Context, process *isolate.Process, limit time.Duration, request Request) *watchdog {
+	w := &watchdog{process: process, caller: ctx, deadline: time.Now().Add(limit), stopped: make(chan struct{})}
 	w.requests, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	w.timer = time.AfterFunc(limit, func() { w.endRun(endedByTimeout, timeoutGracePeriod) })
 	w.release = context.AfterFunc(ctx, func() {
-		gracePeriod := cmp.Or(cancelTimeout, cancelGracePeriod)
+		gracePeriod := cmp.Or(request.CancelTimeout, cancelGracePeriod)
 		if sandbox.FaultOf(context.Cause(ctx)) == sandbox.FaultLimit {
 			gracePeriod = timeoutGracePeriod
 		}
 		w.endRun(endedByCancel, gracePeriod)
+		w.interruptAgain(request.Interrupts, gracePeriod)
 	})
 	return w
 }
@@ -71,7 +72,7 @@ func (w *watchdog) endRun(by string, gracePeriod time.Duration) {
 	w.end.by = by
 	w.cancel()
 	w.process.Interrupt()
-	time.AfterFunc(gracePeriod, func() {
+	w.kill = time.AfterFunc(gracePeriod, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if !w.over {
@@ -79,6 +80,29 @@ func (w *watchdog) endRun(by string, gracePeriod time.Duration) {
 			w.process.Kill()
 		}
 	})
+}
+
+// interruptAgain interrupts a cancelled run at each value of interrupts, because code may catch an interrupt and go on.
+// It gives the code another grace period each time, up to the time limit of the run, and returns when the run is over.
+func (w *watchdog) interruptAgain(interrupts <-chan struct{}, gracePeriod time.Duration) {
+	if interrupts == nil {
+		return
+	}
+	for {
+		select {
+		case <-interrupts:
+		case <-w.stopped:
+			return
+		}
+		w.mu.Lock()
+		if left := time.Until(w.deadline); !w.over && w.end.by == endedByCancel {
+			w.process.Interrupt()
+			if left > 0 && w.kill.Stop() {
+				w.kill.Reset(min(gracePeriod, left))
+			}
+		}
+		w.mu.Unlock()
+	}
 }
 
 // interrupt interrupts a command of the debugger that takes too long.
@@ -123,6 +147,7 @@ func (w *watchdog) stop(died bool) runEnd {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.over = true
+	close(w.stopped)
 	if died && w.end.by == "" && w.caller.Err() != nil {
 		w.end.by = endedByCancel
 	}

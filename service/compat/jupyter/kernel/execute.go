@@ -16,8 +16,8 @@ import (
 	"glasshouse/service/compat/jupyter/wire"
 )
 
-// interruptTimeout is how long code may take to end after an interrupt. Then its process is killed, and the variables
-// are lost.
+// interruptTimeout is how long code may take to end after its last interrupt. Then its process is killed, and the
+// variables are lost.
 const interruptTimeout = 5 * time.Second
 
 // executeIn is the content of an execute_request.
@@ -58,10 +58,21 @@ func (k *Kernel) execute(c *socket.Client, m *wire.Message, number int) {
 	}()
 	ctx, cancel := context.WithCancel(k.ctx)
 	defer cancel()
+	interrupts := make(chan struct{}, 1)
 	k.mu.Lock()
 	isAborted := number <= k.aborted
 	if !isAborted {
-		k.running, k.interrupt = c, cancel
+		k.running = c
+		k.interrupt = func() {
+			if ctx.Err() == nil {
+				cancel()
+				return
+			}
+			select {
+			case interrupts <- struct{}{}:
+			default: // one waits
+			}
+		}
 	}
 	k.mu.Unlock()
 	if isAborted {
@@ -77,7 +88,7 @@ func (k *Kernel) execute(c *socket.Client, m *wire.Message, number int) {
 		_, err = k.config.Service.Authenticate(ctx, c.Secret)
 	}
 	if err == nil {
-		err = k.run(ctx, c, m, in)
+		err = k.run(ctx, c, m, in, interrupts)
 	}
 	k.mu.Lock()
 	k.running, k.interrupt = nil, nil
@@ -102,8 +113,11 @@ func (k *Kernel) execute(c *socket.Client, m *wire.Message, number int) {
 	k.reply(c, m, content)
 }
 
-// run runs code and broadcasts what it prints and shows. Failed code is a codeError.
-func (k *Kernel) run(ctx context.Context, c *socket.Client, m *wire.Message, in executeIn) error {
+// run runs code and broadcasts what it prints and shows. The end of ctx interrupts the code, and each value of
+// interrupts does so again. Failed code is a codeError.
+func (k *Kernel) run(
+	ctx context.Context, c *socket.Client, m *wire.Message, in executeIn, interrupts <-chan struct{},
+) error {
 	k.mu.Lock()
 	if !in.Silent {
 		k.executions++
@@ -115,6 +129,7 @@ func (k *Kernel) run(ctx context.Context, c *socket.Client, m *wire.Message, in 
 	}
 	log, err := k.config.Service.Start(ctx, c.Caller, k.SandboxID, service.Job{
 		Code: in.Code, Kind: sandbox.KindJupyter, CancelTimeout: interruptTimeout,
+		Interrupts: interrupts,
 	}, nil)
 	if err != nil {
 		return err

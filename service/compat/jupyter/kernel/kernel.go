@@ -64,7 +64,7 @@ type Kernel struct {
 	received    int            // number of the last request to execute
 	aborted     int            // number of the last request that an error, an interrupt or a restart has aborted
 	running     *socket.Client // whose request runs; nil: nobody's
-	interrupt   func()         // ends what runs; nil: nothing runs
+	interrupt   func()         // interrupts what runs, each time; nil: nothing runs
 }
 
 // Start starts a kernel for a live sandbox.
