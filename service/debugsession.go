@@ -407,6 +407,9 @@ func (i *interactiveRun) Print(name string, text []byte) {
 	}
 }
 
+// PrintLate prints the text of a thread of an earlier run like that of this run.
+func (i *interactiveRun) PrintLate(_, name, text string) { i.Print(name, []byte(text)) }
+
 // flush sends the bytes of an incomplete character at the end of the output.
 func (i *interactiveRun) flush() {
 	for name, stream := range i.streams {

@@ -35,6 +35,7 @@ type Started struct {
 type Text struct {
 	Text      string `json:"text"`
 	Truncated bool   `json:"truncated,omitempty"`
+	Origin    string `json:"origin,omitempty"` // the earlier execution whose thread printed it; empty: this execution
 }
 
 // Result is the outcome of the code.
@@ -71,6 +72,7 @@ type EventLog struct {
 type printed struct {
 	text      []byte
 	truncated bool
+	origin    string
 }
 
 // maxTextBytes is the maximum text in one event.
@@ -119,23 +121,33 @@ func (l *EventLog) Print(name string, text []byte) {
 	if stream == nil || stream.isFull || len(text) == 0 {
 		return
 	}
-	l.appendText(name, stream.take(text), stream.isFull)
+	l.appendText(name, "", stream.take(text), stream.isFull)
+}
+
+// PrintLate adds text that a thread of the execution origin has printed.
+func (l *EventLog) PrintLate(origin, name, text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if stream := l.streams[name]; stream != nil && !stream.isFull && text != "" {
+		l.appendText(name, origin, stream.takeApart(text), stream.isFull)
+	}
 }
 
 // appendText adds text to the last event if that event belongs to the same stream and no reader has read it. Otherwise
 // it adds a new event. The caller holds mu.
-func (l *EventLog) appendText(name string, text []byte, truncated bool) {
+func (l *EventLog) appendText(name, origin string, text []byte, truncated bool) {
 	if len(text) == 0 && !truncated {
 		return
 	}
 	if n := int64(len(l.events)); n > l.read && l.events[n-1].Name == name {
-		if last := l.events[n-1].Data.(*printed); len(last.text)+len(text) <= maxTextBytes {
+		last := l.events[n-1].Data.(*printed)
+		if last.origin == origin && len(last.text)+len(text) <= maxTextBytes {
 			last.text, last.truncated = append(last.text, text...), truncated
 			l.wakeReaders(len(text))
 			return
 		}
 	}
-	l.append(name, &printed{text, truncated}, len(text))
+	l.append(name, &printed{text, truncated, origin}, len(text))
 }
 
 // Note adds a note of the code.
@@ -167,7 +179,7 @@ func (l *EventLog) end(e *sandbox.Execution, err error, now time.Time, number in
 	if err == nil {
 		for _, name := range []string{"stdout", "stderr"} {
 			if stream := l.streams[name]; !stream.isFull {
-				l.appendText(name, stream.partial, false)
+				l.appendText(name, "", stream.partial, false)
 			}
 		}
 		l.execution = e
@@ -218,7 +230,7 @@ func (l *EventLog) peek(after int64) (event Event, found bool, changed <-chan st
 		event = l.events[after]
 		l.read = max(l.read, event.ID)
 		if p, is := event.Data.(*printed); is {
-			event.Data = Text{strings.ToValidUTF8(string(p.text), "\uFFFD"), p.truncated}
+			event.Data = Text{strings.ToValidUTF8(string(p.text), "\uFFFD"), p.truncated, p.origin}
 		}
 	case l.err != nil:
 		err = l.err

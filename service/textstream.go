@@ -1,6 +1,9 @@
 package service
 
-import "unicode/utf8"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // textStream splits printed bytes into whole characters, up to max_output_size.
 type textStream struct {
@@ -27,6 +30,16 @@ func (s *textStream) take(text []byte) []byte {
 	}
 	s.bytesLeft -= whole
 	return text[:whole]
+}
+
+// takeApart counts a whole text that another way brings, between the bytes of two calls of take, and returns a copy.
+func (s *textStream) takeApart(text string) []byte {
+	if len(text) > s.bytesLeft {
+		s.isFull = true
+		text = strings.ToValidUTF8(text[:s.bytesLeft], "")
+	}
+	s.bytesLeft -= len(text)
+	return []byte(text)
 }
 
 // partialBytes returns the number of bytes at the end of text that belong to an incomplete character.

@@ -19,7 +19,7 @@
 //	                            and the listener of the guest's own network)
 //	assign ->
 //	run (+ memory for records, if the run is debugged) ->
-//	                         <- note*, output*, request*  (answer -> each request; columns and rows* before it)
+//	                         <- note*, output*, late*, request*  (answer -> each request; columns and rows* before it)
 //	                         <- sync                      (the program waits until its earlier frames are handled)
 //	sync ->
 //	                         <- records                   (the memory for records is full)
@@ -67,6 +67,7 @@ const (
 	KindStop    Kind = 'S' // to the supervisor: where the program is stopped, as JSON of package debugger
 	KindCommand Kind = 'C' // to a stopped guest: JSON of package debugger; all but resume are answered by a Value
 	KindLog     Kind = 'G' // to the supervisor: the message of a log point
+	KindLate    Kind = 'B' // to the supervisor: Late
 	KindInspect Kind = 'L' // to the guest: Inspect
 	KindCopies  Kind = 'U' // to the guest: pages that it has copied from its zygote; see procfs.CopiesOf
 	KindValue   Kind = 'V' // to the supervisor: sandbox.Variables, sandbox.CheckResult or sandbox.Completion
@@ -83,7 +84,7 @@ func (k Kind) maxBody() int {
 	switch k {
 	case KindDone, KindOutput:
 		return maxLargeBody
-	case KindRequest, KindNote, KindSync, KindRecords, KindStop, KindLog, KindValue, KindReady:
+	case KindRequest, KindNote, KindSync, KindRecords, KindStop, KindLog, KindLate, KindValue, KindReady:
 		return maxSmallBody
 	}
 	return -1
@@ -127,6 +128,13 @@ type Assign struct {
 // Ready says that the guest is locked down, or why the lockdown failed.
 type Ready struct {
 	Error string `json:"error"`
+}
+
+// Late is text that a thread has printed after the run that began it, while an ordered run goes on.
+type Late struct {
+	ExecutionID string `json:"execution_id"` // of the run that began the thread
+	Stream      string `json:"stream"`       // stdout or stderr
+	Text        string `json:"text"`
 }
 
 // Run runs one piece of code.

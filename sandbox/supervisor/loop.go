@@ -143,6 +143,8 @@ func (l *runLoop) handleFrame(ctx context.Context, kind protocol.Kind, body []by
 		return l.meter.measure(minMeasuredBytes, func() error {
 			return l.process.Conn.Write(protocol.KindSync, struct{}{})
 		})
+	case kind == protocol.KindLate && l.callbacks.Ordered:
+		return l.printLate(body)
 	case kind == protocol.KindRequest:
 		l.catchUpOutput()
 		return l.answerRequest(ctx, body)

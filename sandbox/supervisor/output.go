@@ -10,6 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"glasshouse/policy/limit"
+	"glasshouse/sandbox"
+	"glasshouse/sandbox/protocol"
 )
 
 // outputBuffer keeps the head and the tail of the output in one pipe, and counts the bytes
@@ -151,10 +153,14 @@ func (b *outputBuffer) stop() {
 }
 
 func (b *outputBuffer) append(p []byte) {
-	b.total += int64(len(p))
 	if b.listen != nil {
 		b.listen(p)
 	}
+	b.keep(p)
+}
+
+func (b *outputBuffer) keep(p []byte) {
+	b.total += int64(len(p))
 	tailSize := b.max / 2
 	if free := b.max - tailSize - len(b.head); free > 0 {
 		n := min(free, len(p))
@@ -172,6 +178,25 @@ func (b *outputBuffer) append(p []byte) {
 		b.oldest = (b.oldest + n) % tailSize
 		p = p[n:]
 	}
+}
+
+// printLate adds text of a thread of an earlier run to the output. The listener hears from which run it is.
+func (l *runLoop) printLate(body []byte) error {
+	var late protocol.Late
+	if err := l.process.Conn.Decode(protocol.KindLate, body, &late); err != nil {
+		return err
+	}
+	buffer := map[string]*outputBuffer{"stdout": l.stdout, "stderr": l.stderr}[late.Stream]
+	if buffer == nil || len(late.ExecutionID) > sandbox.MaxNameBytes {
+		return &protocol.IllegalFrame{Why: "late text has no stream, or an execution with a name that is too long"}
+	}
+	buffer.mu.Lock()
+	defer buffer.mu.Unlock()
+	if l.callbacks.Listener != nil {
+		l.callbacks.Listener.PrintLate(late.ExecutionID, late.Stream, late.Text)
+	}
+	buffer.keep([]byte(late.Text))
+	return nil
 }
 
 // text returns the kept output as valid UTF-8, and adds the number of dropped bytes to

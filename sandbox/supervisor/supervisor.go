@@ -62,6 +62,8 @@ type Command func(ctx context.Context, limit time.Duration, command any) ([]byte
 // order; stdout and stderr have separate goroutines. All calls end before Run returns.
 type OutputListener interface {
 	Print(stream string, text []byte) // "stdout" or "stderr"; text is valid until it returns
+	// PrintLate gets text of a thread that the earlier execution with this ID began; the guest may forge the ID.
+	PrintLate(executionID, stream, text string)
 	Note(sandbox.Note)
 	Output(sandbox.Output)
 }

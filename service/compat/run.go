@@ -31,9 +31,10 @@ const keepAliveInterval = 5 * time.Second
 
 // Output receives what an execution prints and shows.
 type Output struct {
-	Print     func(stream, text string) // stream is stdout or stderr
-	Show      func(sandbox.Output)      // whole, without references to artifacts
-	KeepAlive func()                    // called after keepAliveInterval without output; nil: not
+	Print     func(stream, text string)              // stream is stdout or stderr
+	PrintLate func(executionID, stream, text string) // of a thread of an earlier execution; nil: Print
+	Show      func(sandbox.Output)                   // whole, without references to artifacts
+	KeepAlive func()                                 // called after keepAliveInterval without output; nil: not
 }
 
 // Follow sends the output of an execution to out, and returns the execution when it has ended. Notes in the output say
@@ -64,7 +65,11 @@ func (c Config) Follow(
 		last = event.ID
 		switch data := event.Data.(type) {
 		case service.Text:
-			if data.Text != "" {
+			switch {
+			case data.Text == "":
+			case data.Origin != "" && out.PrintLate != nil:
+				out.PrintLate(data.Origin, event.Name, data.Text)
+			default:
 				out.Print(event.Name, data.Text)
 			}
 		case sandbox.Output:

@@ -20,7 +20,7 @@ import recorder_ring
 
 ENTER, READY, ASSIGN, RUN, DONE, REQUEST, ANSWER, COLUMNS, ROWS = (ord(kind) for kind in "ERPXDAJHM")
 NOTE, OUTPUT, SYNC, RECORDS, INSPECT, VALUE, STOP, COMMAND, LOG = (ord(kind) for kind in "NOYTLVSCG")
-COPIES = ord("U")
+COPIES, LATE = ord("U"), ord("B")
 
 # Bound at import: user code may replace the functions of the modules later.
 _unmarshal, _pack_head, _unpack_head = marshal.loads, struct.Struct(">IB").pack, struct.Struct(">IB").unpack_from
@@ -100,6 +100,7 @@ class Channel:
         self.running = False  # user code runs, so an interrupt may be raised
         self._is_ordered = False  # what the program prints after a note or an output must arrive after it
         self._ordered_notes_left = 0
+        self._takes_late = False
 
     def on_interrupt(self, _signal=None, frame=None) -> None:
         """Handles SIGINT: ends user code, but never in the middle of a frame or of a hook."""
@@ -220,6 +221,19 @@ class Channel:
     def begin_run(self, is_ordered: bool) -> None:
         self.interrupted = False
         self._is_ordered, self._ordered_notes_left = is_ordered, MAX_ORDERED_NOTES
+        self._takes_late = is_ordered
+
+    def end_run(self) -> None:
+        """Ends the frames of late(): after the end of a run nobody reads them."""
+        with self._lock:
+            self._takes_late = False
+
+    def late(self, execution: str, stream: str, text: str) -> bool:
+        """Sends text that a thread of an earlier execution has printed. Returns False if the run takes none."""
+        with self._lock:
+            if self._takes_late:
+                self.send(LATE, {"execution_id": execution, "stream": stream, "text": text})
+            return self._takes_late
 
     def note(self, note: dict) -> None:
         self._without_interrupts(self._send_in_order, NOTE, note)
@@ -333,6 +347,7 @@ class RehearsalChannel(Channel):
     def __init__(self, frames: bytes):
         self._buffer = bytearray(frames)
         self._descriptors = []
+        self._lock = threading.RLock()
 
     def send(self, kind: int, value: object) -> None:
         encode_frame(kind, encode(value))

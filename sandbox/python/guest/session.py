@@ -32,6 +32,7 @@ import directories
 import exception_report
 import helpers
 import incomplete_code
+import late_output
 import lookup
 import namespace
 import nested_asyncio
@@ -99,6 +100,7 @@ class Session:
         self._context = contextvars.copy_context()  # context variables that code sets stay set
         self._digits = _get_digits()
         self._streams = sys.stdout, sys.stderr
+        self._late = late_output.LateOutput(channel)
         self._outputs = outputs.Outputs(channel.output)
         main = types.ModuleType("__main__")
         sys.modules["__main__"] = main
@@ -178,6 +180,7 @@ class Session:
             outcome["exception"] = {"type": values.name_of(kind), "message": "", "line": 0, "traceback": []}
         outcome["compile_ms"] = self._compile_ms
         channel.attention = False
+        channel.end_run()
         error = value = None  # otherwise the frames of a failure would form a cycle and stay alive
         self._outputs.close()
         _set_environ(environ)
@@ -220,6 +223,7 @@ class Session:
             or sys.stderr.closed
         ):
             self._restore_streams()
+        self._late.begin_run(job.get("execution_id") or "", self._streams)
         sys.path_importer_cache.pop(directories.session, None)  # user code or the service may have written a module
         linecache.cache.pop(f"<execution {self._runs - KEPT_SOURCES}>", None)
         self._outputs.begin()
@@ -535,7 +539,7 @@ def _set_environ(variables: "dict[str, str | None]") -> "dict[str, str | None]":
 
 def text_stream(fd: int) -> io.TextIOWrapper:
     """Returns an unbuffered text stream, so that text that is printed before a kill is not lost."""
-    raw = io.FileIO(fd, "w", closefd=False)
+    raw = late_output.Output(fd, "w", closefd=False)
     return io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", write_through=True)
 
 

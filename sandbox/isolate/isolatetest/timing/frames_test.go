@@ -21,8 +21,9 @@ func (m marks) Print(_ string, text []byte) {
 		m <- b
 	}
 }
-func (marks) Note(sandbox.Note)     {}
-func (marks) Output(sandbox.Output) {}
+func (marks) PrintLate(string, string, string) {}
+func (marks) Note(sandbox.Note)                {}
+func (marks) Output(sandbox.Output)            {}
 
 // Guests that send most of a large frame and then wait take a bounded part of the service's heap, and leave room for
 // the large frames of other users.

@@ -134,9 +134,14 @@ func (k *Kernel) run(
 	if err != nil {
 		return err
 	}
+	begun, _ := log.Execution()
+	k.headers.add(begun.ID, m.Header)
 	e, err := k.config.Follow(ctx, c.Caller, log, compat.Output{
 		Print: func(stream, text string) {
 			k.broadcast("stream", m.Header, wire.Object{"name": stream, "text": text})
+		},
+		PrintLate: func(executionID, stream, text string) {
+			k.broadcast("stream", k.headers.of(executionID, m.Header), wire.Object{"name": stream, "text": text})
 		},
 		Show: func(o sandbox.Output) {
 			content := wire.Object{"data": o.Data, "metadata": o.Metadata, "transient": wire.Object{}}

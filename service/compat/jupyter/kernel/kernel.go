@@ -54,6 +54,7 @@ type Kernel struct {
 	ended         <-chan struct{} // closed when the sandbox has ended
 	queue         chan func()     // requests that wait
 	slots         *limit.Slots    // of clients
+	headers       headers         // of the last executions; only serve's goroutine uses them
 
 	mu          sync.Mutex
 	clients     []*socket.Client

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// What a thread prints after its cell belongs to that cell, also while another runs (jupyterlab/jupyterlab#3936,
+// ipython/ipykernel#1186).
+func TestJupyterLateOutputOfThreads(t *testing.T) {
+	t.Parallel()
+	c, admin := startJupyter(t)
+	s := c.connect(t, c.newKernel(t))
+	first := s.send("shell", "execute_request", map[string]any{"code": `import threading
+began, go, done = threading.Event(), threading.Event(), threading.Event()
+def work():
+    print('early')
+    began.set()
+    go.wait()
+    print('late é')
+    import sys; print('error', file=sys.stderr)
+    done.set()
+thread = threading.Thread(target=work); thread.start(); began.wait()`})
+	s.answers(first)
+	second := s.send("shell", "execute_request", map[string]any{"code": `go.set(); done.wait()
+new = threading.Thread(target=print, args=('of the second',)); new.start(); new.join()
+print('second')`})
+	texts := map[string]string{}
+	s.until(func(m kernelMessage) bool {
+		if m.Kind == "stream" {
+			texts[m.Parent.ID] += fmt.Sprint(m.Content["text"])
+		}
+		return m.Parent.ID == second && m.Content["execution_state"] == "idle"
+	})
+	if got, want := texts[second], "of the second\nsecond\n"; got != want {
+		t.Errorf("the second cell: got %q, want %q", got, want)
+	}
+	if got, want := texts[first], "late é\nerror\n"; got != want {
+		t.Errorf("the first cell, while the second runs: got %q, want %q", got, want)
+	}
+	// A thread that has ended leaves its place to new ones.
+	if got := textOf(s.run("thread.join()\n" +
+		"t = threading.Thread(target=print, args=('own',)); t.start(); t.join()")); got != "stdout: own\n" {
+		t.Errorf("a new thread: got %q, want its text in its own cell", got)
+	}
+	// The record has all text of the time of a run.
+	list := admin.must(t, "GET", "/executions?kind=jupyter&limit=2", nil)
+	rows, _ := list["executions"].([]any)
+	row, _ := rows[len(rows)-1].(map[string]any)
+	if e := admin.must(t, "GET", "/executions/"+fmt.Sprint(row["execution_id"]), nil); !strings.Contains(
+		fmt.Sprint(e["stdout"]), "late é") {
+		t.Errorf("the record of the second cell: got %v, want the late text", e["stdout"])
+	}
+}
