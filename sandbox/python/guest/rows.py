@@ -10,6 +10,7 @@ import sys
 
 import library_values
 import pgtypes
+import unequal_types
 import values
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
@@ -120,6 +121,7 @@ class FrameResult:
     def __init__(self, exact: bool):
         self.exact = exact
         self._pandas = __import__("pandas")
+        unequal_types.provide(self._pandas)
         self._texts = None  # the dtype of texts in Arrow's memory, or None
         self._count = 0
         if int(self._pandas.__version__.split(".")[0]) > 2:
