@@ -178,7 +178,11 @@ class Shell:
         _print("Cells:", *("%%" + name for name in cells))
         _print("Without effect:", *("%" + name for name in sorted(notebook_code.without_effect)))
 
-    def _line_pinfo(self, line: str) -> None:
+    def _line_pinfo2(self, line: str) -> None:
+        """Prints what an object is, and its source, for `name??`."""
+        self._line_pinfo(line, with_source=True)
+
+    def _line_pinfo(self, line: str, with_source: bool = False) -> None:
         """Prints what an object is, for `name?`."""
         try:
             value = eval(line, self.user_ns)  # noqa: S307 - the user's own expression
@@ -193,8 +197,11 @@ class Shell:
             _print(f"Value:     {values.safe_repr(value, 1000)}")
         _print(f"Type:      {values.type_name(value)}")
         _print(values.readable("Docstring: " + (inspect.getdoc(value) or "none"), MAX_DOCUMENTATION))
-
-    _line_pinfo2 = _line_pinfo
+        if with_source:
+            try:
+                _print(values.readable("Source:\n" + inspect.getsource(value), MAX_DOCUMENTATION))
+            except Exception:
+                pass  # it is no code, or not Python's
 
     def _line_pip(self, line: str) -> None:
         """Answers pip's commands: which packages are there, and how an operator adds one."""

@@ -164,7 +164,8 @@ class _Code:
         if command is None:
             question = _QUESTION.fullmatch(line)
             if question is not None:
-                self._call(question[1], "run_line_magic", "pinfo", question[3] or question[4])
+                inspector = "pinfo2" if "??" in line else "pinfo"
+                self._call(question[1], "run_line_magic", inspector, question[3] or question[4])
                 return True
             if _ASSIGNMENT.match(line):
                 self._fail("the output of a command cannot be a value here: use Python", line)

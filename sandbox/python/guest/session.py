@@ -24,6 +24,7 @@ import time
 import types
 import warnings
 
+import class_sources
 import code_rules
 import compat
 import completion
@@ -119,6 +120,7 @@ class Session:
         self._namespaces = {"": main}
         self._folders: dict[str, str] = {}  # working directories of the namespaces that do not run
         nested_asyncio.provide(self._event_loop)
+        class_sources.provide()
 
     def enter(self, policy: dict, rules: dict) -> None:
         """Makes this the session of a sandbox with this policy and these code rules (code_rules.Rules)."""
