@@ -41,9 +41,15 @@ _NO_PROCESSES = (
     "library's function directly"
 )
 
+_NO_VIDEO = (
+    "a sandbox has no ffmpeg: save the animation as a GIF, animation.save('animation.gif', writer='pillow'), or show "
+    "it with HTML(animation.to_jshtml()) of IPython.display"
+)
+
 _DRIVERS = ("asyncpg", "psycopg", "psycopg2", "sqlalchemy")
 _NO_CONNECTION = "the sandbox has no connection of its own: db_query(sql, params) returns rows, db_frame a DataFrame"
 
+_EARLIER_CELLS = re.compile(r"In|Out|_{1,3}|_i{1,3}|_i?\d+")  # names of IPython
 _INTEGER = re.compile(r"-?\d{1,18}")
 _nearest = difflib.get_close_matches
 
@@ -125,10 +131,17 @@ def _hint(error: BaseException, namespace: dict, policy: dict) -> str:
 
 def _hint_by_place(error: BaseException, namespace: dict) -> str:
     """Returns a hint for an error of any type that comes from modules whose work a sandbox cannot do."""
-    for frame in _tracebacks_frames(error):
+    frames = _tracebacks_frames(error)
+    if any(frame.f_code.co_filename.endswith("matplotlib/animation.py") for frame in frames):
+        text = exception_parts.message(error)
+        if isinstance(error, OSError) or "not available" in text or "unknown file extension" in text:
+            return _NO_VIDEO
+    for frame in frames:
         filename = frame.f_code.co_filename
         if _PROCESS_FILES.search(filename) and isinstance(error, (OSError, ImportError, NotImplementedError)):
             return _NO_PROCESSES
+        if filename.endswith("pandas/core/reshape/merge.py") and "concat" in str(error) and type(error) is ValueError:
+            return "give both columns the same type first, such as with pd.to_datetime(...) or .astype(str)"
         if filename.endswith("pandas/io/sql.py") and "db_frame" in namespace:
             con = frame.f_locals.get("con")
             if type(con) is str and "://" in con:
@@ -151,6 +164,8 @@ def _name_hint(error: NameError, namespace: dict) -> str:
         return f"{_USUAL_IMPORTS[name]} first"
     if name in sys.modules or name in sys.stdlib_module_names:
         return f"import {name} first"
+    if _EARLIER_CELLS.fullmatch(name):
+        return "code and values of earlier runs are not kept under such names: assign values to variables of your own"
     return (
         removed_names.attribute("builtins", name)
         or _did_you_mean(name, [*_locals(error), *namespace])

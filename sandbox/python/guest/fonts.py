@@ -6,8 +6,13 @@ of matplotlib does so at each fork. Guests share the memory, which makes both re
 """
 
 import contextlib
+import copy
 import io
+import logging
+import sys
 import typing
+import unicodedata
+import warnings
 from collections.abc import Iterator
 
 HOOKED_MODULE = "matplotlib.font_manager"  # its hook makes a child forget the fonts that are open
@@ -22,16 +27,76 @@ FALLBACKS = (
     "Noto Sans Tamil",
     "Noto Sans Thai",
 )
+_CJK = "Noto Sans CJK JP"
+_CJK_NAMES = ("Noto Sans CJK SC", "Noto Sans CJK TC", "Noto Sans CJK HK", "Noto Sans CJK KR")
+_CJK_SCRIPTS = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO")
+_USER_CODE = "<execution "  # the start of the file names of user code
+told: "set[str]" = set()  # what warnings of this run have said
 
 
 def use_fallbacks(matplotlib: typing.Any) -> None:
     """Makes figures draw the characters that the default font lacks with those of FALLBACKS that the machine has.
     matplotlib is the module, whose font_manager is imported."""
+    _add_names(matplotlib.font_manager.fontManager)
     installed = {font.name for font in matplotlib.font_manager.fontManager.ttflist}
     found = [name for name in FALLBACKS if name in installed]
     for settings in (matplotlib.rcParams, matplotlib.rcParamsDefault):
         if found and settings["font.family"] == ["sans-serif"]:
             settings["font.family"] = ["sans-serif", *found]
+
+
+def _add_names(manager: typing.Any) -> None:
+    """Gives the font for Chinese, Japanese and Korean all its names. matplotlib reads the first one of its file."""
+    installed = {font.name: font for font in manager.ttflist}
+    for name in _CJK_NAMES:
+        if _CJK in installed and name not in installed:
+            font = copy.copy(installed[_CJK])
+            font.name = name
+            manager.ttflist.append(font)
+
+
+def explain_missing(matplotlib: typing.Any) -> None:
+    """Makes matplotlib say once in a run, and not for each character and text, that a font is missing."""
+    matplotlib._text_helpers.warn_on_missing_glyph = _warn_about_glyph
+    logger = logging.getLogger("matplotlib.font_manager")
+    if _explain_font not in logger.filters:
+        logger.addFilter(_explain_font)
+
+
+def _warn_about_glyph(codepoint: int, _fonts: str = "") -> None:
+    character = chr(codepoint)
+    script = unicodedata.name(character, "unnamed").split()[0].split("-")[0]
+    if unicodedata.category(character)[0] != "L":
+        text = "emoji and symbols such as {}, which are drawn as boxes: write words, or symbols like ▲ ✓ ★"
+        script = "symbols"
+    else:
+        package = "fonts-noto-cjk" if script in _CJK_SCRIPTS else "fonts-noto-core"
+        text = f"{script} characters such as {{}}, which are drawn as boxes: Debian's package {package} has one"
+    if script not in told:
+        told.add(script)
+        warnings.warn(f"no font of figures has {text.format(character)}", UserWarning, stacklevel=_level())
+
+
+def _level() -> int:
+    """Returns the stack level of the innermost frame of user code, seen from the caller, or one above all frames."""
+    frame: typing.Any = sys._getframe(1)
+    level = 1
+    while frame is not None and not frame.f_code.co_filename.startswith(_USER_CODE):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def _explain_font(record: logging.LogRecord) -> bool:
+    """Makes the message about a font that is missing shorter. Returns False for one that was there in this run."""
+    text = record.getMessage()
+    if not text.startswith("findfont: ") or "not found" not in text:
+        return True
+    wanted = record.args[-1] if isinstance(record.args, tuple) and record.args else ""
+    if f"font {wanted}" in told:
+        return False
+    told.add(f"font {wanted}")
+    record.msg, record.args = "this machine has no font %s: figures use their default fonts", (wanted,)
+    return True
 
 
 class FontFile(io.BytesIO):

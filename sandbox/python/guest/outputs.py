@@ -96,6 +96,7 @@ class Outputs:
         self.step = _no_step
         self.captured = None
         self._updates.clear()
+        fonts.told.clear()
         self.clear_output()
         self._is_cleared = False
         if self._has_hooks and import_hooks.all_pending(_HOOKED_MODULES):
@@ -125,6 +126,7 @@ class Outputs:
 
         try:
             fonts.use_fallbacks(sys.modules["matplotlib"])
+            fonts.explain_missing(sys.modules["matplotlib"])
         except Exception:
             pass  # user code has replaced a part of matplotlib
         show.of = self  # type: ignore[attr-defined]
