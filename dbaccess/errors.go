@@ -85,7 +85,7 @@ func (r *Reader) translateError(
 	case "57P01", "57P02", "57P03":
 		return r.unavailable(err)
 	}
-	check.AddDialectHint(out, stmt.Original)
+	check.AddDialectHint(out, stmt.Original, stmt.Catalog)
 	stmt.ExplainMask(out)
 	return out
 }

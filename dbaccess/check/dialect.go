@@ -26,8 +26,6 @@ var dialectHints = []dialectHint{
 		regexp.MustCompile(`(?i)^\s*(describe|desc|pragma|\\d)\b`),
 		"db_tables() lists the tables, db_schema(table) their columns",
 	},
-	{syntaxError, regexp.MustCompile(`(?i)^\s*(select|delete)\s+top\b`), "write LIMIT and a number at the end"},
-	{regexp.MustCompile(`^LIMIT #,#`), nil, "write LIMIT count OFFSET skipped"},
 	{
 		syntaxError,
 		regexp.MustCompile(`(?i)(?:[=<>(,]|\blike|\bin)\s*(?:\?|%s)|%\(\w+\)s`),
@@ -43,7 +41,18 @@ var dialectHints = []dialectHint{
 		regexp.MustCompile(`(?i)\binterval\s+\d`),
 		"write an interval as a text: now() - interval '30 days'",
 	},
-	{syntaxError, regexp.MustCompile("`"), `write names in double quotes, "name", and text in single quotes`},
+	{at("regexp|rlike"), nil, "write x ~ 'pattern', or x ~* 'pattern' whatever the case"},
+	{at("separator"), nil, "write string_agg(x::text, ',')"},
+	{at("row_number|rank|dense_rank"), regexp.MustCompile(`(?i)\bqualify\b`),
+		"PostgreSQL has no QUALIFY: write the window function in a subquery, and the condition in WHERE around it"},
+	{at("with"), regexp.MustCompile(`(?i)\bwith\s*\(\s*nolock`), "leave out WITH (NOLOCK): readers do not wait for writers"},
+	{at("select"), regexp.MustCompile(`(?i)\bminus\s+select\b`), "write EXCEPT in place of MINUS"},
+	{at(","), regexp.MustCompile(`(?i)\bextract\s*\(\s*\w+\s*,`), "write extract(week FROM x)"},
+	{
+		regexp.MustCompile(`^unterminated quoted string`),
+		nil,
+		"write a quote in a text twice, 'O''Brien', or pass the text as a parameter, :name",
+	},
 	{
 		regexp.MustCompile(`(?i)at or near "(from|where|group|order|limit|having)"$`),
 		regexp.MustCompile(`(?i),\s*(from|where|group|order|limit|having)\b`),
@@ -64,6 +73,24 @@ var dialectHints = []dialectHint{
 		regexp.MustCompile(`:\w`),
 		"write the type behind the parameter: :name::text, or :name::text[] for a list",
 	},
+	{regexp.MustCompile(`^operator does not exist: .* == `), nil, "write = for equal"},
+	{
+		regexp.MustCompile(`^operator (does not exist|is not unique): (text|unknown|character).* \+ |\+ text$`),
+		nil,
+		"join texts by ||, not by +: 'a' || 'b'",
+	},
+	{regexp.MustCompile(`^collation "nocase"`), nil, "compare with ILIKE, or lower(x) = lower(y)"},
+	{
+		regexp.MustCompile(`^column "\w+" does not exist`),
+		regexp.MustCompile(`(?i)\bconvert\s*\(\s*\w+\s*[,(]`),
+		"write CAST(x AS type) for a conversion, such as CAST('5' AS int)",
+	},
+	{regexp.MustCompile(`^column "rownum" does not exist`), nil, "write LIMIT and a number at the end"},
+	{regexp.MustCompile(`^column "(sysdate|systimestamp)" does not exist`), nil, "write now()"},
+	{regexp.MustCompile(`^relation "dual" does not exist`), nil, "leave out FROM dual"},
+	{regexp.MustCompile(`^values of type (un)?signed `), nil, "write bigint: CAST(x AS bigint)"},
+	{regexp.MustCompile(`^values of type (small)?datetime2? `), nil, "write timestamp: CAST(x AS timestamp)"},
+	{regexp.MustCompile(`^values of type (nvarchar|varchar2|string|clob|ntext) `), nil, "write text: CAST(x AS text)"},
 	{
 		regexp.MustCompile(`^operator does not exist: `),
 		nil,
@@ -77,14 +104,25 @@ var (
 	stringLiterals = regexp.MustCompile(`'[^']*'`)
 )
 
+// at matches the syntax error at one of these words, in any case.
+func at(words string) *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^syntax error at or near "(` + words + `)"$`)
+}
+
 // AddDialectHint replaces the hint of a refusal if the statement was written for another database.
 // The server's own hints do not help then.
-func AddDialectHint(r *sandbox.Refusal, sql string) {
+func AddDialectHint(r *sandbox.Refusal, sql string, cat *Catalog) {
 	if found := atParameter.FindStringSubmatch(r.Message); found != nil && r.Position > 0 {
 		r.Hint = parameterHint(found[1], sql, r.Position)
 		return
 	}
 	bare := stringLiterals.ReplaceAllString(sql, "''")
+	if strings.HasPrefix(r.Message, "syntax error") {
+		if hint := backtickHint(bare, cat); hint != "" {
+			r.Hint = hint
+			return
+		}
+	}
 	for _, h := range dialectHints {
 		if (h.message == nil || h.message.MatchString(r.Message)) && (h.sql == nil || h.sql.MatchString(bare)) {
 			r.Hint = h.hint

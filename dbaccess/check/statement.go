@@ -56,8 +56,8 @@ func parseAndCheck(
 	}
 	stmt, w = checkParsed(q, parsed, cat, writes)
 	if stmt.Refusal != nil {
-		if !addKeywordHint(stmt.Refusal, q.SQL, cat) {
-			AddDialectHint(stmt.Refusal, q.SQL)
+		if !addPositionHint(stmt.Refusal, q.SQL, cat) && !addKeywordHint(stmt.Refusal, q.SQL, cat) {
+			AddDialectHint(stmt.Refusal, q.SQL, cat)
 		}
 		addGrammarHint(stmt.Refusal, cat)
 	}

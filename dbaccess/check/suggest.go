@@ -194,6 +194,14 @@ var sqlWord = regexp.MustCompile(`"(?:[^"]|"")*"|[\pL_][\pL\pN_$]*|\S`)
 // atWord matches the syntax error at a word.
 var atWord = regexp.MustCompile(`^syntax error at or near "(.+)"$`)
 
+// isBeforeExpression reports whether an expression follows the word SELECT, which stands at a place or before it: then
+// the word is no name.
+func isBeforeExpression(sql string, at int, word string) bool {
+	rest := strings.TrimSpace(strings.TrimPrefix(sql[at:], word))
+	next := sqlWord.FindString(rest)
+	return next != "" && !strings.ContainsAny(next[:1], ",;)=.<>") && !strings.EqualFold(next, "from")
+}
+
 // addKeywordHint says to quote a keyword that is the name of a table or column: the word at a syntax error, or the one
 // before it, which has begun a clause. cat may be nil.
 func addKeywordHint(no *sandbox.Refusal, sql string, cat *Catalog) (added bool) {
@@ -205,7 +213,7 @@ func addKeywordHint(no *sandbox.Refusal, sql string, cat *Catalog) (added bool) 
 	words = append(words[max(0, len(words)-1):], atWord.FindStringSubmatch(no.Message)[1])
 	for _, word := range slices.Backward(words) {
 		lower := strings.ToLower(word)
-		if !cat.keywords[lower] {
+		if !cat.keywords[lower] || lower == "select" && isBeforeExpression(sql, at, word) {
 			continue
 		}
 		written := cat.tableNames[lower]
