@@ -6,7 +6,7 @@ of matplotlib does so at each fork. Guests share the memory, which makes both re
 """
 
 import contextlib
-import copy
+import functools
 import io
 import logging
 import sys
@@ -27,32 +27,28 @@ FALLBACKS = (
     "Noto Sans Tamil",
     "Noto Sans Thai",
 )
-_CJK = "Noto Sans CJK JP"
-_CJK_NAMES = ("Noto Sans CJK SC", "Noto Sans CJK TC", "Noto Sans CJK HK", "Noto Sans CJK KR")
 _CJK_SCRIPTS = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO")
 _USER_CODE = "<execution "  # the start of the file names of user code
 told: "set[str]" = set()  # what warnings of this run have said
 
 
 def use_fallbacks(matplotlib: typing.Any) -> None:
-    """Makes figures draw the characters that the default font lacks with those of FALLBACKS that the machine has.
-    matplotlib is the module, whose font_manager is imported."""
-    _add_names(matplotlib.font_manager.fontManager)
-    installed = {font.name for font in matplotlib.font_manager.fontManager.ttflist}
-    found = [name for name in FALLBACKS if name in installed]
-    for settings in (matplotlib.rcParams, matplotlib.rcParamsDefault):
-        if found and settings["font.family"] == ["sans-serif"]:
-            settings["font.family"] = ["sans-serif", *found]
+    """Makes figures draw the characters that a font lacks with those of FALLBACKS that the machine has, also if code
+    has set a font. matplotlib is the module, whose font_manager is imported."""
+    manager = matplotlib.font_manager.fontManager
+    find = manager._find_fonts_by_props
+    installed = {font.name for font in manager.ttflist}
+    paths = [manager.findfont(name, fallback_to_default=False) for name in FALLBACKS if name in installed]
+    if not paths or getattr(find, "has_fallbacks", False):
+        return
 
+    @functools.wraps(find)
+    def find_with_fallbacks(prop, fontext="ttf", *args, **options):
+        found = find(prop, fontext, *args, **options)
+        return found + [path for path in paths if path not in found] if fontext == "ttf" else found
 
-def _add_names(manager: typing.Any) -> None:
-    """Gives the font for Chinese, Japanese and Korean all its names. matplotlib reads the first one of its file."""
-    installed = {font.name: font for font in manager.ttflist}
-    for name in _CJK_NAMES:
-        if _CJK in installed and name not in installed:
-            font = copy.copy(installed[_CJK])
-            font.name = name
-            manager.ttflist.append(font)
+    find_with_fallbacks.has_fallbacks = True  # type: ignore[attr-defined]
+    manager._find_fonts_by_props = find_with_fallbacks
 
 
 def explain_missing(matplotlib: typing.Any) -> None:

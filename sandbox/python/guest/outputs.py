@@ -125,8 +125,8 @@ class Outputs:
             pyplot.close(figure)
 
         try:
-            fonts.use_fallbacks(sys.modules["matplotlib"])
             fonts.explain_missing(sys.modules["matplotlib"])
+            fonts.use_fallbacks(sys.modules["matplotlib"])
         except Exception:
             pass  # user code has replaced a part of matplotlib
         show.of = self  # type: ignore[attr-defined]

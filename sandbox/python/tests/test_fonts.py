@@ -60,30 +60,39 @@ def test_hooked_module_is_the_one_that_keeps_fonts():
 
 @pytest.fixture
 def devanagari(monkeypatch):
-    """Installs a font with the name of one for another script."""
-    entry = dataclasses.replace(manager.fontManager.ttflist[0], name="Noto Sans Devanagari", fname=FILE)
+    """Installs a font for another script: a file of matplotlib's, with the name of that font."""
+    other = next(font for font in manager.fontManager.ttflist if font.name == "STIXGeneral")
+    entry = dataclasses.replace(other, name="Noto Sans Devanagari")
     monkeypatch.setattr(manager.fontManager, "ttflist", [*manager.fontManager.ttflist, entry])
-    with matplotlib.rc_context():
-        default = list(matplotlib.rcParamsDefault["font.family"])
-        yield
-        matplotlib.rcParamsDefault["font.family"] = default
+    monkeypatch.setattr(
+        manager.fontManager, "_find_fonts_by_props", manager.fontManager._find_fonts_by_props, raising=False
+    )
+    manager.fontManager._findfont_cached.cache_clear()
+    yield entry.fname
+    manager.fontManager._findfont_cached.cache_clear()
 
 
-def test_figures_use_the_fonts_of_the_machine_for_what_the_default_font_lacks(devanagari):
+def _fonts_of(family):
+    return list(manager.fontManager._find_fonts_by_props(manager.FontProperties(family=family)))
+
+
+@pytest.mark.parametrize("family", [None, "serif", "DejaVu Sans Mono", ["No Such Font"], ["sans-serif", "serif"]])
+def test_figures_use_the_fonts_of_the_machine_for_what_a_font_lacks(devanagari, family):
+    before = _fonts_of(family)
+    assert before and devanagari not in before
     for _ in range(2):
         fonts.use_fallbacks(matplotlib)
-        assert matplotlib.rcParams["font.family"] == ["sans-serif", "Noto Sans Devanagari"]
-    matplotlib.rcdefaults()
-    assert matplotlib.rcParams["font.family"] == ["sans-serif", "Noto Sans Devanagari"]
+        assert _fonts_of(family) == [*before, devanagari]
 
 
-def test_the_fonts_that_a_user_has_chosen_stay(devanagari):
-    matplotlib.rcParams["font.family"] = ["serif"]
+def test_a_font_is_not_its_own_fallback(devanagari):
     fonts.use_fallbacks(matplotlib)
-    assert matplotlib.rcParams["font.family"] == ["serif"]
+    assert _fonts_of("Noto Sans Devanagari") == [devanagari]
 
 
-def test_without_such_fonts_the_settings_stay(monkeypatch):
-    monkeypatch.setattr(manager.fontManager, "ttflist", [])
+def test_without_such_fonts_nothing_changes(monkeypatch):
+    plain = [font for font in manager.fontManager.ttflist if "Noto" not in font.name]
+    monkeypatch.setattr(manager.fontManager, "ttflist", plain)
+    before = manager.fontManager._find_fonts_by_props
     fonts.use_fallbacks(matplotlib)
-    assert matplotlib.rcParams["font.family"] == ["sans-serif"]
+    assert manager.fontManager._find_fonts_by_props == before
