@@ -28,7 +28,7 @@ type Job struct {
 	Interrupts      <-chan struct{} // interrupt the code again after its cancellation, each with another CancelTimeout
 	WithoutDatabase bool            // refuse every request of the code
 	Scope           sandbox.Scope   // of the code's variables
-	Record          bool            // record the run, so that its values can be explained; the policy may also ask for it
+	Record          bool            // record the run, to explain its values; the policy may also ask for it
 
 	// Steps is called with each line of a debugged run; the run waits for it. It returns false to stop the
 	// calls. If Steps is nil, no lines are streamed.

@@ -543,7 +543,7 @@ func TestJupyterQueue(t *testing.T) {
 	stubborn := s.send("shell", "execute_request", map[string]any{"code": `import time
 for n in range(4):
     try:
-        print('try', n, flush=True)
+        print(f'try {n}\n', end='')
         time.sleep(60)
     except KeyboardInterrupt:
         kept = n

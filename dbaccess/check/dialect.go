@@ -45,7 +45,11 @@ var dialectHints = []dialectHint{
 	{at("separator"), nil, "write string_agg(x::text, ',')"},
 	{at("row_number|rank|dense_rank"), regexp.MustCompile(`(?i)\bqualify\b`),
 		"PostgreSQL has no QUALIFY: write the window function in a subquery, and the condition in WHERE around it"},
-	{at("with"), regexp.MustCompile(`(?i)\bwith\s*\(\s*nolock`), "leave out WITH (NOLOCK): readers do not wait for writers"},
+	{
+		at("with"),
+		regexp.MustCompile(`(?i)\bwith\s*\(\s*nolock`),
+		"leave out WITH (NOLOCK): readers do not wait for writers",
+	},
 	{at("select"), regexp.MustCompile(`(?i)\bminus\s+select\b`), "write EXCEPT in place of MINUS"},
 	{at(","), regexp.MustCompile(`(?i)\bextract\s*\(\s*\w+\s*,`), "write extract(week FROM x)"},
 	{

@@ -47,7 +47,8 @@ type watchdog struct {
 	over     bool
 }
 
-// newWatchdog starts the watchdog of a run that may take as long as limit, and a CancelTimeout after its last interrupt.
+// newWatchdog starts the watchdog of a run that may take as long as limit, and a CancelTimeout after its last
+// interrupt.
 func newWatchdog(ctx context.Context, process *isolate.Process, limit time.Duration, request Request) *watchdog {
 	w := &watchdog{process: process, caller: ctx, deadline: time.Now().Add(limit), stopped: make(chan struct{})}
 	w.requests, w.cancel = context.WithCancel(context.WithoutCancel(ctx))

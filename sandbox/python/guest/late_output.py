@@ -11,6 +11,7 @@ import threading
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
 MAX_TEXT = 100_000  # bytes of one frame; a byte may need six in JSON
+MAX_HELD = 1_000_000  # bytes that wait for the next run
 
 _active, _enumerate, _ident = threading._active, threading.enumerate, threading.get_ident  # type: ignore[attr-defined]
 _main = threading.main_thread()
@@ -28,34 +29,62 @@ class LateOutput:
         self._channel = channel
         self._execution = ""
         self._origins: dict = {}  # by identifier: a thread, and its execution
+        # What was printed after the end of a run, before the process stopped: execution, file, stream and bytes.
+        self._held: list = []
+
+    def end_run(self, streams) -> None:
+        """Assigns the new threads to the run that ends, and sends what they print from now on in frames: they
+        may print before the next run has begun."""
+        before, self._origins = self._origins, {}
+        if len(_active) > 1:
+            for thread in _enumerate():
+                if thread is not _main:
+                    known = before.get(thread.ident)
+                    is_known = known is not None and known[0] is thread
+                    self._origins[thread.ident] = known if is_known else (thread, self._execution)
+        self._watch(streams)
 
     def begin_run(self, execution: str, streams) -> None:
-        """Assigns the threads that are new to the run before, and sends what they print on streams in frames."""
-        threads = [thread for thread in _enumerate() if thread is not _main]
-        before = self._origins
-        self._origins = {}
-        for thread in threads:
-            known = before.get(thread.ident)
-            is_known = known is not None and known[0] is thread
-            self._origins[thread.ident] = known if is_known else (thread, self._execution)
+        """Begins a run, whose streams may be new, with the text that waits for it."""
         self._execution = execution
+        self._watch(streams)
+        if self._held:
+            with self._channel.request_lock:
+                held, self._held = self._held, []
+                for entry in held:
+                    self._print(*entry)
+
+    def _watch(self, streams) -> None:
         for name, stream in zip(("stdout", "stderr"), streams):
             file = getattr(stream, "buffer", None)
-            if type(file) is not Output:
-                continue
-            vars(file).pop("write", None)
-            if self._origins:
-                file.write = self._writer(name, file)  # type: ignore[method-assign]
+            if type(file) is Output:
+                vars(file).pop("write", None)
+                if self._origins:
+                    file.write = self._writer(name, file)  # type: ignore[method-assign]
 
     def _writer(self, name: str, file: Output):
         def write(data):
             known = self._origins.get(_ident())
             if known is None or _active.get(_ident()) is not known[0] or not known[1]:
                 return _write(file, data)
-            for first in range(0, len(data), MAX_TEXT):
-                part = bytes(data[first : first + MAX_TEXT])
-                if not self._channel.late(known[1], name, part.decode("utf-8", "replace")):
-                    return _write(file, data[first:])
+            data, first = bytes(data), 0
+            while first < len(data):
+                end = first + MAX_TEXT
+                for _ in range(3):  # at most so many bytes follow the first of a character
+                    if end < len(data) and data[end] & 0xC0 == 0x80:
+                        end -= 1
+                self._print(known[1], file, name, data[first:end])
+                first = end
             return len(data)
 
         return write
+
+    def _print(self, execution: str, file: Output, stream: str, data: bytes) -> None:
+        with self._channel.request_lock:
+            if self._channel.late(execution, stream, data.decode("utf-8", "replace")):
+                return
+            if self._channel.holds_late:  # the run has ended, and its text is complete: the next run sends it
+                if sum(len(entry[3]) for entry in self._held) + len(data) <= MAX_HELD:
+                    self._held.append((execution, file, stream, data))
+                return
+        _write(file, data)

@@ -228,6 +228,11 @@ class Channel:
         with self._lock:
             self._takes_late = False
 
+    @property
+    def holds_late(self) -> bool:
+        """Tells whether an ordered run has ended, and no other has begun."""
+        return self._is_ordered and not self._takes_late
+
     def late(self, execution: str, stream: str, text: str) -> bool:
         """Sends text that a thread of an earlier execution has printed. Returns False if the run takes none."""
         with self._lock:

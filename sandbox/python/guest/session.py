@@ -182,6 +182,7 @@ class Session:
             outcome["exception"] = {"type": values.name_of(kind), "message": "", "line": 0, "traceback": []}
         outcome["compile_ms"] = self._compile_ms
         channel.attention = False
+        self._late.end_run(self._streams)
         channel.end_run()
         error = value = None  # otherwise the frames of a failure would form a cycle and stay alive
         self._outputs.close()

@@ -70,7 +70,10 @@ def test_a_comparison_that_finds_nothing_for_its_types_warns(database, recwarn, 
     [
         ("frame = pd.DataFrame({'x': [1, 2]})", "frame.x.isin([3])"),
         ("frame = pd.DataFrame({'x': []})", "frame.x.isin(['a'])"),
-        ("class Odd:\n    def __eq__(self, other): raise ValueError\n    __hash__ = object.__hash__", "frame.u.isin([Odd()])"),
+        (
+            "class Odd:\n    def __eq__(self, other): raise ValueError\n    __hash__ = object.__hash__",
+            "frame.u.isin([Odd()])",
+        ),
         ("big = frame.loc[frame.index.repeat(5000)]", "big.u.isin([str(n) for n in range(5000)])"),
         ("", "frame.d.isin(x for x in ['2024-01-02'])"),
     ],
@@ -93,11 +96,7 @@ SOURCES = [
         "Point",
         "@dataclasses.dataclass\nclass Point:\n    x: int = 0",
     ),
-    (
-        "class Outer:\n    class Inner:\n        depth = 2",
-        "Outer.Inner",
-        "    class Inner:\n        depth = 2",
-    ),
+    ("class Outer:\n    class Inner:\n        depth = 2", "Outer.Inner", "    class Inner:\n        depth = 2"),
     # bespokelabsai/curator#115: functions and lambdas
     ("def add(a, b):\n    return a + b", "add", None),
     ("prompt = lambda: 'poem'", "prompt", None),
@@ -265,5 +264,3 @@ def test_equal_column_names_stay_apart(run):  # microsoft/vscode-jupyter#12583
 def test_both_exceptions_of_a_chain_are_there(run):  # microsoft/debugpy#1024
     failure = run("try:\n    1 / 0\nexcept ZeroDivisionError:\n    {}['k']").failure
     assert failure.type == "KeyError" and failure.chain[0]["type"] == "ZeroDivisionError"
-
-

@@ -24,6 +24,7 @@ const interruptTimeout = 5 * time.Second
 type executeIn struct {
 	Code        string
 	Silent      bool                       // show no input and no value, and count no execution
+	IsStored    *bool                      `json:"store_history"` // false: count no execution; default true
 	StopOnError *bool                      `json:"stop_on_error"` // abort the requests that wait; default true
 	Expressions map[string]json.RawMessage `json:"user_expressions"`
 }
@@ -119,10 +120,10 @@ func (k *Kernel) run(
 	ctx context.Context, c *socket.Client, m *wire.Message, in executeIn, interrupts <-chan struct{},
 ) error {
 	k.mu.Lock()
-	if !in.Silent {
-		k.executions++
+	executions := k.executions + 1 // also that of the next, if this one does not count
+	if !in.Silent && (in.IsStored == nil || *in.IsStored) {
+		k.executions = executions
 	}
-	executions := k.executions
 	k.mu.Unlock()
 	if !in.Silent {
 		k.broadcast("execute_input", m.Header, wire.Object{"code": in.Code, "execution_count": executions})
