@@ -41,14 +41,15 @@ print('second')`})
 	}
 	// Text between the end of a cell and the stop of its process comes with the next cell, and belongs to the first.
 	short := s.send("shell", "execute_request", map[string]any{"code": `def often():
+    print_now.wait()
     for n in range(200_000):
         if ended.is_set(): break
         print('x')
-ended = threading.Event()
+ended, print_now = threading.Event(), threading.Event()
 threading.Thread(target=often).start()`})
 	s.answers(short)
 	for range 20 {
-		for _, m := range s.run("None") {
+		for _, m := range s.run("print_now.set()") {
 			if m.Kind == "stream" {
 				t.Fatalf("a cell that prints nothing: got %v, want no text", m.Content)
 			}

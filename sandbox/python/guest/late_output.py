@@ -58,9 +58,10 @@ class LateOutput:
         for name, stream in zip(("stdout", "stderr"), streams):
             file = getattr(stream, "buffer", None)
             if type(file) is Output:
-                vars(file).pop("write", None)
-                if self._origins:
+                if self._origins:  # without a moment between the old write and the new one: threads go on
                     file.write = self._writer(name, file)  # type: ignore[method-assign]
+                else:
+                    vars(file).pop("write", None)
 
     def _writer(self, name: str, file: Output):
         def write(data):
