@@ -39,6 +39,14 @@ print('second')`})
 	if got, want := texts[first], "late é\nerror\n"; got != want {
 		t.Errorf("the first cell, while the second runs: got %q, want %q", got, want)
 	}
+	// The record has all text of the time of a run.
+	list := admin.must(t, "GET", "/executions?kind=jupyter&limit=2", nil)
+	rows, _ := list["executions"].([]any)
+	row, _ := rows[len(rows)-1].(map[string]any)
+	if e := admin.must(t, "GET", "/executions/"+fmt.Sprint(row["execution_id"]), nil); !strings.Contains(
+		fmt.Sprint(e["stdout"]), "late é") {
+		t.Errorf("the record of the second cell: got %v, want the late text", e["stdout"])
+	}
 	// Text between the end of a cell and the stop of its process comes with the next cell, and belongs to the first.
 	short := s.send("shell", "execute_request", map[string]any{"code": `def often():
     print_now.wait()
@@ -60,14 +68,6 @@ threading.Thread(target=often).start()`})
 	if got := textOf(s.run("thread.join()\n" +
 		"t = threading.Thread(target=print, args=('own',)); t.start(); t.join()")); got != "stdout: own\n" {
 		t.Errorf("a new thread: got %q, want its text in its own cell", got)
-	}
-	// The record has all text of the time of a run.
-	list := admin.must(t, "GET", "/executions?kind=jupyter&limit=2", nil)
-	rows, _ := list["executions"].([]any)
-	row, _ := rows[len(rows)-1].(map[string]any)
-	if e := admin.must(t, "GET", "/executions/"+fmt.Sprint(row["execution_id"]), nil); !strings.Contains(
-		fmt.Sprint(e["stdout"]), "late é") {
-		t.Errorf("the record of the second cell: got %v, want the late text", e["stdout"])
 	}
 }
 

@@ -35,13 +35,14 @@ class LateOutput:
     def end_run(self, streams) -> None:
         """Assigns the new threads to the run that ends, and sends what they print from now on in frames: they
         may print before the next run has begun."""
-        before, self._origins = self._origins, {}
+        origins: dict = {}  # assigned as a whole below, because threads go on and look themselves up
         if len(_active) > 1:
             for thread in _enumerate():
                 if thread is not _main:
-                    known = before.get(thread.ident)
+                    known = self._origins.get(thread.ident)
                     is_known = known is not None and known[0] is thread
-                    self._origins[thread.ident] = known if is_known else (thread, self._execution)
+                    origins[thread.ident] = known if is_known else (thread, self._execution)
+        self._origins = origins
         self._watch(streams)
 
     def begin_run(self, execution: str, streams) -> None:
