@@ -44,7 +44,7 @@ type WhyStep struct {
 	Value        string    `json:"value,omitempty" doc:"The variable after the step, or the returned value"`
 	First        string    `json:"first_value,omitempty" doc:"Of a line that ran often: the first value"`
 	Type         string    `json:"type,omitempty"`
-	Role         string    `json:"role" enum:"set,changed,returned,raised,condition,used,edited" doc:"changed: in place"`
+	Role         string    `json:"role" enum:"set,changed,returned,raised,condition,used,edited" doc:"changed in place"`
 	Times        int       `json:"times" doc:"How often the statement ran in the run; 0 if not counted"`
 	Reads        []WhyRead `json:"reads" doc:"The variables that the step read"`
 	Rows         string    `json:"rows,omitempty" doc:"Of data frames: the rows before and after"`
