@@ -83,12 +83,14 @@ func TestCommandsUseTheServiceOfTheEnvironment(t *testing.T) {
 	if _, stderr, err := runCommand(t, environ, "", "run", "--url", admin.address, file); err != nil {
 		t.Errorf("with --url: %v: %s", err, stderr)
 	}
-	for _, key := range []string{"", user.key} {
-		environ = []string{"GLASSHOUSE_URL=", "GLASSHOUSE_KEY=" + key}
+	for _, names := range [][]string{
+		{"GLASSHOUSE_URL=", "GLASSHOUSE_KEY="}, {"GLASSHOUSE_URL=", "GLASSHOUSE_KEY=" + user.key},
+		{"GLASSHOUSE_URL=http://127.0.0.1:1", "GLASSHOUSE_KEY=gh_of_that_service"},
+	} {
+		environ = names
 		_, stderr, err := runCommand(t, environ, "", "run", "--data-dir", dir, file)
 		if err != nil || stderr != "glasshouse: using the service at "+admin.address+"\n" {
-			t.Errorf("with --data-dir and the key %.3q: got %v and %q, want the service of the folder",
-				key, err, stderr)
+			t.Errorf("with --data-dir and %.40q: got %v and %q, want the service of the folder", names, err, stderr)
 		}
 	}
 }

@@ -40,6 +40,9 @@ func withSettings(cmd *cobra.Command, do func(ctx context.Context, s settings, a
 		if err := lowerMemory(cmd.Flags()); err != nil {
 			return err
 		}
+		if err := preferDataDir(cmd.Flags()); err != nil {
+			return err
+		}
 		s.notes = notesOf(cmd.Flags())
 		if err := s.resolve(); err != nil {
 			if len(s.notes) > 0 {
@@ -50,6 +53,15 @@ func withSettings(cmd *cobra.Command, do func(ctx context.Context, s settings, a
 		return do(cmd.Context(), s, args)
 	}
 	return cmd
+}
+
+// preferDataDir makes --data-dir on the command line override the service that the environment names, and its key.
+func preferDataDir(flags *pflag.FlagSet) error {
+	url := flags.Lookup("url")
+	if url == nil || url.Value.String() == "" || url.Changed || !flags.Changed("data-dir") {
+		return nil
+	}
+	return errors.Join(url.Value.Set(""), os.Unsetenv(keyVariable))
 }
 
 // environmentName returns the environment variable of a flag: GLASSHOUSE_DATA_DIR for data-dir.
