@@ -87,14 +87,15 @@ func (x *Exception) writeTraceback(b *strings.Builder, file string) {
 // traceback, or the limit that ended it; nothing if it completed or called sys.exit, whose message is in Stderr.
 func (e *Execution) EndText(file string) string {
 	switch {
+	case e.Status == StatusFailed && e.Exception != nil:
+		if e.Exception.Type == "SystemExit" {
+			return ""
+		}
+		return e.Exception.TracebackText(file)
 	case e.Status == StatusCompleted || e.Error == nil:
 		return ""
-	case e.Exception == nil || e.Status != StatusFailed:
-		return *e.Error + "\n"
-	case e.Exception.Type == "SystemExit":
-		return ""
 	}
-	return e.Exception.TracebackText(file)
+	return *e.Error + "\n"
 }
 
 // ExitCode returns the exit status that a process would have that ended as the execution did.
