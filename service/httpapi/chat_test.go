@@ -306,7 +306,8 @@ func TestChatSendsEventsWhileItAnswers(t *testing.T) {
 
 func lastEvent(list []chatEvent) chatEvent { return list[len(list)-1] }
 
-// The output that readers get while code runs is the beginning of the whole output, without a gap.
+// The output that readers get while code runs is the beginning of the whole output, without a gap. A slow reader gets
+// less of it: what it has not read when the run ends is in the message.
 func TestChatTruncatesLiveOutput(t *testing.T) {
 	t.Parallel()
 	s := newChatServer(t, map[string][]chattest.Reply{
@@ -330,9 +331,10 @@ func TestChatTruncatesLiveOutput(t *testing.T) {
 		}
 	}
 	line := strings.Repeat("x", 1999) + "\n"
-	if want := strings.Repeat(line, 40)[:64<<10]; output != want || truncated != 1 {
-		t.Errorf("got %d bytes and %d events with truncated, want the first %d bytes and one", len(output), truncated,
-			len(want))
+	want := strings.Repeat(line, 40)[:64<<10]
+	if isWhole := output == want; !strings.HasPrefix(want, output) || output == "" || isWhole != (truncated == 1) {
+		t.Errorf("got %d bytes and %d events with truncated, want the first %d bytes and one, or less and none",
+			len(output), truncated, len(want))
 	}
 }
 
