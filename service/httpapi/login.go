@@ -38,7 +38,8 @@ func secretOf(r *http.Request) (string, error) {
 		}
 	}
 	return "", sandbox.Errorf(sandbox.FaultUnauthorized,
-		"no API key; send the header Authorization: Bearer KEY (`glasshouse keys create` makes a key)")
+		"no API key; send the header Authorization: Bearer KEY (`glasshouse keys create` makes a key, which "+
+			"clients take from GLASSHOUSE_KEY)")
 }
 
 // checkOrigin returns FaultForbidden if a page of another origin caused the request. A WebSocket begins with a GET,

@@ -12,5 +12,5 @@ inspect_var("orders", orders)
 orders.plot.bar(x="city", y="revenue", legend=False, ylabel="revenue in euros")
 plt.tight_layout()
 plt.show()
-orders.to_csv("/work/artifacts/revenue.csv", index=False)
+orders.to_csv("artifacts/revenue.csv", index=False)
 orders
