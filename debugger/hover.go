@@ -88,8 +88,8 @@ func (r *Recording) originOf(ctx context.Context, name string, step int, frame u
 		return out
 	}
 	findings := slices.SortedStableFunc(slices.Values(w.out.Findings),
-		func(a, b WhyFinding) int { return cmp.Compare(b.score, a.score) })
-	if len(findings) > 0 && findings[0].score >= scoreLikely {
+		func(a, b WhyFinding) int { return cmp.Compare(b.Score, a.Score) })
+	if len(findings) > 0 && findings[0].Score >= scoreLikely {
 		out = append(out, clip(fmt.Sprintf("check line %d: %s", findings[0].Line, findings[0].Text), maxHoverBytes))
 	} else if reads := made.readsText(); reads != "" {
 		out = append(out, clip("read "+reads, maxHoverBytes))

@@ -76,7 +76,7 @@ type WhyFinding struct {
 	Step  int    `json:"step,omitempty"`
 	Line  int64  `json:"line_number,omitempty"`
 	Text  string `json:"text"`
-	score int
+	Score int    `json:"score" doc:"Rank, up to 100: from 70 on, numbers of this run show that it had an effect"`
 }
 
 // WhyEarlier is a variable that an earlier run of the session set.

@@ -24,19 +24,7 @@ const (
 // check adds what about a step may explain a wrong value.
 func (w *slicer) check(node *WhyStep) {
 	st := w.program.get(node.statement)
-	switch {
-	case node.Through == "" || node.Through == "self" || node.Through == "cls":
-	case node.Function != "":
-		w.find(scoreLikely, "aliasing", node, "%s was changed in place by %s, which has the same object as %s",
-			node.Name,
-			node.Function, node.Through)
-	case node.sharesMemory:
-		w.find(scoreLikely, "aliasing", node, "%s was changed in place through %s, an array that shares its memory",
-			node.Name, node.Through)
-	default:
-		w.find(scoreProven, "aliasing", node, "%s was changed in place through %s, another name of the same object",
-			node.Name, node.Through)
-	}
+	w.checkAliasing(node)
 	for _, c := range st.Checks {
 		if len(c.Args) < neededArgs[c.Kind] || len(c.Names) == 0 && c.Kind == "select" {
 			continue // forged
@@ -191,7 +179,7 @@ func (w *slicer) checkLengths(node *WhyStep, _ *statement, c check) {
 		sizes = append(sizes, fmt.Sprintf("%s has %d", name, n))
 		differ, first = differ || first >= 0 && n != first, n
 	}
-	if differ {
+	if differ && !(len(c.Names) == 2 && w.isSliceOf(c.Names[0], c.Names[1])) { // pairs of neighbours
 		w.find(90, "different_lengths", node, "%s stops at the shortest: %s items", c.Text, strings.Join(sizes, ", "))
 	}
 }
@@ -232,11 +220,11 @@ func (w *slicer) integer(node *WhyStep, text string) *big.Int {
 }
 
 func (w *slicer) checkFloorDivision(node *WhyStep, _ *statement, c check) {
-	score := scoreLikely + 5
+	score := scoreLikely
 	left, right, _ := strings.Cut(c.Text, "//")
 	if x, y := w.integer(node, left), w.integer(node, right); x != nil && y != nil && y.Sign() != 0 {
 		if rest := new(big.Int).Mod(x, y); rest.Sign() != 0 {
-			w.find(scoreProven, "floor_division", node, "%s drops the fraction: %s // %s leaves a rest of %s", c.Text,
+			w.find(scoreLikely+4, "floor_division", node, "%s drops the fraction: %s // %s leaves a rest of %s", c.Text,
 				x, y, rest)
 			return
 		}
@@ -311,12 +299,22 @@ func (w *slicer) numberTexts(s *recording.State, v recording.Value) string {
 	return found
 }
 
+// itemsOf returns the recorded items of a list, or the values of a dict.
+func itemsOf(o *recording.Object) (items []recording.Value) {
+	for i, v := range o.Values {
+		if o.Form != recording.Pairs || i%2 > 0 {
+			items = append(items, v)
+		}
+	}
+	return items
+}
+
 func (w *slicer) checkOrder(node *WhyStep, _ *statement, c check) {
 	v, ok := w.value(node, c.Of)
 	if !ok {
 		return
 	}
-	if found := w.numberTexts(node.state, v); found != "" {
+	if found := w.numberTexts(node.state, v); found != "" && textOrderDiffers(itemsOf(w.object(node.state, v))) {
 		w.find(scoreProven, "text_numbers", node, "%s compares text, not numbers: the items of %s are strings such "+
 			"as '%s'", c.Text,
 			c.Of, found)
@@ -363,7 +361,11 @@ func (w *slicer) checkDefaults(node *WhyStep, st *statement) {
 			n := w.length(node, c.Of)
 			score, text := scorePossible, ""
 			if n > 0 {
-				score, text = scoreProven, fmt.Sprintf("; it had %d items from earlier calls here", n)
+				score = scoreProven
+				if o := w.defaultObject(node, c.Of); o != nil && o.Form == recording.Pairs && w.isCache(st.Function, c.Of) {
+					score = scorePossible
+				}
+				text = fmt.Sprintf("; it had %d items from earlier calls here", n)
 			}
 			w.find(score, "mutable_default", node, "%s is a mutable default argument of %s, one object for all "+
 				"calls%s", c.Of, c.Call,
@@ -427,7 +429,7 @@ func (w *slicer) checkDefaultItem(node *WhyStep, st *statement, c check) {
 		return
 	}
 	lines := []int64{st.Line}
-	step, turns, missing, example := node.Step+1, 0, 0, ""
+	step, turns, missing, example, similar := node.Step+1, 0, 0, "", ""
 	if node.after != nil { // with the steps of a comprehension in the statement
 		step = max(step, node.after.Step)
 	}
@@ -446,20 +448,25 @@ func (w *slicer) checkDefaultItem(node *WhyStep, st *statement, c check) {
 		if turns++; has {
 			continue
 		}
-		if missing++; example == "" {
-			if key, err := expr.Parse(c.Args[0]); err == nil {
-				v, _ := key.Value(s, w.table, s.Current)
+		missing++
+		if key, err := expr.Parse(c.Args[0]); err == nil && similar == "" {
+			v, _ := key.Value(s, w.table, s.Current)
+			dict, _ := valueOf(s, w.table, resolve(s, w.table, c.Of))
+			if similar = w.similarKey(s, w.object(s, dict), v); similar != "" || example == "" {
 				example = s.Preview(w.table, v, 40)
 			}
 		}
 	}
 	switch {
+	case missing > 0 && similar != "":
+		w.find(scoreProven, "default_item", node, "%s gave its default %s: %s has no key %s, but %s", c.Text, c.Args[1],
+			c.Of, example, similar)
 	case missing > 0:
 		often := ""
 		if turns > 1 {
 			often = fmt.Sprintf(" in %d of the last %d turns", missing, turns)
 		}
-		w.find(scoreProven, "default_item", node, "%s gave its default %s%s: %s has no key %s", c.Text, c.Args[1],
+		w.find(scoreLikely, "default_item", node, "%s gave its default %s%s: %s has no key %s", c.Text, c.Args[1],
 			often, c.Of, example)
 	case turns == 0:
 		w.find(scorePossible, "default_item", node, "%s gives %s for each key that %s does not have", c.Text, c.Args[1],
@@ -493,7 +500,7 @@ var isInteger = regexp.MustCompile(`(?i)^(u?int\d*|bool)$`)
 
 // checkClosure tells of a lambda that reads a variable of the loop that it is made in.
 func (w *slicer) checkClosure(node *WhyStep, st *statement, c check) {
-	for number := st.In; number > 0; number = w.program.get(number).In {
+	for number := st.In; number > 0 && isKept(st); number = w.program.get(number).In {
 		outer := w.program.get(number)
 		if outer.Kind == "def" || outer.Kind == "class" {
 			return
@@ -530,7 +537,7 @@ func (w *slicer) checkTime(node *WhyStep, st *statement, c check) {
 	}
 	switch {
 	case zone != "":
-		w.find(scoreProven-5, "time_zone", node, "%s is about the time zone %s: a local day or hour may be another "+
+		w.find(scoreLikely, "time_zone", node, "%s is about the time zone %s: a local day or hour may be another "+
 			"one", c.Text, zone)
 	case c.Call == "tz_localize" || c.Call == "replace":
 		w.find(scorePossible+10, "time_zone", node, "%s sets or drops the time zone and keeps the clock time; "+

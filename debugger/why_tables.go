@@ -25,7 +25,11 @@ func (w *slicer) checkTables(node *WhyStep, st *statement) {
 		tables = append(tables, before)
 		rows = append(rows, fmt.Sprintf("%s %d", name, before.rows))
 		if after.rows == 0 && before.rows > 0 && len(before.columns) > 0 && len(st.checksOf("merge")) == 0 {
-			w.find(84, "no_rows", node, "none of the %d rows of %s are left after this step", before.rows, name)
+			score := scoreLikely + 4
+			if w.isEmptyValue() {
+				score = 84
+			}
+			w.find(score, "no_rows", node, "none of the %d rows of %s are left after this step", before.rows, name)
 		}
 		if before.kind == after.kind && (node.Role != "changed" || name == node.Name) {
 			w.compareColumns(node, before, after)
@@ -50,11 +54,11 @@ func (w *slicer) compareColumns(node *WhyStep, before, after *tableFacts) {
 		case old == nil:
 			continue
 		case c.missing > 0 && old.missing == 0:
-			w.find(78, "new_missing", node, "%d of %d values of %s are missing after this step, none before",
+			w.find(w.newMissingScore(78, node, c.missing, after.rows), "new_missing", node, "%d of %d values of %s are missing after this step, none before",
 				c.missing, after.rows,
 				c.name)
 		case c.missing > old.missing && old.missing >= 0:
-			w.find(70, "new_missing", node, "%d values of %s are missing after this step, %d before", c.missing,
+			w.find(w.newMissingScore(70, node, c.missing, after.rows), "new_missing", node, "%d values of %s are missing after this step, %d before", c.missing,
 				c.name, old.missing)
 		}
 		if c.missing == 0 && old.missing > 0 && after.rows == before.rows {
@@ -73,8 +77,8 @@ func (w *slicer) checkNewColumns(node *WhyStep, before []*tableFacts, after *tab
 	for _, c := range after.columns {
 		has := func(t *tableFacts) bool { return t.kind == after.kind && t.column(c.name) != nil }
 		if c.missing > 0 && after.kind == "DataFrame" && !slices.ContainsFunc(before, has) {
-			w.find(77, "new_missing", node, "%d of %d values of the new column %s are missing%s", c.missing, after.rows,
-				c.name, labels)
+			w.find(w.newMissingScore(77, node, c.missing, after.rows), "new_missing", node,
+				"%d of %d values of the new column %s are missing%s", c.missing, after.rows, c.name, labels)
 		}
 	}
 }
@@ -110,7 +114,7 @@ func (w *slicer) checkAlignment(node *WhyStep, c check) {
 			"only one side has", c.Text, after.rows, most)
 	}
 	if len(after.columns) == 1 && after.columns[0].missing > missing {
-		w.find(88, "alignment", node, "%s has %d missing values: labels that only one side has give NaN", c.Text,
+		w.find(w.newMissingScore(88, node, after.columns[0].missing, after.rows), "alignment", node, "%s has %d missing values: labels that only one side has give NaN", c.Text,
 			after.columns[0].missing)
 	}
 }
@@ -137,13 +141,11 @@ func (w *slicer) checkAggregate(node *WhyStep, _ *statement, c check) {
 		return
 	}
 	if column.missing > 0 && c.Skips != "False" && !c.Partial {
-		w.find(76, "skips_missing", node, "%s skips the %d missing values of %s (of %d rows)", c.Call, column.missing,
+		w.find(scoreLikely+2, "skips_missing", node, "%s skips the %d missing values of %s (of %d rows)", c.Call, column.missing,
 			name(column, c.Of), t.rows)
 	}
 	if column.isText() && t.holdsText(column) && slices.Contains(orderedCalls, c.Call) {
-		w.find(scoreProven, "text_numbers", node, "%s works on text: %s has the type %s, so '9' comes after '10' "+
-			"and + joins", c.Call,
-			name(column, c.Of), column.dtype)
+		w.checkTextAggregate(node, c, t, column)
 	}
 }
 
@@ -203,9 +205,13 @@ func (w *slicer) checkGroups(node *WhyStep, _ *statement, c check) {
 	if t == nil || c.Keeps || c.Partial {
 		return
 	}
+	score := 88
+	if c.Call == "value_counts" { // it counts the values that are there
+		score = scoreLikely
+	}
 	for _, key := range c.Keys {
 		if column := t.column(key); column != nil && column.missing > 0 {
-			w.find(88, "dropped_groups", node, "%s leaves out the %d of %d rows whose %s is missing; dropna=False "+
+			w.find(score, "dropped_groups", node, "%s leaves out the %d of %d rows whose %s is missing; dropna=False "+
 				"keeps them", c.Call,
 				column.missing, t.rows, name(column, c.Of))
 		}
@@ -226,7 +232,11 @@ func (w *slicer) checkShift(node *WhyStep, _ *statement, c check) {
 			len(slices.Compact(slices.Clone(cells))) == len(cells) {
 			continue
 		}
-		w.find(scoreProven-5, "shift", node, "%s goes over all rows of %s, from the last row of one %s to the first "+
+		score := scoreLikely
+		if w.areSeries(node.state, t, cells) {
+			score = scoreProven - 5
+		}
+		w.find(score, "shift", node, "%s goes over all rows of %s, from the last row of one %s to the first "+
 			"of the next too; groupby('%s') before it keeps them apart", c.Text, c.Of, column.name, column.name)
 		return
 	}
@@ -243,7 +253,8 @@ func (w *slicer) checkMerge(node *WhyStep, _ *statement, c check) {
 			break
 		}
 		a, b := left.column(key), right.column(c.RightKeys[i])
-		if a != nil && b != nil && a.dtype != b.dtype && a.isText() != b.isText() { // int64 matches float64
+		if a != nil && b != nil && a.dtype != b.dtype && (a.isText() && left.holdsText(a)) !=
+			(b.isText() && right.holdsText(b)) { // int64 matches float64
 			w.find(86, "merge", node, "the keys have different types: %s of %s is %s, %s of %s is %s", key, c.Of,
 				a.dtype,
 				c.RightKeys[i], c.Right, b.dtype)
@@ -264,13 +275,21 @@ func (w *slicer) checkMerge(node *WhyStep, _ *statement, c check) {
 		case after.rows == 0:
 			w.find(95, "merge", node, "no key of %s matched one of %s%s: %s", c.Of, c.Right, onKeys(c), rows)
 		case after.rows > left.rows && after.rows > right.rows:
-			w.find(92, "merge", node, "many-to-many: keys are duplicate on both sides%s, so rows are multiplied: %s",
+			score := 92
+			if c.Of == c.Right { // pairs of its rows
+				score = scoreLikely
+			}
+			w.find(score, "merge", node, "many-to-many: keys are duplicate on both sides%s, so rows are multiplied: %s",
 				onKeys(c), rows)
 		case after.rows > left.rows:
-			w.find(88, "merge", node, "keys of %s are duplicate%s, so rows of %s are repeated: %s", c.Right, onKeys(c),
+			w.find(w.mergeScore(88, node, c, left), "merge", node, "keys of %s are duplicate%s, so rows of %s are repeated: %s", c.Right, onKeys(c),
 				c.Of, rows)
 		case after.rows < left.rows:
-			w.find(82, "merge", node, "at least %d rows of %s matched nothing%s and are dropped: %s",
+			score := w.mergeScore(82, node, c, left)
+			if c.How == "inner" { // the statement says so
+				score = weaker(score)
+			}
+			w.find(score, "merge", node, "at least %d rows of %s matched nothing%s and are dropped: %s",
 				left.rows-after.rows, c.Of,
 				onKeys(c), rows)
 		case after.rows == left.rows && repeatsRows(c, left, right, after):
@@ -279,21 +298,29 @@ func (w *slicer) checkMerge(node *WhyStep, _ *statement, c check) {
 		}
 	case "left":
 		if after.rows > left.rows {
-			w.find(90, "merge", node, "keys of %s are duplicate%s, so rows of %s are repeated: %s", c.Right, onKeys(c),
+			w.find(w.mergeScore(90, node, c, left), "merge", node, "keys of %s are duplicate%s, so rows of %s are repeated: %s", c.Right, onKeys(c),
 				c.Of, rows)
 		}
 		if unmatched > 0 {
-			w.find(89, "merge", node, "%d of %d rows matched nothing in %s%s and have missing values: %s", unmatched,
+			score := w.newMissingScore(89, node, unmatched, after.rows)
+			if strings.Contains(c.Text, "indicator=") && unmatched < after.rows {
+				score = weaker(score)
+			}
+			w.find(score, "merge", node, "%d of %d rows matched nothing in %s%s and have missing values: %s", unmatched,
 				after.rows,
 				c.Right, onKeys(c), rows)
 		}
 	default:
 		if after.rows > max(left.rows, right.rows) {
-			w.find(80, "merge", node, "%s merge: keys are duplicate or unmatched%s: %s", how, onKeys(c), rows)
+			score := scoreLikely // an outer merge is to keep the rows of both sides
+			if after.rows > left.rows+right.rows && how != "cross" {
+				score = 80
+			}
+			w.find(score, "merge", node, "%s merge: keys are duplicate or unmatched%s: %s", how, onKeys(c), rows)
 		}
 	}
 	if how != "left" && unmatched > 0 {
-		w.find(80, "merge", node, "%d rows of the result have no match in %s%s", unmatched, c.Right, onKeys(c))
+		w.find(w.newMissingScore(scoreLikely, node, unmatched, after.rows), "merge", node, "%d rows of the result have no match in %s%s", unmatched, c.Right, onKeys(c))
 	}
 }
 
@@ -353,7 +380,7 @@ func (w *slicer) checkSort(node *WhyStep, _ *statement, c check) {
 	}
 	keys := strings.Join(c.Keys, ", ")
 	for _, key := range c.Keys {
-		if found := t.numberText(key); found != "" && c.Call == "sort_values" {
+		if found := t.numberText(key); found != "" && c.Call == "sort_values" && textOrderDiffers(t.cellsOf(key)) {
 			w.find(scoreProven, "text_numbers", node, "%s compares text, not numbers: the values of %s are strings "+
 				"such as '%s'", c.Call, key, clip(found, 30))
 		}
@@ -369,11 +396,13 @@ func (w *slicer) checkSort(node *WhyStep, _ *statement, c check) {
 	default:
 		score := scorePossible + 5
 		if len(c.Keys) == 1 && hasEqual(t.cellsOf(c.Keys[0])) {
-			score = scoreLikely + 5
+			score = scoreLikely + 4
 		}
-		w.find(score, "order", node, "%s orders by %s alone and is not stable: rows with equal %s come in "+
-			"no fixed order; "+
-			"kind=\"stable\" keeps theirs", c.Call, keys, keys)
+		if keys == "" {
+			keys = "its values"
+		}
+		w.find(score, "order", node, "%s orders by %s alone and is not stable: rows that are equal there come in no "+
+			"fixed order; kind=\"stable\" keeps theirs", c.Call, keys)
 	}
 }
 
@@ -395,8 +424,18 @@ func (w *slicer) checkCoerce(node *WhyStep, _ *statement, c check) {
 				made -= max(before.column(c.Column).missing, 0)
 			}
 			if made > 0 {
-				w.find(scoreProven, "coerced", node, "errors=\"coerce\" made %d of %d values missing that could not "+
-					"be converted", made, after.rows)
+				score, example := scoreLikely, ""
+				if before := w.tableBefore(node, c.Of); before != nil {
+					text := lostNumber(node.after, w.table, before.cellsOf(c.Column), after.cellsOf(c.Column))
+					if text != "" {
+						score, example = scoreProven, fmt.Sprintf(", such as '%s'", clip(text, 30))
+					}
+				}
+				if made == after.rows {
+					score = scoreProven
+				}
+				w.find(score, "coerced", node, "errors=\"coerce\" made %d of %d values missing that could not "+
+					"be converted%s", made, after.rows, example)
 			}
 			return
 		}

@@ -22,7 +22,7 @@ func (w *slicer) finish() {
 	w.checkWithoutEffect()
 	w.checkEarlier()
 	w.findLimits()
-	slices.SortStableFunc(w.out.Findings, func(a, b WhyFinding) int { return cmp.Compare(b.score, a.score) })
+	slices.SortStableFunc(w.out.Findings, func(a, b WhyFinding) int { return cmp.Compare(b.Score, a.Score) })
 	for _, node := range w.nodes {
 		w.out.Steps = append(w.out.Steps, *node)
 	}
@@ -31,7 +31,7 @@ func (w *slicer) finish() {
 
 // find adds a finding about a step, once.
 func (w *slicer) find(score int, kind string, node *WhyStep, format string, args ...any) {
-	f := WhyFinding{Kind: kind, Text: fmt.Sprintf(format, args...), score: score}
+	f := WhyFinding{Kind: kind, Text: fmt.Sprintf(format, args...), Score: score}
 	if node != nil {
 		f.Step, f.Line = node.Step, node.Line
 	}
@@ -68,7 +68,11 @@ func (w *slicer) addQueries() {
 			w.find(scoreHint, "query", node, "query %d returned %d rows, as many as its LIMIT: there may be more", i+1,
 				q.Rows)
 		case q.Status == "ok" && q.Rows == 0:
-			w.find(80, "query", node, "query %d returned 0 rows", i+1)
+			score := scoreLikely + 4
+			if w.isEmptyValue() {
+				score = 80
+			}
+			w.find(score, "query", node, "query %d returned 0 rows", i+1)
 		case q.Status != "ok":
 			w.find(80, "query", node, "query %d was %s: %s", i+1, q.Status, clip(q.Error, 100))
 		}
@@ -105,7 +109,7 @@ func (w *slicer) findHandled() {
 		if w.passes(number) {
 			how = "was caught and ignored"
 		}
-		f := WhyFinding{Kind: "handled_exception", Step: h.step, Line: h.line, score: scoreProven,
+		f := WhyFinding{Kind: "handled_exception", Step: h.step, Line: h.line, Score: w.handledScore(number, h.text),
 			Text: h.describe(how, complete, w.r.Source)}
 		w.out.Findings = append(w.out.Findings, f)
 	}
@@ -198,14 +202,18 @@ func (w *slicer) handledExceptions() (out []handled, complete bool) {
 // checkEarlier adds the variables of earlier executions.
 func (w *slicer) checkEarlier() {
 	for _, e := range w.out.Earlier {
+		score := scoreLikely
+		if w.program.maySet(e.Name, "") { // the run was to set it, and read it before
+			score = 88
+		}
 		switch {
 		case e.Code == "given as context of the run":
 		case e.Execution != "":
-			w.find(88, "earlier_execution", nil, "%s was not set in this run: execution %s set it to %s%s", e.Name,
+			w.find(score, "earlier_execution", nil, "%s was not set in this run: execution %s set it to %s%s", e.Name,
 				e.Execution,
 				e.Value, at(e))
 		default:
-			w.find(88, "earlier_execution", nil, "%s was not set in this run: it existed in the session before, as %s",
+			w.find(score, "earlier_execution", nil, "%s was not set in this run: it existed in the session before, as %s",
 				e.Name,
 				e.Value)
 		}
