@@ -214,6 +214,38 @@ func (p *program) isIn(number, outer int) bool {
 // loopLines are the lines of the head and of the body of a loop.
 type loopLines struct{ head, body []int64 }
 
+// headOf returns the statement that decides whether another one on the last line of its head runs, as in
+// "if x: y = 1", and nil for others. A recording has steps of lines, so it does not show which of the two ran.
+func (p *program) headOf(st *statement) *statement {
+	for number := st.In; number > 0; number = p.get(number).In {
+		outer := p.get(number)
+		if outer.End < st.Line {
+			return nil
+		}
+		if slices.Contains([]string{"if", "while", "for", "case"}, outer.Kind) {
+			return outer
+		}
+	}
+	return nil
+}
+
+// readsInLine returns what the statements on the line of a head read that set or change a variable.
+func (p *program) readsInLine(head int, name string) (reads []string) {
+	if head == 0 || name == "" {
+		return nil
+	}
+	for i := range p.statements {
+		st := &p.statements[i]
+		if st.In == 0 || st.Line > p.get(head).End || p.headOf(st) == nil || !p.isIn(i+1, head) {
+			continue
+		}
+		if slices.Contains(st.Sets, name) || slices.Contains(st.Mutates, name) {
+			reads = append(reads, st.Reads...)
+		}
+	}
+	return reads
+}
+
 // assignments returns the lines of the statements that always assign to a variable, and the loops that do so at each
 // turn. The variable is a local of function, or with function "" a global that the module sets.
 func (p *program) assignments(name, function string) (lines []int64, loops []loopLines) {
@@ -224,6 +256,9 @@ func (p *program) assignments(name, function string) (lines []int64, loops []loo
 		}
 		switch st.Kind {
 		case "assign", "augassign", "annassign", "import", "with":
+			if p.headOf(st) != nil {
+				continue // the line may run without it
+			}
 			lines = st.appendLines(lines)
 		case "for":
 			loop := loopLines{head: st.appendLines(nil)}

@@ -351,7 +351,12 @@ func (w *slicer) visit(step, until int, node WhyStep) bool {
 
 // addReads lists the variables that a statement read, and queues them.
 func (w *slicer) addReads(node *WhyStep, st *statement) {
-	reads := st.Reads
+	reads := slices.Clone(st.Reads)
+	for _, name := range w.program.readsInLine(node.statement, node.Name) {
+		if !slices.Contains(reads, name) {
+			reads = append(reads, name)
+		}
+	}
 	if node.statement == 0 {
 		reads = namesIn(SourceLine(w.r.Source, node.Line))
 	}

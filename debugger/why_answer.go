@@ -26,7 +26,7 @@ type Why struct {
 	Type     string       `json:"type,omitempty"`
 	Total    int          `json:"total_steps"`
 	Step     int          `json:"step" doc:"The value on arrival at this step; total_steps + 1 is the end"`
-	Findings []WhyFinding `json:"findings" doc:"What may explain a wrong value, the most telling first"`
+	Findings []WhyFinding `json:"findings" doc:"What may explain a wrong value, the highest score first"`
 	Steps    []WhyStep    `json:"steps" doc:"The steps that made the value, the last first"`
 	Earlier  []WhyEarlier `json:"earlier" doc:"Values that the run found in the session"`
 	Queries  []WhyQuery   `json:"queries" doc:"The queries behind the value"`

@@ -12,6 +12,10 @@ import (
 	"glasshouse/debugger/recording"
 )
 
+// minEvidentScore is the score of a finding for which the values of the run show an effect. It is lower for what only
+// the code suggests.
+const minEvidentScore = 70
+
 // The scores order the findings: what the values prove comes before what only the code suggests.
 const (
 	scoreEdited   = 100
@@ -362,7 +366,7 @@ func (w *slicer) checkDefaults(node *WhyStep, st *statement) {
 			score, text := scorePossible, ""
 			if n > 0 {
 				score = scoreProven
-				if o := w.defaultObject(node, c.Of); o != nil && o.Form == recording.Pairs && w.isCache(st.Function, c.Of) {
+				if o := w.object(node.state, w.valueAt(node, c.Of)); o != nil && o.Form == recording.Pairs && w.isCache(st.Function, c.Of) {
 					score = scorePossible
 				}
 				text = fmt.Sprintf("; it had %d items from earlier calls here", n)

@@ -121,7 +121,7 @@ func timesIn(s *recording.State, container recording.Value, item uint64) (times 
 
 // checkAliasing tells of a change of a variable through another name.
 func (w *slicer) checkAliasing(node *WhyStep) {
-	through, _ := w.value(node, node.Through)
+	through := w.valueAt(node, node.Through)
 	times := 0
 	if node.after != nil && through.Tag == recording.TagObject {
 		times = timesIn(node.after, node.value, through.Object)
@@ -135,8 +135,11 @@ func (w *slicer) checkAliasing(node *WhyStep) {
 		w.find(scoreProven, "aliasing", node, "%s was changed in place through %s, one object that is in it %d times",
 			node.Name, node.Through, times)
 	case !w.isWhole(node):
-		w.find(scorePossible, "aliasing", node, "%s was changed in place through %s, an object that is a part of both",
-			node.Name, node.Through)
+		how := "which shares an object with it"
+		if slices.Contains(node.state.Reachable(w.valueAt(node, node.Name)), through.Object) {
+			how = "a part of it"
+		}
+		w.find(scorePossible, "aliasing", node, "%s was changed in place through %s, %s", node.Name, node.Through, how)
 	case node.Function != "":
 		w.find(scoreLikely, "aliasing", node, "%s was changed in place by %s, which has the same object as %s",
 			node.Name, node.Function, node.Through)
@@ -257,6 +260,12 @@ func (w *slicer) compareCells(s *recording.State, a, b recording.Value) int {
 	return strings.Compare(x, y)
 }
 
+// valueAt returns the value of a variable on arrival at a step, or no value.
+func (w *slicer) valueAt(node *WhyStep, name string) recording.Value {
+	v, _ := w.value(node, name)
+	return v
+}
+
 // isCache reports whether a function looks up results of earlier calls in a default argument: it asks whether it has
 // them, and never returns the object itself.
 func (w *slicer) isCache(function, name string) (found bool) {
@@ -326,12 +335,6 @@ func (w *slicer) mergeScore(score int, node *WhyStep, c check, left *tableFacts)
 		return weaker(score)
 	}
 	return score
-}
-
-// defaultObject returns the object of a default argument on arrival at a step, or nil.
-func (w *slicer) defaultObject(node *WhyStep, name string) *recording.Object {
-	v, _ := w.value(node, name)
-	return w.object(node.state, v)
 }
 
 // checkTextAggregate tells of an aggregate of a column of texts. The order of texts matters if it is another one than

@@ -10,11 +10,12 @@ import (
 
 // tableFacts are the recorded facts of an array, a series or a data frame.
 type tableFacts struct {
-	kind    string // DataFrame, Series, ndarray or another class of pandas
-	rows    int64
-	dtype   string // of an array
-	columns []columnFacts
-	cells   [][]recording.Value // of the first rows, by column; an array has one
+	kind       string // DataFrame, Series, ndarray or another class of pandas
+	rows       int64
+	dtype      string // of an array
+	columns    []columnFacts
+	dimensions int                 // of an array; 0 of others
+	cells      [][]recording.Value // of the first rows, by column; an array has one
 }
 
 type columnFacts struct {
@@ -59,7 +60,7 @@ func (w *slicer) tableOf(s *recording.State, o *recording.Object) *tableFacts {
 		if found == nil {
 			return nil
 		}
-		t.dtype = found[1]
+		t.dtype, t.dimensions = found[1], 1+strings.Count(found[2], "x")
 		for i := 2; i < len(o.Values); i += 2 {
 			t.cells = append(t.cells, o.Values[i:i+1])
 		}
@@ -67,7 +68,7 @@ func (w *slicer) tableOf(s *recording.State, o *recording.Object) *tableFacts {
 	return t
 }
 
-var arrayText = regexp.MustCompile(`^<\w+ ([\w\[\], ]+) \d+(?:x\d+)*[:>]`)
+var arrayText = regexp.MustCompile(`^<\w+ ([\w\[\], ]+) (\d+(?:x\d+)*)[:>]`)
 
 // readTabular reads the form of older recordings.
 func (w *slicer) readTabular(s *recording.State, o *recording.Object, t *tableFacts) {

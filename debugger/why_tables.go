@@ -23,6 +23,9 @@ func (w *slicer) checkTables(node *WhyStep, st *statement) {
 			continue
 		}
 		tables = append(tables, before)
+		if before.dimensions != after.dimensions {
+			continue // the length of a row is no number of rows
+		}
 		rows = append(rows, fmt.Sprintf("%s %d", name, before.rows))
 		if after.rows == 0 && before.rows > 0 && len(before.columns) > 0 && len(st.checksOf("merge")) == 0 {
 			score := scoreLikely + 4
@@ -39,8 +42,10 @@ func (w *slicer) checkTables(node *WhyStep, st *statement) {
 				before.rows)
 		}
 	}
-	if len(rows) > 0 {
+	if len(tables) > 0 {
 		w.checkNewColumns(node, tables, after, labels)
+	}
+	if len(rows) > 0 {
 		node.Rows = fmt.Sprintf("rows: %s -> %d", strings.Join(rows, ", "), after.rows)
 	}
 }

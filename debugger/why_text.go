@@ -261,19 +261,16 @@ func (y *Why) text(budget int) string {
 		}
 		out.WriteString(".\n")
 	}
-	var lines []string
-	for _, f := range y.Findings {
-		if f.Line > 0 {
-			lines = append(lines, fmt.Sprintf("  line %d: %s", f.Line, f.Text))
-		} else {
-			lines = append(lines, "  "+f.Text)
-		}
-	}
-	if len(lines) > 0 {
+	strong, weak := y.findingLines()
+	if len(strong) > 0 {
 		out.WriteString("Check first:\n")
-		writeLines(out, lines, maxBytes*3/5, "findings")
+		writeLines(out, strong, maxBytes*3/5, "findings")
 	}
-	lines = nil
+	if len(weak) > 0 {
+		out.WriteString("Check if intended:\n")
+		writeLines(out, weak, maxBytes*3/5, "findings")
+	}
+	var lines []string
 	for _, s := range y.Steps {
 		lines = append(lines, s.text())
 	}
@@ -291,6 +288,22 @@ func (y *Why) text(budget int) string {
 	}
 	writeLines(out, lines, maxBytes-30, "notes")
 	return strings.TrimRight(out.String(), "\n")
+}
+
+// findingLines returns the findings as lines: those with evidence of an effect, and the others.
+func (y *Why) findingLines() (strong, weak []string) {
+	for _, f := range y.Findings {
+		line := "  " + f.Text
+		if f.Line > 0 {
+			line = fmt.Sprintf("  line %d: %s", f.Line, f.Text)
+		}
+		if f.Score >= minEvidentScore {
+			strong = append(strong, line)
+		} else {
+			weak = append(weak, line)
+		}
+	}
+	return strong, weak
 }
 
 // text returns a step as one line.

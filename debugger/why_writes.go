@@ -119,8 +119,14 @@ func (w *slicer) neverRan(v Variable, frame *recording.Frame) {
 	}
 	for i := range w.program.statements {
 		st := &w.program.statements[i]
-		if st.Function != function || !slices.Contains(st.Sets, v.Name) && !slices.Contains(st.Mutates, v.Name) ||
-			w.hasRun(st) {
+		if st.Function != function || !slices.Contains(st.Sets, v.Name) && !slices.Contains(st.Mutates, v.Name) {
+			continue
+		}
+		if head := w.program.headOf(st); head != nil && w.hasRun(head) {
+			w.tellNoChange(v, st, head)
+			continue
+		}
+		if w.hasRun(st) {
 			continue
 		}
 		inner := st
@@ -178,6 +184,36 @@ func (w *slicer) tellNeverRan(st, inner, outer *statement) {
 	}
 	w.find(scorePossible+10, "never_ran", &WhyStep{Step: step, Line: st.Line}, "%s never ran: %s (line %d) %s%s",
 		w.program.text(st), strings.TrimSuffix(w.program.text(outer), ":"), outer.Line, why, often)
+}
+
+// tellNoChange tells that a statement on the line of its head never changed a variable.
+func (w *slicer) tellNoChange(v Variable, st, head *statement) {
+	searched := 0
+	for _, c := range w.reader.Chunks() {
+		if c.LineCount(recording.Location{File: w.table.NumberOf(w.table.ProgramFile()), Line: st.Line}) == 0 {
+			continue
+		}
+		isChanged := false
+		err := eachChange(w.reader, c, v, 1, w.out.Step, func(_ *recording.State, seen change) bool {
+			isChanged = isChanged || seen.line == st.Line && seen.madeBy > 0
+			return !isChanged
+		})
+		if searched++; err != nil || isChanged || searched >= maxEffectChunks {
+			return
+		}
+	}
+	step := w.lastStepAt(head.appendLines(nil), 0, w.out.Step)
+	s, err := w.stateAt(step)
+	if step == 0 || err != nil || s.CurrentFrame() == nil || w.hasGap() {
+		return
+	}
+	w.visit(step, step+1, WhyStep{Role: "condition"})
+	times := "once"
+	if n := w.timesOf(s.CurrentFrame().Code, s.CurrentFrame().Line, head); n > 1 {
+		times = fmt.Sprintf("%d times", n)
+	}
+	w.find(scorePossible+10, "never_ran", &WhyStep{Step: step, Line: st.Line},
+		"%s ran %s and never changed %s", w.program.text(st), times, v.Name)
 }
 
 // hasGap reports whether the recording has a gap, in which a statement may have run.

@@ -65,6 +65,19 @@ for x in [1, 2]:
         pass
     else:
         n = 1`, "n", []int64{3, 2, 1}, "n = 1 never ran: if x < 5 (line 3) was never false in 2 times", ""},
+	{"a condition on the line of its statement that was never true", `n = 0
+for x in [1, 2, 3]:
+    if x > 5: n += 1`, "n", []int64{3, 2, 1}, "line 3: if x > 5: n += 1 ran 3 times and never changed n", ""},
+	{"a condition on the line of its statement that was true", `n = 0
+for x in [1, 2, 3]:
+    if x > 2: n += 1
+m = n`, "n", []int64{3, 2, 1}, "n = 1; ran 3 times", "never changed"},
+	{"an assignment on the line of a loop without items", `n = 0
+for x in []: n = x`, "n", []int64{2, 1}, "for x in []: n = x ran once and never changed n", "n = x   # n"},
+	{"a row of an array has no rows", `import numpy as np
+a = np.arange(12).reshape(3, 4)
+row = a[1]
+x = row[1:]`, "x", []int64{4, 3, 2}, "rows: row 4 -> 3", "3 -> 4"},
 	{"a loop without items", `n = 0
 xs = []
 for x in xs:

@@ -275,9 +275,9 @@ class StepPage:
 class Why:
     """Where a value of a recorded execution comes from.
 
-    text: the answer for a model or a person. findings: what may explain a wrong value, the most telling first; each
-    has "kind", "line_number" and "text". limits: what the recording does not tell; empty if the answer is exact. raw:
-    the whole answer, with "steps", "earlier" and "queries".
+    text: the answer for a model or a person. findings: what may explain a wrong value, the highest "score" first; each
+    has "kind", "line_number", "text" and "score": from 70 on, the values of the run show an effect. limits: what the
+    recording does not tell; empty if the answer is exact. raw: the whole answer, with "steps", "earlier" and "queries".
     """
 
     name: str
