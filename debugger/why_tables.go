@@ -398,9 +398,14 @@ func (w *slicer) checkSort(node *WhyStep, _ *statement, c check) {
 		}
 		w.find(score, "order", node, "%s keeps the first row of each %s%s; it depends on the order of the rows", c.Text,
 			keys, dropped)
-	default:
+	case "sort_values": // by several keys, it is stable
+		cells := t.cellsOf(strings.Join(c.Keys, ""))
+		isWhole := int64(len(cells)) == t.rows
+		if len(c.Keys) > 1 || len(c.Keys) == 0 && t.kind == "DataFrame" || isWhole && !hasEqual(cells) {
+			return
+		}
 		score := scorePossible + 5
-		if len(c.Keys) == 1 && hasEqual(t.cellsOf(c.Keys[0])) {
+		if hasEqual(cells) {
 			score = scoreLikely + 4
 		}
 		if keys == "" {

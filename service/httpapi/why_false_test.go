@@ -74,6 +74,19 @@ for x in [1, 2, 3]:
 m = n`, "n", []int64{3, 2, 1}, "n = 1; ran 3 times", "never changed"},
 	{"an assignment on the line of a loop without items", `n = 0
 for x in []: n = x`, "n", []int64{2, 1}, "for x in []: n = x ran once and never changed n", "n = x   # n"},
+	{"a sort by two keys is stable", `import pandas as pd
+t = pd.DataFrame({"a": [1, 1], "b": [2, 2]})
+x = t.sort_values(["a", "b"])`, "x", []int64{3, 2}, "", "stable"},
+	{"a sort of distinct values", `import pandas as pd
+t = pd.DataFrame({"a": [2, 1]})
+x = t.sort_values("a")
+s = t["a"].sort_values()`, "x", []int64{3, 2}, "", "stable"},
+	{"a sort of equal values", `import pandas as pd
+t = pd.DataFrame({"a": [1, 1]})
+x = t.sort_values("a")`, "x", []int64{3, 2}, "orders by a alone and is not stable", ""},
+	{"nlargest keeps the order of equal values", `import pandas as pd
+t = pd.DataFrame({"a": [1, 1, 2]})
+x = t.nlargest(2, "a")`, "x", []int64{3, 2}, "", "stable"},
 	{"a row of an array has no rows", `import numpy as np
 a = np.arange(12).reshape(3, 4)
 row = a[1]
