@@ -50,7 +50,8 @@ var borders = []struct{ kind, wrong, right string }{
 	{"aliasing", "row = {}\nx = []\nfor n in [1, 2]:\n    x.append(row)\nrow['n'] = 3",
 		"row = {}\nx = [row]\nrow['n'] = 3"},
 	{"aliasing", "x = [1, 2]\nlast = x\nlast.append(3)",
-		"x = {'n': 0, 'next': {'n': 0, 'next': None}}\nnode = x\nwhile node:\n    node['n'] = 1\n    node = node['next']"},
+		"x = {'n': 0, 'next': {'n': 0, 'next': None}}\nnode = x\nwhile node:\n    node['n'] = 1\n    node =" +
+			" node['next']"},
 	{"handled_exception", "x = 0\nfor s in ['1', '1,200']:\n    try:\n        x += float(s)\n    except ValueError:\n" +
 		"        pass",
 		"x = 0\nfor s in ['1', 'n/a']:\n    try:\n        x += float(s)\n    except ValueError:\n        pass"},
@@ -68,7 +69,8 @@ var borders = []struct{ kind, wrong, right string }{
 		"d = {1: 2}\nx = 0\nfor k in [3]:\n    x += d.get(k, 0)"},
 	{"late_binding", "fs = []\nfor n in [1, 2]:\n    fs.append(lambda: n)\nx = sum(f() for f in fs)",
 		"x = []\nfor n in [1, 2]:\n    x += sorted([3, 1], key=lambda v: abs(v - n))"},
-	{"different_lengths", "a = [1, 2, 3]\nb = [4, 5]\nx = list(zip(a, b))", "a = [1, 2, 3]\nb = a[1:]\nx = list(zip(a, b))"},
+	{"different_lengths", "a = [1, 2, 3]\nb = [4, 5]\nx = list(zip(a, b))",
+		"a = [1, 2, 3]\nb = a[1:]\nx = list(zip(a, b))"},
 	{"text_numbers", "a = ['9', '10']\nx = max(a)", "a = ['2023', '2024']\nx = max(a)"},
 	{"text_numbers", frames + "x = t['text'].max()", frames + "x = t['day'].max()"},
 	{"text_numbers", frames + "x = t.sort_values('text')", frames + "x = t.sort_values('year')"},
@@ -78,7 +80,8 @@ var borders = []struct{ kind, wrong, right string }{
 		frames + "t['n'] = t['k'].map({'a': 1})\nx = t.dropna(subset=['n'])['n'].sum()"},
 	{"new_missing", frames + "t['n'] = t['k'].map({'a': 1})\nx = t['n'].sum()",
 		frames + "t['n'] = t['v'].shift(1)\nx = t['n'].sum()"},
-	{"merge", frames + "m = t.merge(u, on='k')\nx = m['v'].sum()", frames + "m = t.merge(u, on='k')\nx = m['w'].sum()"},
+	{"merge", frames + "m = t.merge(u, on='k')\nx = m['v'].sum()",
+		frames + "m = t.merge(u, on='k')\nx = m['w'].sum()"},
 	{"merge", frames + "m = t.merge(u, on='k', how='left')\nx = m['v'].sum()",
 		frames + "m = t.merge(u, on='k', how='left').fillna(0)\nx = m['w'].sum()"},
 	{"merge", frames + "u = u[u.w > 8]\nm = t.merge(u, on='k')\nx = len(m)",
@@ -94,8 +97,8 @@ var borders = []struct{ kind, wrong, right string }{
 }
 
 const frames = "import pandas as pd\n" +
-	"t = pd.DataFrame({'k': list('abc'), 'v': [1, 2, 3], 'text': ['9', '10', '8'], 'day': ['2024-01-09', '2024-01-10', " +
-	"'2023-12-01'], 'year': ['2024', '2023', '2022'], 'price': ['1', '$2', '3'], 'age': ['4', 'n/a', '6']})\n" +
+	"t = pd.DataFrame({'k': list('abc'), 'v': [1, 2, 3], 'text': ['9', '10', '8'], 'day': ['2024-01-09', " +
+	"'2024-01-10', '2023-12-01'], 'year': ['2024', '2023', '2022'], 'price': ['1', '$2', '3'], 'age': ['4', 'n/a', '6']})\n" +
 	"u = pd.DataFrame({'k': list('aabbc'), 'w': [5, 6, 7, 8, 9]})\n"
 
 // A finding accuses a step if the values of the run show an effect, and not if only the code looks like a mistake.
