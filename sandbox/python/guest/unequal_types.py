@@ -3,10 +3,11 @@
 pandas answers False for values that can never be equal: isin of dates and texts, == of a UUID and its text. The rows
 of a database have such columns more often than files, whose values are texts. A warning comes only if nothing was
 found and the values, converted to the type of the column, are in it, so it is never wrong and never about the data.
+What is compared again is bounded, and values are read again only from containers whose reading runs no user code: the
+iterator of a class of the user's may send a statement or take a minute.
 """
 
 import builtins
-import collections.abc
 import datetime
 import decimal
 import functools
@@ -15,13 +16,16 @@ import itertools
 import json
 import operator
 import sys
+import types
 import uuid
 import warnings
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
 MAX_VALUES = 1000  # of the values and of the column that are compared again
+MAX_ITEMS = 100_000  # of the lists of a column, and of comparisons of values that have no hash
 _USER_CODE = "<execution "  # the start of the file names of user code
+_CONTAINERS = list, tuple, set, frozenset, dict, type({}.keys()), type({}.values())
 _ADDRESSES = (
     ipaddress.IPv4Address,
     ipaddress.IPv6Address,
@@ -71,6 +75,11 @@ def _wrap(owner, name: str, check) -> None:
             warnings.warn(advice, UserWarning, stacklevel=_level())
         return result
 
+    # pickle finds a function by its module and name. wraps takes those of the module that defines the method.
+    if isinstance(owner, types.ModuleType):
+        wrapped.__module__, wrapped.__qualname__ = owner.__name__, name
+    else:
+        wrapped.__module__, wrapped.__qualname__ = owner.__module__, f"{owner.__qualname__}.{name}"
     wrapped.warns = True  # type: ignore[attr-defined]
     setattr(owner, name, wrapped)
 
@@ -84,7 +93,7 @@ def _level() -> int:
 
 
 def _check_isin(result, column, values=None) -> str:
-    if isinstance(values, str) or not isinstance(values, collections.abc.Iterable) or result.any():
+    if result.any():
         return ""
     return _advice(column, values, "isin")
 
@@ -104,11 +113,12 @@ def _check_comparison(result, column, other, op) -> str:
     return "" if found.any() else _advice(column, [other], "==" if op is operator.eq else "!=")
 
 
-def _check_merge(result, left, right=None, *_args, **options) -> str:
-    if len(result) or not len(left) or not len(right):
+def _check_merge(result, left, right=None, *args, **options) -> str:
+    options.update(zip(("how", "on", "left_on", "right_on", "left_index", "right_index"), args))
+    if len(result) or not len(left) or not len(right) or options.get("left_index") or options.get("right_index"):
         return ""
     names = options.get("on") or [name for name in left.columns if name in right.columns]
-    pairs = [options[side] if side in options else names for side in ("left_on", "right_on")]
+    pairs = [names if options.get(side) is None else options[side] for side in ("left_on", "right_on")]
     ours, theirs = ([each] if isinstance(each, str) else list(each) for each in pairs)
     for mine, other in zip(ours, theirs):
         advice = _advice(left[mine], right[other], "merge") or _advice(right[other], left[mine], "merge")
@@ -120,7 +130,7 @@ def _check_merge(result, left, right=None, *_args, **options) -> str:
 def _advice(column, values, operation: str) -> str:
     """Returns a warning if the values, which are not in the column, are there after a conversion, or ""."""
     column = column.dropna().head(MAX_VALUES)
-    given = [value for value in itertools.islice(values, MAX_VALUES) if value is not None]
+    given = [value for value in _first(values) if value is not None]
     if not len(column) or not given:
         return ""
     first = column.iloc[0]
@@ -135,6 +145,25 @@ def _advice(column, values, operation: str) -> str:
         return ""
     kind = column.dtype if column.dtype.kind in "mM" else type(first).__name__
     return f"{operation} finds nothing: the column has {kind}, the value {type(given[0]).__name__}: {conversion}"
+
+
+def _first(values) -> list:
+    """Returns the first items of a container, without the user's code; nothing if it is of another class."""
+    pandas, numpy = sys.modules["pandas"], sys.modules["numpy"]
+    arrays = pandas.Series, pandas.Index, numpy.ndarray, pandas.api.extensions.ExtensionArray
+    for kind in (*_CONTAINERS, *arrays):  # also a class of the user's that inherits from one, but not by its iterator
+        if isinstance(values, kind):
+            return list(itertools.islice(kind.__iter__(values), MAX_VALUES))
+    return []
+
+
+def _share(these: list, those: list) -> bool:
+    """Tells whether a value is in both lists."""
+    try:
+        return not set(these).isdisjoint(those)
+    except TypeError:  # they have no hash
+        pairs = itertools.islice(itertools.product(these, those), MAX_ITEMS)
+        return any(this == that for this, that in pairs)
 
 
 def _moment(column, given: list) -> str:
@@ -159,8 +188,10 @@ def _conversion(column, given: list, first) -> str:
     if isinstance(first, str):
         is_padded = first.endswith(" ") and not set(column.str.rstrip()).isdisjoint(given)
         return _PADDED if is_padded else ""
-    if isinstance(first, list) and any(value in each for value in given for each in column if isinstance(each, list)):
-        return _LISTS
+    if isinstance(first, list):
+        items = itertools.chain.from_iterable(each for each in column if type(each) is list)
+        if _share(given, list(itertools.islice(items, MAX_ITEMS))):
+            return _LISTS
     for kinds, convert, written in _CONVERSIONS:
         if not isinstance(first, kinds):
             continue
@@ -171,7 +202,7 @@ def _conversion(column, given: list, first) -> str:
                     converted.append(convert(value, first))
                 except (ValueError, TypeError, ArithmeticError):
                     continue
-        if any(each in converted for each in column):
+        if _share(converted, list(column)):
             return f"convert the values with {written}"
         return ""
     return ""

@@ -1,6 +1,12 @@
 """Inputs from public bug reports of other tools, rewritten. Each names its report as project#number."""
 
+import json
+import pickle
+import sys
+import types
+
 import pytest
+import unequal_types
 
 HISTORY = "import datetime, uuid, json\nimport pandas as pd\nframe = db_frame('q')\n"
 UUID = "01890a5d-ac96-774b-bcce-b302099a8057"
@@ -76,11 +82,60 @@ def test_a_comparison_that_finds_nothing_for_its_types_warns(database, recwarn, 
         ),
         ("big = frame.loc[frame.index.repeat(5000)]", "big.u.isin([str(n) for n in range(5000)])"),
         ("", "frame.d.isin(x for x in ['2024-01-02'])"),
+        # The other column would warn, but is no key.
+        ("", "frame[['n', 'd']].merge(pd.DataFrame({'n': [5], 'd': ['2024-01-02']}), 'inner', 'n')"),
+        ("", "frame[['d']].merge(pd.DataFrame({'d': ['2024-01-02']}, index=[9]), left_index=True, right_index=True)"),
     ],
 )
 def test_such_a_comparison_is_as_before(database, recwarn, setting, expression):
     assert database(f"{HISTORY}{setting}\nlen({expression})").exception is None
     assert not [each for each in recwarn if "finds nothing" in str(each.message)]
+
+
+def test_a_comparison_reads_values_of_a_users_class_once(database):
+    code = """
+class Once(list):
+    reads = 0
+    def __iter__(self):
+        Once.reads += 1
+        return super().__iter__()
+class Statement:
+    def __iter__(self):
+        Once.reads += 1
+        return iter(['2024-01-03'])
+frame.d.isin(Once(['2024-01-03']))
+frame.d.isin(Statement())
+Once.reads
+"""
+    assert database(HISTORY + code).ok == 2
+
+
+def test_a_comparison_with_long_lists_is_bounded(database):
+    code = """
+class Counted(str):
+    compared = 0
+    def __eq__(self, other):
+        Counted.compared += 1
+        return str.__eq__(self, other)
+    __hash__ = str.__hash__
+lists = pd.Series([[Counted(n) for n in range(10)]] * 1000)
+lists.isin([f'none {n}' for n in range(200)])
+Counted.compared
+"""
+    assert database(HISTORY + code).ok <= 100_000
+
+
+def test_methods_that_warn_are_found_by_pickle(monkeypatch):
+    """Some versions of pandas define merge in another module than that in which it is found."""
+    older = types.ModuleType("older_pandas")
+    for name in ("Series", "DataFrame"):
+        methods = {method: lambda *_: None for method in ("isin", "map", "_cmp_method", "merge")}
+        setattr(older, name, type(name, (), {**methods, "__module__": "older_pandas"}))
+    older.merge = json.dumps
+    monkeypatch.setitem(sys.modules, "older_pandas", older)
+    unequal_types.provide(older)
+    for method in (older.merge, older.Series.isin, older.DataFrame.merge):
+        assert method.warns and pickle.loads(pickle.dumps(method)) is method
 
 
 # -- the source of what code defines
