@@ -142,6 +142,12 @@ func TestHintsOfNamesCanBePasted(t *testing.T) {
 		"SELECT amount FROM public.salaries": `of salaries only these columns may be read, and not *: id, "Start"`,
 		"SELECT 1 FROM people p, salaries s WHERE s.amount = p.id": `of salaries only these columns may be read, and ` +
 			`not *: id, "Start"`,
+		"SELECT amont FROM salaries": `salaries has the columns id, "Start"`,
+		"SELECT nots FROM salaries":  `salaries has the columns id, "Start"`,
+		"SELECT strat FROM salaries": `did you mean "Start"?`,
+		"SELECT p.amount FROM people p, salaries s": `people has the columns id, name; salaries has the columns id, ` +
+			`"Start"`,
+		"SELECT amnt FROM secret_plan": "db_schema(table) lists the columns",
 		"SELECT * FROM secret_plan":    "db_tables() lists the tables that may be read",
 		"SELECT * FROM hidden.payroll": "",
 	} {
