@@ -21,6 +21,11 @@ import (
 	"glasshouse/service/httpapi"
 )
 
+// httpClient follows no redirect: net/http would send the key, and the code, to every port of a host, also without TLS.
+var httpClient = &http.Client{
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
+
 // client calls a service with a key.
 type client struct{ address, key string }
 
@@ -175,7 +180,7 @@ func (c *client) send(ctx context.Context, method, path string, in any, accept s
 	req.Header.Set("Authorization", "Bearer "+c.key)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", accept)
-	res, err := http.DefaultClient.Do(req)
+	res, err := httpClient.Do(req)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, err
@@ -190,7 +195,11 @@ func (c *client) send(ctx context.Context, method, path string, in any, accept s
 	}
 	defer res.Body.Close()
 	detail := problemDetail(res.Body)
+	location, _ := res.Location() // an error: there is none
 	switch {
+	case location != nil && res.StatusCode < 400:
+		return nil, fmt.Errorf("%s: %s redirects to %s, to which the key is not sent: give the address of the service itself",
+			res.Status, c.address, location.Redacted())
 	case detail == "":
 		return nil, fmt.Errorf("%s: %s answers like another program: is this Glasshouse's address?",
 			res.Status, c.address)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -145,6 +146,48 @@ func TestCommandsSayWhyNoServiceAnswers(t *testing.T) {
 	}
 	if _, err := os.Stat(unused); err == nil {
 		t.Error("a command made the data folder, although the environment names a service")
+	}
+}
+
+// TestCommandsFollowNoRedirect gives each command that calls a service an address that redirects to another server.
+func TestCommandsFollowNoRedirect(t *testing.T) {
+	t.Parallel()
+	var followed atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { followed.Add(1) }))
+	defer other.Close()
+	file := filepath.Join(t.TempDir(), "x.py")
+	if err := os.WriteFile(file, []byte("print('ran')"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	initialize := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",` +
+		`"capabilities":{},"clientInfo":{"name":"x","version":"1"}}}` + "\n"
+	framed := func(command, arguments string) string {
+		message := `{"seq":1,"type":"request","command":"` + command + `","arguments":` + arguments + `}`
+		return "Content-Length: " + strconv.Itoa(len(message)) + "\r\n\r\n" + message
+	}
+	commands := clientCommands(file)
+	commands["mcp"] = []string{"mcp"}
+	commands["dap"] = []string{"dap"}
+	inputs := map[string][]string{"mcp": {initialize}, "dap": {
+		framed("launch", `{"program":"`+file+`"}`), framed("attach", `{"executionId":"1"}`),
+	}}
+	for _, status := range []int{http.StatusFound, http.StatusTemporaryRedirect} {
+		redirecting := httptest.NewServer(http.RedirectHandler(other.URL+"/elsewhere", status))
+		environ := []string{"GLASSHOUSE_URL=" + redirecting.URL, "GLASSHOUSE_KEY=gh_key",
+			"GLASSHOUSE_DATA_DIR=" + filepath.Join(t.TempDir(), "data")}
+		for command, arguments := range commands {
+			for _, input := range append([]string{""}, inputs[command]...) {
+				stdout, stderr, err := runCommand(t, environ, input, arguments...)
+				want := redirecting.URL + " redirects to " + other.URL + "/elsewhere"
+				if inputs[command] == nil && (err == nil || !strings.Contains(stderr, want)) {
+					t.Errorf("%s, %d: got %v, %q and %q, want the error %q", command, status, err, stdout, stderr, want)
+				}
+				if n := followed.Swap(0); n > 0 {
+					t.Errorf("%s, %d: got %d requests with input %q at the other server, want 0", command, status, n, input)
+				}
+			}
+		}
+		redirecting.Close()
 	}
 }
 

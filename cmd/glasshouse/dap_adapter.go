@@ -39,6 +39,7 @@ func newDAPCommand() *cobra.Command {
 // dialDAP connects to the service's DAP endpoint.
 func (c *client) dialDAP(ctx context.Context) (io.ReadWriteCloser, error) {
 	socket, res, err := websocket.Dial(ctx, c.address+"/debug/dap", &websocket.DialOptions{
+		HTTPClient: httpClient,
 		HTTPHeader: http.Header{"Authorization": {"Bearer " + c.key}},
 	})
 	if err != nil {

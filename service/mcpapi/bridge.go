@@ -20,7 +20,12 @@ func Bridge(ctx context.Context, in io.ReadCloser, out io.WriteCloser, url, key,
 		&mcp.ClientOptions{ProgressNotificationHandler: b.forwardProgress})
 	remote, err := client.Connect(ctx, &mcp.StreamableClientTransport{
 		Endpoint: strings.TrimRight(url, "/") + "/mcp", DisableStandaloneSSE: true,
-		HTTPClient: &http.Client{Transport: keyed{key}},
+		HTTPClient: &http.Client{
+			Transport: keyed{key}, // also for a redirect, which may lead to another host, so none is followed
+			CheckRedirect: func(*http.Request, []*http.Request) error {
+				return http.ErrUseLastResponse
+			},
+		},
 	}, nil)
 	if err != nil {
 		return fmt.Errorf("connect to the service at %s: %w; check GLASSHOUSE_URL and GLASSHOUSE_KEY", url, err)
