@@ -198,8 +198,8 @@ func (c *client) send(ctx context.Context, method, path string, in any, accept s
 	location, _ := res.Location() // an error: there is none
 	switch {
 	case location != nil && res.StatusCode < 400:
-		return nil, fmt.Errorf("%s: %s redirects to %s, to which the key is not sent: give the address of the service itself",
-			res.Status, c.address, location.Redacted())
+		return nil, fmt.Errorf("%s: %s redirects to %s, to which the key is not sent: give the address of the "+
+			"service itself", res.Status, c.address, location.Redacted())
 	case detail == "":
 		return nil, fmt.Errorf("%s: %s answers like another program: is this Glasshouse's address?",
 			res.Status, c.address)

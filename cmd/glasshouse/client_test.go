@@ -183,7 +183,8 @@ func TestCommandsFollowNoRedirect(t *testing.T) {
 					t.Errorf("%s, %d: got %v, %q and %q, want the error %q", command, status, err, stdout, stderr, want)
 				}
 				if n := followed.Swap(0); n > 0 {
-					t.Errorf("%s, %d: got %d requests with input %q at the other server, want 0", command, status, n, input)
+					t.Errorf("%s, %d, input %q: got %d requests at the other server, want 0",
+						command, status, input, n)
 				}
 			}
 		}

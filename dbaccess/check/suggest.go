@@ -110,8 +110,8 @@ func (stmt *Statement) SuggestTable(no *sandbox.Refusal) {
 	}
 }
 
-// SuggestColumn adds a suggestion to the refusal of a column that does not exist, or is not in reach. It names no column
-// of a table that the login may not read.
+// SuggestColumn adds a suggestion to the refusal of a column that does not exist, or is not in reach. It names no
+// column of a table that the login may not read.
 func (stmt *Statement) SuggestColumn(no *sandbox.Refusal) {
 	name, columns := QuotedName(no.Message), Names{}
 	for r := range stmt.tables {

@@ -38,13 +38,16 @@ def _file(kind: type) -> str:
     whose text has a class of this name."""
     for name, value in vars(kind).items():
         value = getattr(value, "__func__", None) or getattr(value, "fget", None) or getattr(value, "func", value)
-        value = inspect.unwrap(value) if callable(value) else value
+        try:
+            value = inspect.unwrap(value) if callable(value) else value
+        except ValueError:  # it is wrapped by itself
+            continue
         if type(value) is types.FunctionType and value.__qualname__ == f"{kind.__qualname__}.{name}":
             file = value.__code__.co_filename
             if file.startswith(_USER_CODE):
                 return file
     defines = re.compile(rf"^\s*class\s+{re.escape(kind.__name__)}\b", re.MULTILINE).search
     for file, entry in reversed(list(_cache.items())):
-        if file.startswith(_USER_CODE) and len(entry) == 4 and defines("".join(entry[2])):
+        if type(file) is str and file.startswith(_USER_CODE) and len(entry) == 4 and defines("".join(entry[2])):
             return file
     return ""

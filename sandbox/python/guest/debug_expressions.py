@@ -20,6 +20,7 @@ MAX_VALUE = 1000  # characters of a value
 MAX_MESSAGE = 10_000  # characters of a log message
 MAX_TURNS = 1000  # of code that awaits: it gives way to other tasks so often, which do not run meanwhile
 MAX_FIELD_ENDS = 50  # braces that may end a field of a log message
+MAX_WRONG_ENDS = 500  # braces of a log message that end no field: each is compiled in several ways
 
 _compile, _eval = compile, eval
 _FLAGS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
@@ -76,13 +77,14 @@ class LogMessage:
     def __init__(self, text: str):
         self._parts: list = []  # texts, code of expressions, and code of f-strings as a tuple
         text, literal = text[:MAX_MESSAGE], ""
-        at = 0
+        at, wrong_ends = 0, 0
         while at < len(text):
             pair, brace = text[at : at + 2], text[at]
             if pair in ("{{", "}}"):
                 literal, at = literal + brace, at + 2
             elif brace == "{" and "}" in text[at:]:
-                part, at = _field(text, at)
+                part, at, tried = _field(text, at, min(MAX_FIELD_ENDS, MAX_WRONG_ENDS - wrong_ends))
+                wrong_ends += tried
                 self._parts += [literal, part]
                 literal = ""
             else:
@@ -107,28 +109,26 @@ class LogMessage:
         return out[:MAX_MESSAGE]
 
 
-def _field(text: str, start: int):
-    """Returns the field that begins at a brace, compiled, and where the text goes on. The field ends at the first brace
-    with which it is an expression or a field of an f-string."""
-    end = start
-    for _ in range(MAX_FIELD_ENDS):
-        end = text.find("}", end + 1)
-        if end < 0:
-            break
+def _field(text: str, start: int, most: int):
+    """Returns the field that begins at a brace, compiled, where the text goes on, and how many braces do not end it. It
+    ends at the first of at most so many braces with which it is an expression or a field of an f-string."""
+    end, tried = start, 0
+    while tried < most and (end := text.find("}", end + 1)) >= 0:
         field = text[start : end + 1]
         try:
-            return _compile(field[1:-1].strip(), FILE, "eval"), end + 1
+            return _compile(field[1:-1].strip(), FILE, "eval"), end + 1, tried
         except _FAILURES:
             pass
         for quote in ('"""', "'''", '"', "'"):
             try:
                 tree = ast.parse(f"f{quote}{field}{quote}", FILE, "eval")
                 if len(tree.body.values) <= 2 and isinstance(tree.body.values[-1], ast.FormattedValue):  # type: ignore
-                    return (_compile(tree, FILE, "eval"),), end + 1
+                    return (_compile(tree, FILE, "eval"),), end + 1, tried
             except (*_FAILURES, AttributeError, IndexError):
                 pass
+        tried += 1
     end = text.index("}", start)
-    return "<SyntaxError>", end + 1
+    return "<SyntaxError>", end + 1, tried
 
 
 def compile_code(text: str, statements: bool):

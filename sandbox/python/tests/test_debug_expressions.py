@@ -1,5 +1,6 @@
 """Code that a person writes into the debugger: of the console, of log points, and the places of breakpoints."""
 
+import debug_expressions
 import pytest
 import recorder_source
 from test_debug_control import GO, at, recorder, stopped  # noqa: F401
@@ -100,6 +101,14 @@ def test_log_message_has_fields_as_an_f_string(run, message, want):
     code = "n, f, s, w, d = 1000, 2.5, 'a', 6, {'k': 1}\npass"
     stopped(run, code, at(2, log=message))
     assert [body["text"] for _, body in run.channel.told] == [want]
+
+
+def test_wrong_fields_of_a_log_message_are_compiled_a_bounded_number_of_times(run, monkeypatch):
+    compiled = []
+    monkeypatch.setattr(debug_expressions, "_compile", lambda *a: compiled.append(a) or compile(*a))
+    stopped(run, "n = 1\npass", at(2, log="{n}" + "{a b}" * 1000))
+    assert [body["text"] for _, body in run.channel.told] == ["1" + ("<SyntaxError>" * 1000)[:9999]]
+    assert len(compiled) < 1000
 
 
 LINES = """\

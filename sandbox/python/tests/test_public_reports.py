@@ -1,6 +1,7 @@
 """Inputs from public bug reports of other tools, rewritten. Each names its report as project#number."""
 
 import json
+import linecache
 import pickle
 import sys
 import types
@@ -164,6 +165,14 @@ def test_the_source_of_a_definition_of_an_earlier_run(run, code, name, source):
     run(code)
     run("1 / 0")
     assert run(f"import inspect\ninspect.getsource({name})").ok.rstrip("\n") == (source or code)
+
+
+def test_the_source_of_a_class_with_a_function_that_wraps_itself(run, monkeypatch):
+    monkeypatch.setitem(linecache.cache, 1, ())
+    run("class Loop:\n    def first(self): pass")
+    run("Loop.first.__wrapped__ = Loop.first\nimport inspect")
+    assert run("inspect.getsource(Loop)").ok == "class Loop:\n    def first(self): pass\n"
+    assert run("class Gone: pass\nGone.__name__ = 'Other'\ninspect.getsource(Gone)").failure.type == "OSError"
 
 
 def test_the_source_of_a_class_is_that_of_its_own_run(run):
