@@ -27,7 +27,7 @@ func (s *Session) Hover(ctx context.Context, expression string, frame uint64) (V
 	recorded, err := s.evaluatePast(at, expression, frame)
 	if err != nil {
 		if live && identifier.MatchString(expression) { // a name that is not recorded, such as that of a module
-			v, err := s.Evaluate(ctx, expression, frame, false)
+			v, err := s.Evaluate(ctx, expression, frame, AnExpression)
 			return v, nil, err
 		}
 		return ValueView{}, nil, err

@@ -26,6 +26,9 @@ type ValueView struct {
 	Attributes int64 // number of named parts
 }
 
+// mainThreadName is Python's name of the main thread.
+const mainThreadName = "MainThread"
+
 // ThreadView is a thread or an asyncio task.
 type ThreadView struct {
 	ID   uint64
@@ -81,7 +84,7 @@ func (s *Session) viewState(step int, f func(viewer) error) error {
 func (s *Session) Threads() ([]ThreadView, error) {
 	at, _, err := s.inspected()
 	if errors.Is(err, ErrRunning) {
-		return []ThreadView{{1, "main"}}, nil
+		return []ThreadView{{1, mainThreadName}}, nil
 	}
 	list := []ThreadView{}
 	err = s.viewState(at, func(w viewer) error {
@@ -205,6 +208,9 @@ func (s *Session) Variables(ctx context.Context, number int, kind PartKind, star
 	if err != nil {
 		return nil, err
 	}
+	if live {
+		s.addOwnTexts(ctx, r, start, list)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := []ValueView{}
@@ -240,18 +246,23 @@ func (s *Session) parts(ctx context.Context, at int, live bool, r reference, sta
 	if !live {
 		return nil, ErrPast
 	}
-	command := map[string]any{
-		"do": "page", "expression": r.expression, "frame": r.frame, "start": start, "count": count,
-		"columns": r.columns,
-	}
-	page, err := askFor[struct {
-		Items []liveView `json:"items"`
-	}](ctx, s, command)
+	items, err := s.livePage(ctx, r, start, count)
 	out := []VariableView{}
-	for _, item := range page.Items {
+	for _, item := range items {
 		out = append(out, item.view())
 	}
 	return out, err
+}
+
+// livePage returns a page of an object's contents from the program.
+func (s *Session) livePage(ctx context.Context, r reference, start, count int) ([]liveView, error) {
+	page, err := askFor[struct {
+		Items []liveView `json:"items"`
+	}](ctx, s, map[string]any{
+		"do": "page", "expression": r.expression, "frame": r.frame, "start": start, "count": count,
+		"columns": r.columns,
+	})
+	return page.Items, err
 }
 
 // valueView returns a part of parent, or a value of one of its frame's variables. The caller holds mu.
@@ -340,10 +351,20 @@ func (s *Session) traceback(step int, e ExceptionView) (string, error) {
 	return out.String(), err
 }
 
+// EvaluateMode tells for what an expression is evaluated.
+type EvaluateMode int
+
+// The modes of Evaluate.
+const (
+	AnExpression   EvaluateMode = iota
+	WithStatements              // of a console: also statements
+	WholeValue                  // a copy: the whole value as text
+)
+
 // Evaluate returns the value of an expression in a frame; 0 is the current frame. At the live position the program
-// evaluates the expression, and may also execute statements if statements is set. At a past step only recorded values
+// evaluates the expression, and may also execute statements if the mode says so. At a past step only recorded values
 // are available.
-func (s *Session) Evaluate(ctx context.Context, expression string, frame uint64, statements bool) (ValueView, error) {
+func (s *Session) Evaluate(ctx context.Context, expression string, frame uint64, mode EvaluateMode) (ValueView, error) {
 	at, live, err := s.inspected()
 	if err != nil {
 		return ValueView{}, err
@@ -355,7 +376,8 @@ func (s *Session) Evaluate(ctx context.Context, expression string, frame uint64,
 	if live {
 		var found liveView
 		command := map[string]any{
-			"do": "evaluate", "expression": expression, "frame": frame, "statements": statements,
+			"do": "evaluate", "expression": expression, "frame": frame, "statements": mode == WithStatements,
+			"whole": mode == WholeValue,
 		}
 		if identifier.MatchString(expression) { // it changes nothing
 			found, err = askFor[liveView](ctx, s, command)

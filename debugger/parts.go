@@ -37,6 +37,7 @@ type liveView struct {
 	Path       path `json:"path"`
 	Attributes bool `json:"attributes"`
 	Columns    int  `json:"columns"`
+	Own        bool `json:"own"` // a class of the program has made a part of the text
 }
 
 func (v liveView) view() VariableView {

@@ -29,7 +29,7 @@ func TestReferencesAreBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		value, err := s.Evaluate(t.Context(), "y", 0, false)
+		value, err := s.Evaluate(t.Context(), "y", 0, AnExpression)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +47,7 @@ func TestReferencesAreBounded(t *testing.T) {
 	if !errors.Is(err, ErrRequest) || n < 90_000 {
 		t.Errorf("got %d references, %v, want at least 90000, then %v", n, err, ErrRequest)
 	}
-	if _, err = s.Evaluate(t.Context(), "y ", 1, false); !errors.Is(err, ErrRequest) {
+	if _, err = s.Evaluate(t.Context(), "y ", 1, AnExpression); !errors.Is(err, ErrRequest) {
 		t.Errorf("one more: got %v, want %v", err, ErrRequest)
 	}
 	n = 0
@@ -66,7 +66,7 @@ func TestReadingNeedsAStoppedProgram(t *testing.T) {
 		"Stack":       func() error { _, _, err := s.Stack(0, 0, 0); return err },
 		"Scopes":      func() error { _, err := s.Scopes(1); return err },
 		"Variables":   func() error { _, err := s.Variables(t.Context(), 1, AllParts, 0, 0); return err },
-		"Evaluate":    func() error { _, err := s.Evaluate(t.Context(), "x", 0, false); return err },
+		"Evaluate":    func() error { _, err := s.Evaluate(t.Context(), "x", 0, AnExpression); return err },
 		"SetVariable": func() error { _, err := s.SetVariable(t.Context(), 1, "x", "1"); return err },
 		"Exception":   func() error { _, err := s.Exception(); return err },
 		"Goto":        func() error { return s.Goto(1) },
@@ -145,7 +145,7 @@ func TestCommandForAnEndedProgramFails(t *testing.T) {
 		ended <- err
 	}()
 	s.WaitForStop(t.Context())
-	if _, err := s.Evaluate(t.Context(), "1 + 1", 0, false); !errors.Is(err, ErrRequest) {
+	if _, err := s.Evaluate(t.Context(), "1 + 1", 0, AnExpression); !errors.Is(err, ErrRequest) {
 		t.Errorf("evaluate: got %v, want %v", err, ErrRequest)
 	}
 	if err := <-ended; !errors.Is(err, killed) {

@@ -101,6 +101,11 @@ func variables(ctx context.Context, s *debugger.Session, in godap.VariablesArgum
 	return godap.VariablesResponseBody{Variables: list}, err
 }
 
+// evaluateModes are the modes of evaluate by its context.
+var evaluateModes = map[string]debugger.EvaluateMode{
+	"": debugger.WithStatements, "repl": debugger.WithStatements, "clipboard": debugger.WholeValue,
+}
+
 // evaluate adds to the value of a hover the lines that tell where the value comes from.
 func evaluate(ctx context.Context, s *debugger.Session, in godap.EvaluateArguments) (any, error) {
 	var v debugger.ValueView
@@ -109,7 +114,7 @@ func evaluate(ctx context.Context, s *debugger.Session, in godap.EvaluateArgumen
 	if in.Context == "hover" {
 		v, origin, err = s.Hover(ctx, in.Expression, uint64(in.FrameId))
 	} else {
-		v, err = s.Evaluate(ctx, in.Expression, uint64(in.FrameId), in.Context == "repl" || in.Context == "")
+		v, err = s.Evaluate(ctx, in.Expression, uint64(in.FrameId), evaluateModes[in.Context])
 	}
 	lines := append([]string{formatValue(v.Value, v.Type, in.Format)}, origin...)
 	return godap.EvaluateResponseBody{

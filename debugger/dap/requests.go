@@ -82,7 +82,7 @@ func init() {
 		{name: "variables", needsStop: true, session: decoded(variables),
 			capabilities: "supportsValueFormattingOptions"},
 		{name: "evaluate", needsStop: true, drives: true, session: decoded(evaluate),
-			capabilities: "supportsEvaluateForHovers"},
+			capabilities: "supportsEvaluateForHovers supportsClipboardContext"},
 		{name: "setVariable", needsStop: true, drives: true, session: decoded(setVariable),
 			capabilities: "supportsSetVariable"},
 		{name: "setExpression", needsStop: true, drives: true, session: decoded(setExpression),

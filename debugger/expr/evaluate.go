@@ -41,7 +41,7 @@ func (c *Condition) Holds(s *recording.State, t *recording.Table) (bool, error) 
 // itself makes, because a recorded value cannot represent a new list.
 func (c *Condition) Value(s *recording.State, t *recording.Table, frame uint64) (recording.Value, error) {
 	if name := c.Name(); name != "" {
-		v, ok := s.LookUp(t, frame, name)
+		v, ok := s.LookUp(t, frame, evaluator{state: s, table: t, frame: frame}.mangled(name))
 		if !ok {
 			return v, undefined(name)
 		}
@@ -81,6 +81,31 @@ type evaluator struct {
 	operations *int // number of operations so far
 }
 
+// mangled returns the name that Python gives to a private name, such as __x, in the methods of a class.
+func (e evaluator) mangled(name string) string {
+	f := e.state.Frames[e.frame]
+	if f == nil || !strings.HasPrefix(name, "__") || strings.HasSuffix(name, "__") {
+		return name
+	}
+	owner := strings.TrimLeft(classOf(e.table.FunctionName(f.Code)), "_")
+	if owner == "" {
+		return name
+	}
+	return "_" + owner + name
+}
+
+// classOf returns the innermost class around a function with a qualified name, or "".
+func classOf(function string) string {
+	names := strings.Split(function, ".")
+	for len(names) > 2 && names[len(names)-2] == "<locals>" {
+		names = names[:len(names)-2] // a function in a function
+	}
+	if len(names) < 2 {
+		return ""
+	}
+	return names[len(names)-2]
+}
+
 func (e evaluator) count(operations int) error {
 	if *e.operations += operations; *e.operations > maxOperations {
 		return errTooLong
@@ -96,7 +121,7 @@ func (e evaluator) eval(n node) (any, error) {
 	case opValue:
 		return n.value, nil
 	case opName:
-		v, ok := e.state.LookUp(e.table, e.frame, n.text)
+		v, ok := e.state.LookUp(e.table, e.frame, e.mangled(n.text))
 		if !ok {
 			return nil, undefined(n.text)
 		}
@@ -129,7 +154,7 @@ func (e evaluator) eval(n node) (any, error) {
 	case opNegate:
 		return arithmetic("-", new(big.Int), operands[0])
 	case opAttribute:
-		return e.lookUpKey(operands[0], n.text, recording.Attributes)
+		return e.lookUpKey(operands[0], e.mangled(n.text), recording.Attributes)
 	case opSubscript:
 		return e.subscript(operands[0], operands[1])
 	case opCall:

@@ -269,7 +269,7 @@ func TestOneClientDrivesOthersObserve(t *testing.T) {
 	path := "/debug/sessions/" + d.session
 	wantProblem(t, c.do(t, "POST", path+"/next", nil, "X-Debug-Client", "other"), http.StatusConflict, "busy", "drive")
 	if a := c.do(t, "POST", path+"/threads", nil, "X-Debug-Client", "other"); a.status != http.StatusOK ||
-		!strings.Contains(string(a.text), "main") {
+		!strings.Contains(string(a.text), "MainThread") {
 		t.Errorf("an observer's request: got %s, want the threads", a.text)
 	}
 	c.do(t, "POST", path+"/drive", nil, "X-Debug-Client", "other")

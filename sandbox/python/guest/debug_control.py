@@ -19,6 +19,7 @@ import threading
 import debug_expressions
 import library_values
 import lookup
+import own_texts
 import protocol
 import recorder_objects
 import tables
@@ -34,8 +35,7 @@ MAX_COMPLETIONS = 200
 MAX_EARLIER = 5  # exceptions that led to one
 MAX_RAISES = 200  # exceptions whose places are known; most are handled at once
 
-FILE, MAX_VALUE = debug_expressions.FILE, debug_expressions.MAX_VALUE
-_compile = compile
+MAX_VALUE = debug_expressions.MAX_VALUE
 _active = threading._active  # type: ignore[attr-defined]
 _args_of, _traceback_of = (vars(BaseException)[name].__get__ for name in ("args", "__traceback__"))
 _flags_of, _mro_of, _vars_of = (vars(type)[name].__get__ for name in ("__flags__", "__mro__", "__dict__"))
@@ -57,14 +57,17 @@ class _Raise:
 
 class DebugControl:
     """Decides where a program stops. breakpoints, from the supervisor, has lines, data, exceptions and entry.
-    executable has the lines of the program that have code, in order; empty: each line may have some."""
+    executable has the lines of the program that have code, in order; empty: each line may have some. codes is the
+    program, compiled."""
 
-    def __init__(self, recorder, channel, names: dict, breakpoints: dict, executable: list):
+    def __init__(self, recorder, channel, names: dict, breakpoints: dict, executable: list, codes: list):
         self._recorder = recorder
         self._channel = channel
         self._names = names
         self.lines: dict = {}
         self._executable = executable
+        self._codes, self._bound = codes, None
+        self._texts = own_texts.OwnTexts()
         self._data: list = []  # data breakpoints: id, frame, name
         self._tokens: dict = {}  # of their values, by id
         self._stopped_frame = None
@@ -209,14 +212,23 @@ class DebugControl:
         try:
             if b.condition is not None and not self._value(b.condition, frame):
                 return None
+        except NameError as error:
+            if not self._is_unbound(error, frame.f_code):
+                return f"the condition failed: {values.name_of(type(error))}"
+            return None  # such as the variable of a loop, at the line of the loop
         except Exception as error:
             return f"the condition failed: {values.name_of(type(error))}"
         if not b.wants_hit():
             return None
         if b.log is None:
             return ""
-        self._channel.log({"text": b.log.text(lambda code: self._value(code, frame)), "line": b.line})
+        self._channel.log({"text": b.log.text(lambda expression: self._value(expression, frame)), "line": b.line})
         return None
+
+    def _is_unbound(self, error: NameError, code) -> bool:
+        if self._bound is None:
+            self._bound = debug_expressions.bound_names(self._codes)
+        return debug_expressions.is_unbound(error, code, self._bound)
 
     def _changed_data(self) -> list:
         """Returns the ids of the data breakpoints whose variables have changed since the last call."""
@@ -293,6 +305,7 @@ class DebugControl:
             frame = frame or self._left.get(number)
             if number and frame is None and not self._has_ended:
                 return {"error": "this frame has ended"}
+            self._texts.begin()
             try:
                 return self._COMMANDS[command["do"]](self, frame, command)
             finally:
@@ -320,12 +333,20 @@ class DebugControl:
             self._locals[frame] = self._recorder.variables(frame, True)
         return frame.f_globals, self._locals[frame]
 
-    def _value(self, code, frame):
+    def _value(self, expression: debug_expressions.Expression, frame):
+        return debug_expressions.value(expression.code_for(frame), *self._scope(frame))
+
+    def _value_of(self, text: str, frame):
+        code = debug_expressions.compile_expression(text, self._class_of(frame))
         return debug_expressions.value(code, *self._scope(frame))
+
+    @staticmethod
+    def _class_of(frame) -> str:
+        return "" if frame is None else debug_expressions.class_of(frame.f_code)
 
     def _evaluate(self, frame, command: dict) -> dict:
         code, is_expression = debug_expressions.compile_code(
-            command["expression"].strip(), bool(command.get("statements"))
+            command["expression"].strip(), bool(command.get("statements")), self._class_of(frame)
         )
         names, local = self._scope(frame)
         is_module = frame is None or frame.f_code.co_name == "<module>"
@@ -335,14 +356,19 @@ class DebugControl:
                 self._recorder.assign(frame, name, value, frame is self._stopped_frame)
 
         value = debug_expressions.run(code, names, local, is_module, assign)
-        return self._described(value) if is_expression else {"value": "", "type": ""}
+        if not is_expression:
+            return {"value": "", "type": ""}
+        out = self._described(value)
+        return {**out, "value": self._texts.whole(value)} if command.get("whole") else out
 
     def _check(self, _frame, command: dict) -> dict:
         """Returns for each condition why it is none, or ""."""
         return {"errors": [debug_expressions.condition_error(each) for each in command["conditions"]]}
 
     def _described(self, value, limit: int = MAX_VALUE) -> dict:
-        out: dict = {"value": values.preview(value, limit), "type": values.type_name(value)}
+        out: dict = {"value": self._texts.preview(value, limit), "type": values.type_name(value)}
+        if self._texts.used:
+            out["own"] = True
         attributes = values.attributes(value)
         size = _length(value) if attributes is None else len(attributes)
         if size is not None:
@@ -354,7 +380,7 @@ class DebugControl:
         return out
 
     def _page(self, frame, command: dict) -> dict:
-        value = self._value(_compile(command["expression"], FILE, "eval"), frame)
+        value = self._value_of(command["expression"], frame)
         start, count = command["start"], min(command["count"], MAX_PAGE)
         columns = command.get("columns", 0)
         found = _columns(value, start, min(start + count, columns)) if start < columns else []
@@ -364,11 +390,21 @@ class DebugControl:
         ]
         return {"items": items, "length": _length(value) or 0}
 
+    def _own_texts(self, frame, command: dict) -> dict:
+        """Returns for each of some variables the text that its class makes, or "" if it makes none."""
+        names, local = self._scope(frame)
+        out = []
+        for name in command["names"]:
+            value = lookup.find(local, name, lookup.find(names, name))
+            text = self._texts.preview(value, MAX_PAGE_VALUE)
+            out.append(text if self._texts.used else "")
+        return {"texts": out}
+
     def _set(self, frame, command: dict) -> dict:
         name = command["name"]
         if not name.isidentifier() or keyword.iskeyword(name):
             raise ValueError(f"{name!r} is not the name of a variable")
-        value = self._value(_compile(command["expression"].strip(), FILE, "eval"), frame)
+        value = self._value_of(command["expression"].strip(), frame)
         names, local = self._scope(frame)
         if local is not names and not (
             name in local and self._recorder.assign(frame, name, value, frame is self._stopped_frame)
@@ -388,7 +424,10 @@ class DebugControl:
                 for n in ast.walk(ast.parse(before, mode="eval"))
             ):
                 return {"names": []}
-            known = dir(self._value(_compile(before, FILE, "eval"), frame))
+            owner = self._class_of(frame)
+            known = dir(self._value_of(before, frame))
+            prefix = debug_expressions.mangled("__x", owner)[:-1]
+            known += [name[len(prefix) - 2 :] for name in known if owner and name.startswith(prefix)]
         else:
             known = [*local, *names, *vars(builtins), *keyword.kwlist]
         fits = sorted(
@@ -403,7 +442,14 @@ class DebugControl:
         )
         return {"names": fits[:MAX_COMPLETIONS], "start": len(text) - len(start)}
 
-    _COMMANDS = {"evaluate": _evaluate, "page": _page, "set": _set, "complete": _complete, "check": _check}
+    _COMMANDS = {
+        "evaluate": _evaluate,
+        "page": _page,
+        "texts": _own_texts,
+        "set": _set,
+        "complete": _complete,
+        "check": _check,
+    }
 
 
 def _is_within(frame, filename: str) -> bool:

@@ -37,6 +37,20 @@ _HITS = {
 }
 
 
+class Expression:
+    """An expression that is evaluated in several frames: a private name depends on the class that the frame is in."""
+
+    def __init__(self, text: str):
+        self._text = text
+        self._codes = {"": compile_expression(text)}
+
+    def code_for(self, frame):
+        owner = class_of(frame.f_code) if "__" in self._text else ""
+        if owner not in self._codes:
+            self._codes[owner] = compile_expression(self._text, owner)
+        return self._codes[owner]
+
+
 class LineBreakpoint:
     """A breakpoint made of {"id", "line", "condition", "hits", "log"}."""
 
@@ -45,7 +59,7 @@ class LineBreakpoint:
         condition = (given.get("condition") or "").strip()
         self.error, self.condition = condition_error(condition), None
         if condition and not self.error:
-            self.condition = _compile(condition, FILE, "eval")
+            self.condition = Expression(condition)
         found = _HIT.fullmatch(given.get("hits") or "")
         self.hit_test = (_HITS[found[1] or "=="], int(found[2])) if found else None
         self.log = LogMessage(given["log"]) if given.get("log") else None
@@ -75,7 +89,7 @@ class LogMessage:
     """The message of a log point, with fields in braces as in an f-string: {x}, {x!r}, {x:.2f}, {x = }, and {{}}."""
 
     def __init__(self, text: str):
-        self._parts: list = []  # texts, code of expressions, and code of f-strings as a tuple
+        self._parts: list = []  # texts, expressions, and those of f-strings as a tuple
         text, literal = text[:MAX_MESSAGE], ""
         at, wrong_ends = 0, 0
         while at < len(text):
@@ -92,7 +106,7 @@ class LogMessage:
         self._parts.append(literal)
 
     def text(self, evaluate) -> str:
-        """Returns the message. evaluate(code) evaluates an expression in the frame of the log point."""
+        """Returns the message. evaluate(expression) evaluates an Expression in the frame of the log point."""
         out = ""
         for part in self._parts:
             if type(part) is str:
@@ -110,20 +124,20 @@ class LogMessage:
 
 
 def _field(text: str, start: int, most: int):
-    """Returns the field that begins at a brace, compiled, where the text goes on, and how many braces do not end it. It
-    ends at the first of at most so many braces with which it is an expression or a field of an f-string."""
+    """Returns the field that begins at a brace, as an Expression, where the text goes on, and how many braces do not end
+    it. It ends at the first of at most so many braces with which it is an expression or a field of an f-string."""
     end, tried = start, 0
     while tried < most and (end := text.find("}", end + 1)) >= 0:
         field = text[start : end + 1]
         try:
-            return _compile(field[1:-1].strip(), FILE, "eval"), end + 1, tried
+            return Expression(field[1:-1].strip()), end + 1, tried
         except _FAILURES:
             pass
         for quote in ('"""', "'''", '"', "'"):
             try:
                 tree = ast.parse(f"f{quote}{field}{quote}", FILE, "eval")
                 if len(tree.body.values) <= 2 and isinstance(tree.body.values[-1], ast.FormattedValue):  # type: ignore
-                    return (_compile(tree, FILE, "eval"),), end + 1, tried
+                    return (Expression(f"f{quote}{field}{quote}"),), end + 1, tried
             except (*_FAILURES, AttributeError, IndexError):
                 pass
         tried += 1
@@ -131,14 +145,95 @@ def _field(text: str, start: int, most: int):
     return "<SyntaxError>", end + 1, tried
 
 
-def compile_code(text: str, statements: bool):
+def compile_expression(text: str, owner: str = ""):
+    """Compiles an expression for the frames of a class, or with "" for those outside of classes."""
+    return _compile(_in_class(text, "eval", owner, 0), FILE, "eval")
+
+
+def compile_code(text: str, statements: bool, owner: str = ""):
     """Compiles an expression, or also statements. Returns the code, and whether it is an expression."""
     try:
-        return _compile(text, FILE, "eval", _FLAGS, True), True
+        return _compile(_in_class(text, "eval", owner, _FLAGS), FILE, "eval", _FLAGS, True), True
     except SyntaxError:
         if not statements:
             raise
-    return _compile(text, FILE, "exec", _FLAGS, True), False
+    return _compile(_in_class(text, "exec", owner, _FLAGS), FILE, "exec", _FLAGS, True), False
+
+
+def class_of(code) -> str:
+    """Returns the innermost class around the text of a code object, or "". Python tells it in the qualified name."""
+    names = code.co_qualname.split(".")
+    if not code.co_flags & inspect.CO_OPTIMIZED:
+        return "" if code.co_name == "<module>" else names[-1]  # the body of a class
+    while len(names) > 2 and names[-2] == "<locals>":
+        del names[-2:]  # a function in a function
+    return names[-2] if len(names) > 1 else ""
+
+
+def mangled(name: str, owner: str) -> str:
+    """Returns the name that Python gives to a private name in a class."""
+    owner = owner.lstrip("_")
+    is_private = owner and name.startswith("__") and not name.endswith("__")
+    return f"_{owner}{name}" if is_private else name
+
+
+def _in_class(text: str, mode: str, owner: str, flags: int):
+    """Returns text as compile takes it, with private names as in a class."""
+    if not owner or "__" not in text:
+        return text
+    tree = _compile(text, FILE, mode, flags | ast.PyCF_ONLY_AST, True)
+    return _Mangler(owner).visit(tree)
+
+
+class _Mangler(ast.NodeTransformer):
+    """Replaces the private names of a tree as the compiler does in a class."""
+
+    _FIELDS = "id", "attr", "arg", "name", "asname", "rest"
+
+    def __init__(self, owner: str):
+        self._owner = owner
+
+    def generic_visit(self, node):
+        is_keyword = isinstance(node, ast.keyword)
+        for field in () if is_keyword or isinstance(node, ast.alias) else self._FIELDS:
+            name = getattr(node, field, None)
+            if type(name) is str:
+                setattr(node, field, mangled(name, self._owner))
+        if isinstance(node, (ast.Global, ast.Nonlocal)):
+            node.names = [mangled(name, self._owner) for name in node.names]
+        return super().generic_visit(node)
+
+    def visit_ClassDef(self, node):
+        node.name = mangled(node.name, self._owner)
+        for field in ("decorator_list", "bases", "keywords"):
+            setattr(node, field, [self.visit(each) for each in getattr(node, field)])
+        return node  # its body is in a class of its own
+
+
+def is_unbound(error: NameError, code, bound: set) -> bool:
+    """Tells whether an expression failed because a name of a function, or of the names bound in the module, has no value
+    yet or no longer."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or trace.tb_frame.f_code.co_filename != FILE:
+        return False  # raised by a function that the expression called
+    name = error.name
+    if type(name) is not str:
+        return False
+    return name in bound or name in code.co_varnames or name in code.co_cellvars or name in code.co_freevars
+
+
+def bound_names(codes: list) -> set:
+    """Returns the global names that the code of a program binds."""
+    found: set = set()
+    waiting = [(code, True) for code in codes]
+    while waiting:
+        code, is_module = waiting.pop()
+        stores = ("STORE_NAME", "STORE_GLOBAL") if is_module else ("STORE_GLOBAL",)
+        found.update(op.argval for op in dis.get_instructions(code) if op.opname in stores)
+        waiting += [(const, False) for const in code.co_consts if type(const) is types.CodeType]
+    return found
 
 
 def value(code, names: dict, local: dict):

@@ -42,6 +42,7 @@ import recorder_guard
 import recorder_line
 import recorder_objects
 import recorder_variables
+import values
 from recorder_code import Code, Frame
 from recorder_format import varint
 
@@ -350,7 +351,7 @@ class Recorder(recorder_variables.Variables, abc.ABC):
         key = ident, id(_active.get(ident))
         thread = self._threads.get(key)
         if thread is None:
-            name = f"thread {len(self._threads) + 1}" if self._threads else "main"
+            name = _thread_name(_active.get(ident)) or f"thread {len(self._threads) + 1}"
             thread = self._threads[key] = self._writer.thread(False, 0, name)
         back = frame.f_back
         if code.task and back is not None and back.f_code is _TASK_STEP:
@@ -509,6 +510,12 @@ class Recorder(recorder_variables.Variables, abc.ABC):
             frame = frame.f_back
         for frame, number in reversed(stack):
             self._read_variables(frame, self._push(frame, number))
+
+
+def _thread_name(thread) -> str:
+    """Returns the name that the program gives to a thread, or "". It runs no property of that name."""
+    name = lookup.find(lookup.own_attributes(thread), "_name")
+    return values.readable(name, form.MAX_NAME) if type(name) is str else ""
 
 
 class _Pause:

@@ -260,13 +260,14 @@ class Session:
         recorder = recorder_factory.new_recorder(
             self._channel, filename, self._names, {*self._initial_names, "context"}
         )
-        executable = recorder_source.executable_lines([each for each in (code, last) if each])
+        codes = [each for each in (code, last) if each]
+        executable = recorder_source.executable_lines(codes)
         recorder.statements = recorder_source.describe(tree or self._parse(source, filename)[0])
         recorder.statements += recorder_source.describe_lines(executable)
         tree = None
         if job.get("stops") is not None:
             recorder.control = debug_control.DebugControl(
-                recorder, self._channel, self._names, job["stops"], executable
+                recorder, self._channel, self._names, job["stops"], executable, codes
             )
             sys.breakpointhook = recorder.control.breakpoint_called
         recorder.start()

@@ -462,11 +462,14 @@ def attributes(v, most: int = 1000) -> "list | None":
 class Preview:
     """Makes texts of values, of about limit characters together. They visit at most VISITED + limit // 4 objects,
     because values may share their parts; "..." stands for others. If runs_code, values that are not built in have their
-    own reprs. left_out counts the characters and the items of lists that were left out."""
+    own reprs. left_out counts the characters and the items of lists that were left out. own_text, if it is not None,
+    returns the text of a value that has one of its own, and else None."""
 
-    def __init__(self, limit: int, runs_code: bool = False):
+    max_levels, max_nested, max_shown = MAX_LEVELS, MAX_NESTED, MAX_SHOWN
+
+    def __init__(self, limit: int, runs_code: bool = False, own_text=None):
         self._objects_left, self._tables_left = VISITED + limit // 4, MAX_TABLES
-        self._runs_code = runs_code
+        self._runs_code, self._own_text = runs_code, own_text
         self.left_out = 0
 
     def text(self, v, limit: int, depth: int = 0) -> str:
@@ -498,15 +501,17 @@ class Preview:
             return "..."
         if known and (kind in DICTS or kind in LISTS):
             return self._items(v, "", limit, depth)
+        if self._own_text is not None and (text := self._own_text(v)) is not None:
+            return text
         if issubclass(kind, (list, tuple, set, frozenset, dict)):
             base = next(b for b in (list, tuple, set, frozenset, dict) if issubclass(kind, b))
             fields = library_values.field_names(kind) if base is tuple and not self._runs_code else ()
-            if fields and depth < MAX_NESTED:
-                pairs = zip(fields[:MAX_SHOWN], tuple.__iter__(v))
+            if fields and depth < self.max_nested:
+                pairs = zip(fields[: self.max_shown], tuple.__iter__(v))
                 texts = [f"{name}={self.show(item, limit, depth + 1)}" for name, item in pairs]
                 return _with_more(f"<{type_name(v)} ", "", texts, tuple.__len__(v), len(texts), ">")
             if not self._runs_code:
-                return self._items(v, type_name(v), limit, depth) if depth < MAX_NESTED else f"<{type_name(v)}>"
+                return self._items(v, type_name(v), limit, depth) if depth < self.max_nested else f"<{type_name(v)}>"
             if base.__len__(v) > 200 or depth > 20 or self.needs_preview(v):  # its own repr would be too long
                 return self._items(v, name_of(kind), limit, depth)
             return _call_repr(v)
@@ -524,7 +529,7 @@ class Preview:
         size = base.__len__(v)
         if size == 0 and base in (set, frozenset):
             return f"{base.__name__}()"
-        if depth >= MAX_LEVELS and size:
+        if depth >= self.max_levels and size:
             return f"{start}...{end}"
         parts: list = []
         used = 30  # for the brackets and the count
@@ -562,13 +567,13 @@ class Preview:
             return self._table(v, table)
         if self._runs_code and (problem := tables.arrow_problem(v)):
             return f"<{name_of(kind)} that is not read: {problem}>"
-        if depth >= MAX_LEVELS:
+        if depth >= self.max_levels:
             return f"<{type_name(v)}>"
         if library_values.is_exception(kind):
             show = functools.partial(self.text, depth=depth + 1)
             return library_values.error_text(v, limit, show)
         if library_values.is_view(kind):
-            size, found = library_values.view_items(v, MAX_SHOWN)
+            size, found = library_values.view_items(v, self.max_shown)
             if library_values.has_pairs(kind):
                 pairs = zip(found[: len(found) // 2], found[len(found) // 2 :])
                 texts = [": ".join(self.show(part, limit, depth + 1) for part in pair) for pair in pairs]
@@ -578,14 +583,14 @@ class Preview:
         if kind is bytearray:
             return f"bytearray({bytes(bytearray.__getitem__(v, slice(limit)))!r})"
         if kind is collections.deque:
-            size, found = library_values.deque_items(v, MAX_SHOWN)
+            size, found = library_values.deque_items(v, self.max_shown)
             texts = [self.show(item, limit, depth + 1) for item in found]
             return _with_more(type_name(v), "([", texts, size, len(found), "])")
         if library_values.is_derived(kind):
             return library_values.derived_text(v, limit)
-        found = attributes(v, MAX_SHOWN + 1) if depth < MAX_NESTED else None
+        found = attributes(v, self.max_shown + 1) if depth < self.max_nested else None
         if found is not None:
-            texts = [f"{name}={self.show(item, limit, depth + 1)}" for name, item in found[:MAX_SHOWN]]
+            texts = [f"{name}={self.show(item, limit, depth + 1)}" for name, item in found[: self.max_shown]]
             return _with_more(f"<{type_name(v)}{' ' if texts else ''}", "", texts, len(found), len(texts), ">")
         return f"<{type_name(v)}>"
 
