@@ -40,6 +40,8 @@ type CallView struct {
 	Frame    uint64
 	Function string
 	Line     int64
+
+	IsGenerated bool // the program has made the code while it ran; Line is a line of that code
 }
 
 // ScopeView is a set of variables that a reference opens.
@@ -121,11 +123,18 @@ func (s *Session) Stack(thread uint64, start, levels int) (calls []CallView, tot
 				}
 			}
 		}
-		stack := w.state.Stack(innermost)
-		total = len(stack)
-		for _, f := range page(stack, start, levels) {
-			calls = append(calls, CallView{f.Number, w.table.FunctionName(f.Code), f.Line})
+		all := []CallView{}
+		if innermost == w.state.Current {
+			for _, f := range s.innerFrames() {
+				all = append(all, CallView{f.Frame, f.Function, f.Line, true})
+			}
 		}
+		stack := w.state.Stack(innermost)
+		total = len(all) + len(stack)
+		for _, f := range page(stack, max(start-len(all), 0), max(levels-max(len(all)-start, 0), 0)) {
+			calls = append(calls, CallView{f.Number, w.table.FunctionName(f.Code), f.Line, false})
+		}
+		calls = append(page(all, start, levels), calls...)
 		return nil
 	})
 	return calls, total, err
@@ -140,11 +149,14 @@ func (s *Session) Scopes(frame uint64) ([]ScopeView, error) {
 	}
 	scopes, frames := []ScopeView{}, []uint64{}
 	err = s.viewState(at, func(w viewer) error {
-		f := w.state.Frames[frame]
-		if f == nil {
+		f, isInner := w.state.Frames[frame], s.isInner(frame)
+		if f == nil && !isInner {
 			return fmt.Errorf("frame %d: %w", frame, recording.ErrNoFrame)
 		}
-		if w.table.FunctionName(f.Code) != recording.ModuleName || len(f.Variables) > 0 {
+		if isInner {
+			scopes = append(scopes, ScopeView{Name: "Locals"})
+			frames = append(frames, frame)
+		} else if w.table.FunctionName(f.Code) != recording.ModuleName || len(f.Variables) > 0 {
 			scopes = append(scopes, ScopeView{Name: "Locals", Variables: len(f.Variables)})
 			frames = append(frames, frame)
 		}
@@ -200,7 +212,9 @@ func (s *Session) Variables(ctx context.Context, number int, kind PartKind, star
 		count = min(count, r.columns-start)
 	}
 	var list []VariableView
-	if r.isScope {
+	if r.isScope && live && s.isInner(r.frame) {
+		list, err = s.innerVariables(ctx, r.frame, start, count)
+	} else if r.isScope {
 		list, _, err = s.recording.Scope(at, r.frame, start, count)
 	} else {
 		list, err = s.parts(ctx, at, live, r, start, count)
@@ -208,7 +222,7 @@ func (s *Session) Variables(ctx context.Context, number int, kind PartKind, star
 	if err != nil {
 		return nil, err
 	}
-	if live {
+	if live && !s.isInner(r.frame) { // the program has made the texts of an inner frame
 		s.addOwnTexts(ctx, r, start, list)
 	}
 	s.mu.Lock()
@@ -341,6 +355,9 @@ func (s *Session) traceback(step int, e ExceptionView) (string, error) {
 		for _, f := range slices.Backward(stack) {
 			fmt.Fprintf(out, "  line %d, in %s\n    %s\n", f.Line, w.table.FunctionName(f.Code),
 				strings.TrimSpace(SourceLine(s.recording.Source, f.Line)))
+		}
+		for _, f := range slices.Backward(s.innerFrames()) {
+			fmt.Fprintf(out, "  line %d, in %s, of code that the program made\n", f.Line, f.Function)
 		}
 		return nil
 	})

@@ -110,6 +110,7 @@ func (s *Session) Stopped(
 
 		Message string             `json:"message"` // of an exception
 		Earlier []EarlierException `json:"earlier"`
+		Inner   []innerFrame       `json:"inner"`
 	}
 	if err := json.Unmarshal(body, &stop); err != nil {
 		return nil, fmt.Errorf("decode the guest's stop: %w", err)
@@ -133,6 +134,7 @@ func (s *Session) Stopped(
 		e.Type, e.Message = shorten(e.Type, maxReasonChars), shorten(e.Message, maxMessageChars)
 	}
 	s.pausing, s.liveMessage, s.liveEarlier = false, stop.Message, stop.Earlier
+	s.liveInner = checkedInner(stop.Inner)
 	s.evaluated.stop(stop.IDs, s.recording.Steps())
 	step := s.recording.Steps()
 	if stop.Step > 0 && stop.Step < step { // of an uncaught exception, whose clean-up has run

@@ -65,6 +65,7 @@ type Session struct {
 	live        Position // of the program, when it has stopped
 	liveMessage string   // of the exception at which the program has stopped
 	liveEarlier []EarlierException
+	liveInner   []innerFrame
 	position    Position
 	moves       int // number of position changes
 	references  references

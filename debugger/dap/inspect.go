@@ -50,8 +50,11 @@ func stackTrace(_ context.Context, s *debugger.Session, in godap.StackTraceArgum
 		if in.Format != nil && in.Format.Line {
 			name += fmt.Sprintf(", line %d", c.Line)
 		}
-		frames = append(frames, godap.StackFrame{Id: int(c.Frame), Name: name, Line: int(c.Line), Column: 1,
-			Source: &program})
+		f := godap.StackFrame{Id: int(c.Frame), Name: name, Line: int(c.Line), Column: 1, Source: &program}
+		if c.IsGenerated {
+			f.Source = &godap.Source{Name: "code that the program made", PresentationHint: "deemphasize"}
+		}
+		frames = append(frames, f)
 	}
 	return godap.StackTraceResponseBody{StackFrames: frames, TotalFrames: total}, err
 }

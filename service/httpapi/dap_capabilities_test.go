@@ -135,6 +135,11 @@ var capabilityTests = map[string]func(*testing.T, client){
 		}
 		e.wantEqual("n", e.evaluate("n", frame), 0)
 	},
+	"supportsClipboardContext": func(t *testing.T, c client) {
+		e := dapAttach(t, c, "long = ['x' * 3000]\ndone = 1").configure(breakpointAt(2))
+		frame := e.wantStop("breakpoint", 2)
+		e.wantEqual("a copied value", e.evaluate("long", frame, "clipboard"), "['"+strings.Repeat("x", 3000)+"']")
+	},
 	"supportsStepBack": func(t *testing.T, c client) {
 		e := dapAttach(t, c, steppedProgram).configure(breakpointAt(3, "condition", "n == 2"))
 		e.wantStop("breakpoint", 3)

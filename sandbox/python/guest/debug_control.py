@@ -33,6 +33,8 @@ MAX_PAGE_VALUE = 300  # characters of an item in a page
 MAX_LABEL = 100  # characters of a label of a row
 MAX_COMPLETIONS = 200
 MAX_EARLIER = 5  # exceptions that led to one
+MAX_INNER = 20  # frames of code that the program has made
+FIRST_INNER = 1 << 40  # the number of the first of them; recorded frames have smaller ones
 MAX_RAISES = 200  # exceptions whose places are known; most are handled at once
 
 MAX_VALUE = debug_expressions.MAX_VALUE
@@ -169,13 +171,21 @@ class DebugControl:
         if not self._break_on_uncaught or issubclass(type(error), KeyboardInterrupt) or found and found.has_stopped:
             return
         numbers, frame, trace = found.frames if found else {}, None, _traceback_of(error)
+        inner: list = []  # frames of unrecorded code of the program, and their lines
         with self._recorder._lock:
             while trace is not None:
                 number = numbers.get(id(trace.tb_frame))
                 if number:
                     frame = self._left[number] = trace.tb_frame
+                    inner.clear()
+                elif debug_expressions.is_generated(trace.tb_frame):
+                    inner = [*inner[-MAX_INNER + 1 :], (trace.tb_frame, trace.tb_lineno)]
                 trace = trace.tb_next
-            self._stop_at_exception(frame, None, error, found.step if found else self._recorder.steps)
+            shown = []
+            for i, (each, line) in enumerate(inner, FIRST_INNER):
+                self._left[i] = each
+                shown.append({"frame": i, "function": values.readable(each.f_code.co_qualname, 200), "line": line})
+            self._stop_at_exception(frame, None, error, found.step if found else self._recorder.steps, shown)
             self._left.clear()
 
     def _origin(self, trace) -> "_Raise | None":
@@ -190,9 +200,9 @@ class DebugControl:
                 return each
         return None
 
-    def _stop_at_exception(self, frame, known, error, step: int) -> None:
+    def _stop_at_exception(self, frame, known, error, step: int, inner=()) -> None:
         why = {"reason": "exception", "ids": [], "text": values.name_of(type(error)), "message": _message(error)}
-        why["earlier"] = _earlier(error)
+        why["earlier"], why["inner"] = _earlier(error), list(inner)
         self._stop(frame, known, why, step)
 
     def ended(self) -> None:
@@ -321,7 +331,7 @@ class DebugControl:
 
     def _scope(self, frame) -> tuple[dict, dict]:
         """Returns the global and the local names of a frame that can be read."""
-        if frame is None or frame.f_code.co_name == "<module>":
+        if frame is None or frame.f_code.co_name == "<module>" and frame.f_globals is self._names:
             found = self._names if frame is None or not frame.f_code.co_varnames else frame.f_locals
             if found is self._names:
                 return self._names, self._names
@@ -380,8 +390,11 @@ class DebugControl:
         return out
 
     def _page(self, frame, command: dict) -> dict:
-        value = self._value_of(command["expression"], frame)
         start, count = command["start"], min(command["count"], MAX_PAGE)
+        if not command["expression"]:  # the variables of a frame that is not recorded
+            local = sorted(lookup.pairs(dict(self._scope(frame)[1])), key=lambda pair: pair[0])[start : start + count]
+            return {"items": [{"name": name, **self._described(item, MAX_PAGE_VALUE)} for name, item in local]}
+        value = self._value_of(command["expression"], frame)
         columns = command.get("columns", 0)
         found = _columns(value, start, min(start + count, columns)) if start < columns else []
         items = [

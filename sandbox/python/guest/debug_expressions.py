@@ -11,6 +11,7 @@ import inspect
 import re
 import types
 
+import lookup
 import values
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
@@ -168,6 +169,12 @@ def class_of(code) -> str:
     while len(names) > 2 and names[-2] == "<locals>":
         del names[-2:]  # a function in a function
     return names[-2] if len(names) > 1 else ""
+
+
+def is_generated(frame) -> bool:
+    """Tells whether the program has made the code of a frame while it ran, as with exec. Code of a module that was
+    imported has the module's __spec__ among its globals."""
+    return lookup.find(frame.f_globals, "__spec__") is None
 
 
 def mangled(name: str, owner: str) -> str:
