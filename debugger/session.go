@@ -231,7 +231,10 @@ func search(ctx context.Context, f func(context.Context) error) error {
 // Move moves the session. At the live position it resumes the program and returns when the program runs; WaitForStop
 // waits for the stop. At any other position it searches the recording and returns when it has found the stop. A search
 // ends with ctx.
-func (s *Session) Move(ctx context.Context, move Move) error {
+func (s *Session) Move(ctx context.Context, move Move) error { return s.moveInto(ctx, move, nil) }
+
+// moveInto is Move. At the live position, the step of a place goes into the call there.
+func (s *Session) moveInto(ctx context.Context, move Move, place []int) error {
 	if _, live, err := s.inspected(); err == nil && live && !move.isBackward() {
 		_, end, err := s.admit(ctx)
 		if err != nil {
@@ -249,7 +252,7 @@ func (s *Session) Move(ctx context.Context, move Move) error {
 		s.moves++
 		s.stops.Entry = false
 		s.evaluated.set(s.stops.Lines, s.recording.Steps())
-		resume := map[string]any{"do": "resume", "mode": string(move), "stops": s.stops}
+		resume := map[string]any{"do": "resume", "mode": string(move), "stops": s.stops, "place": place}
 		s.addEvent(Continued{s.position.Thread})
 		s.mu.Unlock()
 		return s.ask(ctx, resume, nil)

@@ -17,6 +17,23 @@ func move(m debugger.Move) sessionHandler {
 	}
 }
 
+// stepIn steps into the next call, or into the one of a target. The target IDs of stepInTargets begin with 1.
+func stepIn(ctx context.Context, s *debugger.Session, in godap.StepInArguments) (any, error) {
+	if in.TargetId != 0 {
+		return continued, s.StepInto(ctx, in.TargetId-1)
+	}
+	return continued, s.Move(ctx, debugger.StepIn)
+}
+
+func stepInTargets(ctx context.Context, s *debugger.Session, in godap.StepInTargetsArguments) (any, error) {
+	found, err := s.StepTargets(ctx, uint64(in.FrameId))
+	targets := []godap.StepInTarget{}
+	for i, t := range found {
+		targets = append(targets, godap.StepInTarget{Id: i + 1, Label: t.Label})
+	}
+	return godap.StepInTargetsResponseBody{Targets: targets}, err
+}
+
 // gotoArguments accepts a step besides DAP's targetId. The target IDs of gotoTargets are steps.
 type gotoArguments struct {
 	godap.GotoArguments

@@ -53,7 +53,9 @@ func init() {
 
 		{name: "continue", needsStop: true, drives: true, moves: true, session: move(debugger.Continue)},
 		{name: "next", needsStop: true, drives: true, moves: true, session: move(debugger.Next)},
-		{name: "stepIn", needsStop: true, drives: true, moves: true, session: move(debugger.StepIn)},
+		{name: "stepIn", needsStop: true, drives: true, moves: true, session: decoded(stepIn)},
+		{name: "stepInTargets", needsStop: true, session: decoded(stepInTargets),
+			capabilities: "supportsStepInTargetsRequest"},
 		{name: "stepOut", needsStop: true, drives: true, moves: true, session: move(debugger.StepOut)},
 		{name: "stepBack", needsStop: true, drives: true, moves: true, session: move(debugger.StepBack),
 			capabilities: "supportsStepBack"},

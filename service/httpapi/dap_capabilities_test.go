@@ -140,6 +140,26 @@ var capabilityTests = map[string]func(*testing.T, client){
 		frame := e.wantStop("breakpoint", 2)
 		e.wantEqual("a copied value", e.evaluate("long", frame, "clipboard"), "['"+strings.Repeat("x", 3000)+"']")
 	},
+	"supportsStepInTargetsRequest": func(t *testing.T, c client) {
+		code := "def f(n):\n    return n\ndef g(n):\n    return n\nx = 0\nx = g(f(1)) + f(2)\ny = x"
+		e := dapAttach(t, c, code).configure(breakpointAt(6))
+		frame := e.wantStop("breakpoint", 6)
+		targets, _ := e.mustRequest("stepInTargets", map[string]any{"frameId": frame})["targets"].([]any)
+		var labels []any
+		for _, target := range targets {
+			labels = append(labels, target.(map[string]any)["label"])
+		}
+		e.wantEqual("the targets", labels, "[f(1) g(f(1)) f(2)]")
+		if m := e.request("stepIn", map[string]any{"threadId": 1, "targetId": 9}); m["success"] != false {
+			t.Errorf("an unknown target: got %v, want an error", m)
+		}
+		e.mustRequest("stepIn", map[string]any{"threadId": 1, "targetId": targets[1].(map[string]any)["id"]})
+		e.wantStop("step", 4)
+		e.mustRequest("stepBack", map[string]any{"threadId": 1})
+		frame = e.wantStop("breakpoint", 6)
+		past, _ := e.mustRequest("stepInTargets", map[string]any{"frameId": frame})["targets"].([]any)
+		e.wantEqual("the targets at a past step", len(past), 0)
+	},
 	"supportsStepBack": func(t *testing.T, c client) {
 		e := dapAttach(t, c, steppedProgram).configure(breakpointAt(3, "condition", "n == 2"))
 		e.wantStop("breakpoint", 3)

@@ -10,19 +10,17 @@ Expressions are the user's code and run in the stopped process: they can change 
 import ast
 import bisect
 import builtins
-import collections
-import itertools
 import keyword
 import re
 import threading
 
 import debug_expressions
-import library_values
 import lookup
 import own_texts
 import protocol
 import recorder_objects
-import tables
+import step_targets
+import value_pages
 import values
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
@@ -78,6 +76,7 @@ class DebugControl:
         self._break_on_raised = self._break_on_uncaught = False
         self._mode, self._thread = "entry" if breakpoints.get("entry") else "continue", 0
         self._step_frames: frozenset = frozenset()  # numbers of the frames in which a step ends
+        self._target: tuple | None = None  # the frame and the place of the call into which a step goes
         self._step_at_root = False  # a step also ends in the run's last expression, which has a frame of its own
         self._called_in = 0  # the id of the thread that called breakpoint()
         self._raises: dict[int, _Raise] = {}  # by the id of the exception, the latest last
@@ -131,6 +130,9 @@ class DebugControl:
             or known.number in self._step_frames
             or self._thread == known.thread
             and (self._mode == "stepIn" or self._step_at_root and not known.parent)
+            or self._target
+            and self._thread == known.thread
+            and step_targets.is_called_from(frame.f_back, *self._target)
         ):
             reason = "entry" if self._mode == "entry" else "step"
         if not reason and self._called_in == threading.get_ident():
@@ -291,8 +293,11 @@ class DebugControl:
         self._stopped_frame, self.stopped_thread = None, 0
         self._locals.clear()
         self._choose_lines()
+        self._target = None
         if "mode" in command and known is not None:
-            self._begin_step(known, command["mode"])
+            if command.get("place"):
+                self._target = frame, command["place"]
+            self._begin_step(known, "next" if self._target else command["mode"])
 
     def _begin_step(self, known, mode: str) -> None:
         self._mode = mode
@@ -347,8 +352,9 @@ class DebugControl:
         return debug_expressions.value(expression.code_for(frame), *self._scope(frame))
 
     def _value_of(self, text: str, frame):
-        code = debug_expressions.compile_expression(text, self._class_of(frame))
-        return debug_expressions.value(code, *self._scope(frame))
+        return debug_expressions.value(
+            debug_expressions.compile_expression(text, self._class_of(frame)), *self._scope(frame)
+        )
 
     @staticmethod
     def _class_of(frame) -> str:
@@ -371,6 +377,9 @@ class DebugControl:
         out = self._described(value)
         return {**out, "value": self._texts.whole(value)} if command.get("whole") else out
 
+    def _step_targets(self, frame, _command: dict) -> dict:
+        return {"targets": step_targets.targets(frame) if frame is self._stopped_frame and frame else []}
+
     def _check(self, _frame, command: dict) -> dict:
         """Returns for each condition why it is none, or ""."""
         return {"errors": [debug_expressions.condition_error(each) for each in command["conditions"]]}
@@ -380,7 +389,7 @@ class DebugControl:
         if self._texts.used:
             out["own"] = True
         attributes = values.attributes(value)
-        size = _length(value) if attributes is None else len(attributes)
+        size = value_pages.length(value) if attributes is None else len(attributes)
         if size is not None:
             out["length"] = size
             out["attributes"] = attributes is not None
@@ -396,12 +405,12 @@ class DebugControl:
             return {"items": [{"name": name, **self._described(item, MAX_PAGE_VALUE)} for name, item in local]}
         value = self._value_of(command["expression"], frame)
         columns = command.get("columns", 0)
-        found = _columns(value, start, min(start + count, columns)) if start < columns else []
+        found = value_pages.columns(value, start, min(start + count, columns)) if start < columns else []
         items = [
             {"name": name, **self._described(item, MAX_PAGE_VALUE), "path": {"prefix": path[0], "suffix": path[1]}}
-            for name, item, path in [*found, *_items(value, max(start - columns, 0), count - len(found))]
+            for name, item, path in [*found, *value_pages.items(value, max(start - columns, 0), count - len(found))]
         ]
-        return {"items": items, "length": _length(value) or 0}
+        return {"items": items, "length": value_pages.length(value) or 0}
 
     def _own_texts(self, frame, command: dict) -> dict:
         """Returns for each of some variables the text that its class makes, or "" if it makes none."""
@@ -462,6 +471,7 @@ class DebugControl:
         "set": _set,
         "complete": _complete,
         "check": _check,
+        "targets": _step_targets,
     }
 
 
@@ -511,89 +521,3 @@ def _message(error) -> str:
         return values.readable(text, MAX_MESSAGE)
     except Exception:  # such as an integer that is too long for a text
         return ""
-
-
-def _length(value) -> int | None:
-    shape = values.shape(value)
-    if shape is not None:
-        return shape[0] if shape else None
-    for kind in (list, tuple, dict, set, frozenset, collections.deque):
-        if issubclass(type(value), kind):
-            return kind.__len__(value)
-    if library_values.is_view(type(value)) or tables.kind_of(type(value)):
-        return len(value)
-    return None
-
-
-_SEQUENCES: tuple = (list, tuple)
-_LABELS = {str, bytes, int, float, bool, complex, type(None)}
-_LITERALS = {str, bytes, int, bool, type(None)}
-
-
-def _columns(value, start: int, end: int) -> list:
-    """Returns columns of a DataFrame as names, values and paths. A repeated name has _2, _3 ... appended."""
-    out, repeated = [], value.columns.duplicated(keep=False)[start:end].tolist()
-    names = values.unique(map(_label, value.columns[:end].tolist()))[start:]
-    for i, label in enumerate(value.columns[start:end].tolist(), start):
-        is_name = type(label) in (str, int) and not repeated[i - start]
-        path = f"[{label!r}]" if is_name else f".iloc[:, {i}]"
-        out.append((names[i - start], value.iloc[:, i], ("", path)))
-    return out
-
-
-def _items(value, start: int, count: int) -> list:
-    """Returns a page of the parts of a value, without running user code: their names, values and paths. The part's
-    expression is that of the value between the two texts of its path."""
-    kind = type(value)
-    for base in _SEQUENCES:
-        if issubclass(kind, base):
-            page = base.__getitem__(value, slice(start, start + count))
-            return [(f"[{i}]", item, ("", f"[{i}]")) for i, item in enumerate(page, start)]
-    if issubclass(kind, collections.deque):
-        page = list(itertools.islice(collections.deque.__iter__(value), start, start + count))
-        return [(f"[{i}]", item, ("", f"[{i}]")) for i, item in enumerate(page, start)]
-    if issubclass(kind, dict):
-        pairs = itertools.islice(zip(dict.keys(value), dict.values(value)), start, start + count)
-        return [(values.preview(key, 100), item, _key_path(key, i)) for i, (key, item) in enumerate(pairs, start)]
-    table = tables.kind_of(kind)
-    if table:
-        return _rows(value, table, start, count)
-    if issubclass(kind, (set, frozenset)) or library_values.is_view(kind):
-        base = set if issubclass(kind, set) else frozenset
-        listed = [*value] if library_values.is_view(kind) else base.__iter__(value)
-        page = list(itertools.islice(listed, start, start + count))
-        return [(f"[{i}]", item, ("[*", f"][{i}]")) for i, item in enumerate(page, start)]
-    found = values.attributes(value) or lookup.pairs(lookup.own_attributes(value))
-    return [(name, item, _attribute_path(name)) for name, item in found[start : start + count]]
-
-
-def _key_path(key, i: int) -> tuple:
-    return ("", f"[{key!r}]") if type(key) in _LITERALS else ("[*dict.values(", f")][{i}]")
-
-
-def _attribute_path(name: str) -> tuple:
-    return ("", f".{name}") if name.isidentifier() and not keyword.iskeyword(name) else ("getattr(", f", {name!r})")
-
-
-def _rows(value, table: str, start: int, count: int) -> list:
-    """Returns rows of a table, or elements of an array."""
-    end = start + count
-    if table == "DataFrame":
-        rows = value.iloc[start:end, :50]
-        names = values.unique(map(str, rows.columns))
-        return [
-            (_label(label), dict(zip(names, row)), ("", f".iloc[{i}]"))
-            for i, (label, row) in enumerate(zip(rows.index, rows.itertuples(index=False, name=None)), start)
-        ]
-    if table == "Series":
-        part = value.iloc[start:end]
-        found = zip(list(part.index), part.tolist())
-        return [(_label(label), item, ("", f".iloc[{i}]")) for i, (label, item) in enumerate(found, start)]
-    part = value[start:end]
-    return [(str(i), item, ("", f"[{i}]")) for i, item in enumerate(list(part), start)]
-
-
-def _label(label) -> str:
-    """Returns a label as its str, unless it holds other values, which it may share."""
-    is_plain = library_values.leaf_reader(type(label)) is not None or type(label) in _LABELS
-    return values.readable(str(label), MAX_LABEL) if is_plain else values.preview(label, MAX_LABEL)

@@ -218,8 +218,8 @@ class _Mangler(ast.NodeTransformer):
 
 
 def is_unbound(error: NameError, code, bound: set) -> bool:
-    """Tells whether an expression failed because a name of a function, or of the names bound in the module, has no value
-    yet or no longer."""
+    """Tells whether an expression failed because a name of the function with this code, or one of the global names in
+    bound, has no value yet or no longer."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

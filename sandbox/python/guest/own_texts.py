@@ -1,4 +1,4 @@
-"""Makes the texts of values that a person asks for where a program is stopped: with the __repr__ of the program's classes.
+"""Makes texts of values where a program is stopped, with the __repr__ of the program's classes.
 
 The recorder never calls one: it is the program's code, which may change the program, print, or take long. A person who
 inspects the stopped program wants to see what the class says of itself, and can wait for it. So only a __repr__ that

@@ -107,7 +107,10 @@ class Session:
         sys.modules["__main__"] = main
         self._names = main.__dict__
         shell = notebook.Shell(
-            self._names, self._outputs, self._run_nested, self._user_variables,
+            self._names,
+            self._outputs,
+            self._run_nested,
+            self._user_variables,
             lambda: str(self._policy.get("environment", "default")),
         )
         self._outputs.shell = shell

@@ -74,7 +74,7 @@ def run(source: str, watched: bool, fast: bool = False, stops=None, moves=()) ->
     program = types.FunctionType(code, names)  # exec uses more stack while it is traced
     watch = recorder_factory.new_recorder(channel, FILE, names, ("pause",), fast=fast) if watched else None
     if watch and stops is not None:
-        watch.control = debug_control.DebugControl(watch, channel, names, stops, [])
+        watch.control = debug_control.DebugControl(watch, channel, names, stops, [], [code])
     printed, error = io.StringIO(), None
     with contextlib.redirect_stdout(printed):
         if watch:

@@ -96,7 +96,7 @@ def test_a_slow_repr_is_not_called_again(run, monkeypatch):
 
 
 def test_an_interrupted_repr_leaves_the_contents_and_is_not_called_again(run):
-    code = CLASSES.replace("return f\"own-{self.v}\"", "raise KeyboardInterrupt").replace("VALUE", "[X(), X()]")
+    code = CLASSES.replace('return f"own-{self.v}"', "raise KeyboardInterrupt").replace("VALUE", "[X(), X()]")
     answers = []
 
     def script(stop, n):
@@ -125,7 +125,9 @@ def test_a_copied_value_is_whole(run, value, want):
     assert found == want if want != "100 items" else found.endswith("98, 99])")
 
 
-@pytest.mark.parametrize("value, end", [("list(range(100_000))", "... 100000 in all]"), ("'\\U0001f600' * 250_000", "'")])
+@pytest.mark.parametrize(
+    "value, end", [("list(range(100_000))", "... 100000 in all]"), ("'\\U0001f600' * 250_000", "'")]
+)
 def test_a_copied_value_has_a_limit(run, value, end):
     found = described(run, value, whole=True)[0]["value"]
     assert own_texts.MAX_WHOLE - 100 < len(found) <= own_texts.MAX_WHOLE and len(protocol.encode(found)) < 2**20 - 1000
