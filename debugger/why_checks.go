@@ -366,7 +366,8 @@ func (w *slicer) checkDefaults(node *WhyStep, st *statement) {
 			score, text := scorePossible, ""
 			if n > 0 {
 				score = scoreProven
-				if o := w.object(node.state, w.valueAt(node, c.Of)); o != nil && o.Form == recording.Pairs && w.isCache(st.Function, c.Of) {
+				if o := w.object(node.state, w.valueAt(node, c.Of)); o != nil && o.Form == recording.Pairs &&
+					w.isCache(st.Function, c.Of) {
 					score = scorePossible
 				}
 				text = fmt.Sprintf("; it had %d items from earlier calls here", n)

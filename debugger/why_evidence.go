@@ -215,7 +215,8 @@ func (w *slicer) similarKey(s *recording.State, dict *recording.Object, key reco
 
 // isEmptyValue reports whether the asked value shows that nothing was left to compute with.
 func (w *slicer) isEmptyValue() bool {
-	return w.out.Name == "exception" || slices.Contains([]string{"nan", "None", "NaT", "<NA>", "inf", "-inf"}, w.out.Value)
+	return w.out.Name == "exception" || slices.Contains([]string{"nan", "None", "NaT", "<NA>", "inf", "-inf"},
+		w.out.Value)
 }
 
 // areSeries reports whether the rows of a table are several series one after another: each value of a column is in one
@@ -348,7 +349,8 @@ func (w *slicer) checkTextAggregate(node *WhyStep, c check, t *tableFacts, colum
 	})
 	switch {
 	case isOrder && isNumbers && textOrderDiffers(cells):
-		w.find(scoreProven, "text_numbers", node, "%s works on text: %s has the type %s, so '9' comes after '10'", c.Call,
+		w.find(scoreProven, "text_numbers", node,
+			"%s works on text: %s has the type %s, so '9' comes after '10'", c.Call,
 			name(column, c.Of), column.dtype)
 	case !isOrder && isNumbers:
 		w.find(scoreProven, "text_numbers", node, "%s works on text: %s has the type %s, so + joins", c.Call,

@@ -59,11 +59,13 @@ func (w *slicer) compareColumns(node *WhyStep, before, after *tableFacts) {
 		case old == nil:
 			continue
 		case c.missing > 0 && old.missing == 0:
-			w.find(w.newMissingScore(78, node, c.missing, after.rows), "new_missing", node, "%d of %d values of %s are missing after this step, none before",
+			w.find(w.newMissingScore(78, node, c.missing, after.rows), "new_missing", node,
+				"%d of %d values of %s are missing after this step, none before",
 				c.missing, after.rows,
 				c.name)
 		case c.missing > old.missing && old.missing >= 0:
-			w.find(w.newMissingScore(70, node, c.missing, after.rows), "new_missing", node, "%d values of %s are missing after this step, %d before", c.missing,
+			w.find(w.newMissingScore(70, node, c.missing, after.rows), "new_missing", node,
+				"%d values of %s are missing after this step, %d before", c.missing,
 				c.name, old.missing)
 		}
 		if c.missing == 0 && old.missing > 0 && after.rows == before.rows {
@@ -119,7 +121,8 @@ func (w *slicer) checkAlignment(node *WhyStep, c check) {
 			"only one side has", c.Text, after.rows, most)
 	}
 	if len(after.columns) == 1 && after.columns[0].missing > missing {
-		w.find(w.newMissingScore(88, node, after.columns[0].missing, after.rows), "alignment", node, "%s has %d missing values: labels that only one side has give NaN", c.Text,
+		w.find(w.newMissingScore(88, node, after.columns[0].missing, after.rows), "alignment", node,
+			"%s has %d missing values: labels that only one side has give NaN", c.Text,
 			after.columns[0].missing)
 	}
 }
@@ -146,7 +149,8 @@ func (w *slicer) checkAggregate(node *WhyStep, _ *statement, c check) {
 		return
 	}
 	if column.missing > 0 && c.Skips != "False" && !c.Partial {
-		w.find(scoreLikely+2, "skips_missing", node, "%s skips the %d missing values of %s (of %d rows)", c.Call, column.missing,
+		w.find(scoreLikely+2, "skips_missing", node,
+			"%s skips the %d missing values of %s (of %d rows)", c.Call, column.missing,
 			name(column, c.Of), t.rows)
 	}
 	if column.isText() && t.holdsText(column) && slices.Contains(orderedCalls, c.Call) {
@@ -287,7 +291,8 @@ func (w *slicer) checkMerge(node *WhyStep, _ *statement, c check) {
 			w.find(score, "merge", node, "many-to-many: keys are duplicate on both sides%s, so rows are multiplied: %s",
 				onKeys(c), rows)
 		case after.rows > left.rows:
-			w.find(w.mergeScore(88, node, c, left), "merge", node, "keys of %s are duplicate%s, so rows of %s are repeated: %s", c.Right, onKeys(c),
+			w.find(w.mergeScore(88, node, c, left), "merge", node,
+				"keys of %s are duplicate%s, so rows of %s are repeated: %s", c.Right, onKeys(c),
 				c.Of, rows)
 		case after.rows < left.rows:
 			score := w.mergeScore(82, node, c, left)
@@ -303,7 +308,8 @@ func (w *slicer) checkMerge(node *WhyStep, _ *statement, c check) {
 		}
 	case "left":
 		if after.rows > left.rows {
-			w.find(w.mergeScore(90, node, c, left), "merge", node, "keys of %s are duplicate%s, so rows of %s are repeated: %s", c.Right, onKeys(c),
+			w.find(w.mergeScore(90, node, c, left), "merge", node,
+				"keys of %s are duplicate%s, so rows of %s are repeated: %s", c.Right, onKeys(c),
 				c.Of, rows)
 		}
 		if unmatched > 0 {
@@ -325,7 +331,8 @@ func (w *slicer) checkMerge(node *WhyStep, _ *statement, c check) {
 		}
 	}
 	if how != "left" && unmatched > 0 {
-		w.find(w.newMissingScore(scoreLikely, node, unmatched, after.rows), "merge", node, "%d rows of the result have no match in %s%s", unmatched, c.Right, onKeys(c))
+		w.find(w.newMissingScore(scoreLikely, node, unmatched, after.rows), "merge", node,
+			"%d rows of the result have no match in %s%s", unmatched, c.Right, onKeys(c))
 	}
 }
 

@@ -213,7 +213,8 @@ func (w *slicer) checkEarlier() {
 				e.Execution,
 				e.Value, at(e))
 		default:
-			w.find(score, "earlier_execution", nil, "%s was not set in this run: it existed in the session before, as %s",
+			w.find(score, "earlier_execution", nil,
+				"%s was not set in this run: it existed in the session before, as %s",
 				e.Name,
 				e.Value)
 		}

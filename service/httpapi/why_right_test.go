@@ -98,7 +98,8 @@ var borders = []struct{ kind, wrong, right string }{
 
 const frames = "import pandas as pd\n" +
 	"t = pd.DataFrame({'k': list('abc'), 'v': [1, 2, 3], 'text': ['9', '10', '8'], 'day': ['2024-01-09', " +
-	"'2024-01-10', '2023-12-01'], 'year': ['2024', '2023', '2022'], 'price': ['1', '$2', '3'], 'age': ['4', 'n/a', '6']})\n" +
+	"'2024-01-10', '2023-12-01'], 'year': ['2024', '2023', '2022'], 'price': ['1', '$2', '3'], " +
+	"'age': ['4', 'n/a', '6']})\n" +
 	"u = pd.DataFrame({'k': list('aabbc'), 'w': [5, 6, 7, 8, 9]})\n"
 
 // A finding accuses a step if the values of the run show an effect, and not if only the code looks like a mistake.
