@@ -125,8 +125,8 @@ class LogMessage:
 
 
 def _field(text: str, start: int, most: int):
-    """Returns the field that begins at a brace, as an Expression, where the text goes on, and how many braces do not end
-    it. It ends at the first of at most so many braces with which it is an expression or a field of an f-string."""
+    """Returns the field that begins at a brace, as an Expression, where the text goes on, and how many braces do not
+    end it. It ends at the first of at most so many with which it is an expression or a field of an f-string."""
     end, tried = start, 0
     while tried < most and (end := text.find("}", end + 1)) >= 0:
         field = text[start : end + 1]
