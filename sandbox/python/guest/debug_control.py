@@ -441,13 +441,16 @@ class DebugControl:
         found = re.search(r"([A-Za-z_][\w.]*)?$", text)
         before, dot, start = (found[1] or "").rpartition(".") if found else ("", "", "")
         if dot:
-            if not all(
-                isinstance(n, (ast.Attribute, ast.Name, ast.Load, ast.Expression))
-                for n in ast.walk(ast.parse(before, mode="eval"))
-            ):
+            try:
+                if not all(
+                    isinstance(n, (ast.Attribute, ast.Name, ast.Load, ast.Expression))
+                    for n in ast.walk(ast.parse(before, mode="eval"))
+                ):
+                    return {"names": []}
+                known = dir(self._value_of(before, frame))
+            except Exception:  # what is being typed has no value yet
                 return {"names": []}
             owner = self._class_of(frame)
-            known = dir(self._value_of(before, frame))
             prefix = debug_expressions.mangled("__x", owner)[:-1]
             known += [name[len(prefix) - 2 :] for name in known if owner and name.startswith(prefix)]
         else:

@@ -159,6 +159,8 @@ def test_commands_while_the_program_is_stopped(run):
             {"do": "page", "expression": "pairs", "start": 1, "count": 5, "frame": 0},
             {"do": "complete", "text": "x = big.app", "frame": frame},
             {"do": "complete", "text": "mad", "frame": frame},
+            {"do": "complete", "text": "no_such.", "frame": frame},
+            {"do": "complete", "text": "if.", "frame": frame},
             {"do": "evaluate", "expression": "n", "frame": 77},
         ):
             answers.append((yield command))
@@ -183,7 +185,8 @@ def test_commands_while_the_program_is_stopped(run):
     assert name == "'b'" and item["path"] == {"prefix": "", "suffix": "['b']"}
     assert (item["value"], item["type"], item["length"]) == ("[2]", "list", 1)
     assert "append" in answers[12]["names"] and "made" in answers[13]["names"]
-    assert answers[14] == {"error": "this frame has ended"}
+    assert answers[14]["names"] == answers[15]["names"] == []
+    assert answers[16] == {"error": "this frame has ended"}
     text = recording.Reader(run.channel.recorded).text
     assert "set n = 100" in text and "set x = 200" in text  # the program uses what was set
 
