@@ -70,7 +70,7 @@ var blockedModules = map[string]string{
 // blockedCalls maps a builtin function to its replacement.
 var blockedCalls = map[string]string{
 	"__import__": "an import statement", "compile": "functions of your own (re.compile is fine)",
-	"exec": "functions of your own", "input": "the run's context: a run has no terminal",
+	"exec": "functions of your own", "input": "a variable, or the run's context: nobody answers input()",
 }
 
 // strictCalls are the calls that the profile strict blocks in addition.

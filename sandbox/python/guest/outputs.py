@@ -10,6 +10,7 @@ import re
 import sys
 import types
 import typing
+import weakref
 
 import figures
 import fonts
@@ -76,6 +77,7 @@ class Outputs:
         self.left_out = self.cut_rows = self.cut_columns = self.cut_text = 0
         self._sent = self._bytes = 0
         self._has_hooks = False  # the hooks that wait for an import are its own; the zygote's session left others
+        self._drawn = weakref.WeakSet()  # figures that this run has shown
         self._updates: dict = {}  # by display_id: the newest representation
         self._newest: collections.deque = collections.deque()  # outputs that wait for the end of the run, and sizes
         self._newest_bytes = 0
@@ -95,6 +97,7 @@ class Outputs:
         self.left_out = self.cut_rows = self.cut_columns = self.cut_text = self._sent = self._bytes = 0
         self.step = _no_step
         self.captured = None
+        self._drawn.clear()
         self._updates.clear()
         fonts.told.clear()
         self.clear_output()
@@ -188,6 +191,7 @@ class Outputs:
             pass  # user code has replaced pyplot
 
     def _figure(self, figure) -> dict:
+        self._drawn.add(figure)
         width, height = figure.get_size_inches() * figure.dpi
         text = f"<Figure size {width:.0f}x{height:.0f} with {len(figure.axes)} Axes>"
         if figures.is_empty(figure):
@@ -248,9 +252,13 @@ class Outputs:
 
     def last(self, value) -> None:
         """Shows the value of a last expression, in addition to returning it, if it has other representations than text.
-        Its figures are shown already."""
+        Open figures are shown already; one that the code has closed is not."""
         is_text_only = type(value) in _TEXT_ONLY
-        if is_text_only and not self.is_notebook or values.type_name(value).startswith("matplotlib.figure."):
+        if is_text_only and not self.is_notebook:
+            return
+        if values.type_name(value).startswith("matplotlib.figure."):
+            if value not in self._drawn and not figures.is_empty(value):
+                self._add("figure", self._figure(value))
             return
         bundle = {} if is_text_only else self._rich(value)
         if self.is_notebook or bundle.keys() - {"text/plain"}:

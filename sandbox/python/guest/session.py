@@ -236,6 +236,7 @@ class Session:
         processor_pipeline.begin_run()
         names = self._names
         names.pop("__result__", None)
+        names.pop("__warningregistry__", None)  # a warning is shown once in each run, not once in a session
         context = Context(job.get("context") or {})
         if not self._is_compat:
             names["context"] = context

@@ -95,6 +95,10 @@ def test_a_figure_that_cannot_be_drawn_does_not_fail_the_run(run):
 def test_a_figure_as_the_last_expression_is_shown_once(run):
     assert len(run(PLOT + "plt.gcf()").outputs) == 1
     assert len(run(PLOT + "display(plt.gcf())").outputs) == 1
+    assert len(run(PLOT + "fig = plt.gcf()\nplt.close()\nfig").outputs) == 1
+    assert len(run("fig").outputs) == 1
+    assert len(run("fig.show()\nfig").outputs) == len(run("display(fig)\nfig").outputs) == 1
+    assert run("fig;").outputs == run("plt.close()\nplt.figure()\nplt.close()\nplt.Figure()").outputs == []
 
 
 def test_a_dataframe_is_shown_as_well_as_returned(run):

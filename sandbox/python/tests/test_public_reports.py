@@ -5,6 +5,7 @@ import linecache
 import pickle
 import sys
 import types
+import warnings
 
 import pytest
 import unequal_types
@@ -300,6 +301,15 @@ def test_a_loop_is_there_before_the_first_await(run):  # ipython/ipython#11303
 def test_a_task_of_an_earlier_cell_can_be_awaited(run):  # marimo-team/marimo#8855
     run("import asyncio\nasync def f(): return 4\ntask = asyncio.create_task(f())")
     assert run("await task").ok == 4
+
+
+def test_a_warning_is_shown_once_in_each_run(run):  # ipython/ipython#6680
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("default")
+        for _ in range(2):
+            seen.clear()
+            run("import warnings\ndef f():\n    warnings.warn('mind the zeros')\nf()\nf()")
+            assert [str(each.message) for each in seen] == ["mind the zeros"]
 
 
 def test_the_newest_outputs_are_kept(run):  # posit-dev/positron#10459
