@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"glasshouse/debugger/expr"
@@ -439,20 +440,42 @@ func (s *Session) evaluatePast(step int, expression string, frame uint64) (v Var
 	return v, err
 }
 
-// SetVariable sets a variable of the scope that a reference opens to the value of an expression.
+// SetVariable sets a variable of the scope, or a part of the object, that a reference opens to the value of an
+// expression.
 func (s *Session) SetVariable(ctx context.Context, number int, name, value string) (VariableView, error) {
 	if err := s.requireLive(); err != nil {
 		return VariableView{}, err
 	}
 	r, err := s.reference(number)
-	if err == nil && !r.isScope {
-		err = fmt.Errorf("%w: only variables of a frame or of the namespace can be set; "+
-			"evaluate %s = ... for a part of one", ErrRequest, r.expression)
+	if err == nil && r.isScope {
+		return s.setIn(ctx, r.frame, name, value)
+	}
+	part := ""
+	if err == nil {
+		part, err = s.partExpression(ctx, number, name)
 	}
 	if err != nil {
 		return VariableView{}, err
 	}
-	return s.setIn(ctx, r.frame, name, value)
+	return s.SetExpression(ctx, part, value, r.frame)
+}
+
+// partExpression returns the expression of the part with a name of the object that a reference opens.
+func (s *Session) partExpression(ctx context.Context, number int, name string) (string, error) {
+	list, err := s.Variables(ctx, number, AllParts, 0, 0)
+	plain := func(name string) string { return strings.Trim(name, "[]") } // items have the names 1 and [1]
+	if index, notIndex := strconv.Atoi(plain(name)); notIndex == nil && index >= len(list) && err == nil {
+		list, err = s.Variables(ctx, number, NumberedParts, index, 1)
+	}
+	for _, part := range list {
+		if plain(part.Name) == plain(name) && part.Expression != "" {
+			return part.Expression, err
+		}
+	}
+	if err == nil {
+		err = fmt.Errorf("%w: no part %q can be set; evaluate an assignment", ErrRequest, name)
+	}
+	return "", err
 }
 
 func (s *Session) setIn(ctx context.Context, frame uint64, name, value string) (VariableView, error) {

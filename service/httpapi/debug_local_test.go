@@ -55,3 +55,43 @@ func TestHistoryOfALocalVariable(t *testing.T) {
 	wantProblem(t, c.do(t, "GET", changes(once+"f()\nf()", "d"), nil), http.StatusUnprocessableEntity,
 		"invalid-input", "several calls")
 }
+
+// setVariable sets the parts of an object as well as variables: attributes, entries, items, also those of a local
+// variable and those beyond a page.
+func TestSetVariableSetsParts(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleDeveloper)
+	code := `class P:
+    pass
+def f():
+    p = P()
+    p.price, entries, items, pair = 1, {'kk': 1, 2: [3]}, list(range(5000)), (1, 2)
+    print(p)
+f()`
+	d, _ := c.openDebugSession(t, map[string]any{"code": code, "breakpoints": []int{6}}, nil)
+	_, references := d.variables(t, "Locals")
+	stack, _ := d.command(t, "stackTrace", map[string]any{"threadId": 1}).get("stackFrames").([]any)
+	frame := stack[0].(map[string]any)["id"]
+	for _, part := range []struct{ variable, name, value, expression, want string }{
+		{"p", "price", "7 + 1", "p.price", "8"},
+		{"entries", "'kk'", "p.price", "entries['kk']", "8"},
+		{"items", "1", "'x'", "items[1]", "'x'"},
+		{"items", "4321", "9", "items[4321]", "9"},
+	} {
+		set := d.command(t, "setVariable", map[string]any{
+			"variablesReference": references[part.variable], "name": part.name, "value": part.value,
+		})
+		got := d.command(t, "evaluate", map[string]any{"expression": part.expression, "frameId": frame})
+		if set.get("value") != part.want || got.get("result") != part.want {
+			t.Errorf("%s = %s: got %s and then %s, want %s", part.expression, part.value, set.text, got.text, part.want)
+		}
+		_, references = d.variables(t, "Locals")
+	}
+	for part, want := range map[[2]string]string{
+		{"pair", "0"}: "TypeError", {"p", "none"}: "no part", {"items", "5000"}: "no part",
+	} {
+		body := fmt.Sprintf(`{"variablesReference":%v,"name":"%s","value":"1"}`, references[part[0]], part[1])
+		wantProblem(t, d.do(t, "POST", "/debug/sessions/"+d.session+"/setVariable", body),
+			http.StatusUnprocessableEntity, "invalid-input", want)
+	}
+}
