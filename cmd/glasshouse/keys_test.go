@@ -74,7 +74,7 @@ func TestErrorsOfADataFolderSayWhatToDo(t *testing.T) {
 		}
 	}
 	for arguments, want := range map[string]string{
-		"keys list":                  "use the account that runs the service, or name its folder with --data-dir",
+		"keys list":                  "use the account that runs the service, or name one with --url",
 		"mcp":                        "use the account that runs the service, or name one with --url",
 		"serve --listen 127.0.0.1:0": "choose another --data-dir, or use its owner's account",
 	} {

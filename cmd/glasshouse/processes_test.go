@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -70,14 +71,19 @@ func childrenOf(pid int, text string) (pids []int) {
 	return pids
 }
 
-// zygotesOf returns the zygotes of a service whose command line contains a text. With namespaces they are children of
-// their launchers.
+// zygotesOf returns the zygotes of a service whose command line or configuration contains a text. With namespaces they
+// are children of their launchers.
 func zygotesOf(pid int, text string) []int {
-	zygotes := childrenOf(pid, text)
+	const program = "/zygote.py"
+	zygotes := childrenOf(pid, program)
 	for _, launcher := range childrenOf(pid, "glasshouse-launcher") {
-		zygotes = append(zygotes, childrenOf(launcher, text)...)
+		zygotes = append(zygotes, childrenOf(launcher, program)...)
 	}
-	return zygotes
+	return slices.DeleteFunc(zygotes, func(zygote int) bool {
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", zygote))
+		configuration, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", zygote))
+		return !bytes.Contains(line, []byte(text)) && !bytes.Contains(configuration, []byte(text))
+	})
 }
 
 // cgroupsOf returns the cgroups that a service with this process number has made.

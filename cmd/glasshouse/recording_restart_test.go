@@ -43,7 +43,9 @@ func TestRecordingAfterARestart(t *testing.T) {
 	if err := c.call(ctx, "GET", "/executions/"+execution.ID+"/views?from=100002&limit=10", nil, &page); err != nil {
 		t.Fatal(err)
 	}
-	want := "{100003 [{100002 [{n 49999} {total 1249975000}]} {100003 [{n 49999} {total 1249975000}]}]}"
+	// The end of the run is the step after the last one.
+	want := "{100003 [{100002 [{n 49999} {total 1249975000}]} {100003 [{n 49999} {total 1249975000}]} " +
+		"{100004 [{n 49999} {total 1249975000}]}]}"
 	if got := fmt.Sprint(page); got != want {
 		t.Errorf("the last steps: got %s, want %s", got, want)
 	}

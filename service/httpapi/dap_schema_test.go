@@ -133,7 +133,7 @@ func TestDAPPauseAndException(t *testing.T) {
 	e := dapConnect(t)
 	e.mustRequest("initialize", map[string]any{"adapterID": "glasshouse"})
 	e.mustRequest("launch", map[string]any{"token": c.secret, "sandbox": id,
-		"code": "going = True\nprint('begins')\nwhile going:\n    pass\n{}['missing']"})
+		"code": "going = True\nprint('begins\\n', end='')\nwhile going:\n    pass\n{}['missing']"})
 	e.waitEvent("initialized")
 	e.mustRequest("setExceptionBreakpoints", map[string]any{"filters": []string{"uncaught"}})
 	e.mustRequest("configurationDone", nil)

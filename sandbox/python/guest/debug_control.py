@@ -13,6 +13,7 @@ import builtins
 import keyword
 import re
 import threading
+import typing
 
 import debug_expressions
 import lookup
@@ -66,7 +67,8 @@ class DebugControl:
         self._names = names
         self.lines: dict = {}
         self._executable = executable
-        self._codes, self._bound = codes, None
+        self._codes = codes
+        self._bound: set | None = None
         self._texts = own_texts.OwnTexts()
         self._data: list = []  # data breakpoints: id, frame, name
         self._tokens: dict = {}  # of their values, by id
@@ -192,7 +194,7 @@ class DebugControl:
 
     def _origin(self, trace) -> "_Raise | None":
         """Returns where the exceptions of a traceback were raised: what except* leaves of a group is a new one."""
-        innermost = None
+        innermost: typing.Any = None
         while trace is not None:
             if trace.tb_frame.f_code.co_filename == self._recorder._filename:
                 innermost = trace

@@ -292,7 +292,8 @@ def _result(code, scope: dict):
 
 def _global_names(code) -> set:
     """Returns the names that code, or a function in it, declares as global and sets."""
-    found, waiting = set(), [code]
+    found: set = set()
+    waiting = [code]
     while waiting:
         each = waiting.pop()
         found.update(op.argval for op in dis.get_instructions(each) if op.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"))

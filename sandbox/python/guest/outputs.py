@@ -77,7 +77,7 @@ class Outputs:
         self.left_out = self.cut_rows = self.cut_columns = self.cut_text = 0
         self._sent = self._bytes = 0
         self._has_hooks = False  # the hooks that wait for an import are its own; the zygote's session left others
-        self._drawn = weakref.WeakSet()  # figures that this run has shown
+        self._drawn: weakref.WeakSet = weakref.WeakSet()  # figures that this run has shown
         self._updates: dict = {}  # by display_id: the newest representation
         self._newest: collections.deque = collections.deque()  # outputs that wait for the end of the run, and sizes
         self._newest_bytes = 0

@@ -20,7 +20,7 @@ MAX_WHOLE = 80_000  # characters of a value that is copied: 12 bytes each as JSO
 PROGRAM_FILE = "<execution "  # begins the file of a program
 
 _clock = time.monotonic
-_file_of = types.CodeType.co_filename.__get__  # type: ignore[attr-defined]
+_file_of = types.CodeType.co_filename.__get__
 _code_of = types.FunctionType.__code__.__get__  # type: ignore[attr-defined]
 
 

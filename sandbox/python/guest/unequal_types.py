@@ -25,7 +25,7 @@ __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may
 MAX_VALUES = 1000  # of the values and of the column that are compared again
 MAX_ITEMS = 100_000  # of the lists of a column, and of comparisons of values that have no hash
 _USER_CODE = "<execution "  # the start of the file names of user code
-_CONTAINERS = list, tuple, set, frozenset, dict, type({}.keys()), type({}.values())
+_CONTAINERS: tuple = list, tuple, set, frozenset, dict, type({}.keys()), type({}.values())
 _ADDRESSES = (
     ipaddress.IPv4Address,
     ipaddress.IPv6Address,
