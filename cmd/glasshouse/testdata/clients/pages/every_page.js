@@ -48,14 +48,18 @@ module.exports = {
         document.addEventListener('focusin', ({ target }) => window.reached.add(target));
         document.activeElement.blur();
       });
-      for (let n = 0; n < 300; n++) {
+      // Until a round reaches nothing new: what loads late may take the focus away in the middle of one.
+      for (let n = 0, old = 0, reached = 0; n < 600; n++) {
         await page.keyboard.press('Tab');
-        const { isAround, isEditor } = await page.evaluate(() => ({
+        const { count, isAround, isEditor } = await page.evaluate(() => ({
+          count: window.reached.size,
           isAround: document.activeElement === document.body || document.activeElement.matches('.skip') && window.reached.size > 5,
           isEditor: document.activeElement.matches('.editor'),
         }));
         if (isEditor) await page.keyboard.press('Escape'); // then Tab leaves the code
-        if (isAround) break;
+        old = count > reached ? 0 : old + 1;
+        reached = count;
+        if (isAround && old > 5) break;
       }
       const missed = await page.evaluate(() => [...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex="0"]')]
         .filter((each) => each.checkVisibility() && !each.disabled && !window.reached.has(each)).map((each) => each.outerHTML.slice(0, 200)));
