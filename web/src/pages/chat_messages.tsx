@@ -69,6 +69,8 @@ export function Messages({ view, live }: { view: ConversationView; live: Live })
   const box = useRef<HTMLDivElement>(null);
   const isAtEnd = useRef(true);
   const lastTop = useRef(0);
+  const hasMoved = useRef(false); // the person, since the end was in sight
+  const move = () => { hasMoved.current = true; };
   useLayoutEffect(() => {
     const element = box.current;
     if (!element) return;
@@ -93,11 +95,14 @@ export function Messages({ view, live }: { view: ConversationView; live: Live })
   const waits = last?.role === "assistant" && (last.calls?.length ?? 0) > 0;
   return (
     <div ref={box} class="messages" tabIndex={0} role="group" aria-label="Conversation" onScroll={({ currentTarget: at }) => {
-      // The event comes late. If more has been loaded since, the end is further down, but nobody has scrolled up.
-      if (at.scrollHeight - at.scrollTop - at.clientHeight < 60) isAtEnd.current = true;
-      else if (at.scrollTop < lastTop.current) isAtEnd.current = false;
+      // The event comes late. If more has been loaded since, the end is further down, and if a part became smaller, the
+      // place is further up, but nobody has scrolled.
+      if (at.scrollHeight - at.scrollTop - at.clientHeight < 60) {
+        isAtEnd.current = true;
+        hasMoved.current = false;
+      } else if (hasMoved.current && at.scrollTop < lastTop.current) isAtEnd.current = false;
       lastTop.current = at.scrollTop;
-    }}>
+    }} onWheel={move} onTouchMove={move} onKeyDown={move} onPointerDown={move}>
       <ol>
         {messages.map((message) => {
           switch (message.role) {
