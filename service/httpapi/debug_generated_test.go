@@ -42,22 +42,26 @@ func TestFramesOfGeneratedCode(t *testing.T) {
 		{"import json\nw = 8\njson.loads('{')", "<module>:3 "},
 		{h + "def f(v):\n    w = v * 2\n    return missing\nexec('f(4)')", "f:4 <module>:5 "},
 	} {
-		c := newUser(t, sandbox.RoleAdmin) // may choose a profile that allows exec
-		d, names, frame := c.generatedFrames(t, test.code)
-		if names != test.want {
-			t.Errorf("%s: got the frames %s, want %s", test.code, names, test.want)
-		}
-		got := d.command(t, "evaluate", map[string]any{"expression": "w", "frameId": frame, "context": "repl"})
-		if got.get("result") != "8" {
-			t.Errorf("%s: w is %s, want 8", test.code, got.text)
-		}
-		if !strings.HasPrefix(names, "h:3 ") {
-			continue
-		}
-		values, _ := d.variables(t, "Locals")
-		if fmt.Sprintf("%v %v %d", values["v"], values["w"], len(values)) != "4 8 3" { // and the reference
-			t.Errorf("%s: got the locals %v, want v and w", test.code, values)
-		}
+		t.Run(test.want, func(t *testing.T) { testGeneratedFrames(t, test.code, test.want) })
+	}
+}
+
+func testGeneratedFrames(t *testing.T, code, want string) {
+	c := newUser(t, sandbox.RoleAdmin) // may choose a profile that allows exec
+	d, names, frame := c.generatedFrames(t, code)
+	if names != want {
+		t.Errorf("%s: got the frames %s, want %s", code, names, want)
+	}
+	got := d.command(t, "evaluate", map[string]any{"expression": "w", "frameId": frame, "context": "repl"})
+	if got.get("result") != "8" {
+		t.Errorf("%s: w is %s, want 8", code, got.text)
+	}
+	if !strings.HasPrefix(names, "h:3 ") {
+		return
+	}
+	values, _ := d.variables(t, "Locals")
+	if fmt.Sprintf("%v %v %d", values["v"], values["w"], len(values)) != "4 8 3" { // and the reference
+		t.Errorf("%s: got the locals %v, want v and w", code, values)
 	}
 }
 
