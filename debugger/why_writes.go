@@ -111,7 +111,8 @@ func (w *slicer) readBefore(v Variable, step int) bool {
 	return w.lastStepAt(lines, v.Frame, step+1) > 0
 }
 
-// neverRan adds the conditions because of which statements that would set a variable never ran.
+// neverRan adds conditions to the answer: those that were never true, so that a statement which sets the variable
+// never ran.
 func (w *slicer) neverRan(v Variable, frame *recording.Frame) {
 	function := ""
 	if v.Frame != 0 && frame != nil {

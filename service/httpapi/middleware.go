@@ -294,8 +294,8 @@ func (a *api) holdLarge(ctx context.Context, caller sandbox.Key) error {
 }
 
 // limitLargeBodies limits how many requests with large bodies of the caller's account arrive or wait for their turn at
-// the same time. What huma does with a large body is a computation in the caller's turn, from the end of the body until
-// the handler of the route begins: huma reads the JSON several times, with copies.
+// the same time. huma reads the JSON of a body several times and copies it. For a large body, this work is done in the
+// caller's turn (limit.CPU). The turn begins when the whole body has arrived. It ends when the route's handler begins.
 func (a *api) limitLargeBodies(g *gin.Context) {
 	info := infoFrom(g.Request.Context())
 	ctx, end := a.bodies.Begin(g.Request.Context(), info.caller.Account)
