@@ -15,8 +15,8 @@ import (
 
 // overdue knows the statements that the server still runs after their connections were closed. PostgreSQL ends a
 // cancelled statement only where its code looks for that. It does not while it compares two polygons, evaluates an
-// XPath, or replaces or translates a long text, which can take days. Such a statement keeps its slots and its priority
-// until it has ended. So a user never has more statements on the server than the limits allow.
+// XPath, or replaces or translates a long text, which can take days. Such a statement keeps its slots until it has
+// ended. So a user never has more statements on the server than the limits allow.
 type overdue struct {
 	report  func(Overdue)
 	closing context.Context // ends when the reader is closed

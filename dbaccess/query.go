@@ -116,11 +116,9 @@ func (r *Reader) beginStatement(
 	pool *pgxpool.Pool, pid uint32, l sandbox.QueryLimits, release func(),
 ) (end func(isClosed bool)) {
 	process := serverProcess{pool: pool, pid: pid, began: time.Now(), limits: l}
-	endPriority := r.priorities.begin(l.User, process.pid)
+	work := r.measureWork(pid)
 	return func(isClosed bool) {
-		// Its priority bounds the rest of a long statement.
-		r.config.Share.Charge(l.User, min(time.Since(process.began), longAfter))
-		release := func() { endPriority(); release() }
+		r.config.Share.Charge(l.User, work())
 		if isClosed {
 			go r.overdue.await(process, release)
 		} else {

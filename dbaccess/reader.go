@@ -69,9 +69,9 @@ type Config struct {
 	// ended such a statement. Nil: it is not called.
 	Overdue func(Overdue)
 
-	// SetNice sets the nice value of the server's process with a pid. The reader then divides the server's CPU time
-	// among users. Nil: the server's processes are not in reach.
-	SetNice func(pid uint32, nice int)
+	// CPUTime returns the CPU time that the server's process with a pid has used, and false if it is not known. Users
+	// are charged for it. Nil: the server's processes are not in reach, and a statement counts as a short one.
+	CPUTime func(pid uint32) (used time.Duration, isKnown bool)
 
 	Users *limit.Users // who share the connections and the server's CPU time; nil: all have the same weight
 	Share *limit.Share // is charged for statements; nil: nothing is
@@ -109,7 +109,6 @@ type Reader struct {
 	statements *limit.Shared // connections for statements of all users
 	ownParsers *Parsers      // nil: the configuration's
 	audit      loginAudit
-	priorities priorities // of statements
 	overdue    overdue
 	close      context.CancelFunc
 }
@@ -155,7 +154,6 @@ func Open(ctx context.Context, c Config) (*Reader, error) {
 		config: c, pool: pool, close: cancel,
 		perUser: limit.NewKeyed(c.PerUser), perSandbox: limit.NewKeyed(c.PerSandbox),
 		statements: limit.NewShared(int(c.MaxConns), c.Users), audit: newLoginAudit(),
-		priorities: priorities{set: c.SetNice, users: c.Users},
 		overdue: overdue{
 			report: c.Overdue, closing: closing, ofUser: map[string]int{}, ofSandbox: map[string]int{},
 		},

@@ -265,7 +265,7 @@ func (a *app) openReaders(ctx context.Context, s settings, knowledgeURL string) 
 		config.MaxConns = int32(s.limits.queries.of(n.name))
 		config.PerUser, config.PerSandbox = s.limits.queriesPerUser.of(n.name), s.limits.queriesPerSandbox.of(n.name)
 		if n.name == sandbox.DefaultDatabase && s.databases.knowledgeURL == "" {
-			config.SetNice = a.postgres.SetNice
+			config.CPUTime = a.postgres.CPUTime
 		}
 		config.NeedsAudit = true
 		config.Audited = func(err error) {

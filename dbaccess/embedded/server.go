@@ -51,7 +51,6 @@ type Server struct {
 	serverLog         *boundedLog
 	lock              *os.File
 	settings          []string
-	mayRenice         bool // SetNice has an effect
 
 	closing   chan struct{} // closed by Close
 	ended     chan struct{} // closed when supervise has ended; nil: it was not started
@@ -91,7 +90,7 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 	}
 	s := &Server{
 		bin: c.Programs, log: c.Log, settings: append(slices.Clone(settings), c.Settings...),
-		closing: make(chan struct{}), mayRenice: mayRenice(),
+		closing: make(chan struct{}),
 	}
 	if os.Geteuid() == 0 {
 		if s.cred, err = lookupAccount(); err != nil {
