@@ -7,10 +7,12 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestHistoryHasTheWorkOfKilledRuns kills the service while one run waits for a query and another for a server.
-// History has the finished and the open queries and connections, during the runs and after the kill.
+// History has the finished and the open queries and connections, during the runs and after the kill, and deletes the
+// executions after the days of their key.
 func TestHistoryHasTheWorkOfKilledRuns(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; the whole gate runs it")
@@ -28,6 +30,8 @@ func TestHistoryHasTheWorkOfKilledRuns(t *testing.T) {
 	address := server.Listener.Addr().String()
 	path, dir := binary(t), dataDir(t)
 	cmd, c := start(t, path, dir, withPackages(), "--allowed-hosts", address)
+	key := map[string]any{"name": "ada", "user_id": "ada", "role": "agent", "limits": map[string]any{"history_days": 2}}
+	c.key = fmt.Sprint(c.must(t, "POST", "/keys", key)["key"])
 	describe := func(id string) string {
 		var e struct {
 			Status      string
@@ -90,6 +94,11 @@ func TestHistoryHasTheWorkOfKilledRuns(t *testing.T) {
 	kill(cmd)
 	_, c = start(t, path, dir)
 	for _, run := range runs {
+		e := c.must(t, "GET", "/executions/"+run.id, nil)
+		created, _ := time.Parse(time.RFC3339Nano, fmt.Sprint(e["created_at"]))
+		if want := created.AddDate(0, 0, 2).Format(time.RFC3339Nano); e["expires_at"] != want {
+			t.Errorf("after the kill: got expires_at %v, want %s from the key's history_days", e["expires_at"], want)
+		}
 		if got := describe(run.id); got != run.after {
 			t.Errorf("after the kill: got %s, want %s", got, run.after)
 		}

@@ -112,9 +112,9 @@ func (s *Store) cancelOpen(ctx context.Context, id, reason string, now time.Time
 	if err != nil {
 		logger.WithError(err).Error("the record of an interrupted execution cannot be read; its columns are kept")
 		err = s.readWithin(ctx, func(ctx context.Context) error {
-			return s.pool.QueryRow(ctx, `SELECT id, sandbox_id, owner, kind, code, created_at
+			return s.pool.QueryRow(ctx, `SELECT id, sandbox_id, owner, kind, code, created_at, expires_at
 				FROM executions WHERE id = $1`, id).
-				Scan(&e.ID, &e.SandboxID, &e.User, &e.Kind, &e.Code, &e.CreatedAt)
+				Scan(&e.ID, &e.SandboxID, &e.User, &e.Kind, &e.Code, &e.CreatedAt, &e.ExpiresAt)
 		})
 		if err != nil {
 			return err

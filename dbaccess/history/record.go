@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	jsonv2 "github.com/go-json-experiment/json"
@@ -16,28 +15,14 @@ import (
 )
 
 // record is an execution as history stores it: its JSON, as the API returns it, and the exact bytes of the texts that
-// JSON cannot hold because they are not UTF-8. The column has type bytea: text and jsonb refuse U+0000, and jsonb
-// would reorder the keys of a result. To read a record in SQL:
+// JSON cannot hold because they are not UTF-8. An execution that runs has the same record with fewer fields set. The
+// column has type bytea: text and jsonb refuse U+0000, and jsonb would reorder the keys of a result. To read a record
+// in SQL:
 //
 //	SELECT convert_from(record, 'UTF8')::json ->> 'stdout' FROM executions
 type record struct {
 	sandbox.Execution
 	Exact map[string][]byte `json:"exact,omitempty"` // base64, by field
-}
-
-// openingRecord is the record of an execution that runs: the fields that are known by then.
-type openingRecord struct {
-	ID        string            `json:"execution_id"`
-	SandboxID string            `json:"sandbox_id"`
-	User      string            `json:"user_id"`
-	Kind      sandbox.Kind      `json:"kind"`
-	Status    sandbox.Status    `json:"status"`
-	Code      string            `json:"code,omitempty"`
-	Context   json.RawMessage   `json:"context,omitempty"`
-	Timestamp time.Time         `json:"timestamp"`
-	CreatedAt time.Time         `json:"created_at"`
-	Error     *string           `json:"error,omitempty"` // set if the row was refused and this one points to its file
-	Exact     map[string][]byte `json:"exact,omitempty"`
 }
 
 // textFields returns the fields that may hold any bytes: printed output, and code as a client sent it. All
@@ -50,8 +35,8 @@ func textFields(e *sandbox.Execution) map[string]*string {
 	return fields
 }
 
-// recordOf returns the record of e: a record, or an openingRecord if e runs.
-func recordOf(e *sandbox.Execution) any {
+// recordOf returns the record of e.
+func recordOf(e *sandbox.Execution) record {
 	var exact map[string][]byte
 	for name, text := range textFields(e) {
 		if !utf8.ValidString(*text) {
@@ -60,10 +45,6 @@ func recordOf(e *sandbox.Execution) any {
 			}
 			exact[name] = []byte(*text)
 		}
-	}
-	if e.CompletedAt == nil {
-		return openingRecord{e.ID, e.SandboxID, e.User, e.Kind, e.Status, e.Code, e.Context, e.Timestamp, e.CreatedAt,
-			e.Error, exact}
 	}
 	return record{*e, exact}
 }

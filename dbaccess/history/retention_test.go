@@ -52,6 +52,46 @@ func TestExpiredExecutions(t *testing.T) {
 	}
 }
 
+// An execution that was open when the service was killed expires with its key's history_days, and keeps the id of its
+// trace, whether its record was in the database by then or only in the log.
+func TestExecutionOpenAtAKillExpires(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	e := runningExecution("open")
+	e.TraceID, e.ExpiresAt = "4bf92f3577b34da6a3ce929d0e0e4736", new(e.CreatedAt.AddDate(0, 0, 2))
+	inDatabase := newStore(t)
+	inDatabase.begin(t, e)
+	inDatabase = inDatabase.reopen(t)
+	r, err := executionRow(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	writeLog(t, dir, string(r.record))
+	for name, h := range map[string]*testStore{
+		"in the database": inDatabase, "in the log": openStore(t, Config{URL: databaseURL(t), Dir: dir}),
+	} {
+		if n, err := h.Recover(ctx); err != nil || n != 1 {
+			t.Fatalf("%s: Recover: got %d, %v; want 1", name, n, err)
+		}
+		got, err := h.Execution(ctx, e.ID)
+		if err != nil || got.Status != sandbox.StatusCancelled || got.TraceID != e.TraceID || got.ExpiresAt == nil ||
+			!got.ExpiresAt.Equal(*e.ExpiresAt) {
+			t.Errorf("%s: got %+v, %v; want it cancelled, with trace %s until %s",
+				name, got, err, e.TraceID, e.ExpiresAt)
+		}
+		for days, want := range map[int][]string{1: nil, 3: {e.ID}} {
+			expired, err := h.ExpiredExecutions(ctx, e.CreatedAt.AddDate(0, 0, days), true, 10)
+			if err != nil || !slices.Equal(expired, want) {
+				t.Errorf("%s: after %d days: got %q, %v; want %q", name, days, expired, err, want)
+			}
+		}
+		if erased, err := h.EraseExecutions(ctx, []string{e.ID}); err != nil || erased.Executions != 1 {
+			t.Errorf("%s: erased %+v, %v; want one execution", name, erased, err)
+		}
+	}
+}
+
 // A write that was being applied when the service ended has an unknown outcome. Its execution does not expire.
 func TestInterruptedWriteIsUnknown(t *testing.T) {
 	t.Parallel()
