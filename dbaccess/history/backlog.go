@@ -61,11 +61,11 @@ func (b *backlog) add(r row, user string, number uint64, before wal.Position, no
 }
 
 func (b *backlog) put(w *waitingRow) {
-	if end := b.byKey[w.executionID]; w.isProgress() && end != nil && end.completedAt != nil {
+	if end := b.byKey[w.executionID]; w.isProgress() && end != nil && end.isEnd() {
 		return // the end has it
 	}
 	earlier := b.byKey[w.key]
-	if w.completedAt != nil {
+	if w.isEnd() {
 		for n, of := range b.executions[w.executionID] {
 			if n == 0 {
 				earlier = of
@@ -93,7 +93,7 @@ func (b *backlog) put(w *waitingRow) {
 		}
 		u.waiting = append(u.waiting, w)
 	}
-	if w.executionID != "" && (earlier == nil || w.completedAt != nil) {
+	if w.executionID != "" && (earlier == nil || w.isEnd()) {
 		b.executions[w.executionID] = append(b.executions[w.executionID], w)
 	}
 	b.byKey[w.key] = w

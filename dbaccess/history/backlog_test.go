@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"glasshouse/dbaccess/history/wal"
+	"glasshouse/sandbox"
 )
 
 // backlogOf returns the backlog of one user with these records, whose keys are their first letters.
@@ -83,7 +84,9 @@ func TestBacklogIsYoungWhenRowsWereInserted(t *testing.T) {
 func TestBacklogDropsProgressOfEndedExecutions(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1, 0)
-	execution := func(id string, end *time.Time) row { return row{key: id, executionID: id, completedAt: end} }
+	execution := func(id string, end *time.Time) row {
+		return row{key: id, executionID: id, summary: sandbox.ExecutionSummary{CompletedAt: end}}
+	}
 	progress := func(id string, n int) row {
 		return row{key: fmt.Sprint(id, "/query/", n), executionID: id, statement: "INSERT", record: []byte("x")}
 	}

@@ -67,7 +67,7 @@ func (s *Store) executionRow(e *sandbox.Execution) (r row, err error) {
 func (s *Store) Recover(ctx context.Context) (int, error) {
 	type openExecution struct{ ID, Node string }
 	const unended = `SELECT id, node FROM executions WHERE completed_at IS NULL`
-	open, err := query(ctx, s, s.readWithin, pgx.RowToStructByPos[openExecution], unended)
+	open, err := query(ctx, s, s.readWithin, pgx.RowToStructByName[openExecution], unended)
 	if err != nil {
 		return 0, err
 	}
@@ -111,15 +111,17 @@ func (s *Store) cancelOpen(ctx context.Context, id, reason string, now time.Time
 	}
 	if err != nil {
 		logger.WithError(err).Error("the record of an interrupted execution cannot be read; its columns are kept")
+		var r row
 		err = s.readWithin(ctx, func(ctx context.Context) error {
-			return s.pool.QueryRow(ctx, `SELECT id, sandbox_id, owner, kind, code, created_at, expires_at
-				FROM executions WHERE id = $1`, id).
-				Scan(&e.ID, &e.SandboxID, &e.User, &e.Kind, &e.Code, &e.CreatedAt, &e.ExpiresAt)
+			return s.pool.QueryRow(ctx, selectExecution, id).Scan(fieldsOf(storedColumns, &r)...)
 		})
 		if err != nil {
 			return err
 		}
-		e.Timestamp = e.CreatedAt
+		e = sandbox.Execution{
+			ID: r.executionID, SandboxID: r.sandboxID, User: r.user, Kind: r.summary.Kind, Code: r.code,
+			CreatedAt: r.summary.CreatedAt, Timestamp: r.summary.CreatedAt, ExpiresAt: r.expiresAt,
+		}
 		e.FillEmpty()
 	}
 	e.Status, e.Error, e.CompletedAt = sandbox.StatusCancelled, &reason, &now

@@ -166,7 +166,7 @@ func (in *inserter) tryInsert(rows []row) error {
 		switch {
 		case r.isProgress():
 			in.hasProgress[r.executionID] = true
-		case r.completedAt != nil && in.hasProgress[r.executionID]:
+		case r.isEnd() && in.hasProgress[r.executionID]:
 			ended = append(ended, r.executionID)
 		}
 	}
@@ -174,7 +174,7 @@ func (in *inserter) tryInsert(rows []row) error {
 		return err
 	}
 	for _, r := range rows {
-		if r.completedAt != nil {
+		if r.isEnd() {
 			delete(in.hasProgress, r.executionID)
 		}
 	}
@@ -184,7 +184,7 @@ func (in *inserter) tryInsert(rows []row) error {
 // refuse stores the record of a row as a file, and inserts a row that points to the file.
 func (in *inserter) refuse(r row, reason error) error {
 	name := strings.ReplaceAll(r.key, "/", ".") + ".json"
-	if r.isExecution() && r.completedAt == nil {
+	if r.isExecution() && !r.isEnd() {
 		name = r.key + ".opening.json"
 	}
 	path := filepath.Join(in.refusedDir, name)
@@ -199,10 +199,9 @@ func (in *inserter) refuse(r row, reason error) error {
 	text := "the history database refused the record of this execution (" + reason.Error() +
 		"); the record is in the service's data folder: history/refused/" + name
 	pointer, err := executionRow(&sandbox.Execution{
-		ID: r.executionID, SandboxID: r.sandboxID, User: r.user, Kind: sandbox.Kind(r.kind),
-		Status:    sandbox.Status(r.status),
-		CreatedAt: r.createdAt, Timestamp: r.createdAt, CompletedAt: r.completedAt, ExpiresAt: r.expiresAt,
-		Error: &text,
+		ID: r.executionID, SandboxID: r.sandboxID, User: r.user, Kind: r.summary.Kind, Status: r.summary.Status,
+		CreatedAt: r.summary.CreatedAt, Timestamp: r.summary.CreatedAt, CompletedAt: r.summary.CompletedAt,
+		ExpiresAt: r.expiresAt, Error: &text,
 	})
 	if err == nil {
 		err = in.insertBatch([]row{pointer})

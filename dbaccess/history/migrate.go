@@ -200,3 +200,16 @@ func ensureTextIndex(ctx context.Context, pool *pgxpool.Pool, logger logrus.Fiel
 	}
 	return nil
 }
+
+// summaryColumns returns the columns cpu_ms, query_count, rows_read, connection_count and artifact_count of rows.
+func summaryColumns(rows []row) []any {
+	var cpu []float64
+	var queries, connections, artifacts []int
+	var rowsRead []int64
+	for _, r := range rows {
+		cpu, queries = append(cpu, r.summary.CPUMS), append(queries, r.summary.Queries)
+		rowsRead, connections = append(rowsRead, r.summary.RowsRead), append(connections, r.summary.Connections)
+		artifacts = append(artifacts, r.summary.Artifacts)
+	}
+	return []any{cpu, queries, rowsRead, connections, artifacts}
+}

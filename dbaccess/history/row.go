@@ -23,22 +23,25 @@ type row struct {
 	statement string // that inserts the row; "": the row is an execution's
 	args      []any  // of statement; those of progress are in queueProgress
 
-	number int64 // of progress, which also has a kind
+	kind   string // of progress
+	number int64  // of progress
 
-	// The columns of an execution; a sandbox has the first two. All texts are made valid for PostgreSQL.
-	sandboxID, user    string
-	kind, status, code string
-	createdAt          time.Time
-	completedAt        *time.Time // nil: the execution runs
-	expiresAt          *time.Time // nil: its key has no limit of its own
-	failure            *string
-	seconds, memoryMB  float64
-	connections        []byte // JSON for the table connections; nil: none
-	queries            []byte // JSON for the table queries; nil: none
-	summary            sandbox.ExecutionSummary
+	// The columns of an execution (column.go); a sandbox has the first two. All texts are made valid for PostgreSQL.
+	sandboxID, user string
+	node            string // set by insertRows
+	code            string
+	failure         *string
+	expiresAt       *time.Time               // nil: its key has no limit of its own
+	summary         sandbox.ExecutionSummary // the other columns
+
+	connections []byte // JSON for the table connections; nil: none
+	queries     []byte // JSON for the table queries; nil: none
 }
 
 func (r row) isExecution() bool { return r.statement == "" }
+
+// isEnd reports whether the row is that of an execution that has ended.
+func (r row) isEnd() bool { return r.summary.CompletedAt != nil }
 
 // isLarge reports whether the row is inserted without rows of other users.
 func (r row) isLarge() bool { return len(r.record) >= largeRowBytes }
@@ -70,17 +73,13 @@ func executionRow(e *sandbox.Execution) (row, error) {
 		return r, err
 	}
 	r.executionID, r.sandboxID, r.user = r.key, clean(e.SandboxID), clean(e.User)
-	r.kind, r.status, r.code = clean(string(e.Kind)), clean(string(e.Status)), clean(e.Code)
-	r.createdAt, r.completedAt, r.expiresAt = e.CreatedAt, e.CompletedAt, e.ExpiresAt
-	r.seconds, r.memoryMB = e.ExecutionTime, e.MemoryUsage
-	r.summary = e.Summary()
-	if r.completedAt == nil {
-		return r, nil
-	}
-	r.mustSync = true
+	r.code, r.expiresAt, r.summary = clean(e.Code), e.ExpiresAt, e.Summary()
+	r.summary.Kind, r.summary.Status = sandbox.Kind(clean(string(e.Kind))), sandbox.Status(clean(string(e.Status)))
 	if e.Error != nil {
-		text := clean(*e.Error)
-		r.failure = &text
+		r.failure = new(clean(*e.Error))
+	}
+	if r.mustSync = r.isEnd(); !r.mustSync {
+		return r, nil
 	}
 	if len(e.Connections) > 0 {
 		list := slices.Clone(e.Connections)
@@ -168,29 +167,6 @@ func decodeRow[T any](record []byte, rowOf func(T) (row, error)) (row, error) {
 	return rowOf(v)
 }
 
-// The parts of a statement that inserts executions. The row of an ended execution replaces an earlier row, and may be
-// inserted again. The row of a running execution is ignored if the execution already has a row.
-const (
-	intoExecutions = `INSERT INTO executions (id, sandbox_id, owner, kind, status, code, created_at, record, error,
-		seconds, memory_mb, completed_at, cpu_ms, query_count, rows_read, connection_count, artifact_count, expires_at,
-		node) `
-	replaceExecution = ` ON CONFLICT (id) DO UPDATE SET status = excluded.status, record = excluded.record,
-		error = excluded.error, seconds = excluded.seconds, memory_mb = excluded.memory_mb,
-		completed_at = excluded.completed_at, cpu_ms = excluded.cpu_ms, query_count = excluded.query_count,
-		rows_read = excluded.rows_read, connection_count = excluded.connection_count,
-		artifact_count = excluded.artifact_count
-		WHERE excluded.completed_at IS NOT NULL`
-
-	upsertExecutions = intoExecutions + `SELECT *, $19
-		FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[],
-		$8::bytea[], $9::text[], $10::float8[], $11::float8[], $12::timestamptz[], $13::float8[], $14::int[],
-		$15::bigint[], $16::int[], $17::int[], $18::timestamptz[])` + replaceExecution
-
-	// upsertExecution inserts one execution. For a large record it takes half as long as upsertExecutions.
-	upsertExecution = intoExecutions + `VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
-		$17, $18, $19)` + replaceExecution
-)
-
 // insertConnections inserts the connections of one execution that are not in the table yet.
 const insertConnections = `INSERT INTO connections (execution_id, number, sandbox_id, owner, host, port, address,
 		status, reason, bytes_sent, bytes_received, milliseconds, started_at)
@@ -221,15 +197,14 @@ func insertRows(ctx context.Context, conn *pgx.Conn, node string, rows []row, en
 	small := make([]row, 0, len(rows)) // executions
 	var progress []row
 	for _, r := range rows {
+		r.node = node
 		switch {
 		case r.isProgress():
 			progress = append(progress, r)
 		case !r.isExecution():
 			batch.Queue(r.statement, r.args...)
 		case r.isLarge():
-			batch.Queue(upsertExecution, r.executionID, r.sandboxID, r.user, r.kind, r.status, r.code, r.createdAt,
-				r.record, r.failure, r.seconds, r.memoryMB, r.completedAt, r.summary.CPUMS, r.summary.Queries,
-				r.summary.RowsRead, r.summary.Connections, r.summary.Artifacts, r.expiresAt, node)
+			batch.Queue(upsertExecution, fieldsOf(storedColumns, &r)...)
 			queueLists(&batch, r)
 		default:
 			small = append(small, r)
@@ -242,7 +217,10 @@ func insertRows(ctx context.Context, conn *pgx.Conn, node string, rows []row, en
 		batch.Queue(`DELETE FROM progress WHERE execution_id = ANY($1)`, ended)
 	}
 	if len(small) > 0 {
-		queueExecutions(&batch, node, small)
+		queueExecutions(&batch, small)
+	}
+	for _, r := range small {
+		queueLists(&batch, r)
 	}
 	return conn.SendBatch(ctx, &batch).Close() // returns the first error of any statement
 }
@@ -264,30 +242,6 @@ func queueProgress(batch *pgx.Batch, rows []row) {
 	batch.Queue(upsertProgress, ids, kinds, numbers, records)
 }
 
-func queueExecutions(batch *pgx.Batch, node string, rows []row) {
-	var texts [6][]string
-	var createdAt []time.Time
-	var completedAt, expiresAt []*time.Time
-	var records [][]byte
-	var failures []*string
-	var seconds, memoryMB []float64
-	for _, r := range rows {
-		for column, text := range []string{r.executionID, r.sandboxID, r.user, r.kind, r.status, r.code} {
-			texts[column] = append(texts[column], text)
-		}
-		createdAt, completedAt = append(createdAt, r.createdAt), append(completedAt, r.completedAt)
-		records, failures = append(records, r.record), append(failures, r.failure)
-		seconds, memoryMB = append(seconds, r.seconds), append(memoryMB, r.memoryMB)
-		expiresAt = append(expiresAt, r.expiresAt)
-	}
-	args := []any{texts[0], texts[1], texts[2], texts[3], texts[4], texts[5], createdAt, records,
-		failures, seconds, memoryMB, completedAt}
-	batch.Queue(upsertExecutions, append(append(args, summaryColumns(rows)...), expiresAt, node)...)
-	for _, r := range rows {
-		queueLists(batch, r)
-	}
-}
-
 // queueLists queues the connections and queries of an execution.
 func queueLists(batch *pgx.Batch, r row) {
 	if r.connections != nil {
@@ -300,17 +254,4 @@ func queueQueries(batch *pgx.Batch, r row) {
 	if r.queries != nil {
 		batch.Queue(insertQueries, r.executionID, r.sandboxID, r.user, string(r.queries))
 	}
-}
-
-// summaryColumns returns the columns cpu_ms, query_count, rows_read, connection_count and artifact_count of rows.
-func summaryColumns(rows []row) []any {
-	var cpu []float64
-	var queries, connections, artifacts []int
-	var rowsRead []int64
-	for _, r := range rows {
-		cpu, queries = append(cpu, r.summary.CPUMS), append(queries, r.summary.Queries)
-		rowsRead, connections = append(rowsRead, r.summary.RowsRead), append(connections, r.summary.Connections)
-		artifacts = append(artifacts, r.summary.Artifacts)
-	}
-	return []any{cpu, queries, rowsRead, connections, artifacts}
 }

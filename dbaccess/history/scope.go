@@ -46,7 +46,7 @@ func (s *scopes) add(r row, number uint64) (user string) {
 		}
 		of = known
 	case r.isExecution():
-		if s.running[r.executionID] = of; r.completedAt != nil {
+		if s.running[r.executionID] = of; r.isEnd() {
 			delete(s.running, r.executionID)
 		}
 	case r.user == "": // the end of a sandbox in the log of an earlier version follows its beginning

@@ -21,19 +21,11 @@ const (
 )
 
 var executionSummaries = timeline[sandbox.ExecutionSummary]{
-	from: "executions",
-	columns: fmt.Sprintf(`id, sandbox_id, owner, kind, status, left(code, %d), octet_length(code), left(error, %d),
-		seconds, cpu_ms, memory_mb, query_count, rows_read, connection_count, artifact_count, created_at, completed_at,
-		%s`, sandbox.SummaryCodeChars, sandbox.SummaryErrorChars, recordedSteps("id")),
-	order: order{"executions", []string{"created_at", "id"}, []string{"timestamptz", "text"}},
-	scan: func(row pgx.CollectableRow) (e sandbox.ExecutionSummary, err error) {
-		err = row.Scan(&e.ID, &e.SandboxID, &e.User, &e.Kind, &e.Status, &e.Code, &e.CodeBytes, &e.Error,
-			&e.ExecutionTime, &e.CPUMS, &e.MemoryUsage, &e.Queries, &e.RowsRead, &e.Connections, &e.Artifacts,
-			&e.CreatedAt, &e.CompletedAt, &e.RecordedSteps)
-		e.CreatedAt, e.CompletedAt = e.CreatedAt.UTC(), inUTC(e.CompletedAt)
-		return e, err
-	},
-	key: func(e sandbox.ExecutionSummary) []any { return []any{e.CreatedAt, e.ID} },
+	from:    "executions",
+	columns: listExpressions,
+	order:   order{"executions", []string{"created_at", "id"}, []string{"timestamptz", "text"}},
+	scan:    scanSummary,
+	key:     func(e sandbox.ExecutionSummary) []any { return []any{e.CreatedAt, e.ID} },
 }
 
 func inUTC(at *time.Time) *time.Time {

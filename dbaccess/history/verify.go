@@ -64,8 +64,8 @@ func (v *verifier) problem(format string, args ...any) {
 	v.Report(fmt.Sprintf(format, args...))
 }
 
-// storedColumns are the columns of an execution that Verify compares with its record.
-type storedColumns struct {
+// checkedColumns are the columns of an execution that Verify compares with its record.
+type checkedColumns struct {
 	ID, Owner, Status    string
 	Queries, Connections int
 	HasRecording         bool
@@ -74,11 +74,11 @@ type storedColumns struct {
 func (v *verifier) checkExecutions(ctx context.Context) error {
 	for last := ""; ; {
 		rows, _ := v.conn.Query(ctx, `SELECT id, owner, status,
-				(SELECT count(*)::int FROM queries q WHERE q.execution_id = e.id),
-				(SELECT count(*)::int FROM connections c WHERE c.execution_id = e.id),
-				EXISTS (SELECT FROM recording_chunks r WHERE r.execution_id = e.id)
+				(SELECT count(*)::int FROM queries q WHERE q.execution_id = e.id) AS queries,
+				(SELECT count(*)::int FROM connections c WHERE c.execution_id = e.id) AS connections,
+				EXISTS (SELECT FROM recording_chunks r WHERE r.execution_id = e.id) AS has_recording
 			FROM executions e WHERE id > $1 AND completed_at IS NOT NULL ORDER BY id LIMIT $2`, last, exportPage)
-		page, err := pgx.CollectRows(rows, pgx.RowToStructByPos[storedColumns])
+		page, err := pgx.CollectRows(rows, pgx.RowToStructByName[checkedColumns])
 		if err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func (v *verifier) checkExecutions(ctx context.Context) error {
 	}
 }
 
-func (v *verifier) checkExecution(ctx context.Context, stored storedColumns) error {
+func (v *verifier) checkExecution(ctx context.Context, stored checkedColumns) error {
 	var record []byte
 	err := v.conn.QueryRow(ctx, `SELECT record FROM executions WHERE id = $1`, stored.ID).Scan(&record)
 	if errors.Is(err, pgx.ErrNoRows) { // erased meanwhile

@@ -1,0 +1,152 @@
+package history
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"glasshouse/sandbox"
+)
+
+// executionColumn is a column of the table executions, or an expression that lists show beside the columns.
+type executionColumn struct {
+	name     string               // "": an expression, which is only read
+	kind     string               // its type in PostgreSQL
+	isKept   bool                 // the row of the end does not replace the value of the beginning
+	expr     string               // what lists read; "": they do not read the column
+	field    func(r *row) any     // a pointer to its field, which has its value and which a read fills
+	valuesOf func(rows []row) any // its values in many rows, as an array
+}
+
+// column returns a column that lists do not read.
+func column[T any](name, kind string, field func(r *row) *T) executionColumn {
+	return executionColumn{
+		name: name, kind: kind,
+		field: func(r *row) any { return field(r) },
+		valuesOf: func(rows []row) any {
+			values := make([]T, len(rows))
+			for n := range rows {
+				values[n] = *field(&rows[n])
+			}
+			return values
+		},
+	}
+}
+
+// listed returns c as a column that lists read.
+func (c executionColumn) listed() executionColumn { return c.listedAs(c.name) }
+
+// listedAs returns c as a column of which lists read an expression.
+func (c executionColumn) listedAs(expr string) executionColumn {
+	c.expr = expr
+	return c
+}
+
+// kept returns c as a column that the row of the end does not replace.
+func (c executionColumn) kept() executionColumn {
+	c.isKept = true
+	return c
+}
+
+// executionColumns has the columns of the table executions. All SQL that writes them, and that reads more than one of
+// them, is made of this table.
+var executionColumns = []executionColumn{
+	column("id", "text", func(r *row) *string { return &r.executionID }).kept().listed(),
+	column("sandbox_id", "text", func(r *row) *string { return &r.sandboxID }).kept().listed(),
+	column("owner", "text", func(r *row) *string { return &r.user }).kept().listed(),
+	column("node", "text", func(r *row) *string { return &r.node }).kept(),
+	column("kind", "text", func(r *row) *sandbox.Kind { return &r.summary.Kind }).kept().listed(),
+	column("status", "text", func(r *row) *sandbox.Status { return &r.summary.Status }).listed(),
+	column("code", "text", func(r *row) *string { return &r.code }).kept().
+		listedAs(fmt.Sprintf("left(code, %d)", sandbox.SummaryCodeChars)),
+	column("error", "text", func(r *row) **string { return &r.failure }).
+		listedAs(fmt.Sprintf("left(error, %d)", sandbox.SummaryErrorChars)),
+	column("seconds", "float8", func(r *row) *float64 { return &r.summary.ExecutionTime }).listed(),
+	column("cpu_ms", "float8", func(r *row) *float64 { return &r.summary.CPUMS }).listed(),
+	column("memory_mb", "float8", func(r *row) *float64 { return &r.summary.MemoryUsage }).listed(),
+	column("query_count", "int", func(r *row) *int { return &r.summary.Queries }).listed(),
+	column("rows_read", "bigint", func(r *row) *int64 { return &r.summary.RowsRead }).listed(),
+	column("connection_count", "int", func(r *row) *int { return &r.summary.Connections }).listed(),
+	column("artifact_count", "int", func(r *row) *int { return &r.summary.Artifacts }).listed(),
+	column("created_at", "timestamptz", func(r *row) *time.Time { return &r.summary.CreatedAt }).kept().listed(),
+	column("completed_at", "timestamptz", func(r *row) **time.Time { return &r.summary.CompletedAt }).listed(),
+	column("expires_at", "timestamptz", func(r *row) **time.Time { return &r.expiresAt }).kept(),
+	column("record", "bytea", func(r *row) *[]byte { return &r.record }),
+	column("", "", func(r *row) *int64 { return &r.summary.CodeBytes }).listedAs("octet_length(code)"),
+	column("", "", func(r *row) *int64 { return &r.summary.RecordedSteps }).listedAs(recordedSteps("id")),
+}
+
+// The SQL of the table executions. The row of an ended execution replaces an earlier row, and may be inserted again.
+// The row of a running execution is ignored if the execution already has a row.
+var (
+	storedColumns = columnsThat(func(c executionColumn) bool { return c.name != "" })
+	listedColumns = columnsThat(func(c executionColumn) bool { return c.expr != "" })
+
+	upsertExecutions = insertInto + " SELECT * FROM unnest(" +
+		joined(storedColumns, func(n int, c executionColumn) string { return fmt.Sprintf("$%d::%s[]", n+1, c.kind) }) +
+		")" + replaceExecution
+
+	// upsertExecution inserts one execution. For a large record it takes half as long as upsertExecutions.
+	upsertExecution = insertInto + " VALUES (" +
+		joined(storedColumns, func(n int, _ executionColumn) string { return fmt.Sprintf("$%d", n+1) }) +
+		")" + replaceExecution
+
+	selectExecution = "SELECT " + joined(storedColumns, nameOf) + " FROM executions WHERE id = $1"
+	listExpressions = joined(listedColumns, func(_ int, c executionColumn) string { return c.expr })
+
+	insertInto       = "INSERT INTO executions (" + joined(storedColumns, nameOf) + ")"
+	replaceExecution = " ON CONFLICT (id) DO UPDATE SET " +
+		joined(columnsThat(func(c executionColumn) bool { return c.name != "" && !c.isKept }),
+			func(_ int, c executionColumn) string { return c.name + " = excluded." + c.name }) +
+		" WHERE excluded.completed_at IS NOT NULL"
+)
+
+func nameOf(_ int, c executionColumn) string { return c.name }
+
+func columnsThat(match func(executionColumn) bool) (list []executionColumn) {
+	for _, c := range executionColumns {
+		if match(c) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// joined returns the texts of columns, which have numbers from 0, with commas between them.
+func joined(columns []executionColumn, text func(n int, c executionColumn) string) string {
+	var texts []string
+	for n, c := range columns {
+		texts = append(texts, text(n, c))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// fieldsOf returns pointers to the fields of columns, as arguments of a statement or of a scan.
+func fieldsOf(columns []executionColumn, r *row) []any {
+	fields := make([]any, len(columns))
+	for n, c := range columns {
+		fields[n] = c.field(r)
+	}
+	return fields
+}
+
+// queueExecutions queues one statement for all rows.
+func queueExecutions(batch *pgx.Batch, rows []row) {
+	values := make([]any, len(storedColumns))
+	for n, c := range storedColumns {
+		values[n] = c.valuesOf(rows)
+	}
+	batch.Queue(upsertExecutions, values...)
+}
+
+// scanSummary scans a row that has listExpressions.
+func scanSummary(from pgx.CollectableRow) (sandbox.ExecutionSummary, error) {
+	var r row
+	err := from.Scan(fieldsOf(listedColumns, &r)...)
+	e := r.summary
+	e.ID, e.SandboxID, e.User, e.Code, e.Error = r.executionID, r.sandboxID, r.user, r.code, r.failure
+	e.CreatedAt, e.CompletedAt = e.CreatedAt.UTC(), inUTC(e.CompletedAt)
+	return e, err
+}
