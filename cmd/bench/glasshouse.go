@@ -41,12 +41,15 @@ func startGlasshouse(ctx context.Context, binary, python string, settings ...str
 	if err == nil {
 		err = os.Chmod(dir, 0o755) // the embedded PostgreSQL may run as another user
 	}
+	if err == nil { // the service must make no sample executions while it is measured
+		err = os.WriteFile(filepath.Join(dir, "samples.made"), nil, 0o600)
+	}
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	output := &tail{}
 	g.cmd = exec.Command(binary, append([]string{"serve", "--listen", address, "--data-dir", dir, "--python", python}, settings...)...)
-	g.cmd.Env = append(withoutSettings(os.Environ()), "GLASSHOUSE_SAMPLES=false") // no flag: older binaries lack it
+	g.cmd.Env = append(withoutSettings(os.Environ()), "GLASSHOUSE_SAMPLES=false") // of older binaries
 	g.cmd.Stdout, g.cmd.Stderr = output, output
 	if err := g.cmd.Start(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))

@@ -54,14 +54,18 @@ type app struct {
 	tracer     *tracing.Tracer // nil: there are no traces
 }
 
-// coldStartTimeout is the least time that a command waits for its sandbox. Python imports its packages
+// queueTimeout is the time that a start waits for a free sandbox before it is answered 503: longer than a burst of
+// short runs takes, and shorter than clients wait for an answer. The linker sets another one in the binary of the
+// tests, because a busy machine needs longer.
+var queueTimeout = "10s"
+
+// coldStartTimeout is the time that a command waits for its sandbox. Python imports its packages
 // first, which takes a slow machine longer than a request should wait.
 const coldStartTimeout = time.Minute
 
 // buildForCode builds the service for one command that runs only this code. Its warm interpreters import
 // only the packages that the code imports.
 func buildForCode(ctx context.Context, s settings, code string) (*app, error) {
-	s.limits.queueTimeout = max(s.limits.queueTimeout, coldStartTimeout)
 	return build(ctx, s, isolate.WarmSetsFor(code), func(string) {})
 }
 
@@ -86,7 +90,7 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 		return a, err
 	}
 	a.clients = limit.NewConnections(a.plan.connections, users)
-	if a.tracer, err = a.openTracer(ctx, s); err != nil {
+	if a.tracer, err = a.openTracer(ctx); err != nil {
 		return a, err
 	}
 	ceiling := s.ceiling
@@ -137,11 +141,18 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 	if err != nil {
 		return a, err
 	}
-	a.supervisor = supervisor.New(a.isolator, s.limits.queueTimeout)
+	queue := coldStartTimeout
+	if sets == nil {
+		if queue, err = time.ParseDuration(queueTimeout); err != nil {
+			return a, err
+		}
+	}
+	a.supervisor = supervisor.New(a.isolator, queue)
 	a.supervisor.CPU, a.supervisor.Share = a.cpu, a.share
 	a.supervisor.ConnectionEnded = a.metrics.ConnectionEnded
 	a.supervisor.Network.Descriptors = limit.NewDescriptors(a.plan.reserve)
-	a.supervisor.Uploads.All, a.supervisor.Uploads.User = s.limits.uploadsMB<<20, s.limits.uploadsPerUserMB<<20
+	// Half of it for one user, so that no user takes the memory of all others.
+	a.supervisor.Uploads.All, a.supervisor.Uploads.User = s.limits.uploadsMB<<20, s.limits.uploadsMB<<20/2
 	a.service = service.New(service.Config{
 		Supervisor: a.supervisor, Environments: a.isolator, Databases: a.databases, History: a.history,
 		Blobs: a.blobs, Default: s.defaults, Ceiling: ceiling, PerUser: s.limits.sandboxesPerUser, InAll: s.limits.sandboxes,

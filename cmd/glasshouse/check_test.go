@@ -22,8 +22,7 @@ func TestCheckCodeListsProblems(t *testing.T) {
 			t.Fatal(err)
 		}
 		var stderr strings.Builder
-		// --queue is for requests to a service: a command waits for its sandbox for coldStartTimeout at least.
-		cmd := exec.Command(path, "check", "code", "--data-dir", dir, "--queue", "1ms", file)
+		cmd := exec.Command(path, "check", "code", "--data-dir", dir, file)
 		cmd.Stderr = &stderr
 		out, err := cmd.Output()
 		if (err != nil) != (want != "") || !strings.HasPrefix(string(out), want) || want == "" && len(out) > 0 {

@@ -79,7 +79,6 @@ type compatSettings struct {
 	folder   string // of nemo
 	maxChars int    // of nemo
 	memoryMB int    // of nemo
-	seconds  int    // of nemo
 
 	oldListen, oldFolder string
 	oldMaxChars          int
@@ -97,7 +96,6 @@ func (s *compatSettings) register(f *pflag.FlagSet) {
 		"maximum `NUMBER` of characters of output in an answer of nemo, unless the request names one")
 	f.IntVar(&s.memoryMB, "nemo-memory-mb", 0,
 		"memory of each request to nemo, in `MIB`, at most --max-memory-mb; 0: that of a sandbox without a config")
-	f.IntVar(&s.seconds, "nemo-max-seconds", 300, "longest timeout of a request to nemo, in `SECONDS`")
 	f.StringVar(&s.oldListen, "facade-listen", "",
 		"the old name of --compat nemo=`ADDRESS`; SANDBOX_HOST and SANDBOX_PORT are understood, too")
 	f.StringVar(&s.oldFolder, "facade-folder", "",
@@ -211,7 +209,7 @@ func (a *app) newCompatHandlers(s compatSettings, publicURL string) compatHandle
 			handlers.close = runner.Close
 			handler = &nemo.Server{
 				Config: config, Open: runner.Open, MaxOutputChars: s.maxChars, MemoryMB: s.memoryMB,
-				MaxSeconds: s.seconds, LogRequests: os.Getenv("DEBUG") == "1",
+				LogRequests: os.Getenv("DEBUG") == "1",
 			}
 		} else {
 			handler = compatAPIs[name](config)

@@ -55,8 +55,8 @@ func TestMain(m *testing.M) {
 	shared.dir = dir
 	shared.binary = sync.OnceValues(func() (string, error) {
 		path := filepath.Join(dir, "glasshouse")
-		out, err := exec.Command("go", "build", "-trimpath", "-ldflags=-w -X main.commit="+testCommit, "-o", path,
-			".").CombinedOutput()
+		out, err := exec.Command("go", "build", "-trimpath",
+			"-ldflags=-w -X main.commit="+testCommit+" -X main.queueTimeout=2m", "-o", path, ".").CombinedOutput()
 		if err != nil {
 			err = fmt.Errorf("build: %w: %s", err, out)
 		}
@@ -92,7 +92,7 @@ func makeTemplate() (string, error) {
 	for _, name := range []string{"lock", "postgres.lock", "postgres.log"} {
 		_ = os.Remove(filepath.Join(dir, name))
 	}
-	return dir, nil
+	return dir, os.WriteFile(filepath.Join(dir, samplesMarker), nil, 0o600) // most tests need an empty history
 }
 
 // makePython returns the path of a Python with the C extensions of the guest and no other packages.
@@ -158,8 +158,7 @@ var variable = regexp.MustCompile(`^[A-Z_]+=`)
 // Python of the sandboxes has no packages unless an argument is withPackages.
 func start(t *testing.T, path, dir string, arguments ...string) (*exec.Cmd, *client) {
 	t.Helper()
-	flags := []string{"serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--drain", "1s", "--queue", "2m",
-		"--samples=false"}
+	flags := []string{"serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--drain", "1s"}
 	python, err := shared.python()
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"glasshouse/dbaccess/embedded"
 )
 
 // TestMCPHidesNoText calls every tool so that it succeeds, fails, cuts its answer, or answers about a run that
@@ -12,11 +16,36 @@ import (
 // therefore have no structured content, or one with the whole text.
 func TestMCPHidesNoText(t *testing.T) {
 	t.Parallel()
-	_, admin := start(t, binary(t), dataDir(t), withPackages(), "--mcp-max-chars", "1000")
+	dir := dataDir(t)
+	_, admin := start(t, binary(t), dir, withPackages())
+	createWideTables(t, dir)
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
 		t.Run(version, func(t *testing.T) {
 			testMCPHidesNoText(t, mcpClient{admin.newUser(t, "model-"+version), version})
 		})
+	}
+}
+
+// createWideTables gives the demo more columns than fit into an answer.
+func createWideTables(t *testing.T, dir string) {
+	t.Helper()
+	url, err := embedded.URL(dir, embedded.RoleAdmin, embedded.DatabaseKnowledge)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owner.Close(t.Context())
+	var columns []string
+	for n := range 500 {
+		columns = append(columns, fmt.Sprintf("a_long_name_of_column_%d int", n))
+	}
+	sql := fmt.Sprintf("CREATE TABLE wide (%s); GRANT SELECT ON wide TO %s", strings.Join(columns, ", "),
+		embedded.RoleReader)
+	if _, err := owner.Exec(t.Context(), sql); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -50,7 +79,7 @@ func testMCPHidesNoText(t *testing.T, c mcpClient) {
 		return call("run_python", args{"session_id": session, "code": code}, wants...)
 	}
 	failed := execution(run("print('seen')\n{}['a']", "seen\nerror: KeyError", "status=failed"))
-	cut := execution(run("for n in range(999): print(n)", "left out; get_execution(", "status=completed"))
+	cut := execution(run("for n in range(9999): print(n)", "left out; get_execution(", "status=completed"))
 	drawn := run("import matplotlib.pyplot as plt\nplt.plot([1, 2])\nprint('seen')", "seen\n", "status=completed")
 	if len(drawn.Result.Content) != 2 {
 		t.Errorf("a figure: got %d contents, want a text and an image", len(drawn.Result.Content))
@@ -83,7 +112,7 @@ func testMCPHidesNoText(t *testing.T, c mcpClient) {
 	call("cancel_execution", args{"execution_id": "none"}, "there is no such execution")
 
 	call("query_database", args{"sql": "SELECT 7 AS n"}, "columns: [\"n\"]\n[7]\n1 row")
-	call("query_database", args{"sql": "SELECT repeat('x', 99) FROM generate_series(1, 50)"}, "the answer is full")
+	call("query_database", args{"sql": "SELECT repeat('x', 99) FROM generate_series(1, 150)"}, "the answer is full")
 	call("query_database", args{"sql": "SELECT n FROM generate_series(1, 9) n", "limit": 3}, "3 rows, truncated")
 	call("query_database", args{"sql": "DROP TABLE users"}, "refused")
 	call("describe_database", args{"table": "users"}, "id integer, primary key")
@@ -100,7 +129,7 @@ func testMCPHidesNoText(t *testing.T, c mcpClient) {
 	file("write", "a,b\n", "wrote 4 bytes")
 	file("read", "", "a,b\n")
 	file("list", "", "/data/a.csv")
-	file("write", strings.Repeat("a,b\n", 999), "wrote")
+	file("write", strings.Repeat("a,b\n", 9999), "wrote")
 	file("read", "", "bytes shown; run_python")
 	file("delete", "", "deleted")
 	file("read", "", "a.csv")

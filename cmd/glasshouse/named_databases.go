@@ -202,7 +202,6 @@ func (s *settings) checkNames() error {
 	}
 	for flag, limit := range map[string]queryLimit{
 		"max-queries": s.limits.queries, "max-queries-per-user": s.limits.queriesPerUser,
-		"max-queries-per-sandbox": s.limits.queriesPerSandbox,
 	} {
 		for name := range limit.named {
 			errs = append(errs, check(flag, name))
@@ -250,6 +249,10 @@ func (s *settings) chosenDatabase(ctx context.Context, dsn string) (name, url st
 	return name, url, stop, nil
 }
 
+// queriesPerSandbox is how many statements one sandbox runs on a database at a time: enough for code that gathers a
+// few, and half of a user's by default, so that two sandboxes of a user do not wait for each other.
+const queriesPerSandbox = 4
+
 // maxResultBytes bounds the memory that the results of a user take at a time: three of the largest result, or one of
 // the largest with its encoding and a second one.
 const maxResultBytes = 192 << 20
@@ -263,7 +266,7 @@ func (a *app) openReaders(ctx context.Context, s settings, knowledgeURL string) 
 		config.Share, config.Results = a.share, a.results
 		config.WriterURL = s.databases.writers[n.name]
 		config.MaxConns = int32(s.limits.queries.of(n.name))
-		config.PerUser, config.PerSandbox = s.limits.queriesPerUser.of(n.name), s.limits.queriesPerSandbox.of(n.name)
+		config.PerUser, config.PerSandbox = s.limits.queriesPerUser.of(n.name), queriesPerSandbox
 		if n.name == sandbox.DefaultDatabase && s.databases.knowledgeURL == "" {
 			config.CPUTime = a.postgres.CPUTime
 		}

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	_ "embed"
+	"os"
+	"path/filepath"
 
 	"glasshouse/sandbox"
 	"glasshouse/service"
@@ -32,15 +34,26 @@ var sampleRecorded string
 //go:embed samples/write.py
 var sampleWrite string
 
-// runSamples makes the sample executions, with the first admin key, if history is empty. It logs errors: the service
-// works without samples.
-func (a *app) runSamples(ctx context.Context) {
+// samplesMarker is the file in the data folder that says that the sample executions are made. Without it they would
+// come back whenever history has become empty.
+const samplesMarker = "samples.made"
+
+// runSamples makes the sample executions of a data folder, with the first admin key, once and if history is empty. It
+// logs errors: the service works without samples.
+func (a *app) runSamples(ctx context.Context, dataDir string) {
+	marker := filepath.Join(dataDir, samplesMarker)
+	if _, err := os.Stat(marker); err == nil {
+		return
+	}
 	caller, err := a.service.Authenticate(ctx, a.adminKey)
 	if err != nil {
 		a.log.WithError(err).Warn("could not make the sample executions")
 		return
 	}
 	statistics, err := a.history.Statistics(ctx, "")
+	if err == nil {
+		err = os.WriteFile(marker, nil, 0o600)
+	}
 	if err == nil && statistics.TotalExecutions > 0 {
 		return
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +17,10 @@ func TestSamplesAreMadeOnce(t *testing.T) {
 	t.Parallel()
 	dir := dataDir(t)
 	path := binary(t)
-	service, c := start(t, path, dir, withPackages(), "--samples=true")
+	if err := os.Remove(filepath.Join(dir, samplesMarker)); err != nil {
+		t.Fatal(err)
+	}
+	service, c := start(t, path, dir, withPackages())
 	type summary struct {
 		ID          string  `json:"execution_id"`
 		Code        string  `json:"code"`
@@ -58,7 +63,7 @@ func TestSamplesAreMadeOnce(t *testing.T) {
 		t.Errorf("got %d pending writes, %v; want 1", len(writes.Writes), err)
 	}
 	stop(t, service)
-	_, c = start(t, path, dir, withPackages(), "--samples=true")
+	_, c = start(t, path, dir, withPackages())
 	c.must(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "1"})
 	if again := list(c); len(again) != len(made)+1 {
 		t.Errorf("after a restart: got %d executions, want %d", len(again), len(made)+1)

@@ -111,7 +111,7 @@ func serve(ctx context.Context, s settings, _ []string) error {
 		a.log.Warn(warning)
 	}
 	tools := mcpapi.New(mcpapi.Config{
-		Service: a.service, Log: a.log, Version: version, MaxChars: s.server.mcpMaxChars, CPU: a.cpu,
+		Service: a.service, Log: a.log, Version: version, CPU: a.cpu,
 	})
 	conversations := chat.New(chat.Config{Service: a.service, Tools: tools, Model: model, Log: a.log})
 	defer conversations.Drain() // before the service closes
@@ -171,11 +171,11 @@ func serve(ctx context.Context, s settings, _ []string) error {
 	if err := a.showSignIn(ctx, s, cmp.Or(publicURL, local), showsSecrets); err != nil {
 		return err
 	}
-	if s.server.samples && s.databases.knowledgeURL == "" {
+	if s.databases.knowledgeURL == "" {
 		samplesDone := make(chan struct{})
 		go func() {
 			defer close(samplesDone)
-			a.runSamples(ctx)
+			a.runSamples(ctx, s.server.dataDir)
 		}()
 		defer func() { <-samplesDone }()
 	}

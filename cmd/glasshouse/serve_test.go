@@ -207,7 +207,7 @@ func TestServiceSaysThatItsPythonHasNoPandas(t *testing.T) {
 		t.Fatal(err)
 	}
 	for python, want := range map[string]bool{bare: true, os.Getenv("GLASSHOUSE_PYTHON"): false} {
-		cmd := exec.Command(binary(t), "serve", "--listen", "127.0.0.1:0", "--data-dir", dataDir(t), "--samples=false",
+		cmd := exec.Command(binary(t), "serve", "--listen", "127.0.0.1:0", "--data-dir", dataDir(t),
 			"--python", python)
 		out, err := cmd.StdoutPipe()
 		if err != nil {
@@ -258,7 +258,7 @@ func TestSecretsArePrintedOnTerminalsOnly(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cmd := exec.Command(binary(t), "serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--samples=false",
+			cmd := exec.Command(binary(t), "serve", "--listen", "127.0.0.1:0", "--data-dir", dir,
 				"--access-log", "--python", python)
 			var out, in *os.File
 			switch name {

@@ -18,7 +18,6 @@ import (
 	"glasshouse/policy"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/isolate"
-	"glasshouse/service"
 )
 
 // isolationLevels are the levels that --isolation and --min-level accept, strongest first.
@@ -74,14 +73,11 @@ type serverSettings struct {
 	tlsCert, tlsKey string
 	dapListen       string
 	metricsListen   string
-	traceSQL        bool
 	dataDir         string
 	adminKey        string
 	drain           time.Duration
 	accessLog       bool
-	samples         bool
 	logJSON         bool
-	mcpMaxChars     int
 }
 
 func (s *serverSettings) register(f *pflag.FlagSet) {
@@ -103,33 +99,24 @@ func (s *serverSettings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.metricsListen, "metrics-listen", "",
 		"`ADDRESS` that serves /metrics to Prometheus without a key, on loopback or a private network, such as "+
 			"127.0.0.1:9464; empty: /metrics of --listen, with an admin's key")
-	f.BoolVar(&s.traceSQL, "trace-sql", false,
-		"export the texts of SQL statements with traces, which OTEL_EXPORTER_OTLP_ENDPOINT turns on")
 	f.DurationVar(
 		&s.drain,
 		"drain",
 		10*time.Second,
 		"maximum `TIME` that running executions may continue after SIGTERM",
 	)
-	f.IntVar(&s.mcpMaxChars, "mcp-max-chars", service.DefaultModelTextChars,
-		"maximum `NUMBER` of characters of an answer to a model; at least 1000")
 	f.BoolVar(&s.accessLog, "access-log", false, "log every request")
-	f.BoolVar(&s.samples, "samples", true, "with the demo data, make a few sample executions at the first start")
 	f.BoolVar(&s.logJSON, "log-json", false, "write the log as JSON")
 }
 
 type limitSettings struct {
-	parallel          int
-	queueTimeout      time.Duration
-	sandboxesPerUser  int
-	sandboxes         int
-	cpuPercent        int
-	keys              sandbox.KeyLimits
-	uploadsMB         int64
-	uploadsPerUserMB  int64
-	queries           queryLimit
-	queriesPerUser    queryLimit
-	queriesPerSandbox queryLimit
+	parallel         int
+	sandboxesPerUser int
+	sandboxes        int
+	keys             sandbox.KeyLimits
+	uploadsMB        int64
+	queries          queryLimit
+	queriesPerUser   queryLimit
 }
 
 func (s *limitSettings) register(f *pflag.FlagSet) {
@@ -139,20 +126,8 @@ func (s *limitSettings) register(f *pflag.FlagSet) {
 		20*runtime.NumCPU(),
 		"maximum `NUMBER` of concurrent executions, of one user four fifths; others wait up to 10 s",
 	)
-	f.DurationVar(
-		&s.queueTimeout,
-		"queue",
-		10*time.Second,
-		"maximum `TIME` that a start waits for a free sandbox before it is answered 503",
-	)
 	f.IntVar(&s.sandboxes, "max-sandboxes", 200, "maximum `NUMBER` of live sandboxes")
 	f.IntVar(&s.sandboxesPerUser, "max-sandboxes-per-user", 50, "maximum `NUMBER` of live sandboxes of one user")
-	f.IntVar(
-		&s.cpuPercent,
-		"max-cpu-percent",
-		100*runtime.NumCPU(),
-		"largest cpu_percent that a sandbox may request; 100 is one `CPU`",
-	)
 	f.IntVar(
 		&s.keys.Requests,
 		"key-requests",
@@ -175,15 +150,9 @@ func (s *limitSettings) register(f *pflag.FlagSet) {
 		&s.uploadsMB,
 		"max-uploads-mb",
 		1024,
-		"maximum memory that the uploads of all sandboxes use, in `MIB`; 0: no limit",
+		"maximum memory that the uploads of all sandboxes use, those of one user half of it, in `MIB`; 0: no limit",
 	)
-	f.Int64Var(
-		&s.uploadsPerUserMB,
-		"max-uploads-mb-per-user",
-		512,
-		"maximum memory that the uploads of one user use, in `MIB`; 0: no limit",
-	)
-	s.queries.each, s.queriesPerUser.each, s.queriesPerSandbox.each = 16, 8, 4
+	s.queries.each, s.queriesPerUser.each = 16, 8
 	f.Var(
 		&s.queries,
 		"max-queries",
@@ -194,11 +163,6 @@ func (s *limitSettings) register(f *pflag.FlagSet) {
 		&s.queriesPerUser,
 		"max-queries-per-user",
 		"maximum `NUMBER` of concurrent SQL statements of one user on a database, likewise",
-	)
-	f.Var(
-		&s.queriesPerSandbox,
-		"max-queries-per-sandbox",
-		"maximum `NUMBER` of concurrent SQL statements of one sandbox on a database, likewise",
 	)
 }
 
@@ -239,7 +203,6 @@ func (s *isolationSettings) register(f *pflag.FlagSet) {
 type pythonSettings struct {
 	interpreter string
 	pool        int
-	recycle     isolate.RecyclePolicy
 	data        dataSets
 }
 
@@ -256,18 +219,6 @@ func (s *pythonSettings) register(f *pflag.FlagSet) {
 		"pool",
 		8,
 		"`NUMBER` of guests kept ready without imported packages; also a quarter of it with numpy, and half of it with pandas and with plotting",
-	)
-	f.DurationVar(
-		&s.recycle.MaxAge,
-		"zygote-age",
-		time.Hour,
-		"maximum `TIME` for which a warm interpreter is forked before it is replaced",
-	)
-	f.IntVar(
-		&s.recycle.MaxForks,
-		"zygote-forks",
-		10_000,
-		"maximum `NUMBER` of forks before a warm interpreter is replaced",
 	)
 	f.Var(
 		&s.data,
@@ -390,7 +341,7 @@ func (s *settings) resolve() (err error) {
 		return fmt.Errorf("--nemo-memory-mb %d must be from 64 to --max-memory-mb, which is %d: change one of them",
 			m, most)
 	}
-	s.ceiling.CPUPercent = s.limits.cpuPercent
+	s.ceiling.CPUPercent = 100 * runtime.NumCPU() // 100 is one CPU, and no sandbox can use more than there are
 	if s.server.dataDir, err = filepath.Abs(s.server.dataDir); err != nil {
 		return err
 	}
@@ -476,7 +427,7 @@ func (s *settings) isolateConfig(sets []isolate.WarmSet, log func(string, ...any
 		Python: s.python.interpreter, EnvironmentsDir: s.environments(), WarmSets: sets, DefaultPolicy: s.defaults,
 		Level: s.isolation.level, MinLevel: s.isolation.minLevel, CABundle: s.isolation.caBundle,
 		WorkDir: filepath.Join(s.server.dataDir, "homes"), SharedDir: s.compat.folder, DataSets: s.python.data,
-		Recycle: s.python.recycle, Log: log,
+		Log: log,
 	}
 }
 
@@ -494,21 +445,15 @@ func (s *settings) checkBounds() error {
 		value, least int64
 	}{
 		{"drain", int64(s.server.drain), 0},
-		{"mcp-max-chars", int64(s.server.mcpMaxChars), 1000},
 		{"parallel", int64(s.limits.parallel), 1},
-		{"queue", int64(s.limits.queueTimeout), 0},
 		{"max-sandboxes", int64(s.limits.sandboxes), 1},
 		{"max-sandboxes-per-user", int64(s.limits.sandboxesPerUser), 1},
-		{"max-cpu-percent", int64(s.limits.cpuPercent), 1},
 		{"max-uploads-mb", s.limits.uploadsMB, 0},
-		{"max-uploads-mb-per-user", s.limits.uploadsPerUserMB, 0},
 		{"max-queries", int64(s.limits.queries.least()), 1},
 		{"max-queries-per-user", int64(s.limits.queriesPerUser.least()), 0},
-		{"max-queries-per-sandbox", int64(s.limits.queriesPerSandbox.least()), 0},
 		{"pool", int64(s.python.pool), 1},
 		{"nemo-max-output-chars", int64(s.compat.maxChars), 1},
 		{"nemo-memory-mb", int64(s.compat.memoryMB), 0},
-		{"nemo-max-seconds", int64(s.compat.seconds), 1},
 		{"history-max-age", int64(s.retention.historyAge), 0},
 		{"history-max-mb", s.retention.historyMB, 0},
 		{"recordings-max-age", int64(s.retention.recordingAge), 0},

@@ -119,7 +119,6 @@ func TestUnknownFlagsAndCommandsAreRefusedWithASuggestion(t *testing.T) {
 		{"serve -listen 127.0.0.1:0", exitFailed, "two dashes"},
 		{"serve --drain soon", exitFailed, "serve --help"},
 		{"serve --parallel 0", exitFailed, "--parallel (GLASSHOUSE_PARALLEL) is too small: it must be at least 1"},
-		{"serve --mcp-max-chars 5", exitFailed, "at least 1000"},
 		{"serve --pool 0", exitFailed, "at least 1"},
 		{"serve --recordings-max-age -1h", exitFailed, "too small"},
 		{"serve --tls-cert missing.pem --tls-key missing.pem", exitFailed, "must name a certificate"},

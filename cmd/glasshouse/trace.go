@@ -15,7 +15,7 @@ import (
 const traceExportTimeout = 5 * time.Second
 
 // openTracer returns a tracer, or nil if the standard variables name no endpoint for traces.
-func (a *app) openTracer(ctx context.Context, s settings) (*tracing.Tracer, error) {
+func (a *app) openTracer(ctx context.Context) (*tracing.Tracer, error) {
 	endpoint := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"))
 	exporter := cmp.Or(os.Getenv("OTEL_TRACES_EXPORTER"), "otlp")
 	switch {
@@ -31,7 +31,7 @@ func (a *app) openTracer(ctx context.Context, s settings) (*tracing.Tracer, erro
 			"and the endpoint to the collector's port for HTTP, usually 4318", protocol)
 	}
 	return tracing.Open(ctx, tracing.Config{
-		Version: version, SQL: s.server.traceSQL,
-		Log: func(err error) { a.log.WithError(err).Warn("the export of traces") },
+		Version: version,
+		Log:     func(err error) { a.log.WithError(err).Warn("the export of traces") },
 	})
 }

@@ -89,7 +89,7 @@ func spansOf(t *testing.T, receiver *otlptest.Receiver, trace string) (
 func TestExecutionsHaveTraces(t *testing.T) {
 	t.Parallel()
 	receiver := otlptest.New(t)
-	_, c := start(t, binary(t), dataDir(t), "--trace-sql", "OTEL_EXPORTER_OTLP_ENDPOINT="+receiver.URL,
+	_, c := start(t, binary(t), dataDir(t), "OTEL_EXPORTER_OTLP_ENDPOINT="+receiver.URL,
 		"OTEL_BSP_SCHEDULE_DELAY=50", "OTEL_RESOURCE_ATTRIBUTES=deployment.environment.name=tests")
 	const trace, span = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
@@ -116,7 +116,7 @@ func TestExecutionsHaveTraces(t *testing.T) {
 		t.Errorf("got the spans %v, want %v", got, want)
 	}
 	if got := others["query"].Attributes; got["db.system.name"] != "postgresql" || got["db.namespace"] != "knowledge" ||
-		got["db.query.text"] != "SELECT 1 AS n" || got["db.response.returned_rows"] != "1" {
+		got["db.query.text"] != "" || got["db.response.returned_rows"] != "1" {
 		t.Errorf("query: got the attributes %v", got)
 	}
 	if got := others["fork"].Attributes["glasshouse.pool"]; got != "hit" && got != "miss" {

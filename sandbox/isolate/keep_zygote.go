@@ -13,8 +13,9 @@ import (
 )
 
 // RecyclePolicy says when a zygote is replaced. The children of one zygote have the same
-// address layout and hash seed, which should not be used for long. A zero field means the
-// default.
+// address layout and hash seed, which should not be used for long: an hour is longer than an
+// attack needs to be interactive, and 10000 forks at the highest rate take minutes, so that a
+// replacement, which costs seconds of CPU time, stays rare. A zero field means the default.
 type RecyclePolicy struct {
 	MaxAge      time.Duration // since it was started; default an hour
 	MaxForks    int           // default 10000

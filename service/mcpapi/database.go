@@ -41,7 +41,7 @@ func (s *Server) queryDatabase(
 	}
 	in.SQL = withoutFence(in.SQL)
 	limit := cmp.Or(in.Limit, defaultRows)
-	answer := rowText{maxChars: s.maxChars, limit: limit}
+	answer := rowText{maxChars: maxTextChars, limit: limit}
 	summary, err := s.service.Query(ctx, caller, service.Statement{
 		Database: in.Database, SQL: in.SQL, Parameters: params, MaxRows: limit + 1,
 	}, answer.add)
@@ -247,7 +247,7 @@ func (s *Server) describeDatabase(
 	}
 	shown, chars := 0, 0
 	for ; shown < len(lines); shown++ {
-		if chars += utf8.RuneCountInString(lines[shown]) + 1; chars > s.maxChars-200 {
+		if chars += utf8.RuneCountInString(lines[shown]) + 1; chars > maxTextChars-200 {
 			break
 		}
 	}

@@ -71,7 +71,7 @@ func (s *Server) page(e *sandbox.Execution, part, text string, offset int) (*mcp
 			len(runes),
 		)
 	}
-	end := min(offset+s.maxChars, len(runes))
+	end := min(offset+maxTextChars, len(runes))
 	text = string(runes[offset:end])
 	if text == "" {
 		text = fmt.Sprintf("[%s is empty]", part)
@@ -185,7 +185,7 @@ func (s *Server) explainExecution(
 				err,
 			)
 		}
-		return textResult(service.ModelText(&e, s.maxChars)), nil
+		return textResult(service.ModelText(&e, maxTextChars)), nil
 	}
 	var text string
 	switch kind {
@@ -212,7 +212,7 @@ func (s *Server) explainExecution(
 	if err != nil {
 		return nil, sandbox.Errorf(sandbox.FaultInvalid, "question: %v", err)
 	}
-	return textResult(service.CutMiddle(text, s.maxChars, func(_, left int) string {
+	return textResult(service.CutMiddle(text, maxTextChars, func(_, left int) string {
 		return fmt.Sprintf("[%d characters left out]", left)
 	})), nil
 }

@@ -147,18 +147,18 @@ func (s *Server) fileResult(
 			return nil, err
 		}
 	}
-	data, err := io.ReadAll(io.LimitReader(f, int64(s.maxChars)*utf8.UTFMax))
+	data, err := io.ReadAll(io.LimitReader(f, int64(maxTextChars)*utf8.UTFMax))
 	if err != nil {
 		return nil, err
 	}
 	if utf8.Valid(data) || int64(len(data)) < size && utf8.Valid(data[:len(data)-utf8.UTFMax]) {
 		runes := []rune(strings.ToValidUTF8(string(data), ""))
-		text := string(runes[:min(len(runes), s.maxChars)])
+		text := string(runes[:min(len(runes), maxTextChars)])
 		if int64(len(text)) < size {
 			text += fmt.Sprintf("\n[%d of %d bytes shown; run_python can read the rest of %s]", len(text), size, name)
 		}
 		return textResult(text), nil
 	}
-	text := base64.StdEncoding.EncodeToString(data[:min(len(data), s.maxChars*3/4)])
+	text := base64.StdEncoding.EncodeToString(data[:min(len(data), maxTextChars*3/4)])
 	return textResult(fmt.Sprintf("%s, %d bytes, base64 of the first %d:\n%s", kind, size, len(text)*3/4, text)), nil
 }

@@ -169,7 +169,7 @@ func (l *newestLine) take() string {
 
 // executionResult answers with an execution that has ended.
 func (s *Server) executionResult(ctx context.Context, caller sandbox.Key, e *sandbox.Execution) *mcp.CallToolResult {
-	result := textResult(service.ModelText(e, s.maxChars))
+	result := textResult(service.ModelText(e, maxTextChars))
 	result.IsError = e.Status != sandbox.StatusCompleted
 	result.Content = append(result.Content, s.imagesOf(ctx, caller, e.Outputs)...)
 	return result

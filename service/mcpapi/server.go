@@ -33,27 +33,29 @@ import (
 	"glasshouse/service"
 )
 
+// maxTextChars is the maximum number of characters of the text of an answer: a long table or traceback, and a small
+// part of what a model can read.
+const maxTextChars = service.DefaultModelTextChars
+
 // Config configures the server.
 type Config struct {
-	Service  *service.Service
-	Log      logrus.FieldLogger
-	Version  string // of Glasshouse, which clients show
-	MaxChars int    // of the text of an answer; 0 means service.DefaultModelTextChars
+	Service *service.Service
+	Log     logrus.FieldLogger
+	Version string // of Glasshouse, which clients show
 
 	CPU *limit.CPU // for computations of the server; nil: users do not take turns
 }
 
 // Server is the MCP server.
 type Server struct {
-	service  *service.Service
-	log      logrus.FieldLogger
-	maxChars int
-	mcp      *mcp.Server
-	http     http.Handler
-	tools    []registeredTool // in the order of their registration
-	cpu      *limit.CPU
-	images   *limit.CPU // one computation at a time
-	calls    runningCalls
+	service *service.Service
+	log     logrus.FieldLogger
+	mcp     *mcp.Server
+	http    http.Handler
+	tools   []registeredTool // in the order of their registration
+	cpu     *limit.CPU
+	images  *limit.CPU // one computation at a time
+	calls   runningCalls
 }
 
 const instructions = "Glasshouse runs Python in an isolated sandbox next to a PostgreSQL database that code can only " +
@@ -63,10 +65,7 @@ const instructions = "Glasshouse runs Python in an isolated sandbox next to a Po
 
 // New returns a server.
 func New(c Config) *Server {
-	s := &Server{service: c.Service, log: c.Log, maxChars: c.MaxChars, cpu: c.CPU, images: c.CPU.Serial(0)}
-	if s.maxChars == 0 {
-		s.maxChars = service.DefaultModelTextChars
-	}
+	s := &Server{service: c.Service, log: c.Log, cpu: c.CPU, images: c.CPU.Serial(0)}
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "glasshouse", Title: "Glasshouse", Version: c.Version},
 		&mcp.ServerOptions{Instructions: instructions, Capabilities: &mcp.ServerCapabilities{
 			Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}, // neither list changes

@@ -7,7 +7,6 @@ import "go.opentelemetry.io/otel/attribute"
 const (
 	keyDatabaseSystem = attribute.Key("db.system.name")
 	keyDatabase       = attribute.Key("db.namespace")
-	keyQueryText      = attribute.Key("db.query.text")
 	keyReturnedRows   = attribute.Key("db.response.returned_rows")
 	keyErrorType      = attribute.Key("error.type")
 	keyServerAddress  = attribute.Key("server.address")

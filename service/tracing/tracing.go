@@ -32,8 +32,7 @@ import (
 )
 
 const (
-	maxSpans        = 256     // of statements, and of connections, of one execution; the others are counted
-	maxQueryRunes   = 4 << 10 // of the text of a statement
+	maxSpans        = 256 // of statements, and of connections, of one execution; the others are counted
 	maxMessageRunes = 200
 	instrumentation = "glasshouse"
 )
@@ -41,7 +40,6 @@ const (
 // Config configures a Tracer. OpenTelemetry's SDK reads the other settings from the standard variables OTEL_*.
 type Config struct {
 	Version string      // of the service
-	SQL     bool        // spans have the texts of statements
 	Log     func(error) // gets the errors of the export
 }
 
@@ -49,7 +47,6 @@ type Config struct {
 type Tracer struct {
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
-	sql      bool
 }
 
 // Open returns a Tracer that exports to the endpoint of the variables OTEL_EXPORTER_OTLP_ENDPOINT or
@@ -67,7 +64,7 @@ func Open(ctx context.Context, c Config) (*Tracer, error) {
 		return nil, fmt.Errorf("describe the service for traces: %w; check OTEL_RESOURCE_ATTRIBUTES", err)
 	}
 	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))
-	return &Tracer{provider, provider.Tracer(instrumentation, trace.WithInstrumentationVersion(c.Version)), c.SQL}, nil
+	return &Tracer{provider, provider.Tracer(instrumentation, trace.WithInstrumentationVersion(c.Version))}, nil
 }
 
 // Close exports the spans that wait, until ctx ends.
@@ -211,15 +208,13 @@ func (t *Trace) step(name string, from, to time.Time, attributes ...attribute.Ke
 	span.End(trace.WithTimestamp(to))
 }
 
+// query makes the span of a statement, without the text of the statement, which may have data of users.
 func (t *Trace) query(q sandbox.Query) {
 	attributes := []attribute.KeyValue{
 		keyDatabaseSystem.String("postgresql"), keyReturnedRows.Int(q.Rows), keyStatus.String(q.Status),
 	}
 	if database := q.KnownDatabase(); database != "" {
 		attributes = append(attributes, keyDatabase.String(database))
-	}
-	if t.tracer.sql {
-		attributes = append(attributes, keyQueryText.String(shorten(q.SQL, maxQueryRunes)))
 	}
 	span := t.call(spanQuery, q.StartedAt, attributes)
 	if q.Status == "refused" || q.Status == "failed" || q.Status == "cancelled" {

@@ -30,7 +30,6 @@ type Server struct {
 	Open           service.OpenSession // opens a session in the folder that all requests share
 	MaxOutputChars int                 // default maximum of stdout and of stderr, each
 	MemoryMB       int                 // of each request; 0: the default of a sandbox
-	MaxSeconds     int                 // longest timeout of a request; 0: that of the other compatibility APIs
 	LogRequests    bool                // write each request to the log
 }
 

@@ -63,9 +63,6 @@ func (s *Server) policy(timeout time.Duration) policy.Policy {
 	if s.MemoryMB > 0 {
 		p.MaxMemoryMB = s.MemoryMB
 	}
-	if s.MaxSeconds > 0 {
-		p.MaxExecutionTime = s.MaxSeconds
-	}
 	p.MaxExecutionTime = min(int(math.Ceil(timeout.Seconds())), p.MaxExecutionTime)
 	return p
 }
