@@ -3,26 +3,34 @@
 package main
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
+	"net/http"
+	"strings"
 	"testing"
 )
 
-// TestJupyterClients runs real clients of a Jupyter server, unchanged, against a listener of their own.
+// TestJupyterClients runs real clients of a Jupyter server, unchanged, with the lines of docs/clients.md.
 func TestJupyterClients(t *testing.T) {
-	address := reserveAddress(t)
-	_, admin := start(t, binary(t), dataDir(t), withPackages(), "--compat", "jupyter="+address)
-	mcpClient{admin, "2025-11-25"}.tool(t, "run_python", map[string]any{"code": "1"}) // waits until Python is warm
-	for _, folder := range []string{"jupyter", "open-webui"} {
-		t.Run(folder, func(t *testing.T) {
+	page := startClientsPage(t)
+	for client, section := range map[string]string{"jupyter": "jupyterlab-and-notebooks", "open-webui": "open-webui"} {
+		t.Run(client, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.Command(filepath.Join(installedClient(t, folder), "bin", "python"),
-				filepath.Join("testdata", "clients", folder, "check.py"), "http://"+address)
-			cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "GLASSHOUSE_KEY="+admin.newUser(t, folder).key)
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("%v\n%.20000s", err, out)
-			}
+			page.check(t, section, client, client+"/check.py")
 		})
 	}
+	t.Run("vs-code", func(t *testing.T) {
+		t.Parallel()
+		printed, err := page.command(t, "vs-code", "").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		url := strings.Replace(strings.TrimSpace(string(printed)), "/?token=", "/api/kernelspecs?token=", 1)
+		response, err := http.Get(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			t.Errorf("%s: got the status %d, want 200", printed, response.StatusCode)
+		}
+	})
 }

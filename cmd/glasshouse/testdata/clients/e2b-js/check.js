@@ -1,6 +1,8 @@
-// Uses @e2b/code-interpreter, unchanged, as its README and its users do. The environment has E2B_API_URL,
-// E2B_SANDBOX_URL and E2B_API_KEY.
+// Uses @e2b/code-interpreter, unchanged, as its README and its users do. The working folder has the lines of
+// docs/clients.md, the environment their variables.
 const assert = require('node:assert/strict')
+const { execFileSync } = require('node:child_process')
+const { readFileSync } = require('node:fs')
 const { Sandbox } = require('@e2b/code-interpreter')
 
 const rejects = (promise, words) =>
@@ -10,6 +12,9 @@ const rejects = (promise, words) =>
   })
 
 async function main() {
+  const printed = execFileSync(process.execPath, ['--input-type=module'], { input: readFileSync('e2b.js') })
+  assert.equal(String(printed), '2\n')
+
   const sandbox = await Sandbox.create({ timeoutMs: 120_000, metadata: { purpose: 'js' }, envs: { ALWAYS: '2' } })
   try {
     await sandbox.runCode('x = 1')

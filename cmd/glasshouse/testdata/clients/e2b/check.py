@@ -1,10 +1,12 @@
-"""Uses e2b_code_interpreter, unchanged, as its README and its users do. The environment has E2B_API_URL,
-E2B_SANDBOX_URL and E2B_API_KEY."""
+"""Uses e2b_code_interpreter, unchanged, as its README and its users do. The argument is the URL of Glasshouse's own
+API. The working folder has the lines of docs/clients.md, the environment their variables."""
 
 import asyncio
 import base64
+import contextlib
 import io
 import os
+import runpy
 import sys
 import threading
 import time
@@ -196,7 +198,7 @@ def history(sandbox):
     """Returns the runs of a sandbox from Glasshouse's own API."""
     import httpx
 
-    return httpx.get(os.environ["GLASSHOUSE_URL"] + "/executions",
+    return httpx.get(sys.argv[1] + "/executions",
                      headers={"Authorization": "Bearer " + os.environ["E2B_API_KEY"]}).text
 
 
@@ -209,6 +211,9 @@ async def asynchronous():
         assert await sandbox.files.read("a.txt") == "a"
 
 
+with contextlib.redirect_stdout(io.StringIO()) as printed:
+    runpy.run_path("e2b.python")
+assert printed.getvalue() == "2\n", printed.getvalue()
 with Sandbox.create(metadata={"purpose": "check"}, envs={"ALWAYS": "2"}) as opened:
     for step in (runs_code, streams, shows_charts, keeps_files, has_contexts, stops, lives_and_ends):
         print(step.__name__, flush=True)

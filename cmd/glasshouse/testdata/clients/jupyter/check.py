@@ -1,12 +1,17 @@
 """Runs code by real clients of a Jupyter server, unchanged: jupyter-kernel-client, smolagents, and nbclient through a
 Jupyter Server whose gateway is the service.
 
-The argument is the URL of the service's Jupyter server; GLASSHOUSE_KEY is the key.
+The working folder has the lines of docs/clients.md. JUPYTER has the arguments of its command jupyter, with the URL of
+the service's Jupyter server; GLASSHOUSE_KEY is the key.
 """
 
+import contextlib
+import io
 import json
 import logging
 import os
+import runpy
+import shlex
 import signal
 import subprocess
 import sys
@@ -22,10 +27,20 @@ from jupyter_server.gateway.managers import GatewayKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from smolagents import ChatMessage, CodeAgent, MessageRole, Model, tool
-from smolagents.remote_executors import DockerExecutor, RemotePythonExecutor, _create_kernel_http
 from smolagents.utils import AgentError
 
-url, key = sys.argv[1], os.environ["GLASSHOUSE_KEY"]
+command, *gateway = shlex.split(os.environ["JUPYTER"])
+assert command == "lab", command
+(url,) = (each.removeprefix("--gateway-url=") for each in gateway if each.startswith("--gateway-url="))
+key = os.environ["GLASSHOUSE_KEY"]
+
+
+def page(section):
+    """Runs the Python lines of a section of the page, which print 2 at their end, and returns their names."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        names = runpy.run_path(section + ".python")
+    assert printed.getvalue().endswith("2\n"), printed.getvalue()
+    return names
 
 
 def text(reply):
@@ -33,6 +48,7 @@ def text(reply):
 
 
 def kernel_client():
+    page("jupyter-kernel-client")
     # Its subprotocol v1 does not work with Jupyter Server either: its own handler of messages raises a KeyError.
     with JupyterKernelClient(server_url=url, token=key) as kernel:
         assert kernel.kernel_info["language_info"]["name"] == "python"
@@ -49,16 +65,6 @@ def kernel_client():
         kernel.restart()
         assert kernel.execute("x")["outputs"][0]["ename"] == "NameError"
         assert kernel.is_alive()
-
-
-class KernelExecutor(DockerExecutor):
-    """DockerExecutor with a kernel of this server instead of a container."""
-
-    def __init__(self, logger):
-        RemotePythonExecutor.__init__(self, [], logger)
-        self.installed_packages = ["numpy", "PIL"]  # what its tools need
-        kernel = _create_kernel_http(f"{url}/api/kernels?token={key}", logger)
-        self.ws_url = f"{url.replace('http', 'ws', 1)}/api/kernels/{kernel}/channels?token={key}"
 
 
 @tool
@@ -85,12 +91,12 @@ class ScriptedModel(Model):
 def smolagents():
     model = ScriptedModel("n = double(21)\nprint('n', n)", "missing_name", "final_answer([n, base, 'x' * 100_000])")
     agent = CodeAgent(tools=[double], model=model, verbosity_level=0)
-    agent.python_executor = KernelExecutor(agent.logger)
+    agent.python_executor = page("smolagents")["executor"]
     answer = agent.run("Go on.", additional_args={"base": {"rate": 1.5}})
     assert answer == [42, {"rate": 1.5}, "x" * 100_000], str(answer)[:500]
     logs = [str(step.observations) + str(step.error) for step in agent.memory.steps[1:]]
     assert "n 42" in logs[0] and "NameError" in logs[1], logs
-    executor = KernelExecutor(agent.logger)
+    executor = page("smolagents")["executor"]
     output = executor("print('hi')\n[1, 'a']")
     assert (output.output, output.logs, output.is_final_answer) == ("[1, 'a']", "hi\n", False), output
     try:
@@ -111,7 +117,7 @@ def nbclient_through_a_gateway(folder):
     server = subprocess.Popen(
         [sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1"]
         + ["--ServerApp.port=0", "--IdentityProvider.token=", "--ServerApp.disable_check_xsrf=True", f"--ServerApp.root_dir={folder}"]
-        + [f"--gateway-url={url}", f"--GatewayClient.auth_token={key}"],
+        + gateway,
         env={**os.environ, "HOME": folder, "JUPYTER_RUNTIME_DIR": folder},
         stdout=log,
         stderr=log,

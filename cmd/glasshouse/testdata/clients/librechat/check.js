@@ -1,5 +1,5 @@
 // Uses the code execution tool of @librechat/agents, unchanged, and the requests that LibreChat itself sends for uploads
-// and downloads. The environment has LIBRECHAT_CODE_BASEURL and LIBRECHAT_CODE_API_KEY.
+// and downloads. The environment is that of the lines of docs/clients.md.
 const assert = require('node:assert/strict')
 const { createCodeExecutionTool, createBashExecutionTool } = require('@librechat/agents')
 

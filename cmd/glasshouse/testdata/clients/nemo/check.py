@@ -1,7 +1,10 @@
-"""Uses the sandbox client of the NeMo Agent Toolkit, unchanged, as its tool code_execution does. The arguments are the
-URL of the API and the client's kind: local or piston."""
+"""Uses the sandbox client of the NeMo Agent Toolkit, unchanged, as its tool code_execution does. The argument is the
+client's kind: local or piston. The working folder has the lines of docs/clients.md."""
 
 import asyncio
+import importlib.util
+import pathlib
+import re
 import sys
 
 import pydantic
@@ -13,10 +16,17 @@ def run(code, **options):
     return asyncio.run(sandbox.execute_code(code, **options))
 
 
-sandbox = get_sandbox(sys.argv[2], uri=pydantic.HttpUrl(sys.argv[1]))
+# The tool itself needs the frameworks that are not installed.
+tool = pathlib.Path(importlib.util.find_spec("nat.tool.code_execution").origin).with_name("register.py").read_text()
+settings = dict(re.findall(r"(\w+): (\S+)", pathlib.Path("nemo-agent-toolkit.yaml").read_text()))
+assert f'name="{settings.pop("_type")}"' in tool, settings
+kind = re.search(r'sandbox_type: .*default="(\w+)"', tool)[1]
+assert kind == sys.argv[1], kind
+sandbox = get_sandbox(kind, uri=pydantic.HttpUrl(settings.pop("uri")))
+assert not settings, f"settings that this check does not use: {settings}"
 answer = run("print(1 + 1)")
 assert answer["process_status"] == "completed" and "2" in answer["stdout"], answer
-answer = run("```python\nimport os\nopen('kept.txt', 'w').write('x')\nprint(os.getcwd())\n```" if sys.argv[2] == "local"
+answer = run("```python\nimport os\nopen('kept.txt', 'w').write('x')\nprint(os.getcwd())\n```" if kind == "local"
              else "open('kept.txt', 'w').write('x')")
 assert answer["process_status"] == "completed", answer
 answer = run("print(open('kept.txt').read())")

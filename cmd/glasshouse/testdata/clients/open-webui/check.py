@@ -1,15 +1,15 @@
 """Runs code by the code executor of Open WebUI, whose module is unchanged.
 
-The argument is the URL of a Jupyter server, as an administrator writes it into Open WebUI; GLASSHOUSE_KEY is the key.
+The environment is that of the lines of docs/clients.md; OPEN_WEBUI has the arguments of the command open-webui.
 """
 
+import ast
 import asyncio
 import importlib.util
 import os
+import pathlib
 import sys
 import types
-
-url, key = sys.argv[1], os.environ["GLASSHOUSE_KEY"]
 
 # The package itself imports the whole application, so the executor finds this one, with the default settings.
 package = types.ModuleType("open_webui")
@@ -19,6 +19,30 @@ settings.AIOHTTP_CLIENT_ALLOW_REDIRECTS = settings.ENABLE_ORJSON = False
 sys.modules.update({"open_webui": package, "open_webui.env": settings})
 
 from open_webui.utils.code_interpreter import execute_code_jupyter  # noqa: E402
+
+
+def statements(name):
+    """Returns the statements of a module of Open WebUI, whose import needs the whole application."""
+    return ast.parse(pathlib.Path(package.__path__[0], name).read_text()).body
+
+
+def settings_of_code():
+    """Returns what Open WebUI reads from the environment about its tools that run code."""
+    prefixes = ("CODE_EXECUTION_", "CODE_INTERPRETER_")
+    names = {"os": os}
+    body = [each for each in statements("config.py") if ast.unparse(each).startswith(prefixes)]
+    exec(compile(ast.Module(body, []), "config.py", "exec"), names)
+    return names
+
+
+configured = settings_of_code()
+for tool in ("CODE_EXECUTION", "CODE_INTERPRETER"):
+    assert configured[f"{tool}_ENGINE"] == "jupyter" and configured[f"{tool}_JUPYTER_AUTH"] == "token", configured
+url, key = configured["CODE_EXECUTION_JUPYTER_URL"], configured["CODE_EXECUTION_JUPYTER_AUTH_TOKEN"]
+assert (url, key) == (configured["CODE_INTERPRETER_JUPYTER_URL"], configured["CODE_INTERPRETER_JUPYTER_AUTH_TOKEN"])
+command, *options = os.environ["OPEN_WEBUI"].split()
+(found,) = (each for each in statements("__init__.py") if isinstance(each, ast.FunctionDef) and each.name == command)
+assert {each.removeprefix("--") for each in options[::2]} <= {each.arg for each in found.args.args}, options
 
 
 async def run(code, **credentials):
