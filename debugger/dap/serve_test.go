@@ -65,6 +65,23 @@ func TestClientThatDoesNotAttachIsDisconnected(t *testing.T) {
 	}
 }
 
+// Attempts to attach do not extend the time that a client without a token has.
+func TestAttemptsDoNotDelayTheDisconnection(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client, ended := serve(t, refuse)
+		go func() { _, _ = io.Copy(io.Discard, client) }()
+		start := time.Now()
+		for range 3 {
+			_, _ = io.WriteString(client, frame("attach", `{"token":"x"}`))
+			time.Sleep(attachTimeout / 4) // in the bubble's time
+		}
+		if err := <-ended; err != nil || time.Since(start) != attachTimeout {
+			t.Errorf("got %v after %s, want an end after %s", err, time.Since(start), attachTimeout)
+		}
+	})
+}
+
 func TestInputIsLimitedBeforeAttach(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
