@@ -20,7 +20,9 @@ import (
 	"glasshouse/sandbox/blob"
 )
 
-// archiveFormat is the version of the format that Export writes. Import reads this version and earlier ones.
+// archiveFormat is the version of the format that Export writes. Import reads this version and earlier ones. Import is
+// the only way from the databases with 17 migrations to this version: format 1 stays readable as those versions wrote
+// it, that is with the records of today's sandbox.Execution.
 const archiveFormat = 1
 
 const (

@@ -8,14 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
-	"glasshouse/migrations"
 	"glasshouse/sandbox"
 )
 
@@ -316,75 +312,5 @@ func TestAuditLog(t *testing.T) {
 	}
 	if list, _, err = h.AuditEntries(ctx, sandbox.RecordFilter{Object: "execution/1"}); err != nil || len(list) != 1 {
 		t.Errorf("by object: got %+v, %v", list, err)
-	}
-}
-
-// A database of an earlier version gets the columns and tables of lists from its records.
-func TestOldHistoryIsListed(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	url := databaseURL(t)
-	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(ctx)
-	files, err := migrations.Files.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sql := `CREATE TABLE schema_versions (name text PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now());`
-	for _, file := range files {
-		if name := file.Name(); name < "0011" {
-			text, err := migrations.Files.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			sql += string(text) + fmt.Sprintf(`INSERT INTO schema_versions (name) VALUES ('%s');`, name)
-		}
-	}
-	if _, err := conn.Exec(ctx, sql); err != nil {
-		t.Fatal(err)
-	}
-	var want []sandbox.ExecutionSummary
-	for n := range 2*fillBatch + 1 {
-		e := end(reviewed(fmt.Sprintf("e%05d", n), "ada", time.Now().UTC().Truncate(time.Microsecond), 3),
-			sandbox.StatusCompleted)
-		record, err := marshalPlain(recordOf(e))
-		if n == 0 {
-			record = []byte(`{"not an execution`)
-		}
-		if err == nil {
-			_, err = conn.Exec(ctx, `INSERT INTO executions (id, sandbox_id, owner, kind, status, code, created_at,
-				completed_at, record) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-				e.ID, e.SandboxID, e.User, e.Kind, e.Status, e.Code, e.CreatedAt, e.CompletedAt, record)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n != 0 {
-			want = append(want, e.Summary())
-		}
-	}
-	h := openStore(t, Config{URL: url, Dir: t.TempDir()})
-	list, _, err := h.ExecutionSummaries(ctx, sandbox.ExecutionFilter{Limit: 1000})
-	slices.Reverse(want)
-	if err != nil || len(list) != len(want[:1000]) {
-		t.Fatalf("got %d summaries, %v; want 1000", len(list), err)
-	}
-	for n, got := range list {
-		if !reflect.DeepEqual(got, want[n]) {
-			t.Fatalf("summary %d: got %+v, want %+v", n, got, want[n])
-		}
-	}
-	if rows := h.query(t, `SELECT count(*)::text FROM queries`); rows[0] != fmt.Sprint(4*len(want)) {
-		t.Errorf("got %s statements, want %d", rows[0], 4*len(want))
-	}
-	if st, err := h.Statistics(ctx, "ada"); err != nil || st.TotalExecutions != len(want)+1 {
-		t.Errorf("statistics: got %+v, %v; want %d executions", st, err, len(want)+1)
-	}
-	bad, _, err := h.Statements(ctx, sandbox.RecordFilter{ExecutionID: "e00000"})
-	if err != nil || len(bad) != 0 {
-		t.Errorf("statements of an unreadable record: got %v, %v", bad, err)
 	}
 }

@@ -247,10 +247,6 @@ func queueLists(batch *pgx.Batch, r row) {
 	if r.connections != nil {
 		batch.Queue(insertConnections, r.executionID, r.sandboxID, r.user, string(r.connections))
 	}
-	queueQueries(batch, r)
-}
-
-func queueQueries(batch *pgx.Batch, r row) {
 	if r.queries != nil {
 		batch.Queue(insertQueries, r.executionID, r.sandboxID, r.user, string(r.queries))
 	}

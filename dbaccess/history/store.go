@@ -106,7 +106,7 @@ func open(
 		err = s.owner.acquire(ctx)
 	}
 	if err == nil {
-		err = migrate(ctx, s.pool, logger)
+		err = migrate(ctx, s.pool)
 	}
 	if err == nil {
 		err = ensureTextIndex(ctx, s.pool, logger)

@@ -265,7 +265,7 @@ func (v *verifier) repairCounts(ctx context.Context) error {
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		// The lock of count_executions (migration 0012), so that no execution is counted meanwhile.
+		// The lock of count_executions, so that no execution is counted meanwhile.
 		_, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(7236849273)`)
 		if err == nil {
 			_, err = tx.Exec(ctx, `UPDATE execution_totals SET executions = 0, seconds = 0`)

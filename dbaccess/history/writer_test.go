@@ -298,3 +298,24 @@ func TestNewerDatabaseIsRefused(t *testing.T) {
 		t.Errorf("Open: got %v, want an error that names the migration and asks for a newer glasshouse", err)
 	}
 }
+
+// A database that versions with 17 migrations made is not changed. The error says how its executions are moved.
+func TestOlderDatabaseIsRefused(t *testing.T) {
+	t.Parallel()
+	h := newStore(t)
+	h.query(t, `INSERT INTO schema_versions (name) VALUES ('0002_connections.sql'), ('0003_pending_writes.sql')
+		RETURNING name`)
+	_ = h.Close()
+	late, err := Open(context.Background(), Config{URL: h.url, Dir: t.TempDir()}, h.logger)
+	if err == nil {
+		_ = late.Close()
+	}
+	_, verifyErr := Verify(context.Background(), VerifyConfig{URL: h.url})
+	for what, err := range map[string]error{"Open": err, "Verify": verifyErr} {
+		for _, part := range []string{oldMigration, "history export", "history import"} {
+			if err == nil || !strings.Contains(err.Error(), part) {
+				t.Errorf("%s: got %v, want an error with %q", what, err, part)
+			}
+		}
+	}
+}
