@@ -45,14 +45,12 @@ func (c *columnFacts) isText() bool {
 
 // tableOf returns the facts of an object that is a table, and nil for other objects.
 func (w *slicer) tableOf(s *recording.State, o *recording.Object) *tableFacts {
-	if o == nil || o.Form < recording.Tabular || len(o.Values) < 2 {
+	if o == nil || o.Form < recording.Described || len(o.Values) < 2 {
 		return nil
 	}
 	name := w.table.Name(o.Type)
 	t := &tableFacts{kind: name[strings.LastIndexByte(name, '.')+1:], rows: o.Length}
 	switch o.Form {
-	case recording.Tabular:
-		w.readTabular(s, o, t)
 	case recording.Framed:
 		w.readFrame(s, o, t)
 	default: // an array or an index; the text names its type first
@@ -69,18 +67,6 @@ func (w *slicer) tableOf(s *recording.State, o *recording.Object) *tableFacts {
 }
 
 var arrayText = regexp.MustCompile(`^<\w+ ([\w\[\], ]+) (\d+(?:x\d+)*)[:>]`)
-
-// readTabular reads the form of older recordings.
-func (w *slicer) readTabular(s *recording.State, o *recording.Object, t *tableFacts) {
-	v := o.Values
-	if t.kind == "ndarray" {
-		t.dtype = v[1].Text
-		return
-	}
-	for i := 0; i+1 < len(v); i += 2 {
-		t.columns = append(t.columns, columnFacts{w.label(s, v[i]), v[i+1].Text, -1})
-	}
-}
 
 // readFrame reads a DataFrame or a Series.
 func (w *slicer) readFrame(s *recording.State, o *recording.Object, t *tableFacts) {

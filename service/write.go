@@ -2,7 +2,6 @@ package service
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -169,19 +168,12 @@ func (s *Service) pendingWrite(ctx context.Context, caller sandbox.Key, id strin
 		err = sandbox.Errorf(sandbox.FaultBusy, "the write is already %s: its rows may have changed", w.Status)
 	}
 	if err == nil {
-		db, err = s.databaseOfWrite(caller, w)
+		db, err = s.database(caller, w.Database)
 	}
 	if err == nil {
 		params, err = writeParameters(w)
 	}
 	return w, db, params, err
-}
-
-// databaseOfWrite returns the database that a pending write changes. A write from before databases had names changes
-// the default one. The error is a *sandbox.Refusal if the caller may not use it, or if the service does not have it any
-// more.
-func (s *Service) databaseOfWrite(caller sandbox.Key, w sandbox.PendingWrite) (*Database, error) {
-	return s.database(caller, cmp.Or(w.Database, s.Config.Databases[0].Name))
 }
 
 // writeParameters returns the parameters of a pending write as they were given.
@@ -203,7 +195,7 @@ func (s *Service) ApplyWrite(ctx context.Context, caller sandbox.Key, id, reason
 	if err != nil {
 		return w, err
 	}
-	db, err := s.databaseOfWrite(caller, w) // move has found it
+	db, err := s.database(caller, w.Database) // move has found it
 	if err != nil {
 		return w, err
 	}
@@ -269,7 +261,7 @@ func (s *Service) move(
 		return w, sandbox.Errorf(sandbox.FaultBusy, "the write is already %s", w.Status)
 	}
 	if to == sandbox.WriteApplying {
-		if _, err := s.databaseOfWrite(caller, w); err != nil { // before it is recorded as applying
+		if _, err := s.database(caller, w.Database); err != nil { // before it is recorded as applying
 			return w, err
 		}
 	}

@@ -229,6 +229,30 @@ func (a *tornArchive) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// TestImportReadsAnArchiveOfAnOlderVersion imports an archive of the last version with 17 migrations, which has runs of
+// several kinds with statements, recordings and artifacts.
+func TestImportReadsAnArchiveOfAnOlderVersion(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	archive, err := os.Open("testdata/format-1.jsonl.zst")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer archive.Close()
+	h := newArchivedHistory(t)
+	got, err := h.Import(ctx, archive, h.blobs, func(sandbox.Chunk) error { return nil })
+	if want := (ArchiveCounts{Executions: 8, Chunks: 3, Artifacts: 2}); err != nil || got != want {
+		t.Fatalf("got %+v, %v; want %+v", got, err, want)
+	}
+	if counts, problems := h.verify(t, false); len(problems) > 0 || counts.Recordings != 3 {
+		t.Errorf("verify: got %+v, %q; want 3 recordings and no problems", counts, problems)
+	}
+	list, _, err := h.Executions(ctx, sandbox.ExecutionFilter{})
+	if err != nil || len(list) != 8 || !list[0].Kind.IsKnown() || list[0].Stdout != "1\n" {
+		t.Errorf("got %d executions and %v; want 8, the last of NeMo's API: %+v", len(list), err, list)
+	}
+}
+
 // An import that ends in the middle, wherever that is, leaves a history to which a second import adds the rest.
 func TestInterruptedImportIsRepeated(t *testing.T) {
 	t.Parallel()

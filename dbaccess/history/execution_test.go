@@ -50,29 +50,6 @@ func TestEveryFieldComesBack(t *testing.T) {
 	}
 }
 
-// Records were written with an object for the isolation before the level had the field for itself.
-func TestRecordsWithTheOldIsolationAreRead(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	h := newStore(t)
-	e := runningExecution("e")
-	e.Stdout = "kept"
-	h.begin(t, e)
-	h.finish(t, e, sandbox.StatusCompleted)
-	if err := h.writer.waitInserted(ctx, scope{}); err != nil {
-		t.Fatal(err)
-	}
-	_, err := h.pool.Exec(ctx, `UPDATE executions SET record = convert_to(replace(convert_from(record, 'UTF8'),
-		'"isolation":""', '"isolation":{"level":"landlock","enforced_by":{"max_rows":"the service"}}'), 'UTF8')`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := h.Execution(ctx, "e")
-	if err != nil || got.Level != "landlock" || got.EnforcedBy["max_rows"] != "the service" || got.Stdout != "kept" {
-		t.Errorf("got level %q, enforced by %v, stdout %q, %v", got.Level, got.EnforcedBy, got.Stdout, err)
-	}
-}
-
 func TestAnyBytesComeBack(t *testing.T) {
 	t.Parallel()
 	h := newStore(t)
@@ -88,20 +65,6 @@ func TestAnyBytesComeBack(t *testing.T) {
 		string(got.Result) != string(e.Result) {
 		t.Errorf("got code %q, stdout %q, stderr %.20q, result %s, %v",
 			got.Code, got.Stdout, got.Stderr, got.Result, err)
-	}
-}
-
-// Earlier versions kept a result that was not UTF-8. Every JSON reader accepts the text that comes back.
-func TestRecordThatIsNotUTF8IsReadable(t *testing.T) {
-	t.Parallel()
-	h := newStore(t)
-	e := runningExecution("e")
-	e.Result, e.Stdout = json.RawMessage("[\"a\xffb\"]"), "\xff"
-	h.begin(t, e)
-	h.finish(t, e, sandbox.StatusCompleted)
-	got, err := h.Execution(context.Background(), "e")
-	if err != nil || string(got.Result) != "[\"a\uFFFDb\"]" || got.Stdout != e.Stdout {
-		t.Errorf("got %q, %q and %v; want a result with U+FFFD and the exact output", got.Result, got.Stdout, err)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"time"
-	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
@@ -135,15 +134,9 @@ func (x *exporter) export(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	e, err := decode(record)
-	if err != nil {
+	if _, err := decode(record); err != nil || !json.Valid(record) {
 		x.out.counts.Unreadable++
 		return nil
-	}
-	if !utf8.Valid(record) || !json.Valid(record) {
-		if record, err = marshalPlain(recordOf(&e)); err != nil {
-			return err
-		}
 	}
 	if err := x.out.write(archiveLine{Begin: id}); err != nil {
 		return err

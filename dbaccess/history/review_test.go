@@ -20,12 +20,14 @@ func reviewed(id, user string, at time.Time, n int) *sandbox.Execution {
 	e := runningExecution(id)
 	e.User, e.SandboxID, e.CreatedAt, e.Code = user, "s-"+user, at, "total = 1 # of "+id
 	for i := range n {
-		e.Queries = append(e.Queries, sandbox.Query{SQL: fmt.Sprintf("SELECT %d", i), Status: "ok", Rows: 10 * i,
+		e.Queries = append(e.Queries, sandbox.Query{Database: sandbox.DefaultDatabase,
+			SQL: fmt.Sprintf("SELECT %d", i), Status: "ok", Rows: 10 * i,
 			Fingerprint: "f1", DurationMS: float64(i + 1), StartedAt: at.Add(time.Duration(i) * time.Millisecond),
 			Parameters: json.RawMessage(`{"secret":1}`)})
 	}
-	e.Queries = append(e.Queries, sandbox.Query{SQL: "DELETE FROM users\x00", Status: "refused", Reason: "read-only",
-		Error: "it writes", StartedAt: at.Add(time.Second)})
+	e.Queries = append(e.Queries, sandbox.Query{Database: sandbox.DefaultDatabase,
+		SQL: "DELETE FROM users\x00", Status: "refused", Reason: "read-only", Error: "it writes",
+		StartedAt: at.Add(time.Second)})
 	e.Connections = []sandbox.Connection{{Host: "example.test", Port: 443, Status: sandbox.ConnectionRefused,
 		StartedAt: at}}
 	e.Artifacts = []sandbox.Artifact{{ID: "a-" + id}}

@@ -177,13 +177,12 @@ const insertConnections = `INSERT INTO connections (execution_id, number, sandbo
 		AS c (host, port, address, status, reason, bytes_sent, bytes_received, duration_ms, started_at, n)
 	ON CONFLICT DO NOTHING`
 
-// insertQueries inserts the statements of one execution that are not in the table yet. Records from before databases
-// had names have none.
+// insertQueries inserts the statements of one execution that are not in the table yet.
 const insertQueries = `INSERT INTO queries (execution_id, number, sandbox_id, owner, sql, fingerprint, status, reason,
 		error, rows, bytes, truncated, milliseconds, started_at, database)
 	SELECT $1, n, $2, $3, q.query, coalesce(q.fingerprint, ''), q.status, coalesce(q.reason, ''),
 		coalesce(q.error, ''), q.rows, q.bytes, q.truncated, q.duration_ms, q.started_at,
-		coalesce(q.database, '` + sandbox.DefaultDatabase + `')
+		coalesce(q.database, '')
 	FROM ROWS FROM (jsonb_to_recordset($4::jsonb) AS (query text, fingerprint text, status text, reason text,
 		error text, rows bigint, bytes bigint, truncated boolean, duration_ms double precision, started_at timestamptz,
 		database text)) WITH ORDINALITY

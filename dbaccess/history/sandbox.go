@@ -27,7 +27,7 @@ type sandboxCreated struct {
 // sandboxEnded is the record of a sandbox's end in the log.
 type sandboxEnded struct {
 	ID      string        `json:"sandbox_ended"`
-	Owner   string        `json:"owner,omitempty"` // missing in the logs of earlier versions
+	Owner   string        `json:"owner"`
 	State   sandbox.State `json:"state"`
 	EndedAt time.Time     `json:"ended_at"`
 }

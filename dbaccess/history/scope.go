@@ -49,8 +49,6 @@ func (s *scopes) add(r row, number uint64) (user string) {
 		if s.running[r.executionID] = of; r.isEnd() {
 			delete(s.running, r.executionID)
 		}
-	case r.user == "": // the end of a sandbox in the log of an earlier version follows its beginning
-		of.user = s.last[scope{sandbox: r.sandboxID}].user
 	}
 	for _, part := range of.parts() {
 		if part != (scope{}) {

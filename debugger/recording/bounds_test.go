@@ -69,14 +69,14 @@ func TestForgedChunksAreRefused(t *testing.T) {
 		chunk sandbox.Chunk
 		want  string
 	}{
-		"index":  {recording.ForgedChunk(nil, 1<<30, false), "unpacks to 1073741824 bytes; the limit is 134217728"},
-		"data":   {recording.ForgedChunk(make([]byte, 10<<20), 1000, false), "more than the 1000 bytes that its index"},
-		"less":   {recording.ForgedChunk(objects(1), 2000, false), "its index says 2000"},
-		"stored": {recording.ForgedChunk(bytes.Repeat([]byte("ab"), 1<<20), 0, false), "bytes for 0 unpacked ones"},
-		"state":  {recording.ForgedChunk(objects(1500), -1, false), "messages of more than 67108864 bytes"},
-		"deltas": {recording.ForgedChunk(deltas, -1, true), "a chunk unpacks to more than 150994944 bytes"},
-		"texts":  {recording.ForgedChunk(texts, -1, true), "an object has texts of more than 1048576 bytes"},
-		"no zstd": {sandbox.Chunk{Index: recording.ForgedChunk(nil, 100, false).Index, Data: []byte("no zstd")},
+		"index":  {recording.ForgedChunk(nil, 1<<30), "unpacks to 1073741824 bytes; the limit is 134217728"},
+		"data":   {recording.ForgedChunk(make([]byte, 10<<20), 1000), "more than the 1000 bytes that its index"},
+		"less":   {recording.ForgedChunk(objects(1), 2000), "its index says 2000"},
+		"stored": {recording.ForgedChunk(bytes.Repeat([]byte("ab"), 1<<20), 0), "bytes for 0 unpacked ones"},
+		"state":  {recording.ForgedChunk(objects(1500), -1), "messages of more than 67108864 bytes"},
+		"deltas": {recording.ForgedChunk(deltas, -1), "a chunk unpacks to more than 150994944 bytes"},
+		"texts":  {recording.ForgedChunk(texts, -1), "an object has texts of more than 1048576 bytes"},
+		"no zstd": {sandbox.Chunk{Index: recording.ForgedChunk(nil, 100).Index, Data: []byte("no zstd")},
 			"cannot be decompressed"},
 	} {
 		c.chunk.First, c.chunk.Last, c.chunk.Definitions = 1, 1, definitions()

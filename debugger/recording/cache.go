@@ -179,17 +179,15 @@ func (c *Chunk) decode(unzip *zstd.Decoder, data []byte, limit int) (*unpackedCh
 		return nil, damaged("%v", err)
 	}
 	u := &unpackedChunk{c, whole[:size], whole[size:], &checkpoints{}}
-	if c.deltaEncoded {
-		u.records, err = decodeDeltas(u.records, limit-size)
-		switch {
-		case err == errLargeChunk && limit < maxUnpackedBytes:
-			return nil, err
-		case err == errLargeChunk:
-			return nil, damaged("a chunk unpacks to more than %d bytes", maxUnpackedBytes)
-		case err != nil:
-			return nil, damaged("%v", err)
-		}
-		u.key = slices.Clone(u.key) // so that the delta-encoded records can be freed
+	u.records, err = decodeDeltas(u.records, limit-size)
+	switch {
+	case err == errLargeChunk && limit < maxUnpackedBytes:
+		return nil, err
+	case err == errLargeChunk:
+		return nil, damaged("a chunk unpacks to more than %d bytes", maxUnpackedBytes)
+	case err != nil:
+		return nil, damaged("%v", err)
 	}
+	u.key = slices.Clone(u.key) // so that the delta-encoded records can be freed
 	return u, nil
 }

@@ -28,12 +28,11 @@ type Chunk struct {
 	Raises      bool // has a raise record
 	Loses       bool // has a lost record
 
-	size         int                    // of the key frame and the records, uncompressed
-	deltaEncoded bool                   // the records are delta-encoded; those of older recordings are not
-	data         []byte                 // compressed
-	load         func() ([]byte, error) // returns data if it is nil
-	damage       error                  // why data cannot be decoded, once that is known; chunkCache.mu guards it
-	definitions  []byte                 // records that made definitions since the previous chunk
+	size        int                    // of the key frame and the records, uncompressed
+	data        []byte                 // compressed
+	load        func() ([]byte, error) // returns data if it is nil
+	damage      error                  // why data cannot be decoded, once that is known; chunkCache.mu guards it
+	definitions []byte                 // records that made definitions since the previous chunk
 
 	lines   map[Location]*int // how many steps each line has
 	frames  map[uint64]bool   // frames that have a step, begin or end
@@ -67,9 +66,12 @@ func (c *Chunk) TouchesAny(objects []uint64) bool {
 	return slices.ContainsFunc(objects, func(n uint64) bool { return c.objects[n] })
 }
 
+// flagDeltas is set in each index: the records of the chunk are delta-encoded. Those of older versions were not.
+const flagDeltas = 2
+
 func newChunk(afterStep int) *Chunk {
 	return &Chunk{
-		First: afterStep + 1, Last: afterStep, deltaEncoded: true, latest: &indexed{},
+		First: afterStep + 1, Last: afterStep, latest: &indexed{},
 		lines: map[Location]*int{}, frames: map[uint64]bool{}, names: map[uint64]bool{}, objects: map[uint64]bool{},
 	}
 }
@@ -161,7 +163,7 @@ func (c *Chunk) index(t *Table, s *State, rec *Record, left uint64) {
 //	number of lines, and each line: file, line, count; sorted by file and line
 //	number of frames, and each frame minus the one before, ascending; then names and objects in the same form
 func (c *Chunk) appendIndex(b []byte) []byte {
-	b = appendNumbers(b, uint64(c.size), bit(c.Raises)|bit(c.deltaEncoded)<<1|bit(c.Loses)<<2, uint64(len(c.lines)))
+	b = appendNumbers(b, uint64(c.size), bit(c.Raises)|flagDeltas|bit(c.Loses)<<2, uint64(len(c.lines)))
 	byFileAndLine := func(a, b Location) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line)) }
 	for _, l := range slices.SortedFunc(maps.Keys(c.lines), byFileAndLine) {
 		b = appendNumbers(b, l.File, uint64(l.Line), uint64(c.LineCount(l)))
@@ -186,7 +188,10 @@ func (c *Chunk) readIndex(b []byte) error {
 	}
 	c.size = int(size)
 	flags := r.n()
-	c.Raises, c.deltaEncoded, c.Loses = flags&1 != 0, flags&2 != 0, flags&4 != 0
+	if flags&flagDeltas == 0 {
+		return fmt.Errorf("%w: the records of a chunk are not delta-encoded", ErrVersion)
+	}
+	c.Raises, c.Loses = flags&1 != 0, flags&4 != 0
 	c.lines = map[Location]*int{}
 	for count := r.n(); count > 0 && r.err == nil; count-- {
 		l := Location{File: r.n(), Line: int64(r.n())}

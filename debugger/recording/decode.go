@@ -189,7 +189,7 @@ func integerValue(raw string) Value {
 func (r *fieldReader) contents(o *Object) {
 	o.Version = r.n()
 	exactness, length, form, count := r.n(), r.n(), r.n(), r.n()
-	if exactness > uint64(Unread) || form > uint64(Framed) || length > math.MaxInt64 {
+	if exactness > uint64(Unread) || form > uint64(Framed) || form == uint64(Attributes+1) || length > math.MaxInt64 {
 		r.fail("an object has exactness %d, form %d and length %d", exactness, form, length)
 	}
 	if count > maxObjectValues || !Form(form).allows(count) {

@@ -94,9 +94,9 @@
 //	n version     counts the object's changes, from 1
 //	n exactness   0 exact, 1 truncated, 2 sampled, 3 unread
 //	n length      Python's len() plus 1, or 0 if the object has no length
-//	n form        0 opaque, 1 items, 2 pairs, 3 attributes, 4 table, 5 described, 6 frame
+//	n form        0 opaque, 1 items, 2 pairs, 3 attributes, 5 described, 6 frame
 //	n count       number of values that follow
-//	count values  items in order; in forms 2 to 4, keys and values alternate
+//	count values  items in order; in forms 2 and 3, keys and values alternate
 //
 // Exact: the contents are complete. Truncated: only the first values are recorded, but each change makes a new version.
 // Sampled: a change of a value that is not recorded may go unnoticed. Unread: only type and length are known, or in
@@ -107,8 +107,7 @@
 //
 // Frame, a DataFrame or Series of pandas: its text; the number of columns; label, dtype and number of missing values or
 // None of each column; then the label and the cells of each row. These are the first columns and rows. A Series has one
-// column, with its name. Form 4 is of older recordings: each column of a DataFrame with its dtype, or for an array
-// "dtype" and "shape" with their texts, and its first elements by index.
+// column, with its name.
 //
 // # Limits
 //

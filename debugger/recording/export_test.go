@@ -1,7 +1,6 @@
 package recording
 
 import (
-	"slices"
 	"time"
 
 	"glasshouse/sandbox"
@@ -69,24 +68,6 @@ func (j *Journal) LastRecords() ([]byte, error) {
 	return u.records, nil
 }
 
-// StoreWithoutDeltas stores the complete chunks as this program did before it had the delta encoding.
-func (j *Journal) StoreWithoutDeltas() error {
-	encoder, err := zip()
-	if err != nil {
-		return err
-	}
-	for _, c := range j.reader.chunks {
-		u, err := j.reader.cache.unpack(c, maxUnpackedBytes)
-		if err != nil {
-			return err
-		}
-		c.deltaEncoded = false
-		whole := slices.Concat(u.key, u.records)
-		c.size, c.data = len(whole), encoder.EncodeAll(whole, nil)
-	}
-	return nil
-}
-
 // SetFirstLoader makes the recording load its first chunk through load, which gets the chunk's original data.
 func (j *Journal) SetFirstLoader(load func(data []byte) ([]byte, error)) {
 	first := j.reader.chunks[0]
@@ -130,8 +111,8 @@ func AppendNumbers(b []byte, numbers ...uint64) []byte { return appendNumbers(b,
 
 // ForgedChunk returns a chunk that unpacks to whole. Its index says that it unpacks to size bytes; -1: as many as it
 // has.
-func ForgedChunk(whole []byte, size int, deltaEncoded bool) sandbox.Chunk {
-	c := &Chunk{size: size, deltaEncoded: deltaEncoded}
+func ForgedChunk(whole []byte, size int) sandbox.Chunk {
+	c := &Chunk{size: size}
 	if size < 0 {
 		c.size = len(whole)
 	}

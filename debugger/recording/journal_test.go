@@ -211,19 +211,6 @@ func TestStoredRecordingIsTheSame(t *testing.T) {
 	}
 }
 
-func TestChunksWithoutDeltasAreRead(t *testing.T) {
-	t.Parallel()
-	stream := recordingtest.Mixed(20_000)
-	live, old := journalOf(t, stream), journalOf(t, stream)
-	if err := old.StoreWithoutDeltas(); err != nil {
-		t.Fatal(err)
-	}
-	again, _ := stored(t, old)
-	for step := 1; step <= live.Steps(); step += 501 {
-		checkSameState(t, again, live, step)
-	}
-}
-
 func TestRefusedRecordIsNotKept(t *testing.T) {
 	t.Parallel()
 	stream := recordingtest.Mixed(100)
@@ -380,9 +367,13 @@ func TestAnotherFormatVersionIsRefused(t *testing.T) {
 	t.Parallel()
 	head := recording.AppendRecord(nil, &recording.Record{Kind: recording.KindHead,
 		Number: recording.FormatVersion - 1, Text: "old"})
-	_, err := recording.Open([]sandbox.Chunk{{Definitions: head, Index: recording.EmptyIndex()}}, nil)
-	if !errors.Is(err, recording.ErrVersion) {
-		t.Errorf("got %v, want %v", err, recording.ErrVersion)
+	for what, c := range map[string]sandbox.Chunk{
+		"the head":               {Definitions: head, Index: recording.EmptyIndex()},
+		"a chunk without deltas": {Index: make([]byte, len(recording.EmptyIndex()))}, // no flag is set
+	} {
+		if _, err := recording.Open([]sandbox.Chunk{c}, nil); !errors.Is(err, recording.ErrVersion) {
+			t.Errorf("%s: got %v, want %v", what, err, recording.ErrVersion)
+		}
 	}
 }
 

@@ -139,8 +139,6 @@ func (p *previewer) object(number uint64, depth int) {
 	p.path = append(p.path, number)
 	defer func() { p.path = p.path[:len(p.path)-1] }()
 	switch o.Form {
-	case Tabular:
-		p.tabular(name, o, depth)
 	case Attributes:
 		p.out.WriteString("<" + name)
 		p.pairs(o, depth, " ", "=")
@@ -202,35 +200,6 @@ func (p *previewer) pairs(o *Object, depth int, first, join string) {
 	if int64(len(o.Values)/2) < o.Length {
 		p.out.WriteString(", ...")
 	}
-}
-
-// tabular writes an array as its dtype, shape and first elements, and a data frame as its length and columns.
-func (p *previewer) tabular(name string, o *Object, depth int) {
-	v := o.Values
-	if name == "numpy.ndarray" && len(v) >= 4 {
-		fmt.Fprintf(&p.out, "<ndarray %s %s", v[1].Text, v[3].Text)
-		for i := 4; i+1 < len(v) && !p.full(); i += 2 {
-			p.separator(i == 4)
-			p.value(v[i+1], depth+1)
-		}
-		if o.Exactness != Exact {
-			p.out.WriteString(", ...")
-		}
-		p.out.WriteString(">")
-		return
-	}
-	short := name[strings.LastIndexByte(name, '.')+1:]
-	fmt.Fprintf(&p.out, "<%s of %d rows", short, o.Length)
-	for i := 0; i+1 < len(v) && !p.full(); i += 2 {
-		p.separator(i == 0)
-		if v[i].Tag == TagText {
-			p.out.WriteString(v[i].Text)
-		} else {
-			p.value(v[i], depth+1)
-		}
-		p.out.WriteString(" " + v[i+1].Text)
-	}
-	p.out.WriteString(">")
 }
 
 func (p *previewer) separator(first bool) {

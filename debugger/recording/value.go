@@ -103,7 +103,7 @@ const (
 	Items
 	Pairs
 	Attributes
-	Tabular
+	_ // tables in older recordings
 	Described
 	Framed
 )
@@ -113,7 +113,7 @@ func (f Form) allows(count uint64) bool {
 	switch f {
 	case Opaque:
 		return count == 0
-	case Pairs, Attributes, Tabular:
+	case Pairs, Attributes:
 		return count%2 == 0
 	case Described:
 		return count == 0 || count%2 == 1
