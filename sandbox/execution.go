@@ -39,17 +39,25 @@ const (
 	KindAnalyze Kind = "analyze-data"
 	KindDebug   Kind = "debug"
 	KindQuery   Kind = "database-query" // one statement, no code
-	KindCompat  Kind = "facade"         // a request to the compat API of NeMo
+	KindNeMo    Kind = "nemo"           // a request to the compatibility API of NeMo
 
 	KindJupyter   Kind = "jupyter" // a cell that a client of Jupyter has sent
 	KindE2B       Kind = "e2b"
 	KindLibreChat Kind = "librechat"
 )
 
+// UnmarshalText accepts facade, the name of KindNeMo in the archives that earlier versions exported.
+func (k *Kind) UnmarshalText(text []byte) error {
+	if *k = Kind(text); *k == "facade" {
+		*k = KindNeMo
+	}
+	return nil
+}
+
 // IsKnown reports whether a kind is one of the constants.
 func (k Kind) IsKnown() bool {
 	switch k {
-	case KindExecute, KindQuick, KindAnalyze, KindDebug, KindQuery, KindCompat, KindJupyter, KindE2B, KindLibreChat:
+	case KindExecute, KindQuick, KindAnalyze, KindDebug, KindQuery, KindNeMo, KindJupyter, KindE2B, KindLibreChat:
 		return true
 	}
 	return false

@@ -9,8 +9,8 @@ import (
 
 // Users of the service itself. Nobody else may have their names: their executions would be those of one user.
 const (
-	AdminUser = "admin"  // of the admin key that the first start makes, and of commands without a service
-	NeMoUser  = "facade" // of all requests to the compatibility API of NeMo, which have no key
+	AdminUser = "admin" // of the admin key that the first start makes, and of commands without a service
+	NeMoUser  = "nemo"  // of all requests to the compatibility API of NeMo, which have no key
 )
 
 // CheckNotReserved returns FaultInvalid, with the field of a request, for the name of a user of the service itself.

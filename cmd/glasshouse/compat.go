@@ -72,67 +72,42 @@ func (a *compatAddresses) Set(text string) error {
 	return nil
 }
 
-// compatSettings are the settings of the compatibility APIs. The flags that begin with facade- are the old names of
-// those of the API nemo.
+// compatSettings are the settings of the compatibility APIs.
 type compatSettings struct {
 	apis     compatAddresses
-	folder   string // of nemo
-	maxChars int    // of nemo
-	memoryMB int    // of nemo
-
-	oldListen, oldFolder string
-	oldMaxChars          int
-	oldNames             []string // a line for the log about each old name that is used
+	folder   string   // of nemo
+	maxChars int      // of nemo
+	memoryMB int      // of nemo
+	notes    []string // a line for the log about each variable of another server that is used
 }
 
 func (s *compatSettings) register(f *pflag.FlagSet) {
 	f.Var(&s.apis, "compat",
 		"serve the API NAME for its existing clients at an address of its own, as `NAME=ADDRESS`, or as /NAME of the "+
 			"main listener, as NAME; separated by commas. jupyter=127.0.0.1:8888; nemo=127.0.0.1:6000, which asks for "+
-			"no key, on loopback addresses only")
+			"no key, on loopback addresses only; SANDBOX_HOST and SANDBOX_PORT name it, too")
 	f.StringVar(&s.folder, "nemo-folder", "",
-		"`FOLDER` of this machine in which the code of clients of nemo works; empty: a folder in memory")
+		"`FOLDER` of this machine in which the code of clients of nemo works; OUTPUT_DATA_PATH names it, too; empty: "+
+			"a folder in memory")
 	f.IntVar(&s.maxChars, "nemo-max-output-chars", 1000,
 		"maximum `NUMBER` of characters of output in an answer of nemo, unless the request names one")
 	f.IntVar(&s.memoryMB, "nemo-memory-mb", 0,
 		"memory of each request to nemo, in `MIB`, at most --max-memory-mb; 0: that of a sandbox without a config")
-	f.StringVar(&s.oldListen, "facade-listen", "",
-		"the old name of --compat nemo=`ADDRESS`; SANDBOX_HOST and SANDBOX_PORT are understood, too")
-	f.StringVar(&s.oldFolder, "facade-folder", "",
-		"the old name of --nemo-folder `FOLDER`; OUTPUT_DATA_PATH is understood, too")
-	f.IntVar(&s.oldMaxChars, "facade-max-output-chars", 0, "the old name of --nemo-max-output-chars `NUMBER`")
 }
 
-// resolve applies the old names, and the environment variables that other servers of this kind read.
+// resolve applies the environment variables that other servers of this kind read.
 func (s *compatSettings) resolve() (err error) {
-	use := func(name, insteadOf string) {
-		s.oldNames = append(s.oldNames, fmt.Sprintf("%s still works; its new name is %s", insteadOf, name))
-	}
-	if s.apis[nemoAPI] == "" {
-		listen, from := s.oldListen, "--facade-listen ("+environmentName("facade-listen")+")"
-		if host, port := os.Getenv("SANDBOX_HOST"), os.Getenv("SANDBOX_PORT"); listen == "" && host+port != "" {
-			listen = net.JoinHostPort(cmp.Or(host, "127.0.0.1"), cmp.Or(port, "6000"))
-			from = "SANDBOX_HOST and SANDBOX_PORT"
+	host, port := os.Getenv("SANDBOX_HOST"), os.Getenv("SANDBOX_PORT")
+	if s.apis[nemoAPI] == "" && host+port != "" {
+		listen := net.JoinHostPort(cmp.Or(host, "127.0.0.1"), cmp.Or(port, "6000"))
+		if err := s.apis.Set(nemoAPI + "=" + listen); err != nil {
+			return fmt.Errorf("SANDBOX_HOST and SANDBOX_PORT: %w", err)
 		}
-		if listen != "" {
-			if err := s.apis.Set(nemoAPI + "=" + listen); err != nil {
-				return fmt.Errorf("%s: %w", from, err)
-			}
-			use("--compat "+nemoAPI+"="+listen, from)
-		}
-	}
-	if s.folder == "" && s.oldFolder != "" {
-		s.folder = s.oldFolder
-		use("--nemo-folder", "--facade-folder ("+environmentName("facade-folder")+")")
+		s.notes = append(s.notes, "SANDBOX_HOST and SANDBOX_PORT set --compat "+nemoAPI+"="+listen)
 	}
 	if output := os.Getenv("OUTPUT_DATA_PATH"); s.folder == "" && output != "" && s.apis[nemoAPI] != "" {
 		s.folder = output
-		use("--nemo-folder", "OUTPUT_DATA_PATH")
-	}
-	if s.oldMaxChars > 0 {
-		s.maxChars = s.oldMaxChars
-		use("--nemo-max-output-chars",
-			"--facade-max-output-chars ("+environmentName("facade-max-output-chars")+")")
+		s.notes = append(s.notes, "OUTPUT_DATA_PATH set --nemo-folder")
 	}
 	if s.folder != "" {
 		s.folder, err = filepath.Abs(s.folder)

@@ -357,29 +357,23 @@ func TestCompatAddresses(t *testing.T) {
 	}
 }
 
-// TestOldNamesOfCompatSettings covers that the names of earlier versions, and the variables of other servers, work, and
-// that the log names the new ones.
-func TestOldNamesOfCompatSettings(t *testing.T) {
+// TestVariablesOfOtherServersSetCompat covers that the variables of other servers work, and that the log says so.
+func TestVariablesOfOtherServersSetCompat(t *testing.T) {
 	folder := t.TempDir()
 	for _, c := range []struct {
 		variables, args []string
 		listen, folder  string
-		maxChars, lines int
+		lines           int
 	}{
-		{nil, nil, "", "", 1000, 0},
-		{nil, []string{"--compat", "nemo=[::1]:7", "--nemo-folder", folder}, "[::1]:7", folder, 1000, 0},
-		{nil, []string{"--facade-listen", "127.0.0.1:6001", "--facade-max-output-chars", "7"},
-			"127.0.0.1:6001", "", 7, 2},
-		{[]string{"GLASSHOUSE_FACADE_LISTEN=127.0.0.1:6002", "GLASSHOUSE_FACADE_FOLDER=" + folder}, nil,
-			"127.0.0.1:6002", folder, 1000, 2},
-		{[]string{"SANDBOX_PORT=6001", "OUTPUT_DATA_PATH=" + folder}, nil, "127.0.0.1:6001", folder, 1000, 2},
-		{[]string{"SANDBOX_HOST=localhost"}, nil, "localhost:6000", "", 1000, 1},
-		{[]string{"SANDBOX_HOST=::1", "SANDBOX_PORT=7"}, nil, "[::1]:7", "", 1000, 1},
-		{[]string{"SANDBOX_PORT=6001"}, []string{"--compat", "nemo=127.0.0.1:6003"}, "127.0.0.1:6003", "", 1000, 0},
-		{[]string{"OUTPUT_DATA_PATH=" + folder}, nil, "", "", 1000, 0},
+		{nil, nil, "", "", 0},
+		{nil, []string{"--compat", "nemo=[::1]:7", "--nemo-folder", folder}, "[::1]:7", folder, 0},
+		{[]string{"SANDBOX_PORT=6001", "OUTPUT_DATA_PATH=" + folder}, nil, "127.0.0.1:6001", folder, 2},
+		{[]string{"SANDBOX_HOST=localhost"}, nil, "localhost:6000", "", 1},
+		{[]string{"SANDBOX_HOST=::1", "SANDBOX_PORT=7"}, nil, "[::1]:7", "", 1},
+		{[]string{"SANDBOX_PORT=6001"}, []string{"--compat", "nemo=127.0.0.1:6003"}, "127.0.0.1:6003", "", 0},
+		{[]string{"OUTPUT_DATA_PATH=" + folder}, nil, "", "", 0},
 	} {
-		for _, name := range []string{"SANDBOX_HOST", "SANDBOX_PORT", "OUTPUT_DATA_PATH", "GLASSHOUSE_FACADE_LISTEN",
-			"GLASSHOUSE_FACADE_FOLDER"} {
+		for _, name := range []string{"SANDBOX_HOST", "SANDBOX_PORT", "OUTPUT_DATA_PATH"} {
 			t.Setenv(name, "")
 		}
 		for _, variable := range c.variables {
@@ -388,11 +382,10 @@ func TestOldNamesOfCompatSettings(t *testing.T) {
 		}
 		s, err := parseSettings(c.args...)
 		got := s.compat
-		if err != nil || got.apis[nemoAPI] != c.listen || got.folder != c.folder || got.maxChars != c.maxChars ||
-			len(got.oldNames) != c.lines {
-			t.Errorf("%v %v: got %v, folder %q, %d characters, lines %q, %v", c.variables, c.args, &got.apis, got.folder,
-				got.maxChars, got.oldNames, err)
-			t.Errorf("want nemo=%s, folder %q, %d characters, %d lines", c.listen, c.folder, c.maxChars, c.lines)
+		if err != nil || got.apis[nemoAPI] != c.listen || got.folder != c.folder || len(got.notes) != c.lines {
+			t.Errorf("%v %v: got %v, folder %q, lines %q, %v", c.variables, c.args, &got.apis, got.folder,
+				got.notes, err)
+			t.Errorf("want nemo=%s, folder %q, %d lines", c.listen, c.folder, c.lines)
 		}
 	}
 	t.Setenv("SANDBOX_HOST", "0.0.0.0")

@@ -107,7 +107,7 @@ func serve(ctx context.Context, s settings, _ []string) error {
 		return err
 	}
 	defer os.Remove(addressFile)
-	for _, warning := range slices.Concat(warnings, s.compat.oldNames, s.notes) {
+	for _, warning := range slices.Concat(warnings, s.compat.notes, s.notes) {
 		a.log.Warn(warning)
 	}
 	tools := mcpapi.New(mcpapi.Config{

@@ -33,7 +33,7 @@ type executionsInput struct {
 	User    string    `query:"user_id" doc:"Only an admin may ask for other users"`
 	Sandbox string    `query:"sandbox_id"`
 	Status  string    `query:"status" enum:"created,running,completed,failed,timeout,cancelled,killed"`
-	Kind    string    `query:"kind" enum:"execute,quick-execute,analyze-data,debug,database-query,facade,jupyter,e2b,librechat"`
+	Kind    string    `query:"kind" enum:"execute,quick-execute,analyze-data,debug,database-query,nemo,jupyter,e2b,librechat"`
 	Since   timestamp `query:"since" doc:"Only executions that began at this time or later"`
 	Until   timestamp `query:"until" doc:"Only executions that began before this time"`
 	Text    string    `query:"text" maxLength:"200" doc:"Text in the code or the error"`

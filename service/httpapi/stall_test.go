@@ -74,7 +74,7 @@ func TestStalledBodyIsAnsweredAndClosed(t *testing.T) {
 			"POST /sandbox/agent/quick-execute HTTP/1.1\nHost: x\nContent-Type: application/json\nContent-Length: 200000\n" + key + "\n{", "408"},
 		"upload": {url, "PUT /sandbox/" + id + "/files/x HTTP/1.1\nHost: x\nContent-Length: 200000\n" + key + "\nx",
 			"400"},
-		"facade": {local.URL,
+		"nemo": {local.URL,
 			"POST /execute HTTP/1.1\nHost: localhost\nContent-Type: application/json\nContent-Length: 200000\n\n{",
 			"400"},
 		"no page": {local.URL, "POST /execute HTTP/1.1\nHost: elsewhere\nContent-Length: 200000\n\n", "403"},

@@ -146,7 +146,7 @@ func New(version string) *Metrics {
 }
 
 var kinds = []sandbox.Kind{sandbox.KindExecute, sandbox.KindQuick, sandbox.KindAnalyze, sandbox.KindDebug,
-	sandbox.KindQuery, sandbox.KindCompat}
+	sandbox.KindQuery, sandbox.KindNeMo}
 
 // Watch adds the gauges that sources have, and the series of the databases. Call it once.
 func (m *Metrics) Watch(sources Sources) {

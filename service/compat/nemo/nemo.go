@@ -39,7 +39,7 @@ type answer struct {
 
 // run runs one request. It returns an error only for a failure of the service; failed code is a normal answer.
 func (s *Server) run(ctx context.Context, in request) (answer, error) {
-	job := service.Job{Code: in.code, Kind: sandbox.KindCompat, Timeout: in.timeout, WithoutDatabase: true}
+	job := service.Job{Code: in.code, Kind: sandbox.KindNeMo, Timeout: in.timeout, WithoutDatabase: true}
 	caller := sandbox.Key{User: sandbox.NeMoUser}
 	execution, err := s.Service.ExecuteEphemeral(ctx, caller, s.policy(in.timeout), job, s.Open)
 	if err != nil {
