@@ -5,7 +5,7 @@ export type Role = "agent" | "developer" | "admin";
 
 export const statuses: Status[] = ["created", "running", "completed", "failed", "timeout", "cancelled", "killed"];
 export const kinds = [
-  "execute", "quick-execute", "analyze-data", "debug", "database-query", "facade", "jupyter", "e2b", "librechat",
+  "execute", "quick-execute", "analyze-data", "debug", "database-query", "nemo", "jupyter", "e2b", "librechat",
 ];
 
 export interface Me {
