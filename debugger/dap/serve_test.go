@@ -153,6 +153,26 @@ func TestHTTPIsRefused(t *testing.T) {
 	})
 }
 
+// Only a request in UTF-8 is executed. Another message that names a command is ignored, or ends the connection.
+func TestOtherMessagesAreNotExecuted(t *testing.T) {
+	t.Parallel()
+	body := `{"seq":1,"type":"response","request_seq":1,"command":"attach","arguments":{"token":"x"}}`
+	for name, sent := range map[string]string{
+		"a response": fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body),
+		"not UTF-8":  strings.Replace(frame("attach", `{"token":"x"}`), `"x"`, "\"\xff\"", 1),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			client, ended := serve(t, func(_ context.Context, in Attach) (*Target, error) {
+				t.Errorf("%s: the token %q was used, want no attach", name, in.Token)
+				return nil, errors.New("refused")
+			})
+			go func() { _, _ = io.Copy(io.Discard, client) }()
+			_, _ = io.WriteString(client, sent)
+			<-ended
+		})
+	}
+}
+
 // An attached client may send many large messages, up to a limit. A client that does not read the responses is
 // disconnected.
 func TestRequestsOfAttachedClientAreBounded(t *testing.T) {
