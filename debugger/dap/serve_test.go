@@ -173,6 +173,26 @@ func TestOtherMessagesAreNotExecuted(t *testing.T) {
 	}
 }
 
+// A second attach would leave the first session open.
+func TestClientAttachesOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client, _ := serve(t, func(context.Context, Attach) (*Target, error) {
+			return &Target{Session: &debugger.Session{}}, nil
+		})
+		in := bufio.NewReader(client)
+		for _, want := range []string{"", errAlreadyAttached.Error()} {
+			_, _ = io.WriteString(client, frame("attach", `{"token":"x"}`))
+			for got := (response{}); got.Type != "response"; { // the event initialized follows the first one
+				body, err := readFrame(in, anyBody)
+				if err != nil || json.Unmarshal(body, &got) != nil || got.Type == "response" && got.Message != want {
+					t.Fatalf("got %s, %v, want a response with the message %q", body, err, want)
+				}
+			}
+		}
+	})
+}
+
 // An attached client may send many large messages, up to a limit. A client that does not read the responses is
 // disconnected.
 func TestRequestsOfAttachedClientAreBounded(t *testing.T) {
