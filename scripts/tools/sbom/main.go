@@ -136,22 +136,26 @@ func pythonPackages(path string) (parts []component, err error) {
 	return parts, err
 }
 
-// npmPackages returns the packages of a lock, with those that only the build uses.
+// npmPackages returns the packages of a lock, with those that only the build uses. It leaves out development
+// dependencies, which format and test the sources: no part of them is in the product or makes it.
 func npmPackages(path string) (parts []component, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
 	var lock struct {
-		Packages map[string]struct{ Version, Integrity, License string }
+		Packages map[string]struct {
+			Version, Integrity, License string
+			Dev                         bool
+		}
 	}
 	if err := json.Unmarshal(text, &lock); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	for folder, p := range lock.Packages {
 		at := strings.LastIndex(folder, "node_modules/")
-		if at < 0 {
-			continue // the pages themselves
+		if at < 0 || p.Dev {
+			continue // the pages themselves, or a tool of their developers
 		}
 		name := folder[at+len("node_modules/"):]
 		c := component{Type: "library", Name: name, Version: p.Version,
