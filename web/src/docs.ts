@@ -10,8 +10,17 @@ document.documentElement.classList.toggle("dark-mode", dark);
 
 // A newcomer needs these operations first, and the last ones never. The others are in the order of their paths.
 const firstOperations = [
-  "quickExecuteCode", "executeCode", "getExecution", "listExecutions", "followExecutions", "cancelExecution",
-  "createSandbox", "getSandboxStatus", "deleteSandbox", "queryDatabase", "getDatabaseSchema",
+  "quickExecuteCode",
+  "executeCode",
+  "getExecution",
+  "listExecutions",
+  "followExecutions",
+  "cancelExecution",
+  "createSandbox",
+  "getSandboxStatus",
+  "deleteSandbox",
+  "queryDatabase",
+  "getDatabaseSchema",
 ];
 const lastOperations = ["deleteAllSandboxes", "eraseExecution", "eraseUser"];
 

@@ -88,7 +88,10 @@ export function firstLine(code: string): string {
 // triple quotes have.
 export function statementText(query: string): string {
   const text = query.replace(/^\s*\n/, "").trimEnd();
-  const indents = text.split("\n").filter((line) => line.trim()).map((line) => line.search(/\S/));
+  const indents = text
+    .split("\n")
+    .filter((line) => line.trim())
+    .map((line) => line.search(/\S/));
   const common = Math.min(...indents);
   return common > 0 && Number.isFinite(common) ? text.replace(new RegExp(`^[ \\t]{${common}}`, "gm"), "") : text;
 }

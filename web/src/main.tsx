@@ -11,13 +11,21 @@ import { Shell } from "./shell";
 function App() {
   switch (state.value) {
     case "loading":
-      return <main class="sign-in"><Loading what="Glasshouse" /></main>;
+      return (
+        <main class="sign-in">
+          <Loading what="Glasshouse" />
+        </main>
+      );
     case "unreachable":
       return <main class="sign-in">{failure.value && <Failure problem={failure.value} retry={start} />}</main>;
     case "signed-out":
       return <SignIn />;
     case "signed-in":
-      return <Shell key={me.value?.user_id}><Routes /></Shell>; // another user sees no page of the former one
+      return (
+        <Shell key={me.value?.user_id}>
+          <Routes />
+        </Shell>
+      ); // another user sees no page of the former one
   }
 }
 
@@ -33,5 +41,11 @@ function Waiting() {
 }
 
 showHiddenCharacters();
-render(<><App /><Waiting /></>, document.getElementById("app")!);
+render(
+  <>
+    <App />
+    <Waiting />
+  </>,
+  document.getElementById("app")!,
+);
 void start();

@@ -28,6 +28,7 @@ async function draw({ data, layout, frames }: FigureMessage): Promise<void> {
 }
 
 window.addEventListener("message", (event: MessageEvent<FigureMessage>) => {
-  const isFromPage = window.parent !== window && event.source === window.parent && event.origin === window.location.origin;
+  const isFromPage =
+    window.parent !== window && event.source === window.parent && event.origin === window.location.origin;
   if (isFromPage) void draw(event.data);
 });

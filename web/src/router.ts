@@ -38,18 +38,27 @@ export function setParameters(values: Record<string, string>, replace = false): 
 
 // focusHeading moves the focus to the new page, where a reader of the screen continues. It waits until it is drawn.
 function focusHeading(): void {
-  requestAnimationFrame(() => requestAnimationFrame(() => {
-    if (document.activeElement === document.body || !document.activeElement?.closest("main")) {
-      document.querySelector<HTMLElement>("h1")?.focus({ preventScroll: true });
-    }
-  }));
+  requestAnimationFrame(() =>
+    requestAnimationFrame(() => {
+      if (document.activeElement === document.body || !document.activeElement?.closest("main")) {
+        document.querySelector<HTMLElement>("h1")?.focus({ preventScroll: true });
+      }
+    }),
+  );
 }
 
 window.addEventListener("popstate", () => (current.value = new URL(window.location.href)));
 
 // A click on a link to one of these pages does not load the document again, unless the person wants another tab.
 document.addEventListener("click", (event) => {
-  if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) {
+  if (
+    event.defaultPrevented ||
+    event.button !== 0 ||
+    event.metaKey ||
+    event.ctrlKey ||
+    event.shiftKey ||
+    event.altKey
+  ) {
     return;
   }
   const link = (event.target as Element | null)?.closest?.("a");

@@ -83,7 +83,11 @@ export function follow(path: string, query: Record<string, string>, listener: Li
 
 // startExecution posts code whose execution is answered with events, and returns a function that stops reading. After a
 // lost connection it follows the execution at its location. A problem before there is one goes to onRefused.
-export function startExecution(path: string, body: unknown, listener: Listener & { onRefused: (problem: Problem) => void }): () => void {
+export function startExecution(
+  path: string,
+  body: unknown,
+  listener: Listener & { onRefused: (problem: Problem) => void },
+): () => void {
   const request = new AbortController();
   let stopFollowing = () => {};
   const read = async () => {

@@ -27,7 +27,11 @@ export class Problem extends Error {
     const reason = thrown instanceof Error ? thrown.message : String(thrown);
     // The words of browsers for it differ, and say less.
     const isNetwork = thrown instanceof TypeError && /fetch|network|load/i.test(reason);
-    return new Problem(0, "The service cannot be reached", isNetwork ? "Check your network, and whether the service runs." : reason);
+    return new Problem(
+      0,
+      "The service cannot be reached",
+      isNetwork ? "Check your network, and whether the service runs." : reason,
+    );
   }
 }
 

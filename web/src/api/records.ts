@@ -5,7 +5,15 @@ export type Role = "agent" | "developer" | "admin";
 
 export const statuses: Status[] = ["created", "running", "completed", "failed", "timeout", "cancelled", "killed"];
 export const kinds = [
-  "execute", "quick-execute", "analyze-data", "debug", "database-query", "nemo", "jupyter", "e2b", "librechat",
+  "execute",
+  "quick-execute",
+  "analyze-data",
+  "debug",
+  "database-query",
+  "nemo",
+  "jupyter",
+  "e2b",
+  "librechat",
 ];
 
 export interface Me {
@@ -369,17 +377,19 @@ export interface Why {
   name: string;
   value: string;
   findings: { step: number; line_number: number; text: string }[] | null;
-  steps: {
-    step: number;
-    line_number: number;
-    line_code: string;
-    name: string;
-    value: string;
-    first_value?: string; // of a line that ran often
-    role: string;
-    times: number; // how often the line ran
-    reads: { name: string; value: string }[] | null;
-  }[] | null;
+  steps:
+    | {
+        step: number;
+        line_number: number;
+        line_code: string;
+        name: string;
+        value: string;
+        first_value?: string; // of a line that ran often
+        role: string;
+        times: number; // how often the line ran
+        reads: { name: string; value: string }[] | null;
+      }[]
+    | null;
   limits: string[] | null; // what the answer leaves out
 }
 

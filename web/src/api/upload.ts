@@ -23,8 +23,12 @@ export function uploadPath(sandbox: string, name: string): string {
 // checkSize throws a Problem for a file that the service would refuse because of its size.
 export function checkSize(file: File, max: number): void {
   if (file.size <= max) return;
-  throw new Problem(413, "The file is too large", `${file.name} has ${bytes(file.size)}; the uploads of a session may have ${bytes(max)} ` +
-    "(upload_max_bytes). Upload a part of it, or create a sandbox with a larger limit by the API");
+  throw new Problem(
+    413,
+    "The file is too large",
+    `${file.name} has ${bytes(file.size)}; the uploads of a session may have ${bytes(max)} ` +
+      "(upload_max_bytes). Upload a part of it, or create a sandbox with a larger limit by the API",
+  );
 }
 
 // upload sends a file to a sandbox. It throws a Problem if the file is not stored, and lets the session know of a key
@@ -36,8 +40,14 @@ export function upload(sandbox: string, file: File, onProgress: (sent: number) =
     request.setRequestHeader("Accept", "application/json");
     request.setRequestHeader("Content-Type", "application/octet-stream");
     request.upload.onprogress = (event) => onProgress(event.loaded);
-    request.onerror = () => reject(new Problem(0, "The file could not be sent",
-      `${file.name} could not be sent: the connection failed, or this is a folder or a file that cannot be read`));
+    request.onerror = () =>
+      reject(
+        new Problem(
+          0,
+          "The file could not be sent",
+          `${file.name} could not be sent: the connection failed, or this is a folder or a file that cannot be read`,
+        ),
+      );
     request.onload = () => {
       if (request.status >= 200 && request.status < 300) return resolve();
       const problem = problemOf(request);

@@ -14,7 +14,10 @@ const actions = ["viewed", "exported", "applied", "rejected", "previewed", "reso
 // Audit lists who looked at, applied, erased and revoked what.
 export function Audit() {
   const list = useList<AuditEntry>("/audit", "entries", {
-    user_id: parameter("user"), action: parameter("action"), object: parameter("object"), ...useTime(),
+    user_id: parameter("user"),
+    action: parameter("action"),
+    object: parameter("object"),
+    ...useTime(),
   });
   return (
     <Page title="Audit" intro="Who looked at data of others, or changed what is kept.">
@@ -24,18 +27,37 @@ export function Audit() {
         <TextFilter name="user" label="User" placeholder="User" />
         <TextFilter name="object" label="Object" placeholder="Object" />
       </Filters>
-      <ListTable list={list} what="entries" id={(e) => String(e.id)}
-        empty={isFiltered(names) ? <NoMatch what="entries" clear={() => clearFilters(names)} /> : (
-          <Empty title="The audit log is empty.">It names who viewed, exported, applied, rejected, erased, created or revoked something.</Empty>
-        )}
+      <ListTable
+        list={list}
+        what="entries"
+        id={(e) => String(e.id)}
+        empty={
+          isFiltered(names) ? (
+            <NoMatch what="entries" clear={() => clearFilters(names)} />
+          ) : (
+            <Empty title="The audit log is empty.">
+              It names who viewed, exported, applied, rejected, erased, created or revoked something.
+            </Empty>
+          )
+        }
         columns={[
           { name: timeHeading(), class: "nowrap", cell: (e) => <Time at={e.at} /> },
           { name: "User", cell: (e) => e.user_id },
           { name: "Action", cell: (e) => e.action },
           { name: "Object", class: "mono", cell: (e) => <AuditObject name={e.object} /> },
           { name: "Detail", cell: (e) => <Detail of={e.detail} /> },
-          { name: "Key", class: "mono", cell: (e) => e.key_id && <a href="/ui/keys" title={e.key_id}>{shortID(e.key_id)}</a> },
-        ]} />
+          {
+            name: "Key",
+            class: "mono",
+            cell: (e) =>
+              e.key_id && (
+                <a href="/ui/keys" title={e.key_id}>
+                  {shortID(e.key_id)}
+                </a>
+              ),
+          },
+        ]}
+      />
     </Page>
   );
 }
@@ -46,7 +68,13 @@ function AuditObject({ name }: { name: string }) {
   if (!kind || !id) return <>{name}</>;
   const text = `${kind}/${shortID(id)}`;
   const page = kind === "execution" ? `/ui/executions/${encodeURIComponent(id)}` : pages[kind];
-  return page ? <a href={page} title={name}>{text}</a> : <span title={name}>{text}</span>;
+  return page ? (
+    <a href={page} title={name}>
+      {text}
+    </a>
+  ) : (
+    <span title={name}>{text}</span>
+  );
 }
 
 const pages: Record<string, string> = { "pending-write": "/ui/writes", key: "/ui/keys", sandbox: "/ui/sandboxes" };
@@ -54,7 +82,14 @@ const pages: Record<string, string> = { "pending-write": "/ui/writes", key: "/ui
 // Detail shows each field of a detail as a line of text.
 function Detail({ of }: { of: unknown }) {
   if (of === null || of === undefined || of === "") return null;
-  const lines = typeof of === "object" && !Array.isArray(of) ? Object.entries(of).map(([name, value]) => `${name}: ${asText(value)}`) : [asText(of)];
+  const lines =
+    typeof of === "object" && !Array.isArray(of)
+      ? Object.entries(of).map(([name, value]) => `${name}: ${asText(value)}`)
+      : [asText(of)];
   const text = lines.join("\n");
-  return <pre class="clamp" title={text}>{text}</pre>;
+  return (
+    <pre class="clamp" title={text}>
+      {text}
+    </pre>
+  );
 }

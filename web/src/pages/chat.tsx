@@ -23,8 +23,9 @@ const command = `bin/glasshouse serve \\
 function Setup() {
   return (
     <Empty title="No language model is configured.">
-      Chat with a language model that runs Python and queries the database. To turn it on, the operator stops the service and
-      starts it with the same settings as before and the address of any OpenAI-compatible endpoint, for example:
+      Chat with a language model that runs Python and queries the database. To turn it on, the operator stops the
+      service and starts it with the same settings as before and the address of any OpenAI-compatible endpoint, for
+      example:
     </Empty>
   );
 }
@@ -35,18 +36,35 @@ function Conversations({ list, current, canBegin }: { list: List<Conversation>; 
   return (
     <nav class={open ? "conversations open" : "conversations"} aria-label="Conversations">
       <div class="top">
-        {canBegin && <a class="button" href="/ui/chat">New chat</a>}
-        <button class="toggle" aria-expanded={open} aria-controls="conversations" onClick={() => setOpen(!open)}>Conversations</button>
+        {canBegin && (
+          <a class="button" href="/ui/chat">
+            New chat
+          </a>
+        )}
+        <button class="toggle" aria-expanded={open} aria-controls="conversations" onClick={() => setOpen(!open)}>
+          Conversations
+        </button>
       </div>
-      {list.rows.length === 0 && (list.problem
-        ? <Failure problem={list.problem} retry={list.reload} />
-        : list.isLoading ? <Loading what="conversations" /> : <p class="muted">Your conversations appear here.</p>)}
+      {list.rows.length === 0 &&
+        (list.problem ? (
+          <Failure problem={list.problem} retry={list.reload} />
+        ) : list.isLoading ? (
+          <Loading what="conversations" />
+        ) : (
+          <p class="muted">Your conversations appear here.</p>
+        ))}
       <ul id="conversations">
         {list.rows.map((c) => (
           <li key={c.conversation_id}>
-            <a href={`/ui/chat/${encodeURIComponent(c.conversation_id)}`} aria-current={c.conversation_id === current ? "page" : undefined}>
+            <a
+              href={`/ui/chat/${encodeURIComponent(c.conversation_id)}`}
+              aria-current={c.conversation_id === current ? "page" : undefined}
+            >
               <span class="title">{c.title || untitled}</span>
-              <span class="muted">{c.user_id === me.value?.user_id ? "" : `${c.user_id}, `}{dateTime(c.updated_at)} {zone()}</span>
+              <span class="muted">
+                {c.user_id === me.value?.user_id ? "" : `${c.user_id}, `}
+                {dateTime(c.updated_at)} {zone()}
+              </span>
             </a>
           </li>
         ))}
@@ -109,9 +127,16 @@ export function Chat({ id }: { id: string }) {
   };
   const isOwn = !view || view.user_id === me.value?.user_id;
   return (
-    <Page title={title || "Chat"} fill heading={title || "Chat"} actions={id && isAdmin.value && view && !view.answering ? (
-      <TwoSteps label="Erase" confirm="Erase this conversation for ever" danger action={erase} />
-    ) : undefined}>
+    <Page
+      title={title || "Chat"}
+      fill
+      heading={title || "Chat"}
+      actions={
+        id && isAdmin.value && view && !view.answering ? (
+          <TwoSteps label="Erase" confirm="Erase this conversation for ever" danger action={erase} />
+        ) : undefined
+      }
+    >
       <div class="chat">
         <Conversations list={list} current={id} canBegin={settings?.configured ?? false} />
         <div class="conversation">
@@ -123,20 +148,42 @@ export function Chat({ id }: { id: string }) {
           {settings && !settings.configured && (
             <>
               <Setup />
-              <pre class="text setup" tabIndex={0} role="group" aria-label="Command">{command}</pre>
-              <p class="setup-actions"><Copy label="Copy the command" text={() => command} /></p>
-              <p class="setup-key muted">An endpoint that needs a key gets it from the file in <code>--model-key-file</code>.</p>
+              <pre class="text setup" tabIndex={0} role="group" aria-label="Command">
+                {command}
+              </pre>
+              <p class="setup-actions">
+                <Copy label="Copy the command" text={() => command} />
+              </p>
+              <p class="setup-key muted">
+                An endpoint that needs a key gets it from the file in <code>--model-key-file</code>.
+              </p>
             </>
           )}
           {settings?.configured && !id && (
             <Empty title="Ask something about the data.">
-              The model runs Python in a session of yours and queries the database, which it cannot change. Code, outputs, figures
-              and files appear here, and each run has its record.
+              The model runs Python in a session of yours and queries the database, which it cannot change. Code,
+              outputs, figures and files appear here, and each run has its record.
             </Empty>
           )}
-          {settings?.configured && (!id || view || begun.current === id) && (isOwn
-            ? <Input key={id || "new"} chat={settings} files={files} focused={begun.current === id} answering={view?.answering ?? false} send={send} stop={state.stop} upload={take} />
-            : <p class="notice">This conversation belongs to {view?.user_id}. You can only read it. The audit log records that you opened it.</p>)}
+          {settings?.configured &&
+            (!id || view || begun.current === id) &&
+            (isOwn ? (
+              <Input
+                key={id || "new"}
+                chat={settings}
+                files={files}
+                focused={begun.current === id}
+                answering={view?.answering ?? false}
+                send={send}
+                stop={state.stop}
+                upload={take}
+              />
+            ) : (
+              <p class="notice">
+                This conversation belongs to {view?.user_id}. You can only read it. The audit log records that you
+                opened it.
+              </p>
+            ))}
         </div>
       </div>
     </Page>

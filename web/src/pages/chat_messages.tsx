@@ -6,7 +6,10 @@ import { Run } from "./chat_run";
 import type { Live } from "./chat_state";
 
 const noteTitles: Record<string, string> = {
-  problem: "The answer ended", stopped: "Stopped", interrupted: "Interrupted", "new-session": "New session",
+  problem: "The answer ended",
+  stopped: "Stopped",
+  interrupted: "Interrupted",
+  "new-session": "New session",
 };
 
 function Note({ of: message }: { of: Message }) {
@@ -21,7 +24,13 @@ function Note({ of: message }: { of: Message }) {
   );
 }
 
-function Answer({ of: message, firstCall, results, live, answering }: {
+function Answer({
+  of: message,
+  firstCall,
+  results,
+  live,
+  answering,
+}: {
   of: Message;
   firstCall: number; // the number of its first call in the conversation
   results: Map<string, Message>;
@@ -33,7 +42,8 @@ function Answer({ of: message, firstCall, results, live, answering }: {
       <h2 class="visually-hidden">The model, {fullTime(message.created_at)}</h2>
       {message.left_out ? (
         <p class="muted">
-          The conversation is long: for this answer the model did not read {plural(message.left_out, "older message or result", "older messages or results")}.
+          The conversation is long: for this answer the model did not read{" "}
+          {plural(message.left_out, "older message or result", "older messages or results")}.
         </p>
       ) : null}
       {message.text && <Prose text={message.text} />}
@@ -41,8 +51,15 @@ function Answer({ of: message, firstCall, results, live, answering }: {
       {message.calls?.map((call, index) => {
         const result = results.get(call.id);
         return (
-          <Run key={call.id} call={call} number={firstCall + index} message={result} answering={answering} output={result ? live.output[result.position] ?? "" : ""}
-            isCut={result !== undefined && live.isCut[result.position] === true} />
+          <Run
+            key={call.id}
+            call={call}
+            number={firstCall + index}
+            message={result}
+            answering={answering}
+            output={result ? (live.output[result.position] ?? "") : ""}
+            isCut={result !== undefined && live.isCut[result.position] === true}
+          />
         );
       })}
     </li>
@@ -58,7 +75,13 @@ function Writing({ live }: { live: Live }) {
       {text && <Prose text={text} />}
       <p class="loading" role="status">
         <span class="spinner" aria-hidden="true" />
-        {tool === "run_python" ? "The model writes code…" : tool ? `The model calls ${tool}…` : text ? "The model writes…" : "Waiting for the model…"}
+        {tool === "run_python"
+          ? "The model writes code…"
+          : tool
+            ? `The model calls ${tool}…`
+            : text
+              ? "The model writes…"
+              : "Waiting for the model…"}
       </p>
     </li>
   );
@@ -70,7 +93,9 @@ export function Messages({ view, live }: { view: ConversationView; live: Live })
   const isAtEnd = useRef(true);
   const lastTop = useRef(0);
   const hasMoved = useRef(false); // the person, since the end was in sight
-  const move = () => { hasMoved.current = true; };
+  const move = () => {
+    hasMoved.current = true;
+  };
   useLayoutEffect(() => {
     const element = box.current;
     if (!element) return;
@@ -94,28 +119,50 @@ export function Messages({ view, live }: { view: ConversationView; live: Live })
   const runs = messages.some((m) => m.status === "running");
   const waits = last?.role === "assistant" && (last.calls?.length ?? 0) > 0;
   return (
-    <div ref={box} class="messages" tabIndex={0} role="group" aria-label="Conversation" onScroll={({ currentTarget: at }) => {
-      // The event comes late. If more has been loaded since, the end is further down, and if a part became smaller, the
-      // place is further up, but nobody has scrolled.
-      if (at.scrollHeight - at.scrollTop - at.clientHeight < 60) {
-        isAtEnd.current = true;
-        hasMoved.current = false;
-      } else if (hasMoved.current && at.scrollTop < lastTop.current) isAtEnd.current = false;
-      lastTop.current = at.scrollTop;
-    }} onWheel={move} onTouchMove={move} onKeyDown={move} onPointerDown={move}>
+    <div
+      ref={box}
+      class="messages"
+      tabIndex={0}
+      role="group"
+      aria-label="Conversation"
+      onScroll={({ currentTarget: at }) => {
+        // The event comes late. If more has been loaded since, the end is further down, and if a part became smaller, the
+        // place is further up, but nobody has scrolled.
+        if (at.scrollHeight - at.scrollTop - at.clientHeight < 60) {
+          isAtEnd.current = true;
+          hasMoved.current = false;
+        } else if (hasMoved.current && at.scrollTop < lastTop.current) isAtEnd.current = false;
+        lastTop.current = at.scrollTop;
+      }}
+      onWheel={move}
+      onTouchMove={move}
+      onKeyDown={move}
+      onPointerDown={move}
+    >
       <ol>
         {messages.map((message) => {
           switch (message.role) {
             case "user":
               return (
                 <li key={message.position} class="question">
-                  <h2 class="visually-hidden">{view.user_id}, {fullTime(message.created_at)}</h2>
+                  <h2 class="visually-hidden">
+                    {view.user_id}, {fullTime(message.created_at)}
+                  </h2>
                   <p>{message.text}</p>
                 </li>
               );
             case "assistant":
               calls += message.calls?.length ?? 0;
-              return <Answer key={message.position} of={message} firstCall={calls - (message.calls?.length ?? 0) + 1} results={results} live={live} answering={answering} />;
+              return (
+                <Answer
+                  key={message.position}
+                  of={message}
+                  firstCall={calls - (message.calls?.length ?? 0) + 1}
+                  results={results}
+                  live={live}
+                  answering={answering}
+                />
+              );
             case "note":
               return <Note key={message.position} of={message} />;
             default:

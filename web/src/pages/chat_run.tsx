@@ -16,8 +16,13 @@ import { Outputs } from "./execution_outputs";
 // A call of a tool, with what it gave.
 
 const titles: Record<string, string> = {
-  run_python: "Python", query_database: "SQL", describe_database: "Tables of the database", get_execution: "An earlier run",
-  explain_execution: "Explanation of a run", cancel_execution: "Cancel a run", session_files: "Files",
+  run_python: "Python",
+  query_database: "SQL",
+  describe_database: "Tables of the database",
+  get_execution: "An earlier run",
+  explain_execution: "Explanation of a run",
+  cancel_execution: "Cancel a run",
+  session_files: "Files",
 };
 
 const collapsedLines = 16;
@@ -38,11 +43,13 @@ function Source({ call }: { call: ToolCall }) {
   const given = argumentsOf(call);
   const code = typeof given["code"] === "string" ? given["code"] : "";
   const sql = typeof given["sql"] === "string" ? given["sql"] : "";
-  const shown = code
-    ? <Code code={code} marks={[]} label="Code of the run" />
-    : sql || (call.arguments && call.arguments !== "{}")
-      ? <pre class="text" tabIndex={0} role="group" aria-label="Arguments">{sql || call.arguments}</pre>
-      : null;
+  const shown = code ? (
+    <Code code={code} marks={[]} label="Code of the run" />
+  ) : sql || (call.arguments && call.arguments !== "{}") ? (
+    <pre class="text" tabIndex={0} role="group" aria-label="Arguments">
+      {sql || call.arguments}
+    </pre>
+  ) : null;
   const lines = code.trimEnd().split("\n").length;
   if (lines <= collapsedLines) return shown;
   return <LongCode lines={lines}>{shown}</LongCode>;
@@ -77,15 +84,34 @@ function rowsOf(text: string): { columns: string[]; rows: Record<string, unknown
 
 function RunOutcome({ of: message }: { of: Message }) {
   // The end is on record a moment after the answer if the run was stopped.
-  const { answer: run, problem } = useLoaded<Execution>(address(`/executions/${encodeURIComponent(message.execution_id ?? "")}`, { wait: 10 }));
-  if (problem) return <pre class="text" tabIndex={0} role="group" aria-label="What the model read">{message.text}</pre>;
+  const { answer: run, problem } = useLoaded<Execution>(
+    address(`/executions/${encodeURIComponent(message.execution_id ?? "")}`, { wait: 10 }),
+  );
+  if (problem)
+    return (
+      <pre class="text" tabIndex={0} role="group" aria-label="What the model read">
+        {message.text}
+      </pre>
+    );
   if (!run) return <Loading what="the run" />;
   const hasResult = run.result !== null && !run.outputs.some((output) => output.role === "result");
   return (
     <>
-      {run.stdout && <pre class="text" tabIndex={0} role="group" aria-label="stdout">{terminalText(run.stdout)}</pre>}
-      {run.stderr && <pre class="text stderr" tabIndex={0} role="group" aria-label="stderr">{terminalText(run.stderr)}</pre>}
-      {(run.exception || run.error) && <div class="body"><Failed of={run} /></div>}
+      {run.stdout && (
+        <pre class="text" tabIndex={0} role="group" aria-label="stdout">
+          {terminalText(run.stdout)}
+        </pre>
+      )}
+      {run.stderr && (
+        <pre class="text stderr" tabIndex={0} role="group" aria-label="stderr">
+          {terminalText(run.stderr)}
+        </pre>
+      )}
+      {(run.exception || run.error) && (
+        <div class="body">
+          <Failed of={run} />
+        </div>
+      )}
       {hasResult && <Value of={run.result} label="Result" />}
       <Outputs outputs={run.outputs} />
       {run.artifacts.length > 0 && <Artifacts of={run} />}
@@ -95,7 +121,8 @@ function RunOutcome({ of: message }: { of: Message }) {
 }
 
 function Outcome({ of: message }: { of: Message }) {
-  if (message.tool === "run_python" && message.execution_id && message.status !== "erased") return <RunOutcome of={message} />;
+  if (message.tool === "run_python" && message.execution_id && message.status !== "erased")
+    return <RunOutcome of={message} />;
   const table = message.tool === "query_database" && message.status === "complete" ? rowsOf(message.text) : undefined;
   if (table) {
     return (
@@ -105,12 +132,24 @@ function Outcome({ of: message }: { of: Message }) {
       </>
     );
   }
-  if (message.status === "erased" || message.status === "cut") return <p class="body muted">{message.text || "The run was interrupted."}</p>;
-  return <pre class="text" tabIndex={0} role="group" aria-label="What the tool answered">{message.text}</pre>;
+  if (message.status === "erased" || message.status === "cut")
+    return <p class="body muted">{message.text || "The run was interrupted."}</p>;
+  return (
+    <pre class="text" tabIndex={0} role="group" aria-label="What the tool answered">
+      {message.text}
+    </pre>
+  );
 }
 
 // Run shows a call, and the message of its tool as soon as there is one.
-export function Run({ call, number, message, output, isCut, answering }: {
+export function Run({
+  call,
+  number,
+  message,
+  output,
+  isCut,
+  answering,
+}: {
   call: ToolCall;
   number: number; // of the call in the conversation
   message: Message | undefined;
@@ -134,9 +173,19 @@ export function Run({ call, number, message, output, isCut, answering }: {
         )}
       </header>
       <Source call={call} />
-      {output && <pre class="text" tabIndex={0} role="group" aria-label="Output">{terminalText(output)}</pre>}
-      {output && isCut && <p class="cut">Truncated: the code prints more. All that is kept appears here when it has ended.</p>}
-      {message && message.status !== "running" && <div class="outcome"><Outcome of={message} /></div>}
+      {output && (
+        <pre class="text" tabIndex={0} role="group" aria-label="Output">
+          {terminalText(output)}
+        </pre>
+      )}
+      {output && isCut && (
+        <p class="cut">Truncated: the code prints more. All that is kept appears here when it has ended.</p>
+      )}
+      {message && message.status !== "running" && (
+        <div class="outcome">
+          <Outcome of={message} />
+        </div>
+      )}
     </section>
   );
 }

@@ -81,53 +81,57 @@ export function useConversation(id: string): ConversationState {
     if (!answering) return;
     const mine = request.current;
     setLive(nothing); // the events begin with the first
-    const end = follow(`${path}/events`, {}, {
-      onEvent: ({ name, data }) => {
-        const body = JSON.parse(data) as unknown;
-        switch (name) {
-          case "text":
-            setLive((now) => ({ ...now, text: withText(now.text, body as Delta) }));
-            break;
-          case "call": {
-            const { position, tool } = body as { position: number; tool: string };
-            setLive((now) => ({ ...now, call: { ...now.call, [position]: tool } }));
-            break;
+    const end = follow(
+      `${path}/events`,
+      {},
+      {
+        onEvent: ({ name, data }) => {
+          const body = JSON.parse(data) as unknown;
+          switch (name) {
+            case "text":
+              setLive((now) => ({ ...now, text: withText(now.text, body as Delta) }));
+              break;
+            case "call": {
+              const { position, tool } = body as { position: number; tool: string };
+              setLive((now) => ({ ...now, call: { ...now.call, [position]: tool } }));
+              break;
+            }
+            case "stdout":
+            case "stderr":
+              setLive((now) => ({
+                ...now,
+                output: withText(now.output, body as Delta),
+                isCut: (body as Delta).truncated ? { ...now.isCut, [(body as Delta).position]: true } : now.isCut,
+              }));
+              break;
+            case "message": {
+              const message = body as Message;
+              setView((now) => now && { ...now, messages: withMessage(now.messages, message) });
+              setLive((now) => ({
+                isCut: now.isCut,
+                text: without(now.text, message.position),
+                call: without(now.call, message.position),
+                output: message.status === "running" ? now.output : without(now.output, message.position),
+              }));
+              break;
+            }
+            case "problem":
+              setProblem(new Problem(0, "The answer ended", (body as { text: string }).text));
+              break;
+            case "reload":
+              void load(mine);
+              break;
+            case "end":
+              end();
+              setLive(nothing);
+              void load(mine);
+              break;
           }
-          case "stdout":
-          case "stderr":
-            setLive((now) => ({
-              ...now,
-              output: withText(now.output, body as Delta),
-              isCut: (body as Delta).truncated ? { ...now.isCut, [(body as Delta).position]: true } : now.isCut,
-            }));
-            break;
-          case "message": {
-            const message = body as Message;
-            setView((now) => now && { ...now, messages: withMessage(now.messages, message) });
-            setLive((now) => ({
-              isCut: now.isCut,
-              text: without(now.text, message.position),
-              call: without(now.call, message.position),
-              output: message.status === "running" ? now.output : without(now.output, message.position),
-            }));
-            break;
-          }
-          case "problem":
-            setProblem(new Problem(0, "The answer ended", (body as { text: string }).text));
-            break;
-          case "reload":
-            void load(mine);
-            break;
-          case "end":
-            end();
-            setLive(nothing);
-            void load(mine);
-            break;
-        }
+        },
+        onLost: setProblem,
+        onOpen: () => setProblem(undefined),
       },
-      onLost: setProblem,
-      onOpen: () => setProblem(undefined),
-    });
+    );
     return end;
   }, [id, answering]);
 

@@ -42,7 +42,12 @@ function keptDraft(): Draft {
 
 // requested returns what the service takes of a breakpoint: each request replaces all of them.
 function requested({ line, condition, hitCondition, logMessage }: RequestedBreakpoint): RequestedBreakpoint {
-  return { line, ...(condition && { condition }), ...(hitCondition && { hitCondition }), ...(logMessage && { logMessage }) };
+  return {
+    line,
+    ...(condition && { condition }),
+    ...(hitCondition && { hitCondition }),
+    ...(logMessage && { logMessage }),
+  };
 }
 
 const toStart = "M5 3l8 5-8 5z";
@@ -87,15 +92,18 @@ function OpenDebugger() {
   useEffect(() => {
     if (session || !execution) return;
     const request = new AbortController();
-    get<Execution>(`/executions/${encodeURIComponent(execution)}`, {}, request.signal).then((record) => {
-      setContext({ execution, of: record.code ?? "", values: record.context ?? {} });
-      setLoads((before) => before + 1);
-      setDraft((before) => before.code === record.code ? before : { code: record.code ?? "", breakpoints: [] });
-    }, (thrown) => {
-      if (isAborted(thrown)) return;
-      setContext({ execution, of: "", values: {} });
-      setProblem(Problem.from(thrown));
-    });
+    get<Execution>(`/executions/${encodeURIComponent(execution)}`, {}, request.signal).then(
+      (record) => {
+        setContext({ execution, of: record.code ?? "", values: record.context ?? {} });
+        setLoads((before) => before + 1);
+        setDraft((before) => (before.code === record.code ? before : { code: record.code ?? "", breakpoints: [] }));
+      },
+      (thrown) => {
+        if (isAborted(thrown)) return;
+        setContext({ execution, of: "", values: {} });
+        setProblem(Problem.from(thrown));
+      },
+    );
     return () => request.abort();
   }, [session, execution]);
   useEffect(() => writeDraft("debug", JSON.stringify(draft)), [draft]);
@@ -106,8 +114,12 @@ function OpenDebugger() {
     setDraft((before) => ({ ...before, breakpoints: wanted }));
     if (session) void session.setBreakpoints(wanted);
   };
-  const toggle = (line: number) => setBreakpoints(breakpoints.some((b) => b.line === line)
-    ? breakpoints.filter((b) => b.line !== line) : [...breakpoints, { line }]);
+  const toggle = (line: number) =>
+    setBreakpoints(
+      breakpoints.some((b) => b.line === line)
+        ? breakpoints.filter((b) => b.line !== line)
+        : [...breakpoints, { line }],
+    );
   const position = session?.position.value;
   const state = session ? position?.state : "editing";
 
@@ -121,7 +133,9 @@ function OpenDebugger() {
       if (!sandbox) sandbox = fresh = (await post<{ sandbox_id: string }>("/sandbox/create", {})).sandbox_id;
       const values = context?.of === draft.code ? context.values : {};
       const opened = await post<DebugSessionRecord>(`/sandbox/${encodeURIComponent(sandbox)}/debug/sessions?wait=0`, {
-        code: draft.code, breakpoints: draft.breakpoints, stop_on_entry: stopsAtEntry,
+        code: draft.code,
+        breakpoints: draft.breakpoints,
+        stop_on_entry: stopsAtEntry,
         ...(Object.keys(values).length > 0 ? { context: values } : {}),
       });
       setParameters({ session: opened.session_id, execution: opened.execution_id, sandbox });
@@ -163,26 +177,67 @@ function OpenDebugger() {
   const isGone = session && !position && failure?.status === 404;
   const code = session ? session.code.value : isLoading ? undefined : draft.code;
   return (
-    <Page title="Debugger" actions={<Where position={position} />}
-      intro="Stop code at a line, look at its variables, and step forward or back. Steps that are past come from the recording.">
+    <Page
+      title="Debugger"
+      actions={<Where position={position} />}
+      intro="Stop code at a line, look at its variables, and step forward or back. Steps that are past come from the recording."
+    >
       <div class="debug-toolbar panel" role="toolbar" aria-label="Debugger">
-        {session
-          ? <Tool name="Continue" keys="F5" icon={toStart} disabled={state !== "stopped"} action={proceed} isMain />
-          : <Tool name={starting ? "Starting…" : "Start"} keys="F5" icon={toStart} disabled={starting || !code?.trim()} action={start} isMain />}
+        {session ? (
+          <Tool name="Continue" keys="F5" icon={toStart} disabled={state !== "stopped"} action={proceed} isMain />
+        ) : (
+          <Tool
+            name={starting ? "Starting…" : "Start"}
+            keys="F5"
+            icon={toStart}
+            disabled={starting || !code?.trim()}
+            action={start}
+            isMain
+          />
+        )}
         {commands.map((command) => (
-          <Tool key={command.move} name={command.name} keys={command.keys} icon={command.icon}
-            disabled={!(state === "stopped" || (state === "ended" && /[bB]ack|reverse/.test(command.move)))} action={() => session?.move(command.move)} />
+          <Tool
+            key={command.move}
+            name={command.name}
+            keys={command.keys}
+            icon={command.icon}
+            disabled={!(state === "stopped" || (state === "ended" && /[bB]ack|reverse/.test(command.move)))}
+            action={() => session?.move(command.move)}
+          />
         ))}
-        <Tool name="Pause" keys="F6" icon="M5 3v10M11 3v10" disabled={state !== "running"} action={() => session?.pause()} />
-        <Tool name="Stop" keys="Shift+F5" icon="M4 4h8v8H4z" disabled={!session || state === "ended" || !position} action={() => session?.end()} />
+        <Tool
+          name="Pause"
+          keys="F6"
+          icon="M5 3v10M11 3v10"
+          disabled={state !== "running"}
+          action={() => session?.pause()}
+        />
+        <Tool
+          name="Stop"
+          keys="Shift+F5"
+          icon="M4 4h8v8H4z"
+          disabled={!session || state === "ended" || !position}
+          action={() => session?.end()}
+        />
         {session && <button onClick={edit}>Edit the code</button>}
       </div>
       {failure && !isGone && <Failure problem={failure} />}
-      {failure?.status === 409 && session && /\bdrive\b/.test(failure.detail) && <p><button onClick={() => session.drive()}>Take over control</button></p>}
+      {failure?.status === 409 && session && /\bdrive\b/.test(failure.detail) && (
+        <p>
+          <button onClick={() => session.drive()}>Take over control</button>
+        </p>
+      )}
       {isGone && (
         <div class="notice" role="alert">
           <strong>This debug session is over.</strong>
-          <p>A session ends when nobody uses it. {execution && <>Its run is kept: <RunLinks id={execution} />.</>}</p>
+          <p>
+            A session ends when nobody uses it.{" "}
+            {execution && (
+              <>
+                Its run is kept: <RunLinks id={execution} />.
+              </>
+            )}
+          </p>
           <button onClick={edit}>Debug the code again</button>
         </div>
       )}
@@ -190,17 +245,37 @@ function OpenDebugger() {
         <div class="notice" role="status">
           <strong>The program has ended{session.result.value ? `: ${session.result.value.status}` : ""}.</strong>
           {session.result.value?.error && <p class="mono">{session.result.value.error}</p>}
-          <p>You can step back through it here, or see <RunLinks id={session.executionID} />.</p>
+          <p>
+            You can step back through it here, or see <RunLinks id={session.executionID} />.
+          </p>
         </div>
       )}
       <div class="columns debug">
         <div class="main">
           {!session && <Options stopsAtEntry={stopsAtEntry} setStopsAtEntry={setStopsAtEntry} />}
-          <Panel title="Code" note={position?.line_number ? `line ${position.line_number}, before it runs` : "click beside a line, or press F9, for a breakpoint"}>
-            {code === undefined ? (!isGone && <Loading what={session ? "the session" : "the code"} />) : (
-              <Editor editor={editor} code={code} source={session ? session.id : `draft ${loads}`} isEditable={!session} breakpoints={breakpoints}
-                line={session?.frames.value.find((f) => f.id === session.frame.value)?.line ?? position?.line_number ?? 0}
-                onToggle={toggle} onDraft={setDraft} />
+          <Panel
+            title="Code"
+            note={
+              position?.line_number
+                ? `line ${position.line_number}, before it runs`
+                : "click beside a line, or press F9, for a breakpoint"
+            }
+          >
+            {code === undefined ? (
+              !isGone && <Loading what={session ? "the session" : "the code"} />
+            ) : (
+              <Editor
+                editor={editor}
+                code={code}
+                source={session ? session.id : `draft ${loads}`}
+                isEditable={!session}
+                breakpoints={breakpoints}
+                line={
+                  session?.frames.value.find((f) => f.id === session.frame.value)?.line ?? position?.line_number ?? 0
+                }
+                onToggle={toggle}
+                onDraft={setDraft}
+              />
             )}
           </Panel>
           {session && <VariableTable session={session} />}
@@ -217,10 +292,22 @@ function OpenDebugger() {
   );
 }
 
-function Tool(props: { name: string; keys: string; icon: string; disabled: boolean; action: () => unknown; isMain?: boolean }) {
+function Tool(props: {
+  name: string;
+  keys: string;
+  icon: string;
+  disabled: boolean;
+  action: () => unknown;
+  isMain?: boolean;
+}) {
   return (
-    <button class={props.isMain ? "primary" : ""} disabled={props.disabled} title={`${props.name} (${props.keys})`}
-      aria-keyshortcuts={props.keys} onClick={() => void props.action()}>
+    <button
+      class={props.isMain ? "primary" : ""}
+      disabled={props.disabled}
+      title={`${props.name} (${props.keys})`}
+      aria-keyshortcuts={props.keys}
+      onClick={() => void props.action()}
+    >
       <Icon of={props.icon} /> <span class="words">{props.name}</span> <kbd aria-hidden="true">{props.keys}</kbd>
     </button>
   );
@@ -230,41 +317,68 @@ function Where({ position }: { position: DebugPosition | undefined }) {
   if (!position) return null;
   const { state, reason, step, total_steps: total, live } = position;
   const why = state !== "ended" && reason && (live || reason !== "step") ? `: ${reason}` : "";
-  const words = state === "running" ? "running" : `${state === "ended" ? "ended" : live ? "stopped" : "at an earlier step"}${why}`;
+  const words =
+    state === "running" ? "running" : `${state === "ended" ? "ended" : live ? "stopped" : "at an earlier step"}${why}`;
   return (
     <span class={`status ${state === "running" ? "busy" : live ? "good" : ""}`} role="status">
-      <span class="dot" aria-hidden="true" /> {words}{step ? `, step ${count(step)} of ${plural(total, "step")}` : ""}
+      <span class="dot" aria-hidden="true" /> {words}
+      {step ? `, step ${count(step)} of ${plural(total, "step")}` : ""}
     </span>
   );
 }
 
 function RunLinks({ id }: { id: string }) {
   const path = `/ui/executions/${encodeURIComponent(id)}`;
-  return <><a href={`${path}/steps`}>its recording</a> and <a href={path}>the execution <span class="mono">{shortID(id)}</span></a></>;
+  return (
+    <>
+      <a href={`${path}/steps`}>its recording</a> and{" "}
+      <a href={path}>
+        the execution <span class="mono">{shortID(id)}</span>
+      </a>
+    </>
+  );
 }
 
 // Options are those of a session that has not begun.
-function Options({ stopsAtEntry, setStopsAtEntry }: { stopsAtEntry: boolean; setStopsAtEntry: (value: boolean) => void }) {
+function Options({
+  stopsAtEntry,
+  setStopsAtEntry,
+}: {
+  stopsAtEntry: boolean;
+  setStopsAtEntry: (value: boolean) => void;
+}) {
   const [sandboxes, setSandboxes] = useState<Sandbox[]>([]);
   const chosen = parameter("sandbox");
   useEffect(() => {
     const request = new AbortController();
-    get<{ sandboxes: Sandbox[] | null }>("/sandboxes", { status: "active", limit: 50 }, request.signal)
-      .then((answer) => setSandboxes(answer.sandboxes ?? []), () => {}); // a fresh sandbox can be chosen without the list
+    get<{ sandboxes: Sandbox[] | null }>("/sandboxes", { status: "active", limit: 50 }, request.signal).then(
+      (answer) => setSandboxes(answer.sandboxes ?? []),
+      () => {},
+    ); // a fresh sandbox can be chosen without the list
     return () => request.abort();
   }, []);
   const known = sandboxes.some((s) => s.sandbox_id === chosen);
   return (
     <div class="filters">
-      <label class="field">Sandbox{" "}
+      <label class="field">
+        Sandbox{" "}
         <select value={chosen} onChange={(event) => setParameters({ sandbox: event.currentTarget.value }, true)}>
           <option value="">a fresh one</option>
           {chosen && !known && <option value={chosen}>{shortID(chosen)}</option>}
-          {sandboxes.map((s) => <option key={s.sandbox_id} value={s.sandbox_id}>{shortID(s.sandbox_id)}, of {s.user_id}</option>)}
+          {sandboxes.map((s) => (
+            <option key={s.sandbox_id} value={s.sandbox_id}>
+              {shortID(s.sandbox_id)}, of {s.user_id}
+            </option>
+          ))}
         </select>
       </label>
       <label class="field check">
-        <input type="checkbox" checked={stopsAtEntry} onChange={(event) => setStopsAtEntry(event.currentTarget.checked)} /> Stop at the first line
+        <input
+          type="checkbox"
+          checked={stopsAtEntry}
+          onChange={(event) => setStopsAtEntry(event.currentTarget.checked)}
+        />{" "}
+        Stop at the first line
       </label>
     </div>
   );
@@ -291,19 +405,25 @@ function Editor(props: {
     let mine: DebugEditor | undefined;
     let gone = false;
     setProblem(undefined);
-    import("../parts/debug_editor").then(({ showDebugEditor }) => {
-      if (gone || !place.current) return;
-      mine = editor.current = showDebugEditor(place.current, latest.current.code, "Code", {
-        onToggle: (at) => latest.current.onToggle(at),
-        onCode: (text) => latest.current.isEditable && latest.current.onDraft((draft) => ({ ...draft, code: text })),
-        onMove: (lines) => latest.current.isEditable && latest.current.onDraft((draft) => ({
-          ...draft,
-          breakpoints: draft.breakpoints.map((b) => ({ ...b, line: lines.get(b.line) ?? b.line }))
-            .filter((b, index, all) => all.findIndex((other) => other.line === b.line) === index),
-        })),
-      });
-      setReady(true);
-    }, (thrown: unknown) => setProblem(Problem.from(thrown)));
+    import("../parts/debug_editor").then(
+      ({ showDebugEditor }) => {
+        if (gone || !place.current) return;
+        mine = editor.current = showDebugEditor(place.current, latest.current.code, "Code", {
+          onToggle: (at) => latest.current.onToggle(at),
+          onCode: (text) => latest.current.isEditable && latest.current.onDraft((draft) => ({ ...draft, code: text })),
+          onMove: (lines) =>
+            latest.current.isEditable &&
+            latest.current.onDraft((draft) => ({
+              ...draft,
+              breakpoints: draft.breakpoints
+                .map((b) => ({ ...b, line: lines.get(b.line) ?? b.line }))
+                .filter((b, index, all) => all.findIndex((other) => other.line === b.line) === index),
+            })),
+        });
+        setReady(true);
+      },
+      (thrown: unknown) => setProblem(Problem.from(thrown)),
+    );
     return () => {
       gone = true;
       mine?.remove();
@@ -331,7 +451,11 @@ function Calls({ session }: { session: DebugSession }) {
       <ol class="calls">
         {frames.map((frame) => (
           <li key={frame.id}>
-            <button class="row-button" aria-pressed={frame.id === session.frame.value} onClick={() => session.choose(frame.id)}>
+            <button
+              class="row-button"
+              aria-pressed={frame.id === session.frame.value}
+              onClick={() => session.choose(frame.id)}
+            >
               <strong>{frame.name}</strong> <span class="muted">line {frame.line}</span>
             </button>
           </li>
@@ -341,23 +465,48 @@ function Calls({ session }: { session: DebugSession }) {
   );
 }
 
-function Breakpoints({ list, change }: { list: (RequestedBreakpoint & { message?: string })[]; change: (list: RequestedBreakpoint[]) => void }) {
+function Breakpoints({
+  list,
+  change,
+}: {
+  list: (RequestedBreakpoint & { message?: string })[];
+  change: (list: RequestedBreakpoint[]) => void;
+}) {
   return (
     <Panel title="Breakpoints" note={list.length ? count(list.length) : undefined}>
       {list.length === 0 && <p class="body muted">Click beside a line of the code, or press F9 in it.</p>}
       <ul class="breakpoints">
         {list.map((breakpoint) => (
           <li key={breakpoint.line}>
-            <label>Line {breakpoint.line}, if{" "}
-              <input class="mono" value={breakpoint.condition ?? ""} placeholder="always" spellcheck={false}
+            <label>
+              Line {breakpoint.line}, if{" "}
+              <input
+                class="mono"
+                value={breakpoint.condition ?? ""}
+                placeholder="always"
+                spellcheck={false}
                 onChange={(event) => {
                   const condition = event.currentTarget.value.trim();
                   change(list.map((b) => (b === breakpoint ? { ...b, condition } : b)));
-                }} />
+                }}
+              />
             </label>
-            <button aria-label={`Remove the breakpoint of line ${breakpoint.line}`} onClick={() => change(list.filter((b) => b !== breakpoint))}>×</button>
-            {breakpoint.hitCondition && <p class="detail">Only at hits <code>{breakpoint.hitCondition}</code></p>}
-            {breakpoint.logMessage && <p class="detail">Prints <code>{breakpoint.logMessage}</code> and does not stop</p>}
+            <button
+              aria-label={`Remove the breakpoint of line ${breakpoint.line}`}
+              onClick={() => change(list.filter((b) => b !== breakpoint))}
+            >
+              ×
+            </button>
+            {breakpoint.hitCondition && (
+              <p class="detail">
+                Only at hits <code>{breakpoint.hitCondition}</code>
+              </p>
+            )}
+            {breakpoint.logMessage && (
+              <p class="detail">
+                Prints <code>{breakpoint.logMessage}</code> and does not stop
+              </p>
+            )}
             {breakpoint.message && <p class="why">{breakpoint.message}</p>}
           </li>
         ))}

@@ -34,13 +34,25 @@ export function Console({ session }: { session: DebugSession }) {
     <Panel title="Console" note="output of the program, and answers">
       <div class="console" ref={box} tabIndex={0} role="log" aria-label="Console">
         {lines.length === 0 && <p class="muted">Nothing was printed yet.</p>}
-        {lines.map((line, index) => <pre key={index} class={line.category}>{terminalText(line.text)}</pre>)}
+        {lines.map((line, index) => (
+          <pre key={index} class={line.category}>
+            {terminalText(line.text)}
+          </pre>
+        ))}
       </div>
       <form class="debug-ask" onSubmit={submit}>
         <label class="grow">
           <span class="muted">{frame ? `Evaluate in ${frame.name}` : "Evaluate"}</span>
-          <input class="mono" value={expression} spellcheck={false} autocomplete="off" disabled={isRunning} placeholder="len(rows)"
-            onInput={(event) => setExpression(event.currentTarget.value)} onKeyDown={recall} />
+          <input
+            class="mono"
+            value={expression}
+            spellcheck={false}
+            autocomplete="off"
+            disabled={isRunning}
+            placeholder="len(rows)"
+            onInput={(event) => setExpression(event.currentTarget.value)}
+            onKeyDown={recall}
+          />
         </label>
         <button disabled={isRunning}>Evaluate</button>
       </form>

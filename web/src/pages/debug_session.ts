@@ -73,21 +73,27 @@ export class DebugSession {
       this.fail(thrown);
       return;
     }
-    this.unfollow = follow(`${this.path}/events`, {}, {
-      onEvent: ({ name, data }) => {
-        if (name === "output") {
-          const { category, output } = JSON.parse(data) as { category: string; output: string };
-          this.write(category, output);
-        } else if (name === "breakpoint") {
-          const { breakpoint } = JSON.parse(data) as { breakpoint: DebugBreakpoint };
-          this.breakpoints.value = this.breakpoints.value.map((b) => (b.id === breakpoint.id ? { ...b, ...breakpoint } : b));
-        } else {
-          if (name === "terminated") this.unfollow();
-          void this.refresh();
-        }
+    this.unfollow = follow(
+      `${this.path}/events`,
+      {},
+      {
+        onEvent: ({ name, data }) => {
+          if (name === "output") {
+            const { category, output } = JSON.parse(data) as { category: string; output: string };
+            this.write(category, output);
+          } else if (name === "breakpoint") {
+            const { breakpoint } = JSON.parse(data) as { breakpoint: DebugBreakpoint };
+            this.breakpoints.value = this.breakpoints.value.map((b) =>
+              b.id === breakpoint.id ? { ...b, ...breakpoint } : b,
+            );
+          } else {
+            if (name === "terminated") this.unfollow();
+            void this.refresh();
+          }
+        },
+        onLost: (problem) => this.fail(problem),
       },
-      onLost: (problem) => this.fail(problem),
-    });
+    );
     await this.refresh();
   }
 
@@ -135,7 +141,9 @@ export class DebugSession {
 
   async setBreakpoints(list: RequestedBreakpoint[]): Promise<void> {
     await this.attempt(async () => {
-      const { breakpoints } = await this.send<{ breakpoints: DebugBreakpoint[] }>("setBreakpoints", { breakpoints: list });
+      const { breakpoints } = await this.send<{ breakpoints: DebugBreakpoint[] }>("setBreakpoints", {
+        breakpoints: list,
+      });
       this.breakpoints.value = breakpoints.map((b, index) => ({ ...list[index]!, ...b }));
     });
   }
@@ -151,7 +159,11 @@ export class DebugSession {
   }
 
   async variables(reference: number, start: number, count: number): Promise<DebugVariable[]> {
-    const answer = await this.send<{ variables: DebugVariable[] | null }>("variables", { variablesReference: reference, start, count });
+    const answer = await this.send<{ variables: DebugVariable[] | null }>("variables", {
+      variablesReference: reference,
+      start,
+      count,
+    });
     return answer.variables ?? [];
   }
 
@@ -159,7 +171,11 @@ export class DebugSession {
     this.write("asked", expression + "\n");
     try {
       const frame = this.frame.value;
-      const { result } = await this.send<{ result: string }>("evaluate", { expression, context: "repl", ...(frame ? { frameId: frame } : {}) });
+      const { result } = await this.send<{ result: string }>("evaluate", {
+        expression,
+        context: "repl",
+        ...(frame ? { frameId: frame } : {}),
+      });
       if (result) this.write("answer", result + "\n");
       void this.refresh(); // it may have changed a variable
     } catch (thrown) {
@@ -219,11 +235,14 @@ export class DebugSession {
     }
     const thread = where.lane ?? 1;
     try {
-      const { stackFrames } = await this.send<{ stackFrames: StackFrame[] | null }>("stackTrace", { threadId: thread, levels: 200 });
+      const { stackFrames } = await this.send<{ stackFrames: StackFrame[] | null }>("stackTrace", {
+        threadId: thread,
+        levels: 200,
+      });
       const frames = stackFrames ?? [];
       // The chosen frame stays chosen while the program stands.
       const stays = where.step === this.shownStep && frames.some((f) => f.id === this.frame.peek());
-      const top = stays ? this.frame.peek() : frames[0]?.id ?? 0;
+      const top = stays ? this.frame.peek() : (frames[0]?.id ?? 0);
       const { scopes } = top ? await this.send<{ scopes: Scope[] }>("scopes", { frameId: top }) : { scopes: [] };
       batch(() => {
         this.position.value = where;

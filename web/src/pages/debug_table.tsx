@@ -37,11 +37,14 @@ export function VariableTable({ session }: { session: DebugSession }) {
     }
     const request = new AbortController();
     const query = { frame: chosen.scope === "Globals" ? 0 : frame, count: maxVariables };
-    get<{ variables: StepVariable[] | null }>(`${path}/steps/${step}/variables`, query, request.signal).then((answer) => {
-      const variable = answer.variables?.find((v) => v.name === chosen.name && v.ref && isTableType(v.type));
-      setFound(variable && { variable, step, of: chosen });
-      setProblem(undefined);
-    }, (thrown) => isAborted(thrown) || setProblem(Problem.from(thrown)));
+    get<{ variables: StepVariable[] | null }>(`${path}/steps/${step}/variables`, query, request.signal).then(
+      (answer) => {
+        const variable = answer.variables?.find((v) => v.name === chosen.name && v.ref && isTableType(v.type));
+        setFound(variable && { variable, step, of: chosen });
+        setProblem(undefined);
+      },
+      (thrown) => isAborted(thrown) || setProblem(Problem.from(thrown)),
+    );
     return () => request.abort();
   }, [session, chosen, version, frame, step]);
   if (problem) return <Failure problem={problem} />;

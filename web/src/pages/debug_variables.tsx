@@ -29,13 +29,29 @@ function toggle(path: string, parent: string, part: DebugVariable): void {
 // Scopes shows the variables of the chosen frame.
 export function Scopes({ session }: { session: DebugSession }) {
   const scopes = session.scopes.value;
-  if (scopes.length === 0) return <Panel title="Variables"><p class="body muted">The program shows its variables when it stops.</p></Panel>;
+  if (scopes.length === 0)
+    return (
+      <Panel title="Variables">
+        <p class="body muted">The program shows its variables when it stops.</p>
+      </Panel>
+    );
   return (
     <>
       {scopes.map((scope) => (
-        <Panel key={scope.name} title={scope.name} note={scope.namedVariables ? count(scope.namedVariables) : undefined}>
-          <VariableTree session={session} reference={scope.variablesReference} named={scope.namedVariables ?? 0} items={0}
-            version={session.stop.value} path={scope.name} changed={scope === scopes[0] ? session.position.value?.changed : undefined} />
+        <Panel
+          key={scope.name}
+          title={scope.name}
+          note={scope.namedVariables ? count(scope.namedVariables) : undefined}
+        >
+          <VariableTree
+            session={session}
+            reference={scope.variablesReference}
+            named={scope.namedVariables ?? 0}
+            items={0}
+            version={session.stop.value}
+            path={scope.name}
+            changed={scope === scopes[0] ? session.position.value?.changed : undefined}
+          />
         </Panel>
       ))}
     </>
@@ -45,7 +61,15 @@ export function Scopes({ session }: { session: DebugSession }) {
 // VariableTree shows what a reference leads to: named parts first, then the items, a page of them at a time. References are of
 // one position of the program, and their numbers begin again at the next: version is the position. Trees inside of others
 // get a new version with their new reference.
-function VariableTree({ session, reference, named, items, version, path, changed }: {
+function VariableTree({
+  session,
+  reference,
+  named,
+  items,
+  version,
+  path,
+  changed,
+}: {
   session: DebugSession;
   reference: number;
   named: number;
@@ -62,14 +86,17 @@ function VariableTree({ session, reference, named, items, version, path, changed
   useEffect(() => {
     let isCurrent = true;
     const [start, number] = first > 0 ? [before + first, pageSize] : [0, before + pageSize];
-    session.variables(reference, start, number).then((parts) => {
-      if (!isCurrent) return;
-      setLoaded({ parts, first, version });
-      setFailure("");
-    }, (thrown) => {
-      // A reference of an older position is refused; the new position brings its own.
-      if (isCurrent && !isAborted(thrown)) setFailure(Problem.from(thrown).message);
-    });
+    session.variables(reference, start, number).then(
+      (parts) => {
+        if (!isCurrent) return;
+        setLoaded({ parts, first, version });
+        setFailure("");
+      },
+      (thrown) => {
+        // A reference of an older position is refused; the new position brings its own.
+        if (isCurrent && !isAborted(thrown)) setFailure(Problem.from(thrown).message);
+      },
+    );
     return () => {
       isCurrent = false;
     };
@@ -81,23 +108,45 @@ function VariableTree({ session, reference, named, items, version, path, changed
     <ul class="tree">
       {total > pageSize && (
         <li>
-          <Pager what={items ? "item" : "variable"} start={loaded.first} size={pageSize} total={total} first={0} go={setWanted}>
-            {parts.length > 0 && `${count(loaded.first)} to ${count(Math.min(total, loaded.first + pageSize) - 1)} of ${count(total)}`}
+          <Pager
+            what={items ? "item" : "variable"}
+            start={loaded.first}
+            size={pageSize}
+            total={total}
+            first={0}
+            go={setWanted}
+          >
+            {parts.length > 0 &&
+              `${count(loaded.first)} to ${count(Math.min(total, loaded.first + pageSize) - 1)} of ${count(total)}`}
           </Pager>
         </li>
       )}
-      {parts.length === 0 && <li class="body muted">{loaded.first > 0 ? "They were not recorded." : "There are none."}</li>}
+      {parts.length === 0 && (
+        <li class="body muted">{loaded.first > 0 ? "They were not recorded." : "There are none."}</li>
+      )}
       {parts.map((part, index) => {
         const own = `${path}/${part.name}`;
         const isOpen = opened.value.has(own);
         return (
           <li key={`${part.name} ${index}`} class={changed?.includes(part.name) ? "changed" : ""}>
             {part.variablesReference > 0 ? (
-              <button class="row-button" aria-expanded={isOpen} onClick={() => toggle(own, path, part)}><Names part={part} mark={isOpen ? "▾" : "▸"} /></button>
-            ) : <div class="row-button"><Names part={part} mark="" /></div>}
+              <button class="row-button" aria-expanded={isOpen} onClick={() => toggle(own, path, part)}>
+                <Names part={part} mark={isOpen ? "▾" : "▸"} />
+              </button>
+            ) : (
+              <div class="row-button">
+                <Names part={part} mark="" />
+              </div>
+            )}
             {isOpen && part.variablesReference > 0 && (
-              <VariableTree session={session} reference={part.variablesReference} named={part.namedVariables ?? 0}
-                items={part.indexedVariables ?? 0} version={loaded.version} path={own} />
+              <VariableTree
+                session={session}
+                reference={part.variablesReference}
+                named={part.namedVariables ?? 0}
+                items={part.indexedVariables ?? 0}
+                version={loaded.version}
+                path={own}
+              />
             )}
           </li>
         );
@@ -109,8 +158,11 @@ function VariableTree({ session, reference, named, items, version, path, changed
 function Names({ part, mark }: { part: DebugVariable; mark: string }) {
   return (
     <>
-      <span class="twist" aria-hidden="true">{mark}</span>
-      <code class="name">{part.name}</code> <code class="value">{part.value}</code> <span class="muted">{part.type}</span>
+      <span class="twist" aria-hidden="true">
+        {mark}
+      </span>
+      <code class="name">{part.name}</code> <code class="value">{part.value}</code>{" "}
+      <span class="muted">{part.type}</span>
     </>
   );
 }

@@ -64,16 +64,20 @@ function useExecution(id: string): Live {
         void load(request.signal);
       }, 500);
     };
-    const stop = follow(path, {}, {
-      onEvent: ({ name, data }) => {
-        if (name === "stdout" || name === "stderr") {
-          received[name] += (JSON.parse(data) as { text: string }).text;
-          setText({ ...received });
-        } else if (name === "done") void load(request.signal);
-        else soon();
+    const stop = follow(
+      path,
+      {},
+      {
+        onEvent: ({ name, data }) => {
+          if (name === "stdout" || name === "stderr") {
+            received[name] += (JSON.parse(data) as { text: string }).text;
+            setText({ ...received });
+          } else if (name === "done") void load(request.signal);
+          else soon();
+        },
+        onLost: soon,
       },
-      onLost: soon,
-    });
+    );
     return () => {
       stop();
       request.abort();
@@ -100,13 +104,25 @@ export function marks(e: Record): LineMark[] {
   const frames = (e.exception?.traceback ?? []).filter((frame) => !frame.file && frame.line > 0);
   const summary = e.error ?? "";
   if (frames.length === 0) {
-    return e.exception?.line ? [{ line: e.exception.line, isFailure: true, message: summary, hint: e.exception.hint ?? "" }] : [];
+    return e.exception?.line
+      ? [{ line: e.exception.line, isFailure: true, message: summary, hint: e.exception.hint ?? "" }]
+      : [];
   }
   const last = frames.at(-1)!;
   if (e.status === "cancelled") return [{ line: last.line, isFailure: false }];
   return [
-    ...frames.slice(0, -1).filter((frame) => frame.line !== last.line).map((frame) => ({ line: frame.line, isFailure: false })),
-    { line: last.line, isFailure: true, code: last.code, message: summary, hint: e.exception?.hint ?? "", variables: last.variables ?? {} },
+    ...frames
+      .slice(0, -1)
+      .filter((frame) => frame.line !== last.line)
+      .map((frame) => ({ line: frame.line, isFailure: false })),
+    {
+      line: last.line,
+      isFailure: true,
+      code: last.code,
+      message: summary,
+      hint: e.exception?.hint ?? "",
+      variables: last.variables ?? {},
+    },
   ];
 }
 
@@ -126,8 +142,16 @@ export function Execution({ id }: { id: string }) {
   if (!e) {
     return (
       <Page title={`Execution ${shortID(id)}`}>
-        {problem ? <Failure problem={problem} retry={problem.status === 404 ? undefined : reload} /> : <Loading what="the execution" />}
-        {problem && <p><a href={listAddress()}>All executions</a></p>}
+        {problem ? (
+          <Failure problem={problem} retry={problem.status === 404 ? undefined : reload} />
+        ) : (
+          <Loading what="the execution" />
+        )}
+        {problem && (
+          <p>
+            <a href={listAddress()}>All executions</a>
+          </p>
+        )}
       </Page>
     );
   }
@@ -137,16 +161,29 @@ export function Execution({ id }: { id: string }) {
   const hasFigure = e.outputs.some((output) => output.role === "figure");
   const logs = e.debug_info.logs.length + Object.keys(e.debug_info.variables).length;
   return (
-    <Page title={firstLine(code) || `Execution ${shortID(id)}`}
-      heading={<>
-        <a class="crumb" href={listAddress()}>Executions</a> <span class="muted" aria-hidden="true">/</span>{" "}
-        <span class="mono">{shortID(e.execution_id)}</span>
-      </>}
-      actions={<Actions of={e} />}>
+    <Page
+      title={firstLine(code) || `Execution ${shortID(id)}`}
+      heading={
+        <>
+          <a class="crumb" href={listAddress()}>
+            Executions
+          </a>{" "}
+          <span class="muted" aria-hidden="true">
+            /
+          </span>{" "}
+          <span class="mono">{shortID(e.execution_id)}</span>
+        </>
+      }
+      actions={<Actions of={e} />}
+    >
       <p class="summary">
         <Status of={e.status} />
-        <span>{runs ? `for ${duration(now - new Date(e.created_at).getTime())}` : duration(e.execution_time * 1000)}</span>
-        <span class="muted">{e.kind} of {e.user_id}, {fullTime(e.created_at)}</span>
+        <span>
+          {runs ? `for ${duration(now - new Date(e.created_at).getTime())}` : duration(e.execution_time * 1000)}
+        </span>
+        <span class="muted">
+          {e.kind} of {e.user_id}, {fullTime(e.created_at)}
+        </span>
       </p>
       {problem && <Failure problem={problem} retry={reload} />}
       <TimeAxis execution={e} now={now} />
@@ -154,20 +191,31 @@ export function Execution({ id }: { id: string }) {
         <div class="main">
           <Failed of={e} />
           {code && (
-            <Panel title="Code" note={plural(code.trimEnd().split("\n").length, "line")} actions={<Copy label="Copy" text={() => code} />}>
+            <Panel
+              title="Code"
+              note={plural(code.trimEnd().split("\n").length, "line")}
+              actions={<Copy label="Copy" text={() => code} />}
+            >
               <Code code={code} marks={marks(e)} label="Code" />
             </Panel>
           )}
           {hasFigure && <Outputs outputs={e.outputs} />}
           {hasResult && (
-            <Panel title="Result" note={isTable(e.result) ? plural(e.result.length, "row") : undefined}
-              actions={<Copy label="Copy JSON" text={() => JSON.stringify(e.result, null, 2)} />}>
+            <Panel
+              title="Result"
+              note={isTable(e.result) ? plural(e.result.length, "row") : undefined}
+              actions={<Copy label="Copy JSON" text={() => JSON.stringify(e.result, null, 2)} />}
+            >
               <Value of={e.result} label="Result" />
             </Panel>
           )}
           {!hasFigure && <Outputs outputs={e.outputs} />}
-          {(e.stdout || (runs && stdout)) && <TextPanel title="stdout" text={e.stdout || stdout} cut={e.truncated["stdout"]} />}
-          {(e.stderr || (runs && stderr)) && <TextPanel title="stderr" text={e.stderr || stderr} cut={e.truncated["stderr"]} />}
+          {(e.stdout || (runs && stdout)) && (
+            <TextPanel title="stdout" text={e.stdout || stdout} cut={e.truncated["stdout"]} />
+          )}
+          {(e.stderr || (runs && stderr)) && (
+            <TextPanel title="stderr" text={e.stderr || stderr} cut={e.truncated["stderr"]} />
+          )}
           {e.queries.length > 0 && <Queries queries={e.queries} cut={e.truncated["queries"]} />}
           {e.connections.length > 0 && <Connections connections={e.connections} />}
           {e.artifacts.length > 0 && <Artifacts of={e} />}
@@ -177,7 +225,8 @@ export function Execution({ id }: { id: string }) {
           )}
           {runs && (
             <p class="loading" role="status">
-              <span class="spinner" aria-hidden="true" /> Running.{!stdout && !stderr && !e.stdout && !e.stderr && " Nothing is printed yet."}
+              <span class="spinner" aria-hidden="true" /> Running.
+              {!stdout && !stderr && !e.stdout && !e.stderr && " Nothing is printed yet."}
             </p>
           )}
         </div>
@@ -209,30 +258,53 @@ function Actions({ of: e }: { of: Record }) {
   };
   return (
     <>
-      {problem && <span class="field-error" role="alert">{problem.message}</span>}
+      {problem && (
+        <span class="field-error" role="alert">
+          {problem.message}
+        </span>
+      )}
       {!isOver(e) && (
-        <button disabled={isCancelled} onClick={attempt(async () => {
-          setCancelled(true);
-          await post(`/executions/${encodeURIComponent(e.execution_id)}/cancel`);
-        })}>
+        <button
+          disabled={isCancelled}
+          onClick={attempt(async () => {
+            setCancelled(true);
+            await post(`/executions/${encodeURIComponent(e.execution_id)}/cancel`);
+          })}
+        >
           {isCancelled ? "Cancelling…" : "Cancel"}
         </button>
       )}
       {steps > 0 && (
-        <a class="button" href={`/ui/executions/${encodeURIComponent(e.execution_id)}/steps${e.status === "failed" ? `?step=${steps}` : ""}`}>Time travel: {plural(steps, "step")}</a>
+        <a
+          class="button"
+          href={`/ui/executions/${encodeURIComponent(e.execution_id)}/steps${e.status === "failed" ? `?step=${steps}` : ""}`}
+        >
+          Time travel: {plural(steps, "step")}
+        </a>
       )}
-      {canRunAgain && <a class="button" href={`/ui/play?execution=${encodeURIComponent(e.execution_id)}`}>Open in the playground</a>}
+      {canRunAgain && (
+        <a class="button" href={`/ui/play?execution=${encodeURIComponent(e.execution_id)}`}>
+          Open in the playground
+        </a>
+      )}
       {canRunAgain && mayDebug.value && (
-        <a class="button" href={`/ui/debug?execution=${encodeURIComponent(e.execution_id)}`}>Debug</a>
+        <a class="button" href={`/ui/debug?execution=${encodeURIComponent(e.execution_id)}`}>
+          Debug
+        </a>
       )}
       {e.code && <Copy label="Copy as curl" text={() => asCurl(e)} />}
       {e.code && <Copy label="Copy as Python" text={() => asPython(e)} />}
       {isAdmin.value && isOver(e) && (
-        <TwoSteps label="Erase" confirm="Erase this record for ever" danger action={attempt(async () => {
-          await remove(`/executions/${encodeURIComponent(e.execution_id)}`);
-          forgetList();
-          navigate(listAddress(), true);
-        })} />
+        <TwoSteps
+          label="Erase"
+          confirm="Erase this record for ever"
+          danger
+          action={attempt(async () => {
+            await remove(`/executions/${encodeURIComponent(e.execution_id)}`);
+            forgetList();
+            navigate(listAddress(), true);
+          })}
+        />
       )}
     </>
   );

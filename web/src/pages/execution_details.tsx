@@ -1,5 +1,18 @@
 import type { Connection, Exception, Execution, Note, Query } from "../api/records";
-import { asText, bytes, changedRows, clock, count, duration, fullTime, hasHint, megabytes, plural, statementText, zone } from "../format";
+import {
+  asText,
+  bytes,
+  changedRows,
+  clock,
+  count,
+  duration,
+  fullTime,
+  hasHint,
+  megabytes,
+  plural,
+  statementText,
+  zone,
+} from "../format";
 import { Panel } from "../parts/panel";
 import { isAdmin } from "../session";
 import { SandboxLink, Status } from "../parts/label";
@@ -11,7 +24,9 @@ export function Failed({ of: e, isMine = false }: { of: Execution; isMine?: bool
   if (e.status === "cancelled") {
     return (
       <div class="notice stopped">
-        <strong>Stopped{isMine && " by you"} after {duration(e.execution_time * 1000)}.</strong>
+        <strong>
+          Stopped{isMine && " by you"} after {duration(e.execution_time * 1000)}.
+        </strong>
         {e.exception && (
           <details>
             <summary>Where the code was</summary>
@@ -22,7 +37,8 @@ export function Failed({ of: e, isMine = false }: { of: Execution; isMine?: bool
     );
   }
   if (e.exception && e.status !== "timeout") return <ExceptionPanel of={e.exception} />;
-  if (e.exception) { // the interruption: what matters is why, and where the code was
+  if (e.exception) {
+    // the interruption: what matters is why, and where the code was
     return (
       <Panel title="Timeout" danger note={e.exception.line ? `line ${e.exception.line}` : undefined}>
         <div class="body">
@@ -32,22 +48,30 @@ export function Failed({ of: e, isMine = false }: { of: Execution; isMine?: bool
       </Panel>
     );
   }
-  return e.error ? <div class="notice danger"><strong>{e.error}</strong></div> : null;
+  return e.error ? (
+    <div class="notice danger">
+      <strong>{e.error}</strong>
+    </div>
+  ) : null;
 }
 
 function ExceptionPanel({ of }: { of: Exception }) {
   return (
     <Panel title={of.type} danger note={of.line ? `line ${of.line}` : undefined}>
       <div class="body">
-        <pre class="message">{[of.message || of.type, ...of.notes ?? []].join("\n")}</pre>
+        <pre class="message">{[of.message || of.type, ...(of.notes ?? [])].join("\n")}</pre>
         {of.hint && !hasHint(of.message, of.hint) && <p>{of.hint}</p>}
-        {of.nearest && !of.hint?.includes(of.nearest) && <p>Did the code mean <code>{of.nearest}</code>?</p>}
+        {of.nearest && !of.hint?.includes(of.nearest) && (
+          <p>
+            Did the code mean <code>{of.nearest}</code>?
+          </p>
+        )}
         <Frames of={of} />
-        {[...of.chain ?? []].reverse().map((earlier, index) => (
+        {[...(of.chain ?? [])].reverse().map((earlier, index) => (
           <div key={index}>
             <p>
               Raised {earlier.is_cause ? "from" : "while handling"}{" "}
-              <code>{[`${earlier.type}: ${earlier.message}`, ...earlier.notes ?? []].join("\n")}</code>
+              <code>{[`${earlier.type}: ${earlier.message}`, ...(earlier.notes ?? [])].join("\n")}</code>
             </p>
             <Frames of={earlier} />
           </div>
@@ -64,7 +88,11 @@ function Frames({ of }: { of: Exception }) {
     <ol class="frames" aria-label="Calls, outermost first">
       {frames.map((frame, index) => (
         <li key={index}>
-          <span class="muted">{frame.file ? `${frame.file}, ` : ""}line {frame.line}{frame.function ? `, ${frame.function}` : ""}{frame.column ? `, column ${frame.column}` : ""}</span>
+          <span class="muted">
+            {frame.file ? `${frame.file}, ` : ""}line {frame.line}
+            {frame.function ? `, ${frame.function}` : ""}
+            {frame.column ? `, column ${frame.column}` : ""}
+          </span>
           <code>{frame.code}</code>
         </li>
       ))}
@@ -76,10 +104,15 @@ const textParts = ["stdout", "stderr", "result"];
 
 // Missing says what a record does not keep of a run, because of the limits of its session.
 export function Missing({ of: e }: { of: Execution }) {
-  const parts = Object.entries(e.truncated).filter(([, n]) => n > 0)
-    .map(([name, n]) => textParts.includes(name) ? `${bytes(n)} of ${name}` : `${count(n)} of the ${name}`);
+  const parts = Object.entries(e.truncated)
+    .filter(([, n]) => n > 0)
+    .map(([name, n]) => (textParts.includes(name) ? `${bytes(n)} of ${name}` : `${count(n)} of the ${name}`));
   if (parts.length === 0) return null;
-  return <p class="cut">Truncated: {parts.join(", ")} {parts.length > 1 ? "are" : "is"} missing, beyond the limits of the session.</p>;
+  return (
+    <p class="cut">
+      Truncated: {parts.join(", ")} {parts.length > 1 ? "are" : "is"} missing, beyond the limits of the session.
+    </p>
+  );
 }
 
 export function Queries({ queries, cut }: { queries: Query[]; cut?: number | undefined }) {
@@ -89,8 +122,14 @@ export function Queries({ queries, cut }: { queries: Query[]; cut?: number | und
         <table class="statements">
           <thead>
             <tr>
-              <th scope="col">Statement</th><th scope="col">Outcome</th>
-              <th scope="col" class="number">Rows</th><th scope="col" class="number">Duration</th>
+              <th scope="col">Statement</th>
+              <th scope="col">Outcome</th>
+              <th scope="col" class="number">
+                Rows
+              </th>
+              <th scope="col" class="number">
+                Duration
+              </th>
             </tr>
           </thead>
           <tbody>
@@ -98,26 +137,37 @@ export function Queries({ queries, cut }: { queries: Query[]; cut?: number | und
               <tr key={index}>
                 <td class="sql">
                   <pre>{statementText(q.query)}</pre>
-                  {q.parameters && Object.keys(q.parameters).length > 0 && <pre class="muted">{JSON.stringify(q.parameters)}</pre>}
+                  {q.parameters && Object.keys(q.parameters).length > 0 && (
+                    <pre class="muted">{JSON.stringify(q.parameters)}</pre>
+                  )}
                   {q.reason && <div class="why">rule: {q.reason}</div>}
                   {q.error && <div class="why">{q.error}</div>}
                   {q.computed_with_mask && (
                     <div class="why">
-                      values were computed with "***" in place of one of the masked columns {q.computed_with_mask.join(", ")}
+                      values were computed with "***" in place of one of the masked columns{" "}
+                      {q.computed_with_mask.join(", ")}
                     </div>
                   )}
                   {q.rounded_columns && (
                     <div class="why">
-                      values of the numeric columns {q.rounded_columns.join(", ")} lost digits as float64; db_frame(..., exact=True) keeps them
+                      values of the numeric columns {q.rounded_columns.join(", ")} lost digits as float64; db_frame(...,
+                      exact=True) keeps them
                     </div>
                   )}
                   <StatementDetails of={q} />
                 </td>
                 <td>
                   <Status of={q.status} />
-                  {q.status === "captured" && isAdmin.value && <div><a href="/ui/writes?status=pending">Pending writes</a></div>}
+                  {q.status === "captured" && isAdmin.value && (
+                    <div>
+                      <a href="/ui/writes?status=pending">Pending writes</a>
+                    </div>
+                  )}
                 </td>
-                <td class="number">{changedRows(q)}{q.truncated && <div class="muted">truncated</div>}</td>
+                <td class="number">
+                  {changedRows(q)}
+                  {q.truncated && <div class="muted">truncated</div>}
+                </td>
                 <td class="number">{duration(q.duration_ms)}</td>
               </tr>
             ))}
@@ -133,13 +183,26 @@ function StatementDetails({ of: q }: { of: Query }) {
     <details>
       <summary>Details</summary>
       <dl>
-        {q.database && <><dt>Database</dt><dd>{q.database}</dd></>}
-        <dt>Started</dt><dd><time dateTime={q.started_at}>{fullTime(q.started_at)}</time></dd>
-        <dt>Size of the rows</dt><dd>{bytes(q.bytes)}</dd>
+        {q.database && (
+          <>
+            <dt>Database</dt>
+            <dd>{q.database}</dd>
+          </>
+        )}
+        <dt>Started</dt>
+        <dd>
+          <time dateTime={q.started_at}>{fullTime(q.started_at)}</time>
+        </dd>
+        <dt>Size of the rows</dt>
+        <dd>{bytes(q.bytes)}</dd>
         {q.fingerprint && (
           <>
             <dt>Fingerprint</dt>
-            <dd><a class="mono" href={`/ui/statements?view=all&fingerprint=${encodeURIComponent(q.fingerprint)}`}>{q.fingerprint}</a></dd>
+            <dd>
+              <a class="mono" href={`/ui/statements?view=all&fingerprint=${encodeURIComponent(q.fingerprint)}`}>
+                {q.fingerprint}
+              </a>
+            </dd>
           </>
         )}
       </dl>
@@ -154,17 +217,37 @@ export function Connections({ connections }: { connections: Connection[] }) {
         <table>
           <thead>
             <tr>
-              <th scope="col">Started ({zone()})</th><th scope="col">Host</th><th scope="col">Address</th><th scope="col">Outcome</th>
-              <th scope="col" class="number">Sent</th><th scope="col" class="number">Received</th><th scope="col" class="number">Duration</th>
+              <th scope="col">Started ({zone()})</th>
+              <th scope="col">Host</th>
+              <th scope="col">Address</th>
+              <th scope="col">Outcome</th>
+              <th scope="col" class="number">
+                Sent
+              </th>
+              <th scope="col" class="number">
+                Received
+              </th>
+              <th scope="col" class="number">
+                Duration
+              </th>
             </tr>
           </thead>
           <tbody>
             {connections.map((c, index) => (
               <tr key={index}>
-                <td class="nowrap"><time dateTime={c.started_at} title={fullTime(c.started_at)}>{clock(new Date(c.started_at))}</time></td>
-                <td class="mono">{c.host}:{c.port}</td>
+                <td class="nowrap">
+                  <time dateTime={c.started_at} title={fullTime(c.started_at)}>
+                    {clock(new Date(c.started_at))}
+                  </time>
+                </td>
+                <td class="mono">
+                  {c.host}:{c.port}
+                </td>
                 <td class="mono">{c.address || "–"}</td>
-                <td><Status of={c.status} />{c.reason && <div class="why">{c.reason}</div>}</td>
+                <td>
+                  <Status of={c.status} />
+                  {c.reason && <div class="why">{c.reason}</div>}
+                </td>
                 <td class="number">{bytes(c.bytes_sent)}</td>
                 <td class="number">{bytes(c.bytes_received)}</td>
                 <td class="number">{duration(c.duration_ms)}</td>
@@ -183,7 +266,9 @@ export function Artifacts({ of: e }: { of: Execution }) {
       <ul class="files">
         {e.artifacts.map((artifact) => (
           <li key={artifact.artifact_id}>
-            <a href={artifact.url} download>{artifact.path}</a>
+            <a href={artifact.url} download>
+              {artifact.path}
+            </a>
             <span class="muted">{artifact.mime_type}</span>
             <span class="muted">{bytes(artifact.size)}</span>
           </li>
@@ -200,7 +285,9 @@ export function Logs({ logs, variables }: { logs: Note[]; variables: Record<stri
       <ul class="logs">
         {all.map((note, index) => (
           <li key={index}>
-            <time dateTime={note.timestamp} title={fullTime(note.timestamp)}>{clock(new Date(note.timestamp))}</time>
+            <time dateTime={note.timestamp} title={fullTime(note.timestamp)}>
+              {clock(new Date(note.timestamp))}
+            </time>
             <span class="muted">line {note.line}</span>
             <span>
               {note.message ?? note.name}
@@ -223,36 +310,103 @@ export function Facts({ of: e }: { of: Execution }) {
     <aside class="facts" aria-label="Facts">
       <h2>Usage</h2>
       <dl>
-        <dt>Wall time</dt><dd>{duration(usage.wall_ms)}</dd>
-        {queue >= 0.01 ? <><dt>Queue</dt><dd>{duration(queue)}</dd></> : null}
-        {start >= 0.01 ? <><dt>Start</dt><dd>{duration(start)}</dd></> : null}
-        <dt>CPU time</dt><dd>{duration(usage.cpu_ms)}</dd>
-        <dt>Peak memory</dt><dd>{megabytes(usage.peak_memory_mb)}</dd>
-        <dt>Rows read</dt><dd>{plural(e.queries.reduce((sum, q) => sum + (q.status === "captured" ? 0 : q.rows), 0), "row")}</dd>
-        {(usage.network_sent_bytes || usage.network_received_bytes) ? (
-          <><dt>Network</dt><dd>{bytes(usage.network_sent_bytes ?? 0)} sent, {bytes(usage.network_received_bytes ?? 0)} received</dd></>
+        <dt>Wall time</dt>
+        <dd>{duration(usage.wall_ms)}</dd>
+        {queue >= 0.01 ? (
+          <>
+            <dt>Queue</dt>
+            <dd>{duration(queue)}</dd>
+          </>
         ) : null}
-        {usage.ended_by && <><dt>Ended by</dt><dd><code>{usage.ended_by}</code></dd></>}
+        {start >= 0.01 ? (
+          <>
+            <dt>Start</dt>
+            <dd>{duration(start)}</dd>
+          </>
+        ) : null}
+        <dt>CPU time</dt>
+        <dd>{duration(usage.cpu_ms)}</dd>
+        <dt>Peak memory</dt>
+        <dd>{megabytes(usage.peak_memory_mb)}</dd>
+        <dt>Rows read</dt>
+        <dd>
+          {plural(
+            e.queries.reduce((sum, q) => sum + (q.status === "captured" ? 0 : q.rows), 0),
+            "row",
+          )}
+        </dd>
+        {usage.network_sent_bytes || usage.network_received_bytes ? (
+          <>
+            <dt>Network</dt>
+            <dd>
+              {bytes(usage.network_sent_bytes ?? 0)} sent, {bytes(usage.network_received_bytes ?? 0)} received
+            </dd>
+          </>
+        ) : null}
+        {usage.ended_by && (
+          <>
+            <dt>Ended by</dt>
+            <dd>
+              <code>{usage.ended_by}</code>
+            </dd>
+          </>
+        )}
       </dl>
       <h2>Request</h2>
       <dl>
-        <dt>User</dt><dd><a href={`/ui/?user=${encodeURIComponent(e.user_id)}`}>{e.user_id}</a></dd>
-        <dt>Kind</dt><dd>{e.kind}</dd>
-        <dt>Sandbox</dt><dd><SandboxLink id={e.sandbox_id} /></dd>
-        <dt>Accepted</dt><dd>{fullTime(e.created_at)}</dd>
-        {e.completed_at && <><dt>Ended</dt><dd>{fullTime(e.completed_at)}</dd></>}
-        <dt>Execution</dt><dd class="mono">{e.execution_id}</dd>
+        <dt>User</dt>
+        <dd>
+          <a href={`/ui/?user=${encodeURIComponent(e.user_id)}`}>{e.user_id}</a>
+        </dd>
+        <dt>Kind</dt>
+        <dd>{e.kind}</dd>
+        <dt>Sandbox</dt>
+        <dd>
+          <SandboxLink id={e.sandbox_id} />
+        </dd>
+        <dt>Accepted</dt>
+        <dd>{fullTime(e.created_at)}</dd>
+        {e.completed_at && (
+          <>
+            <dt>Ended</dt>
+            <dd>{fullTime(e.completed_at)}</dd>
+          </>
+        )}
+        <dt>Execution</dt>
+        <dd class="mono">{e.execution_id}</dd>
       </dl>
       <h2>Isolation</h2>
       <dl>
-        <dt>Level</dt><dd>{e.isolation || "no code ran"}</dd>
-        {e.environment && <><dt>Environment</dt><dd>{e.environment.name} <code title={e.environment.digest}>{e.environment.digest.slice(0, 12)}</code></dd></>}
-        {e.session_reset && <><dt>Session</dt><dd>its variables were lost</dd></>}
+        <dt>Level</dt>
+        <dd>{e.isolation || "no code ran"}</dd>
+        {e.environment && (
+          <>
+            <dt>Environment</dt>
+            <dd>
+              {e.environment.name} <code title={e.environment.digest}>{e.environment.digest.slice(0, 12)}</code>
+            </dd>
+          </>
+        )}
+        {e.session_reset && (
+          <>
+            <dt>Session</dt>
+            <dd>its variables were lost</dd>
+          </>
+        )}
       </dl>
       {limits.length > 0 && (
         <details>
           <summary>What enforces each limit</summary>
-          <dl>{limits.map(([limit, by]) => <><dt key={limit}><code>{limit}</code></dt><dd>{by}</dd></>)}</dl>
+          <dl>
+            {limits.map(([limit, by]) => (
+              <>
+                <dt key={limit}>
+                  <code>{limit}</code>
+                </dt>
+                <dd>{by}</dd>
+              </>
+            ))}
+          </dl>
         </details>
       )}
       {e.context && Object.keys(e.context).length > 0 && (

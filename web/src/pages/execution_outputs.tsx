@@ -27,7 +27,9 @@ function pictureAddress(type: string, value: unknown): string {
 export function Outputs({ outputs }: { outputs: Output[] }) {
   return (
     <>
-      {outputs.map((output, index) => <OutputPanel key={index} output={output} />)}
+      {outputs.map((output, index) => (
+        <OutputPanel key={index} output={output} />
+      ))}
     </>
   );
 }
@@ -47,23 +49,44 @@ function Shown({ output }: { output: Output }) {
   const stored = (data[references] ?? {}) as Record<string, Artifact>;
   for (const type of pictures) {
     const address = data[type] !== undefined ? pictureAddress(type, data[type]) : stored[type]?.url;
-    if (address) return <div class="picture"><img src={address} alt={summary} /></div>;
+    if (address)
+      return (
+        <div class="picture">
+          <img src={address} alt={summary} />
+        </div>
+      );
   }
   if (data[figureType] !== undefined) return <Figure of={data[figureType]} label={summary} />;
   if (stored[figureType]) return <StoredFigure of={stored[figureType]} label={summary} />;
   const table = tableOf(data[tableType]);
   if (table) return <RowTable {...table} label={summary} />;
   if (data["text/html"] !== undefined) {
-    return <iframe class="html" sandbox="" title={`HTML that the code has shown: ${summary}`} srcdoc={framed(textOf(data["text/html"]))} />;
+    return (
+      <iframe
+        class="html"
+        sandbox=""
+        title={`HTML that the code has shown: ${summary}`}
+        srcdoc={framed(textOf(data["text/html"]))}
+      />
+    );
   }
   if (data["application/json"] !== undefined) return <Value of={data["application/json"]} label={summary} />;
   const text = data["text/markdown"] ?? data["text/latex"] ?? data["text/plain"];
   const files = Object.entries(stored);
   return (
     <>
-      {text !== undefined && <pre class="text" tabIndex={0} role="group" aria-label={summary}>{textOf(text)}</pre>}
+      {text !== undefined && (
+        <pre class="text" tabIndex={0} role="group" aria-label={summary}>
+          {textOf(text)}
+        </pre>
+      )}
       {files.map(([type, artifact]) => (
-        <p key={type} class="body"><a href={artifact.url} download>{type}</a>, stored as a file because of its size</p>
+        <p key={type} class="body">
+          <a href={artifact.url} download>
+            {type}
+          </a>
+          , stored as a file because of its size
+        </p>
       ))}
     </>
   );
@@ -81,7 +104,8 @@ function tableOf(value: unknown) {
   const resource = value as Resource | undefined;
   const fields = resource?.schema?.fields;
   const rows = resource?.data;
-  if (!Array.isArray(fields) || !Array.isArray(rows) || !rows.every((row) => typeof row === "object" && row !== null)) return undefined;
+  if (!Array.isArray(fields) || !Array.isArray(rows) || !rows.every((row) => typeof row === "object" && row !== null))
+    return undefined;
   const dtypes = Array.isArray(resource?.dtypes) ? resource.dtypes : [];
   const indexes = fields.length - dtypes.length;
   const [total, width] = Array.isArray(resource?.shape) ? resource.shape.map(Number) : [];

@@ -62,14 +62,23 @@ function useList(): ExecutionList {
 function useFeed(): "connecting" | "live" {
   const [state, setState] = useState<"connecting" | "live">("connecting");
   const user = parameter("user");
-  useLayoutEffect(() => follow("/executions/events", user ? { user_id: user } : {}, {
-    onOpen: () => setState("live"),
-    onLost: () => setState("connecting"),
-    onEvent: (event) => {
-      if (event.id) lastEvent = event.id;
-      kept?.receive(event);
-    },
-  }, lastEvent), [user]);
+  useLayoutEffect(
+    () =>
+      follow(
+        "/executions/events",
+        user ? { user_id: user } : {},
+        {
+          onOpen: () => setState("live"),
+          onLost: () => setState("connecting"),
+          onEvent: (event) => {
+            if (event.id) lastEvent = event.id;
+            kept?.receive(event);
+          },
+        },
+        lastEvent,
+      ),
+    [user],
+  );
   return state;
 }
 
@@ -87,12 +96,21 @@ export function Executions() {
   const feed = useFeed();
   const live = list.isLive ? feed : "off";
   return (
-    <Page title="Executions" fill
-      intro={<>Every run of Python and SQL, newest first. Try one in <a href="/ui/play">the playground</a>.</>}
-      actions={<span class={`live ${live}`} role="status">
-        <span class="dot" aria-hidden="true" />
-        {live === "live" ? "Live" : live === "connecting" ? "Connecting…" : "Not live with this filter"}
-      </span>}>
+    <Page
+      title="Executions"
+      fill
+      intro={
+        <>
+          Every run of Python and SQL, newest first. Try one in <a href="/ui/play">the playground</a>.
+        </>
+      }
+      actions={
+        <span class={`live ${live}`} role="status">
+          <span class="dot" aria-hidden="true" />
+          {live === "live" ? "Live" : live === "connecting" ? "Connecting…" : "Not live with this filter"}
+        </span>
+      }
+    >
       <FilterBar />
       <Rows list={shown} isLate={shown !== list} />
     </Page>
@@ -137,10 +155,11 @@ function Rows({ list, isLate }: { list: ExecutionList; isLate: boolean }) {
     const element = box.current;
     if (!element) return;
     element.scrollTop = list.scrollTop;
-    const measure = () => setView((before) => {
-      const now = { of: list, top: element.scrollTop, height: element.clientHeight };
-      return before.of === list && before.top === now.top && before.height === now.height ? before : now;
-    });
+    const measure = () =>
+      setView((before) => {
+        const now = { of: list, top: element.scrollTop, height: element.clientHeight };
+        return before.of === list && before.top === now.top && before.height === now.height ? before : now;
+      });
     measure(); // an empty list has no height
     const observer = new ResizeObserver(measure);
     observer.observe(element);
@@ -170,7 +189,8 @@ function Rows({ list, isLate }: { list: ExecutionList; isLate: boolean }) {
       const element = box.current!;
       const top = index * height;
       if (top < element.scrollTop) element.scrollTop = top;
-      else if (top + height > element.scrollTop + element.clientHeight) element.scrollTop = top + height - element.clientHeight;
+      else if (top + height > element.scrollTop + element.clientHeight)
+        element.scrollTop = top + height - element.clientHeight;
       wanted.current = index;
       setView({ of: list, top: element.scrollTop, height: element.clientHeight });
     };
@@ -200,25 +220,51 @@ function Rows({ list, isLate }: { list: ExecutionList; isLate: boolean }) {
       <div class="table" role="table" aria-label="Executions" aria-rowcount={list.isComplete ? total + 1 : -1}>
         <div role="rowgroup" class="header">
           <div role="row" aria-rowindex={1} class="row">
-            <span role="columnheader" class="time">{timeHeading()}</span>
-            <span role="columnheader" class="user">User</span>
-            <span role="columnheader" class="kind">Kind</span>
-            <span role="columnheader" class="state">Status</span>
-            <span role="columnheader" class="code">Code</span>
-            <span role="columnheader" class="number">Duration</span>
-            <span role="columnheader" class="number cpu">CPU</span>
-            <span role="columnheader" class="number queries">Queries</span>
-            <span role="columnheader" class="number rows">Rows read</span>
-            <span role="columnheader" class="number memory">Memory</span>
+            <span role="columnheader" class="time">
+              {timeHeading()}
+            </span>
+            <span role="columnheader" class="user">
+              User
+            </span>
+            <span role="columnheader" class="kind">
+              Kind
+            </span>
+            <span role="columnheader" class="state">
+              Status
+            </span>
+            <span role="columnheader" class="code">
+              Code
+            </span>
+            <span role="columnheader" class="number">
+              Duration
+            </span>
+            <span role="columnheader" class="number cpu">
+              CPU
+            </span>
+            <span role="columnheader" class="number queries">
+              Queries
+            </span>
+            <span role="columnheader" class="number rows">
+              Rows read
+            </span>
+            <span role="columnheader" class="number memory">
+              Memory
+            </span>
           </div>
         </div>
-        <div class="scroll" role="rowgroup" ref={box}
+        <div
+          class="scroll"
+          role="rowgroup"
+          ref={box}
           onScroll={(event) => {
             const { scrollTop, clientHeight } = event.currentTarget;
             list.scrollTop = scrollTop;
             setView({ of: list, top: scrollTop, height: clientHeight });
-          }}>
-          <div class="sizer" role="presentation" style={{ height: `${total * height}px` }}>{rows}</div>
+          }}
+        >
+          <div class="sizer" role="presentation" style={{ height: `${total * height}px` }}>
+            {rows}
+          </div>
         </div>
       </div>
       <Ending list={list} />
@@ -276,8 +322,11 @@ function Ending({ list }: { list: ExecutionList }) {
   }
   return (
     <Empty title={isAdmin.value ? "Nothing has run yet." : "You have run nothing yet."}>
-      {isAdmin.value ? "Runs of all users appear here as they begin. " : "Your runs appear here as they begin; an admin sees those of all users. "}
-      Run an example in <a href="/ui/play">the playground</a>, send code to <code>POST /sandbox/agent/quick-execute</code>, or connect an agent to <code>/mcp</code>.{" "}
+      {isAdmin.value
+        ? "Runs of all users appear here as they begin. "
+        : "Your runs appear here as they begin; an admin sees those of all users. "}
+      Run an example in <a href="/ui/play">the playground</a>, send code to{" "}
+      <code>POST /sandbox/agent/quick-execute</code>, or connect an agent to <code>/mcp</code>.{" "}
       <a href="/docs">The API</a>
     </Empty>
   );
@@ -286,32 +335,58 @@ function Ending({ list }: { list: ExecutionList }) {
 function Row(props: { index: number; height: number; of: Summary | undefined; list: ExecutionList }) {
   const e = props.of;
   const place = { top: `${props.index * props.height}px`, height: `${props.height}px` };
-  if (!e) return <div role="row" class="row missing" style={place} aria-rowindex={props.index + 2}><span role="cell" class="code">Loading…</span></div>;
+  if (!e)
+    return (
+      <div role="row" class="row missing" style={place} aria-rowindex={props.index + 2}>
+        <span role="cell" class="code">
+          Loading…
+        </span>
+      </div>
+    );
   const isOver = e.completed_at !== null;
   return (
     <div role="row" class="row" style={place} aria-rowindex={props.index + 2} data-index={props.index}>
       <span role="cell" class="time">
-        <a href={`/ui/executions/${encodeURIComponent(e.execution_id)}`} onFocus={() => (props.list.active = props.index)}
+        <a
+          href={`/ui/executions/${encodeURIComponent(e.execution_id)}`}
+          onFocus={() => (props.list.active = props.index)}
           onClick={(event) => {
             if (event.ctrlKey || event.metaKey || event.shiftKey) return;
             event.preventDefault();
             navigate(event.currentTarget.href);
-          }}>
+          }}
+        >
           <Time at={e.created_at} />
         </a>
       </span>
-      <span role="cell" class="user" title={e.user_id}>{e.user_id}</span>
-      <span role="cell" class="kind">{e.kind}</span>
-      <span role="cell" class="state"><Status of={e.status} /></span>
+      <span role="cell" class="user" title={e.user_id}>
+        {e.user_id}
+      </span>
+      <span role="cell" class="kind">
+        {e.kind}
+      </span>
+      <span role="cell" class="state">
+        <Status of={e.status} />
+      </span>
       <span role="cell" class={e.error ? "code with-error" : "code"} title={e.error ?? undefined}>
         <code>{firstLine(e.code) || "no code"}</code>
         {e.error && <span class={e.status === "cancelled" ? "error muted" : "error"}>{e.error}</span>}
       </span>
-      <span role="cell" class="number">{isOver ? duration(e.execution_time * 1000) : "running"}</span>
-      <span role="cell" class="number cpu">{isOver ? duration(e.cpu_ms) : "–"}</span>
-      <span role="cell" class="number queries">{count(e.queries)}</span>
-      <span role="cell" class="number rows">{count(e.rows_read)}</span>
-      <span role="cell" class="number memory">{isOver ? megabytes(e.memory_usage) : "–"}</span>
+      <span role="cell" class="number">
+        {isOver ? duration(e.execution_time * 1000) : "running"}
+      </span>
+      <span role="cell" class="number cpu">
+        {isOver ? duration(e.cpu_ms) : "–"}
+      </span>
+      <span role="cell" class="number queries">
+        {count(e.queries)}
+      </span>
+      <span role="cell" class="number rows">
+        {count(e.rows_read)}
+      </span>
+      <span role="cell" class="number memory">
+        {isOver ? megabytes(e.memory_usage) : "–"}
+      </span>
     </div>
   );
 }

@@ -22,13 +22,14 @@ export function currentFilter(): Filter {
     text: parameter("text"),
     ...timeQuery(),
   };
-  const matches = query["text"] || query["until"]
-    ? undefined
-    : (e: Summary) =>
-        (!query["user_id"] || e.user_id === query["user_id"]) &&
-        (!query["status"] || e.status === query["status"]) &&
-        (!query["kind"] || e.kind === query["kind"]) &&
-        (!query["sandbox_id"] || e.sandbox_id === query["sandbox_id"]);
+  const matches =
+    query["text"] || query["until"]
+      ? undefined
+      : (e: Summary) =>
+          (!query["user_id"] || e.user_id === query["user_id"]) &&
+          (!query["status"] || e.status === query["status"]) &&
+          (!query["kind"] || e.kind === query["kind"]) &&
+          (!query["sandbox_id"] || e.sandbox_id === query["sandbox_id"]);
   return { query, matches };
 }
 

@@ -43,7 +43,10 @@ export class ExecutionList {
   private drawing = false;
   private again = () => {}; // loads what could not be loaded
 
-  constructor(readonly key: string, private readonly filter: Filter) {}
+  constructor(
+    readonly key: string,
+    private readonly filter: Filter,
+  ) {}
 
   get count(): number {
     return this.newer.length + this.pages.reduce((sum, page) => sum + page.count, 0);
@@ -179,8 +182,11 @@ export class ExecutionList {
     this.loading = true;
     const { signal } = this.request;
     try {
-      const { executions, next } = await get<{ executions: Summary[]; next?: string }>("/executions",
-        { ...this.filter.query, limit: page.limit, after: page.after }, signal);
+      const { executions, next } = await get<{ executions: Summary[]; next?: string }>(
+        "/executions",
+        { ...this.filter.query, limit: page.limit, after: page.after },
+        signal,
+      );
       if (signal.aborted) return;
       take(executions, next);
       this.forget();

@@ -14,13 +14,17 @@ interface Created extends Key {
 }
 
 const lifetimes: Record<string, [label: string, days: number]> = {
-  "1": ["1 day", 1], "30": ["30 days", 30], "365": ["365 days", 365], "": ["Never", 0],
+  "1": ["1 day", 1],
+  "30": ["30 days", 30],
+  "365": ["365 days", 365],
+  "": ["Never", 0],
 };
 
 const powers: Record<Role, string> = {
   agent: "An agent runs code and reads the records of its user. It cannot debug, read recorded steps or create keys.",
   developer: "A developer does what an agent does, debugs, reads recorded steps, and creates keys for the same user.",
-  admin: "An admin sees all users, creates keys for them, decides on pending writes, erases records and reads the audit log.",
+  admin:
+    "An admin sees all users, creates keys for them, decides on pending writes, erases records and reads the audit log.",
 };
 
 function stateOf(key: Key): string {
@@ -45,32 +49,69 @@ export function Keys() {
   };
   return (
     <Page title="Keys" intro="Programs, agents and people sign in with a key. Each acts for one user, with a role.">
-      {me.value?.role === "agent" ? <p class="notice">An agent's key cannot create keys. Ask an admin.</p> : (
-        <NewKey done={(key) => {
-          setCreated(key);
-          list.reload();
-        }} />
+      {me.value?.role === "agent" ? (
+        <p class="notice">An agent's key cannot create keys. Ask an admin.</p>
+      ) : (
+        <NewKey
+          done={(key) => {
+            setCreated(key);
+            list.reload();
+          }}
+        />
       )}
       {created && <Secret of={created} hide={() => setCreated(undefined)} />}
       {problem && <Failure problem={problem} />}
-      <ListTable list={list} what="keys" id={(k) => k.id}
+      <ListTable
+        list={list}
+        what="keys"
+        id={(k) => k.id}
         empty={<Empty title="There are no keys.">An agent or a program signs in with one.</Empty>}
         columns={[
-          { name: "Name", class: "name-cell", cell: (k) => <>{k.name}{k.id === me.value?.key_id && <span class="muted"> (yours)</span>}</> },
+          {
+            name: "Name",
+            class: "name-cell",
+            cell: (k) => (
+              <>
+                {k.name}
+                {k.id === me.value?.key_id && <span class="muted"> (yours)</span>}
+              </>
+            ),
+          },
           { name: "User", cell: (k) => k.user_id },
           { name: "Role", cell: (k) => k.role },
           { name: "State", cell: (k) => <Status of={stateOf(k)} /> },
           { name: "Limits", class: "limits-cell", cell: (k) => <Limits of={k} /> },
-          { name: timeHeading("Created"), class: "nowrap", cell: (k) => (
-            <><Time at={k.created_at} /><div class="muted">{k.created_by ? `by ${k.created_by}` : "at the first start"}</div></>
-          ) },
-          { name: timeHeading("Expires"), class: "nowrap", cell: (k) => k.expires_at ? <Time at={k.expires_at} /> : <span class="muted">never</span> },
+          {
+            name: timeHeading("Created"),
+            class: "nowrap",
+            cell: (k) => (
+              <>
+                <Time at={k.created_at} />
+                <div class="muted">{k.created_by ? `by ${k.created_by}` : "at the first start"}</div>
+              </>
+            ),
+          },
+          {
+            name: timeHeading("Expires"),
+            class: "nowrap",
+            cell: (k) => (k.expires_at ? <Time at={k.expires_at} /> : <span class="muted">never</span>),
+          },
           { name: "Key", cell: (k) => <code title={k.id}>{k.id.slice(0, 8)}</code> },
-          { name: "Action", class: "actions-cell", cell: (k) => stateOf(k) !== "active" ? null : (
-            <TwoSteps label="Revoke" confirm={k.id === me.value?.key_id ? "Revoke your own key" : "Revoke it and the keys it made"} danger
-              action={() => revoke(k)} />
-          ) },
-        ]} />
+          {
+            name: "Action",
+            class: "actions-cell",
+            cell: (k) =>
+              stateOf(k) !== "active" ? null : (
+                <TwoSteps
+                  label="Revoke"
+                  confirm={k.id === me.value?.key_id ? "Revoke your own key" : "Revoke it and the keys it made"}
+                  danger
+                  action={() => revoke(k)}
+                />
+              ),
+          },
+        ]}
+      />
     </Page>
   );
 }
@@ -79,7 +120,13 @@ const maxInline = 4; // names that a limit shows without a click
 
 // Limits shows what restricts a key beyond its role and the limits of all keys.
 function Limits({ of: { limits, databases, allowed_modules: allowed, blocked_modules: blocked } }: { of: Key }) {
-  const { requests_per_minute: requests, concurrent_executions: concurrent, cpu_seconds_per_day: cpu, history_days: days, weight } = limits;
+  const {
+    requests_per_minute: requests,
+    concurrent_executions: concurrent,
+    cpu_seconds_per_day: cpu,
+    history_days: days,
+    weight,
+  } = limits;
   const amounts = [
     requests && `${plural(requests, "request")} a minute`,
     concurrent && `${plural(concurrent, "execution")} at once`,
@@ -92,8 +139,12 @@ function Limits({ of: { limits, databases, allowed_modules: allowed, blocked_mod
     <ul class="limits">
       {amounts.length > 0 && <li>{amounts.join(", ")}</li>}
       {databases && <Named title="Databases:" count={plural(databases.length, "database")} names={databases} />}
-      {allowed && <Named title="Imports only" count={`Imports only ${plural(allowed.length, "module")}`} names={allowed} />}
-      {blocked && <Named title="Does not import" count={`Does not import ${plural(blocked.length, "module")}`} names={blocked} />}
+      {allowed && (
+        <Named title="Imports only" count={`Imports only ${plural(allowed.length, "module")}`} names={allowed} />
+      )}
+      {blocked && (
+        <Named title="Does not import" count={`Does not import ${plural(blocked.length, "module")}`} names={blocked} />
+      )}
     </ul>
   );
 }
@@ -101,8 +152,20 @@ function Limits({ of: { limits, databases, allowed_modules: allowed, blocked_mod
 // Named shows the names of a limit. Long lists are closed at first.
 function Named({ title, count, names }: { title: string; count: string; names: string[] }) {
   const list = names.join(", ");
-  if (names.length <= maxInline) return <li>{title} {list}</li>;
-  return <li><details><summary>{count}</summary>{list}</details></li>;
+  if (names.length <= maxInline)
+    return (
+      <li>
+        {title} {list}
+      </li>
+    );
+  return (
+    <li>
+      <details>
+        <summary>{count}</summary>
+        {list}
+      </details>
+    </li>
+  );
 }
 
 const limitFields: { name: keyof KeyLimits; label: string; most: number }[] = [
@@ -119,13 +182,22 @@ function LimitFields({ of: limits, set }: { of: KeyLimits; set: (limits: KeyLimi
       <summary>Limits of this key</summary>
       <div class="limit-fields">
         {limitFields.map(({ name, label, most }) => (
-          <label key={name}>{label}
-            <input type="number" min={1} max={most} placeholder={name === "weight" ? "1" : "as all keys"} value={limits[name] ?? ""}
-              onInput={({ currentTarget: { value } }) => set({ ...limits, [name]: value ? Number(value) : undefined })} />
+          <label key={name}>
+            {label}
+            <input
+              type="number"
+              min={1}
+              max={most}
+              placeholder={name === "weight" ? "1" : "as all keys"}
+              value={limits[name] ?? ""}
+              onInput={({ currentTarget: { value } }) => set({ ...limits, [name]: value ? Number(value) : undefined })}
+            />
           </label>
         ))}
       </div>
-      <p class="muted">While users compete, one with the weight 3 gets three times as much of the machine as one with the weight 1.</p>
+      <p class="muted">
+        While users compete, one with the weight 3 gets three times as much of the machine as one with the weight 1.
+      </p>
     </details>
   );
 }
@@ -160,13 +232,15 @@ function NewKey({ done }: { done: (key: Created) => void }) {
     setProblem(undefined);
     try {
       const lifetime = lifetimes[days]![1];
-      done(await post<Created>("/keys", {
-        name: name.trim(),
-        role,
-        ...(user.trim() ? { user_id: user.trim() } : {}),
-        ...(lifetime ? { expires_at: new Date(Date.now() + lifetime * 86_400_000).toISOString() } : {}),
-        ...(isAdmin.value ? { limits } : {}),
-      }));
+      done(
+        await post<Created>("/keys", {
+          name: name.trim(),
+          role,
+          ...(user.trim() ? { user_id: user.trim() } : {}),
+          ...(lifetime ? { expires_at: new Date(Date.now() + lifetime * 86_400_000).toISOString() } : {}),
+          ...(isAdmin.value ? { limits } : {}),
+        }),
+      );
       setName("");
       setLimits({});
     } catch (thrown) {
@@ -177,24 +251,51 @@ function NewKey({ done }: { done: (key: Created) => void }) {
   const roles: Role[] = isAdmin.value ? ["agent", "developer", "admin"] : ["agent", "developer"];
   return (
     <form class="panel form" onSubmit={submit} aria-label="Create a key">
-      <label>Name<input required maxLength={200} value={name} onInput={(event) => setName(event.currentTarget.value)} /></label>
+      <label>
+        Name
+        <input required maxLength={200} value={name} onInput={(event) => setName(event.currentTarget.value)} />
+      </label>
       {isAdmin.value && (
-        <label>User<input maxLength={200} placeholder={me.value?.user_id} value={user} onInput={(event) => setUser(event.currentTarget.value)} /></label>
+        <label>
+          User
+          <input
+            maxLength={200}
+            placeholder={me.value?.user_id}
+            value={user}
+            onInput={(event) => setUser(event.currentTarget.value)}
+          />
+        </label>
       )}
-      <label>Role
+      <label>
+        Role
         <select value={role} onChange={(event) => setRole(event.currentTarget.value as Role)}>
-          {roles.map((r) => <option key={r} value={r}>{r}</option>)}
+          {roles.map((r) => (
+            <option key={r} value={r}>
+              {r}
+            </option>
+          ))}
         </select>
       </label>
-      <label>Expires
+      <label>
+        Expires
         <select value={days} onChange={(event) => setDays(event.currentTarget.value)}>
-          {["1", "30", "365", ""].map((d) => <option key={d} value={d}>{lifetimes[d]![0]}</option>)}
+          {["1", "30", "365", ""].map((d) => (
+            <option key={d} value={d}>
+              {lifetimes[d]![0]}
+            </option>
+          ))}
         </select>
       </label>
-      <button class="primary" disabled={running}>{running ? "Creating…" : "Create key"}</button>
+      <button class="primary" disabled={running}>
+        {running ? "Creating…" : "Create key"}
+      </button>
       <p class="muted note">{powers[role]}</p>
       {isAdmin.value && <LimitFields of={limits} set={setLimits} />}
-      {problem && <p class="field-error" role="alert">{problem.message}</p>}
+      {problem && (
+        <p class="field-error" role="alert">
+          {problem.message}
+        </p>
+      )}
     </form>
   );
 }

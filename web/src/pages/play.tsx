@@ -54,7 +54,8 @@ export function Playground() {
   const id = session.id.value;
   useEffect(() => {
     if (path.value !== "/play") return;
-    if (wanted && wanted !== id) current.value = new Session(wanted); // by the browser's Back
+    if (wanted && wanted !== id)
+      current.value = new Session(wanted); // by the browser's Back
     else if (id && state !== "ended") writeDraft("play-sandbox", id);
     if (id && !wanted) setParameters({ sandbox: id }, true);
   }, [wanted, id, state]);
@@ -62,7 +63,8 @@ export function Playground() {
     // A session that only this tab remembers, and that has ended, is of no interest.
     const isRemembered = wanted === "";
     void session.open().then(() => {
-      if (isRemembered && session.id.value && session.state.value === "ended" && current.value === session) begin(new Session());
+      if (isRemembered && session.id.value && session.state.value === "ended" && current.value === session)
+        begin(new Session());
       editor.current?.check();
     });
     return () => session.leave();
@@ -83,15 +85,20 @@ export function Playground() {
   useEffect(() => {
     if (!execution) return;
     const request = new AbortController();
-    get<Execution>(`/executions/${encodeURIComponent(execution)}`, {}, request.signal).then((record) => {
-      setCode(record.code ?? "");
-      const has = record.context && Object.keys(record.context).length > 0;
-      changeContext(has ? JSON.stringify(record.context, null, 2) : "");
-      setNote(record.code ? `The editor has the code of execution ${shortID(execution)}.` : "This execution has no code.");
-      setParameters({ execution: "" }, true); // a reload keeps what one changes
-    }, (thrown: unknown) => {
-      if (!request.signal.aborted) setRefusal(Problem.from(thrown));
-    });
+    get<Execution>(`/executions/${encodeURIComponent(execution)}`, {}, request.signal).then(
+      (record) => {
+        setCode(record.code ?? "");
+        const has = record.context && Object.keys(record.context).length > 0;
+        changeContext(has ? JSON.stringify(record.context, null, 2) : "");
+        setNote(
+          record.code ? `The editor has the code of execution ${shortID(execution)}.` : "This execution has no code.",
+        );
+        setParameters({ execution: "" }, true); // a reload keeps what one changes
+      },
+      (thrown: unknown) => {
+        if (!request.signal.aborted) setRefusal(Problem.from(thrown));
+      },
+    );
     return () => request.abort();
   }, [execution]);
 
@@ -209,39 +216,67 @@ export function Playground() {
         <div class="main">
           {former && <Former session={former} dismiss={() => setFormer(undefined)} />}
           <Notices session={session} begin={begin} refusal={refusal} wantsCapture={wantsCapture} />
-          <Panel title="Code" actions={
-            <span class="run-actions">
-              <button class="primary" disabled={isRunning || state === "ended"} onClick={() => void run()}>Run <kbd>{runKey}</kbd></button>
-              {mayDebug.value && (
-                <button disabled={isRunning || state === "ended"} title="Records the run; go through its steps afterwards"
-                  onClick={() => void run(true)}>
-                  Run and record
+          <Panel
+            title="Code"
+            actions={
+              <span class="run-actions">
+                <button class="primary" disabled={isRunning || state === "ended"} onClick={() => void run()}>
+                  Run <kbd>{runKey}</kbd>
                 </button>
-              )}
-              <button disabled={!isRunning} onClick={stop}>Stop</button>
-            </span>
-          }>
-            <Editor latest={latest} onChange={(made) => {
-              editor.current = made;
-              if (waiting.current !== undefined) made?.setCode(waiting.current);
-              waiting.current = undefined;
-            }} />
+                {mayDebug.value && (
+                  <button
+                    disabled={isRunning || state === "ended"}
+                    title="Records the run; go through its steps afterwards"
+                    onClick={() => void run(true)}
+                  >
+                    Run and record
+                  </button>
+                )}
+                <button disabled={!isRunning} onClick={stop}>
+                  Stop
+                </button>
+              </span>
+            }
+          >
+            <Editor
+              latest={latest}
+              onChange={(made) => {
+                editor.current = made;
+                if (waiting.current !== undefined) made?.setCode(waiting.current);
+                waiting.current = undefined;
+              }}
+            />
             <details class="context" open={context !== ""}>
-              <summary>Context <span class="muted">values that the code finds as variables</span></summary>
-              <textarea aria-label="Context, a JSON object" rows={4} spellcheck={false} placeholder={'{"limit": 5}'} value={context}
-                onInput={(event) => changeContext(event.currentTarget.value)} />
+              <summary>
+                Context <span class="muted">values that the code finds as variables</span>
+              </summary>
+              <textarea
+                aria-label="Context, a JSON object"
+                rows={4}
+                spellcheck={false}
+                placeholder={'{"limit": 5}'}
+                value={context}
+                onInput={(event) => changeContext(event.currentTarget.value)}
+              />
             </details>
             <p class="hint muted">
               <span role="status">{note}</span>
               <span class="keys">Tab indents; Escape, then Tab leaves the editor. F8 goes to the next problem.</span>
             </p>
           </Panel>
-          <p class="to-side"><button onClick={() => document.querySelector(".play-side")?.scrollIntoView()}>Examples, variables, schema and files</button></p>
+          <p class="to-side">
+            <button onClick={() => document.querySelector(".play-side")?.scrollIntoView()}>
+              Examples, variables, schema and files
+            </button>
+          </p>
           {session.runs.value.length === 0 && state !== "opening" && <NoRuns run={runExample} />}
-          <Runs session={session} copy={(code) => {
-            setCode(code);
-            editor.current?.focus();
-          }} />
+          <Runs
+            session={session}
+            copy={(code) => {
+              setCode(code);
+              editor.current?.focus();
+            }}
+          />
         </div>
         <Side session={session} uploads={uploads} editor={editor} use={use} run={runExample} />
       </div>
@@ -252,13 +287,17 @@ export function Playground() {
 function parseContext(text: string): Record<string, unknown> | undefined {
   if (!text.trim()) return undefined;
   const value: unknown = JSON.parse(text);
-  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new Error('expected an object such as {"limit": 5}');
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw new Error('expected an object such as {"limit": 5}');
   return value as Record<string, unknown>;
 }
 
 type EditorCalls = Pick<EditorOptions, "complete" | "check" | "schema"> & { run: () => void };
 
-function Editor({ latest, onChange }: {
+function Editor({
+  latest,
+  onChange,
+}: {
   latest: { current: EditorCalls };
   onChange: (editor: PythonEditor | undefined) => void;
 }) {
@@ -270,20 +309,23 @@ function Editor({ latest, onChange }: {
     let made: PythonEditor | undefined;
     let gone = false;
     setProblem(undefined);
-    import("../parts/python_editor").then(({ editPython }) => {
-      if (gone || !place.current) return;
-      made = editPython(place.current, {
-        code: readDraft("play-code"),
-        label: "Python code. Tab indents; press Escape, then Tab to leave.",
-        onChange: (code) => writeDraft("play-code", code),
-        onRun: () => latest.current.run(),
-        complete: (code, cursor) => latest.current.complete(code, cursor),
-        check: (code) => latest.current.check(code),
-        schema: (database) => latest.current.schema(database),
-      });
-      setReady(true);
-      onChange(made);
-    }, (thrown: unknown) => setProblem(Problem.from(thrown)));
+    import("../parts/python_editor").then(
+      ({ editPython }) => {
+        if (gone || !place.current) return;
+        made = editPython(place.current, {
+          code: readDraft("play-code"),
+          label: "Python code. Tab indents; press Escape, then Tab to leave.",
+          onChange: (code) => writeDraft("play-code", code),
+          onRun: () => latest.current.run(),
+          complete: (code, cursor) => latest.current.complete(code, cursor),
+          check: (code) => latest.current.check(code),
+          schema: (database) => latest.current.schema(database),
+        });
+        setReady(true);
+        onChange(made);
+      },
+      (thrown: unknown) => setProblem(Problem.from(thrown)),
+    );
     return () => {
       gone = true;
       onChange(undefined);
@@ -293,7 +335,11 @@ function Editor({ latest, onChange }: {
   return (
     <>
       {problem && <Failure problem={problem} retry={() => setAttempt(attempt + 1)} />}
-      {!isReady && !problem && <div class="body editor-loading"><Loading what="the editor" /></div>}
+      {!isReady && !problem && (
+        <div class="body editor-loading">
+          <Loading what="the editor" />
+        </div>
+      )}
       <div ref={place} class="editor code-editor" />
     </>
   );
@@ -312,17 +358,32 @@ function SessionActions({ session, begin }: { session: Session; begin: () => voi
   return (
     <>
       <span class="muted session-facts" title={facts?.join(" · ")}>
-        {state === "opening" && !session.id.value ? "Starting a session…" : <>Session <span class="mono">{shortID(session.id.value)}</span></>}
+        {state === "opening" && !session.id.value ? (
+          "Starting a session…"
+        ) : (
+          <>
+            Session <span class="mono">{shortID(session.id.value)}</span>
+          </>
+        )}
         {state === "ended" && ", ended"}
         {state === "live" && facts && ` · ${facts.join(" · ")}`}
       </span>
-      {state === "live" && <TwoSteps label="End session" confirm="End it, with its variables" danger action={() => session.end()} />}
-      <button title="Begins with no variables. You can go back to the current session" onClick={begin}>New session</button>
+      {state === "live" && (
+        <TwoSteps label="End session" confirm="End it, with its variables" danger action={() => session.end()} />
+      )}
+      <button title="Begins with no variables. You can go back to the current session" onClick={begin}>
+        New session
+      </button>
     </>
   );
 }
 
-function Notices({ session, begin, refusal, wantsCapture }: {
+function Notices({
+  session,
+  begin,
+  refusal,
+  wantsCapture,
+}: {
   session: Session;
   begin: (next: Session) => void;
   refusal: Problem | undefined;
@@ -333,7 +394,9 @@ function Notices({ session, begin, refusal, wantsCapture }: {
       {session.state.value === "ended" && (
         <div class="notice warn" role="alert">
           <strong>This session has ended.</strong>
-          <p>Its variables and uploads are gone. Your code is still in the editor, and former runs stay in the history.</p>
+          <p>
+            Its variables and uploads are gone. Your code is still in the editor, and former runs stay in the history.
+          </p>
           <button onClick={() => begin(new Session())}>Start a new session</button>
         </div>
       )}
@@ -341,13 +404,20 @@ function Notices({ session, begin, refusal, wantsCapture }: {
         <div class="notice" role="status">
           <strong>This session refuses writes.</strong>
           <p>In a session that captures writes, they wait until an admin applies them.</p>
-          <button onClick={() => begin(new Session("", { write_policy: "capture" }))}>Start a session that captures writes</button>
+          <button onClick={() => begin(new Session("", { write_policy: "capture" }))}>
+            Start a session that captures writes
+          </button>
         </div>
       )}
-      {session.problem.value && <Failure problem={session.problem.value} retry={() => {
-        session.problem.value = undefined;
-        void session.open();
-      }} />}
+      {session.problem.value && (
+        <Failure
+          problem={session.problem.value}
+          retry={() => {
+            session.problem.value = undefined;
+            void session.open();
+          }}
+        />
+      )}
       {refusal && <Failure problem={refusal} />}
     </>
   );
@@ -358,15 +428,32 @@ function NoRuns({ run }: { run: (example: Example) => void }) {
     <Empty title="Nothing has run in this session.">
       Write Python above and run it with {runKey}, or try an example.
       <span class="first-examples">
-        {examples.slice(0, 3).map((example) => <button key={example.title} onClick={() => run(example)}>{example.title}</button>)}
+        {examples.slice(0, 3).map((example) => (
+          <button key={example.title} onClick={() => run(example)}>
+            {example.title}
+          </button>
+        ))}
       </span>
     </Empty>
   );
 }
 
-const panels = [["examples", "Examples"], ["variables", "Variables"], ["schema", "Schema"], ["files", "Files"], ["functions", "Functions"], ["sessions", "Sessions"]] as const;
+const panels = [
+  ["examples", "Examples"],
+  ["variables", "Variables"],
+  ["schema", "Schema"],
+  ["files", "Files"],
+  ["functions", "Functions"],
+  ["sessions", "Sessions"],
+] as const;
 
-function Side({ session, uploads, editor, use, run }: {
+function Side({
+  session,
+  uploads,
+  editor,
+  use,
+  run,
+}: {
   session: Session;
   uploads: Uploads;
   editor: { current: PythonEditor | undefined };
@@ -382,7 +469,9 @@ function Side({ session, uploads, editor, use, run }: {
     <aside class="play-side" aria-label="Session">
       <nav class="tabs" aria-label="Panels">
         {panels.map(([name, label]) => (
-          <a key={name} href={link(name)} aria-current={name === shown ? "true" : undefined}>{label}</a>
+          <a key={name} href={link(name)} aria-current={name === shown ? "true" : undefined}>
+            {label}
+          </a>
         ))}
       </nav>
       <section class="panel" aria-label={title}>
@@ -391,9 +480,17 @@ function Side({ session, uploads, editor, use, run }: {
         {shown === "schema" && <SchemaBrowser session={session} insert={insert} insertLines={insertLines} />}
         {shown === "files" && <Files session={session} uploads={uploads} insertLines={insertLines} />}
         {shown === "sessions" && <Sessions session={session} />}
-        {shown === "functions" && <Helpers session={session} insert={insert} begin={() => void session.ensure().catch((thrown: unknown) => {
-          session.problem.value = Problem.from(thrown);
-        })} />}
+        {shown === "functions" && (
+          <Helpers
+            session={session}
+            insert={insert}
+            begin={() =>
+              void session.ensure().catch((thrown: unknown) => {
+                session.problem.value = Problem.from(thrown);
+              })
+            }
+          />
+        )}
       </section>
     </aside>
   );

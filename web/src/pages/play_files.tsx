@@ -28,7 +28,10 @@ export class Uploads {
       this.list.value = [...this.list.value, upload];
       try {
         await this.session.ensure();
-        const max = Math.min(this.session.limits.value?.upload_max_bytes ?? Infinity, this.session.limits.value?.file_max_bytes ?? Infinity);
+        const max = Math.min(
+          this.session.limits.value?.upload_max_bytes ?? Infinity,
+          this.session.limits.value?.file_max_bytes ?? Infinity,
+        );
         checkSize(file, max);
         await send(this.session.id.value, file, (sent) => {
           upload.sent = sent;
@@ -59,13 +62,28 @@ const readers: Record<string, (path: string) => string> = {
 function readerOf(file: UploadedFile): string {
   const path = JSON.stringify(`/data/${file.path}`);
   const reader = own(readers, /\.(\w+)$/.exec(file.path)?.[1]?.toLowerCase() ?? "");
-  return reader?.(path) ?? (file.mime_type.startsWith("text/") ? `text = open(${path}).read()\ntext` : `content = open(${path}, "rb").read()\nlen(content)`);
+  return (
+    reader?.(path) ??
+    (file.mime_type.startsWith("text/")
+      ? `text = open(${path}).read()\ntext`
+      : `content = open(${path}, "rb").read()\nlen(content)`)
+  );
 }
 
-export function Files({ session, uploads, insertLines }: { session: Session; uploads: Uploads; insertLines: (text: string) => void }) {
+export function Files({
+  session,
+  uploads,
+  insertLines,
+}: {
+  session: Session;
+  uploads: Uploads;
+  insertLines: (text: string) => void;
+}) {
   const input = useRef<HTMLInputElement>(null);
   const hasSession = session.state.value === "live";
-  const { answer, problem, reload } = useLoaded<Stored>(hasSession ? `${session.path}/files` : "", [session.changes.value]);
+  const { answer, problem, reload } = useLoaded<Stored>(hasSession ? `${session.path}/files` : "", [
+    session.changes.value,
+  ]);
   const [failure, setFailure] = useState<Problem>();
   const drop = async (file: UploadedFile) => {
     setFailure(undefined);
@@ -80,11 +98,21 @@ export function Files({ session, uploads, insertLines }: { session: Session; upl
     <>
       <div class="body upload">
         <button onClick={() => input.current?.click()}>Upload files</button>
-        <input ref={input} type="file" multiple class="visually-hidden" tabIndex={-1} aria-label="Files to upload" onChange={(event) => {
-          void uploads.add([...(event.currentTarget.files ?? [])]);
-          event.currentTarget.value = "";
-        }} />
-        <span class="muted">or drop them anywhere on this page. Code reads them in <code>/data</code>.</span>
+        <input
+          ref={input}
+          type="file"
+          multiple
+          class="visually-hidden"
+          tabIndex={-1}
+          aria-label="Files to upload"
+          onChange={(event) => {
+            void uploads.add([...(event.currentTarget.files ?? [])]);
+            event.currentTarget.value = "";
+          }}
+        />
+        <span class="muted">
+          or drop them anywhere on this page. Code reads them in <code>/data</code>.
+        </span>
       </div>
       <UploadList uploads={uploads} />
       {failure && <Failure problem={failure} />}
@@ -95,15 +123,21 @@ export function Files({ session, uploads, insertLines }: { session: Session; upl
             {answer.files.map((file) => (
               <li key={file.path}>
                 <div class="entry">
-                  <a href={uploadPath(session.id.value, file.path)} download>{file.path}</a>{" "}
+                  <a href={uploadPath(session.id.value, file.path)} download>
+                    {file.path}
+                  </a>{" "}
                   <span class="muted">{bytes(file.size)}</span>
                 </div>
-                <button aria-label={`Insert code that reads ${file.path}`} onClick={() => insertLines(readerOf(file))}>Insert code</button>
+                <button aria-label={`Insert code that reads ${file.path}`} onClick={() => insertLines(readerOf(file))}>
+                  Insert code
+                </button>
                 <TwoSteps label="Delete" confirm="Delete it" danger action={() => drop(file)} />
               </li>
             ))}
           </ul>
-          <p class="muted body">{bytes(answer.bytes)} of at most {bytes(answer.upload_max_bytes)}</p>
+          <p class="muted body">
+            {bytes(answer.bytes)} of at most {bytes(answer.upload_max_bytes)}
+          </p>
         </>
       )}
       <h3 class="body">Artifacts: files that code wrote</h3>
@@ -119,12 +153,20 @@ function UploadList({ uploads }: { uploads: Uploads }) {
         <li key={index}>
           {upload.problem ? (
             <>
-              <div class="entry" role="alert"><strong class="field-error">{upload.name} is not uploaded</strong><p>{upload.problem}</p></div>
-              <button aria-label={`Dismiss the message about ${upload.name}`} onClick={() => uploads.dismiss(upload)}>Dismiss</button>
+              <div class="entry" role="alert">
+                <strong class="field-error">{upload.name} is not uploaded</strong>
+                <p>{upload.problem}</p>
+              </div>
+              <button aria-label={`Dismiss the message about ${upload.name}`} onClick={() => uploads.dismiss(upload)}>
+                Dismiss
+              </button>
             </>
           ) : (
             <div class="entry">
-              {upload.name} <span class="muted">{bytes(upload.sent)} of {bytes(upload.size)}</span>
+              {upload.name}{" "}
+              <span class="muted">
+                {bytes(upload.sent)} of {bytes(upload.size)}
+              </span>
               <progress aria-label={`Upload of ${upload.name}`} max={upload.size || 1} value={upload.sent} />
             </div>
           )}
@@ -141,7 +183,11 @@ function ArtifactList({ session }: { session: Session }) {
   const { answer, problem, reload } = useLoaded<{ artifacts: Artifact[] }>(path, [session.changes.value]);
   if (problem && problem.status !== 404) return <Failure problem={problem} retry={reload} />;
   if (!answer || answer.artifacts.length === 0) {
-    return <p class="muted body">None yet. A file that code writes to <code>/session/artifacts</code> is kept, with a link here.</p>;
+    return (
+      <p class="muted body">
+        None yet. A file that code writes to <code>/session/artifacts</code> is kept, with a link here.
+      </p>
+    );
   }
   return (
     <ul class="entries" aria-label="Artifacts">
@@ -150,7 +196,12 @@ function ArtifactList({ session }: { session: Session }) {
           {artifact.mime_type.startsWith("image/") && artifact.size <= maxThumbnail && (
             <img class="thumbnail" src={artifact.url} alt="" loading="lazy" width="48" height="48" />
           )}
-          <div class="entry"><a href={artifact.url} download>{artifact.path}</a> <span class="muted">{bytes(artifact.size)}</span></div>
+          <div class="entry">
+            <a href={artifact.url} download>
+              {artifact.path}
+            </a>{" "}
+            <span class="muted">{bytes(artifact.size)}</span>
+          </div>
         </li>
       ))}
     </ul>

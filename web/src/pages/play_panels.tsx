@@ -10,7 +10,11 @@ import type { Session } from "./play_session";
 
 // The panels beside the editor, except that of the files.
 
-export function Examples({ session, use, run }: {
+export function Examples({
+  session,
+  use,
+  run,
+}: {
   session: Session;
   use: (example: Example) => void;
   run: (example: Example) => void;
@@ -20,7 +24,9 @@ export function Examples({ session, use, run }: {
   const more = (answer?.examples ?? []).map((example): Example => ({ ...example, shows: "" }));
   return (
     <>
-      <p class="muted body">Examples of this page need the demo data. Open puts the code into the editor; Run also runs it.</p>
+      <p class="muted body">
+        Examples of this page need the demo data. Open puts the code into the editor; Run also runs it.
+      </p>
       <ul class="entries">
         {[...examples, ...more].map((example) => (
           <li key={example.title}>
@@ -28,8 +34,12 @@ export function Examples({ session, use, run }: {
               <strong>{example.title}</strong>
               {example.shows && <p class="muted">{example.shows}</p>}
             </div>
-            <button aria-label={`Open: ${example.title}`} onClick={() => use(example)}>Open</button>
-            <button aria-label={`Run: ${example.title}`} disabled={session.isRunning} onClick={() => run(example)}>Run</button>
+            <button aria-label={`Open: ${example.title}`} onClick={() => use(example)}>
+              Open
+            </button>
+            <button aria-label={`Run: ${example.title}`} disabled={session.isRunning} onClick={() => run(example)}>
+              Run
+            </button>
           </li>
         ))}
       </ul>
@@ -47,7 +57,9 @@ export function Variables({ session }: { session: Session }) {
   const isLive = session.state.value === "live";
   const isRunning = session.isRunning;
   const { answer, problem, reload } = useLoaded<{ variables: Record<string, Variable>; total: number }>(
-    isLive && !isRunning ? `${session.path}/variables` : "", [session.changes.value]);
+    isLive && !isRunning ? `${session.path}/variables` : "",
+    [session.changes.value],
+  );
   // Completions and checks are inspections, too, and one is done at a time.
   const isBusy = problem?.status === 409;
   useEffect(() => {
@@ -69,15 +81,22 @@ export function Variables({ session }: { session: Session }) {
             <details>
               <summary>
                 <code class="name">{name}</code>{" "}
-                <span class="muted">{type}{shape && ` ${shape.join(" × ")}`}</span>
+                <span class="muted">
+                  {type}
+                  {shape && ` ${shape.join(" × ")}`}
+                </span>
                 <code class="preview">{repr}</code>
               </summary>
-              <pre class="text" tabIndex={0} role="group" aria-label={`Value of ${name}`}>{repr}</pre>
+              <pre class="text" tabIndex={0} role="group" aria-label={`Value of ${name}`}>
+                {repr}
+              </pre>
             </details>
           </li>
         ))}
       </ul>
-      {answer.total > entries.length && <p class="muted body">{plural(answer.total - entries.length, "more variable")}</p>}
+      {answer.total > entries.length && (
+        <p class="muted body">{plural(answer.total - entries.length, "more variable")}</p>
+      )}
     </>
   );
 }
@@ -90,7 +109,11 @@ function selectLine(table: string, columns: Column[], database: string): string 
   return `rows = await db_query(${statement}${database && `, database=${JSON.stringify(database)}`})\nrows`;
 }
 
-export function SchemaBrowser({ session, insert, insertLines }: {
+export function SchemaBrowser({
+  session,
+  insert,
+  insertLines,
+}: {
   session: Session;
   insert: (text: string) => void;
   insertLines: (text: string) => void;
@@ -101,9 +124,19 @@ export function SchemaBrowser({ session, insert, insertLines }: {
     <>
       {names.length > 0 && (
         <p class="body">
-          <select aria-label="Database" value={database || names[0]}
-            onChange={(event) => setParameters({ database: event.currentTarget.value === names[0] ? "" : event.currentTarget.value }, true)}>
-            {names.map((name, index) => <option key={name} value={name}>{name}{index === 0 && " (default)"}</option>)}
+          <select
+            aria-label="Database"
+            value={database || names[0]}
+            onChange={(event) =>
+              setParameters({ database: event.currentTarget.value === names[0] ? "" : event.currentTarget.value }, true)
+            }
+          >
+            {names.map((name, index) => (
+              <option key={name} value={name}>
+                {name}
+                {index === 0 && " (default)"}
+              </option>
+            ))}
           </select>
         </p>
       )}
@@ -112,7 +145,12 @@ export function SchemaBrowser({ session, insert, insertLines }: {
   );
 }
 
-function Tables({ session, database, insert, insertLines }: {
+function Tables({
+  session,
+  database,
+  insert,
+  insertLines,
+}: {
   session: Session;
   database: string;
   insert: (text: string) => void;
@@ -125,21 +163,33 @@ function Tables({ session, database, insert, insertLines }: {
   const { tables, schema, details } = answer.schema;
   const text = filter.trim().toLowerCase();
   const columnsOf = (table: string) => schema[table] ?? [];
-  const shown = tables.filter((table) => table.toLowerCase().includes(text) ||
-    columnsOf(table).some((column) => column.column_name.toLowerCase().includes(text)));
+  const shown = tables.filter(
+    (table) =>
+      table.toLowerCase().includes(text) ||
+      columnsOf(table).some((column) => column.column_name.toLowerCase().includes(text)),
+  );
   return (
     <>
       <p class="body">
-        <input type="search" aria-label="Filter tables and columns" placeholder="Table or column" value={filter}
-          onInput={(event) => setFilter(event.currentTarget.value)} />
+        <input
+          type="search"
+          aria-label="Filter tables and columns"
+          placeholder="Table or column"
+          value={filter}
+          onInput={(event) => setFilter(event.currentTarget.value)}
+        />
       </p>
       {tables.length === 0 && <p class="muted body">There is no table that code may read.</p>}
-      {tables.length > 0 && shown.length === 0 && <p class="muted body">No table and no column has this in its name.</p>}
+      {tables.length > 0 && shown.length === 0 && (
+        <p class="muted body">No table and no column has this in its name.</p>
+      )}
       <ul class="entries">
         {shown.map((table) => {
           const about = details[table];
-          const columns = columnsOf(table).filter((column) => text === "" || table.toLowerCase().includes(text) ||
-            column.column_name.toLowerCase().includes(text));
+          const columns = columnsOf(table).filter(
+            (column) =>
+              text === "" || table.toLowerCase().includes(text) || column.column_name.toLowerCase().includes(text),
+          );
           return (
             <li key={table}>
               <details open={text !== ""}>
@@ -147,25 +197,40 @@ function Tables({ session, database, insert, insertLines }: {
                   <code class="name">{table}</code>{" "}
                   <span class="muted">
                     {about?.table_type !== "table" && `${about?.table_type}, `}
-                    {about?.row_estimate != null ? `about ${plural(about.row_estimate, "row")}` : plural(columnsOf(table).length, "column")}
+                    {about?.row_estimate != null
+                      ? `about ${plural(about.row_estimate, "row")}`
+                      : plural(columnsOf(table).length, "column")}
                   </span>
                 </summary>
                 {about?.comment && <p class="muted body">{about.comment}</p>}
                 <p class="schema-actions">
-                  <button aria-label={`Insert a query of ${table}`} onClick={() => insertLines(selectLine(table, columnsOf(table), database))}>
+                  <button
+                    aria-label={`Insert a query of ${table}`}
+                    onClick={() => insertLines(selectLine(table, columnsOf(table), database))}
+                  >
                     Insert a query
                   </button>
-                  <button aria-label={`Insert the name ${table}`} onClick={() => insert(table)}>Insert the name</button>
+                  <button aria-label={`Insert the name ${table}`} onClick={() => insert(table)}>
+                    Insert the name
+                  </button>
                 </p>
                 <ul class="columns-list">
                   {columns.map((column) => (
                     <li key={column.column_name}>
-                      <button class="link" title="Insert the name" onClick={() => insert(sqlName(column.column_name))}><code>{column.column_name}</code></button>
+                      <button class="link" title="Insert the name" onClick={() => insert(sqlName(column.column_name))}>
+                        <code>{column.column_name}</code>
+                      </button>
                       <span class="muted" title={column.comment ?? undefined}>
-                        {column.data_type}{column.is_nullable === "NO" ? "" : ", null"}{column.primary_key && ", key"}
+                        {column.data_type}
+                        {column.is_nullable === "NO" ? "" : ", null"}
+                        {column.primary_key && ", key"}
                         {column.references && ` → ${column.references}`}
                       </span>
-                      {column.masked && <span class="masked" title={maskNote}>masked</span>}
+                      {column.masked && (
+                        <span class="masked" title={maskNote}>
+                          masked
+                        </span>
+                      )}
                     </li>
                   ))}
                 </ul>
@@ -178,42 +243,69 @@ function Tables({ session, database, insert, insertLines }: {
   );
 }
 
-export function Helpers({ session, insert, begin }: { session: Session; insert: (text: string) => void; begin: () => void }) {
+export function Helpers({
+  session,
+  insert,
+  begin,
+}: {
+  session: Session;
+  insert: (text: string) => void;
+  begin: () => void;
+}) {
   const [filter, setFilter] = useState("");
   const groups = Object.entries(session.helpers.value);
   if (session.state.value !== "live") {
     return (
       <p class="muted body">
-        The functions that code finds without an import. They are listed when there is a session. <button onClick={begin}>Start one</button>
+        The functions that code finds without an import. They are listed when there is a session.{" "}
+        <button onClick={begin}>Start one</button>
       </p>
     );
   }
   if (groups.length === 0) return <Loading what="the functions" />;
   const text = filter.trim().toLowerCase();
-  const shown = groups.flatMap(([group, helpers]) => helpers.filter((helper) =>
-    `${helper.name} ${helper.description} ${group}`.toLowerCase().includes(text)).map((helper) => ({ ...helper, group })));
+  const shown = groups.flatMap(([group, helpers]) =>
+    helpers
+      .filter((helper) => `${helper.name} ${helper.description} ${group}`.toLowerCase().includes(text))
+      .map((helper) => ({ ...helper, group })),
+  );
   return (
     <>
       <p class="body">
-        <input type="search" aria-label="Filter functions" placeholder="Function" value={filter}
-          onInput={(event) => setFilter(event.currentTarget.value)} />
+        <input
+          type="search"
+          aria-label="Filter functions"
+          placeholder="Function"
+          value={filter}
+          onInput={(event) => setFilter(event.currentTarget.value)}
+        />
       </p>
       {shown.length === 0 && <p class="muted body">No function matches.</p>}
       <ul class="entries" aria-label={plural(shown.length, "function")}>
         {shown.map((helper) => (
           <li key={helper.name}>
             <details>
-              <summary><code class="name">{helper.name}</code> <span class="muted">{helper.group}</span></summary>
+              <summary>
+                <code class="name">{helper.name}</code> <span class="muted">{helper.group}</span>
+              </summary>
               <div class="body">
-                <p><code>{helper.signature}</code></p>
+                <p>
+                  <code>{helper.signature}</code>
+                </p>
                 <p>{helper.description}</p>
-                <p><button aria-label={`Insert ${helper.name}`} onClick={() => insert(helper.name)}>Insert the name</button></p>
+                <p>
+                  <button aria-label={`Insert ${helper.name}`} onClick={() => insert(helper.name)}>
+                    Insert the name
+                  </button>
+                </p>
               </div>
             </details>
           </li>
         ))}
       </ul>
-      <p class="muted body">{count(shown.length)} of {plural(groups.flatMap(([, helpers]) => helpers).length, "function")}</p>
+      <p class="muted body">
+        {count(shown.length)} of {plural(groups.flatMap(([, helpers]) => helpers).length, "function")}
+      </p>
     </>
   );
 }

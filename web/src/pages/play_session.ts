@@ -44,7 +44,10 @@ export class Session {
   private inspecting: Promise<unknown> = Promise.resolve();
 
   // config is what the sandbox is created with, beside the times.
-  constructor(id = "", private readonly config: Record<string, unknown> = {}) {
+  constructor(
+    id = "",
+    private readonly config: Record<string, unknown> = {},
+  ) {
     this.id.value = id;
     if (id) this.state.value = "opening";
   }
@@ -110,9 +113,11 @@ export class Session {
   // inspect sends code to be checked or completed, as in a new session if there is none: typing begins no session. The
   // service does one inspection of a sandbox at a time.
   inspect<T>(operation: "check" | "complete", body: Record<string, unknown>): Promise<T> {
-    const answer = this.inspecting.then(() => this.id.value
-      ? post<T>(`${this.path}/${operation}`, body)
-      : post<T>(`/sandbox/${operation}`, { ...body, config: this.creation }));
+    const answer = this.inspecting.then(() =>
+      this.id.value
+        ? post<T>(`${this.path}/${operation}`, body)
+        : post<T>(`/sandbox/${operation}`, { ...body, config: this.creation }),
+    );
     this.inspecting = answer.catch(() => {});
     return answer;
   }
@@ -134,7 +139,7 @@ export class Session {
 
   // learn takes up the end of the session from a problem, and reports whether it has ended.
   learn(problem: Problem): boolean {
-    if (!this.id.value || problem.status !== 404 && problem.status !== 410) return false;
+    if (!this.id.value || (problem.status !== 404 && problem.status !== 410)) return false;
     this.state.value = "ended";
     return true;
   }
@@ -168,12 +173,17 @@ export class Session {
 
   private async loadRuns(): Promise<void> {
     try {
-      const page = await get<{ executions: Summary[]; next?: string }>("/executions", { sandbox_id: this.id.value, limit: formerRuns });
+      const page = await get<{ executions: Summary[]; next?: string }>("/executions", {
+        sandbox_id: this.id.value,
+        limit: formerRuns,
+      });
       const known = new Set(this.runs.value.map((run) => run.id));
       const former = page.executions.filter((e) => !known.has(e.execution_id)).map(Run.of);
       this.runs.value = [...this.runs.value, ...former];
       if (page.next) {
-        const { total_executions: total } = await get<{ total_executions: number }>(`${this.path}/history`, { limit: 1 });
+        const { total_executions: total } = await get<{ total_executions: number }>(`${this.path}/history`, {
+          limit: 1,
+        });
         this.unlisted.value = Math.max(0, total - page.executions.length);
       }
       for (const [index, run] of former.entries()) {

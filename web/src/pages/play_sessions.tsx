@@ -17,7 +17,9 @@ const maxListed = 100;
 export function Sessions({ session }: { session: Session }) {
   const state = session.state.value;
   const { answer, problem, reload } = useLoaded<{ sandboxes: Sandbox[]; next?: string }>(
-    address("/sandboxes", { user_id: me.value?.user_id, status: "active", limit: maxListed }), [session.id.value, state, session.changes.value]);
+    address("/sandboxes", { user_id: me.value?.user_id, status: "active", limit: maxListed }),
+    [session.id.value, state, session.changes.value],
+  );
   const [failure, setFailure] = useState<Problem>();
   if (problem) return <Failure problem={problem} retry={reload} />;
   if (!answer) return <Loading what="the sessions" />;
@@ -34,7 +36,9 @@ export function Sessions({ session }: { session: Session }) {
   };
   return (
     <>
-      <p class="muted body">Your sessions that have not ended, newest first. Each keeps its variables and files until it ends.</p>
+      <p class="muted body">
+        Your sessions that have not ended, newest first. Each keeps its variables and files until it ends.
+      </p>
       {failure && <Failure problem={failure} />}
       {answer.sandboxes.length === 0 && <p class="muted body">You have none. A session begins when you run code.</p>}
       <ul class="entries" aria-label="Your live sessions">
@@ -43,18 +47,38 @@ export function Sessions({ session }: { session: Session }) {
           return (
             <li key={id}>
               <div class="entry">
-                {isCurrent ? <strong class="mono">{shortID(id)}</strong> : (
-                  <a class="mono" href={address("/ui/play", { sandbox: id, panel: "sessions" })} title={`Open session ${id}`}>{shortID(id)}</a>
+                {isCurrent ? (
+                  <strong class="mono">{shortID(id)}</strong>
+                ) : (
+                  <a
+                    class="mono"
+                    href={address("/ui/play", { sandbox: id, panel: "sessions" })}
+                    title={`Open session ${id}`}
+                  >
+                    {shortID(id)}
+                  </a>
                 )}
                 {isCurrent && " is open here"}
-                <div class="muted">begun <Time at={created} />{used && <>, used <Time at={used} /></>}, {zone()}</div>
+                <div class="muted">
+                  begun <Time at={created} />
+                  {used && (
+                    <>
+                      , used <Time at={used} />
+                    </>
+                  )}
+                  , {zone()}
+                </div>
               </div>
               <TwoSteps label="End" confirm="End it, with its variables" danger action={() => end(id)} />
             </li>
           );
         })}
       </ul>
-      {answer.next && <p class="body"><a href="/ui/sandboxes?status=active">All sandboxes</a></p>}
+      {answer.next && (
+        <p class="body">
+          <a href="/ui/sandboxes?status=active">All sandboxes</a>
+        </p>
+      )}
     </>
   );
 }
@@ -70,7 +94,9 @@ export function Former({ session, dismiss }: { session: Session; dismiss: () => 
       {minutes > 0 && <p>It ends after {minutes} min without use.</p>}
       {session.problem.value && <Failure problem={session.problem.value} />}
       <span class="run-actions">
-        <a class="button" href={address("/ui/play", { sandbox: session.id.value })} onClick={dismiss}>Go back to it</a>
+        <a class="button" href={address("/ui/play", { sandbox: session.id.value })} onClick={dismiss}>
+          Go back to it
+        </a>
         <TwoSteps label="End it" confirm="End it, with its variables" danger action={() => session.end()} />
         <button onClick={dismiss}>Keep it</button>
       </span>

@@ -52,7 +52,9 @@ export function Routes() {
   if (conversation) return <Chat id={decoded(conversation[1] ?? "")} />;
   return (
     <Page title="Not found">
-      <p>There is no page at this address. <a href="/ui/">Go to the executions</a>.</p>
+      <p>
+        There is no page at this address. <a href="/ui/">Go to the executions</a>.
+      </p>
     </Page>
   );
 }

@@ -16,7 +16,8 @@ const names = ["user", "status"];
 export function Sandboxes() {
   const [problem, setProblem] = useState<Problem>();
   const list = useList<Sandbox>("/sandboxes", "sandboxes", {
-    user_id: parameter("user"), status: parameter("status"),
+    user_id: parameter("user"),
+    status: parameter("status"),
   });
   const end = async (sandbox: Sandbox) => {
     setProblem(undefined);
@@ -28,30 +29,50 @@ export function Sandboxes() {
     }
   };
   return (
-    <Page title="Sandboxes" intro="The sessions in which code runs. Variables and files of a sandbox stay until it ends.">
+    <Page
+      title="Sandboxes"
+      intro="The sessions in which code runs. Variables and files of a sandbox stay until it ends."
+    >
       <Filters label="Filter sandboxes" names={names}>
         <Choice name="status" label="Status" any="Any status" values={["active", "deleted", "expired", "lost"]} />
         {isAdmin.value && <TextFilter name="user" label="User" placeholder="User" />}
       </Filters>
       {problem && <Failure problem={problem} />}
-      <ListTable list={list} what="sandboxes" id={(s) => s.sandbox_id}
-        empty={isFiltered(names) ? <NoMatch what="sandboxes" clear={() => clearFilters(names)} /> : (
-          <Empty title="There are no sandboxes.">
-            <a href="/ui/play">The playground</a> makes one for you, <code>POST /sandbox/create</code> for a program.
-          </Empty>
-        )}
+      <ListTable
+        list={list}
+        what="sandboxes"
+        id={(s) => s.sandbox_id}
+        empty={
+          isFiltered(names) ? (
+            <NoMatch what="sandboxes" clear={() => clearFilters(names)} />
+          ) : (
+            <Empty title="There are no sandboxes.">
+              <a href="/ui/play">The playground</a> makes one for you, <code>POST /sandbox/create</code> for a program.
+            </Empty>
+          )
+        }
         columns={[
           { name: "Sandbox", cell: (s) => <SandboxLink id={s.sandbox_id} /> },
           { name: "User", cell: (s) => s.user_id },
           { name: "Status", cell: (s) => <Status of={s.status} /> },
           { name: timeHeading("Created"), class: "nowrap", cell: (s) => <Time at={s.created_at} /> },
           { name: timeHeading("Last used"), class: "nowrap", cell: (s) => <Time at={s.last_used_at} /> },
-          { name: timeHeading("Expires"), class: "nowrap", cell: (s) => s.ended_at ? <span class="muted">–</span> : <Time at={s.expires_at} /> },
+          {
+            name: timeHeading("Expires"),
+            class: "nowrap",
+            cell: (s) => (s.ended_at ? <span class="muted">–</span> : <Time at={s.expires_at} />),
+          },
           { name: timeHeading("Ended"), class: "nowrap", cell: (s) => <Time at={s.ended_at} /> },
-          { name: "Action", class: "actions-cell", cell: (s) => s.ended_at ? null : (
-            <TwoSteps label="End" confirm="End it, with its variables" danger action={() => end(s)} />
-          ) },
-        ]} />
+          {
+            name: "Action",
+            class: "actions-cell",
+            cell: (s) =>
+              s.ended_at ? null : (
+                <TwoSteps label="End" confirm="End it, with its variables" danger action={() => end(s)} />
+              ),
+          },
+        ]}
+      />
     </Page>
   );
 }

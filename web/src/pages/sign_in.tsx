@@ -11,7 +11,8 @@ import { Logo } from "../shell";
 const failures: Record<string, string> = {
   used: "This link was used or has expired. Run `glasshouse login-link` on the machine of the service to get another link, or enter a key.",
   expired: "The sign-in took longer than ten minutes, or began in another browser. Try again.",
-  refused: "You are signed in at the identity provider, but have no role here, or the sign-in was refused. Ask the operator for a role.",
+  refused:
+    "You are signed in at the identity provider, but have no role here, or the sign-in was refused. Ask the operator for a role.",
   unreachable: "The identity provider cannot be reached. Try again later, or use a key.",
   failed: "The answer of the identity provider is not valid. Try again; the log of the service has the reason.",
 };
@@ -52,25 +53,51 @@ export function SignIn() {
   return (
     <main class="sign-in">
       <form onSubmit={submit} noValidate>
-        <h1><Logo /> Glasshouse</h1>
+        <h1>
+          <Logo /> Glasshouse
+        </h1>
         <p class="muted">Every run of an agent's code, recorded: what it did, what it read, why it failed.</p>
-        {reason.value && <div class="notice warn" role="status"><strong>You were signed out.</strong><p>{reason.value}</p></div>}
-        {failed && <div class="notice warn" role="status"><strong>You are not signed in.</strong><p>{failed}</p></div>}
+        {reason.value && (
+          <div class="notice warn" role="status">
+            <strong>You were signed out.</strong>
+            <p>{reason.value}</p>
+          </div>
+        )}
+        {failed && (
+          <div class="notice warn" role="status">
+            <strong>You are not signed in.</strong>
+            <p>{failed}</p>
+          </div>
+        )}
         {methods.provider && (
           <a class="button primary" href={address(methods.provider.path, { return: here.value })}>
             Sign in with {methods.provider.name}
           </a>
         )}
         <label for="key">API key</label>
-        <input id="key" ref={field} type="password" autocomplete="current-password" spellcheck={false} value={key}
-          aria-invalid={problem !== ""} aria-describedby="key-help"
-          onInput={(event) => setKey(event.currentTarget.value)} />
-        {problem && <p class="field-error" role="alert">{problem}</p>}
+        <input
+          id="key"
+          ref={field}
+          type="password"
+          autocomplete="current-password"
+          spellcheck={false}
+          value={key}
+          aria-invalid={problem !== ""}
+          aria-describedby="key-help"
+          onInput={(event) => setKey(event.currentTarget.value)}
+        />
+        {problem && (
+          <p class="field-error" role="alert">
+            {problem}
+          </p>
+        )}
         <p id="key-help" class="muted">
-          <code>glasshouse login-link</code> prints a link that signs an admin in without a key. The admin's key is in the
-          file <code>admin.key</code> of the data folder; <code>glasshouse keys create</code> makes others.
+          <code>glasshouse login-link</code> prints a link that signs an admin in without a key. The admin's key is in
+          the file <code>admin.key</code> of the data folder; <code>glasshouse keys create</code> makes others.
         </p>
-        <button class={methods.provider ? undefined : "primary"} disabled={running}>{running ? "Signing in…" : methods.provider ? "Sign in with a key" : "Sign in"}</button>
+        <button class={methods.provider ? undefined : "primary"} disabled={running}>
+          {running ? "Signing in…" : methods.provider ? "Sign in with a key" : "Sign in"}
+        </button>
       </form>
       <SchemeSwitch />
     </main>

@@ -5,7 +5,16 @@ import type { Statement, TopStatement } from "../api/records";
 import { bytes, changedRows, count, duration, fullTime, own, plural, statementText } from "../format";
 import { useDatabaseNames } from "../parts/databases";
 import { Empty, Failure, Loading } from "../parts/feedback";
-import { Choice, clearFilters, Filters, isFiltered, TextFilter, TimeChoice, timeNames, timeQuery } from "../parts/filters";
+import {
+  Choice,
+  clearFilters,
+  Filters,
+  isFiltered,
+  TextFilter,
+  TimeChoice,
+  timeNames,
+  timeQuery,
+} from "../parts/filters";
 import { ExecutionLink, Status, Time, timeHeading } from "../parts/label";
 import { ListTable, NoMatch, Rows, useList } from "../parts/list";
 import { here, parameter } from "../router";
@@ -18,13 +27,20 @@ const outcomes = ["ok", "refused", "failed", "cancelled", "captured"];
 export function Statements() {
   const isList = parameter("view") === "all";
   return (
-    <Page title="Statements" intro="The SQL that code has sent to the databases, with what was refused and why."
+    <Page
+      title="Statements"
+      intro="The SQL that code has sent to the databases, with what was refused and why."
       actions={
         <div class="tabs" role="group" aria-label="View">
-          <a href="/ui/statements" aria-current={isList ? undefined : "true"}>Top</a>
-          <a href="/ui/statements?view=all" aria-current={isList ? "true" : undefined}>All</a>
+          <a href="/ui/statements" aria-current={isList ? undefined : "true"}>
+            Top
+          </a>
+          <a href="/ui/statements?view=all" aria-current={isList ? "true" : undefined}>
+            All
+          </a>
         </div>
-      }>
+      }
+    >
       {isList ? <AllStatements /> : <TopStatements />}
     </Page>
   );
@@ -35,8 +51,14 @@ const listNames = ["user", "sandbox", "execution", "fingerprint", "database", "s
 function AllStatements() {
   const databases = useDatabaseNames();
   const list = useList<Statement>("/statements", "statements", {
-    user_id: parameter("user"), sandbox_id: parameter("sandbox"), execution_id: parameter("execution"),
-    fingerprint: parameter("fingerprint"), database: parameter("database"), status: parameter("status"), text: parameter("text"), ...useTime(),
+    user_id: parameter("user"),
+    sandbox_id: parameter("sandbox"),
+    execution_id: parameter("execution"),
+    fingerprint: parameter("fingerprint"),
+    database: parameter("database"),
+    status: parameter("status"),
+    text: parameter("text"),
+    ...useTime(),
   });
   return (
     <>
@@ -47,25 +69,38 @@ function AllStatements() {
         <TimeChoice />
         {isAdmin.value && <TextFilter name="user" label="User" placeholder="User" />}
       </Filters>
-      <ListTable list={list} what="statements" id={(s) => `${s.execution_id} ${s.number}`}
-        empty={isFiltered(listNames) ? <NoMatch what="statements" clear={() => clearFilters(listNames)} /> : <NoStatements />}
+      <ListTable
+        list={list}
+        what="statements"
+        id={(s) => `${s.execution_id} ${s.number}`}
+        empty={
+          isFiltered(listNames) ? <NoMatch what="statements" clear={() => clearFilters(listNames)} /> : <NoStatements />
+        }
         columns={[
           { name: timeHeading(), class: "nowrap", cell: (s) => <Time at={s.started_at} /> },
           { name: "User", cell: (s) => s.user_id },
           ...(databases.length > 0 ? [{ name: "Database", cell: (s: Statement) => s.database }] : []),
           { name: "Statement", class: "sql", cell: (s) => <Clamped query={s.query} /> },
-          { name: "Outcome", cell: (s) => (
-            <>
-              <Status of={s.status} />
-              {s.reason && <div class="why">rule: {s.reason}</div>}
-              {s.error && <div class="why clamp" title={s.error}>{s.error}</div>}
-            </>
-          ) },
+          {
+            name: "Outcome",
+            cell: (s) => (
+              <>
+                <Status of={s.status} />
+                {s.reason && <div class="why">rule: {s.reason}</div>}
+                {s.error && (
+                  <div class="why clamp" title={s.error}>
+                    {s.error}
+                  </div>
+                )}
+              </>
+            ),
+          },
           { name: "Rows", class: "number", cell: (s) => changedRows(s) },
           { name: "Size", class: "number", cell: (s) => bytes(s.bytes) },
           { name: "Duration", class: "number", cell: (s) => duration(s.duration_ms) },
           { name: "Execution", cell: (s) => <ExecutionLink id={s.execution_id} /> },
-        ]} />
+        ]}
+      />
     </>
   );
 }
@@ -84,7 +119,11 @@ function shapeOf(rows: Statement[]): string {
 
 function Clamped({ query }: { query: string }) {
   const text = statementText(query);
-  return <pre class="clamp" title={text}>{text}</pre>;
+  return (
+    <pre class="clamp" title={text}>
+      {text}
+    </pre>
+  );
 }
 
 // useTime keeps the times of a range while the address stays: each draw is at another now.
@@ -106,7 +145,12 @@ function NoStatements() {
 }
 
 const orders: Record<string, string> = {
-  total: "Most total time", calls: "Most calls", mean: "Longest mean", p95: "Longest p95", rows: "Most rows", refused: "Most refusals",
+  total: "Most total time",
+  calls: "Most calls",
+  mean: "Longest mean",
+  p95: "Longest p95",
+  rows: "Most rows",
+  refused: "Most refusals",
 };
 
 interface Top {
@@ -127,8 +171,11 @@ function TopStatements() {
     const request = new AbortController();
     setTop(undefined);
     setProblem(undefined);
-    get<Top>("/statements/top", { user_id: parameter("user"), database: parameter("database"), order, limit: 100, ...timeQuery() }, request.signal)
-      .then(setTop, (thrown) => isAborted(thrown) || setProblem(Problem.from(thrown)));
+    get<Top>(
+      "/statements/top",
+      { user_id: parameter("user"), database: parameter("database"), order, limit: 100, ...timeQuery() },
+      request.signal,
+    ).then(setTop, (thrown) => isAborted(thrown) || setProblem(Problem.from(thrown)));
     return () => request.abort();
   }, [here.value, attempt]);
   return (
@@ -139,18 +186,34 @@ function TopStatements() {
         <TimeChoice unset="24h" />
         {isAdmin.value && <TextFilter name="user" label="User" placeholder="User" />}
       </Filters>
-      {problem ? <Failure problem={problem} retry={() => setAttempt(attempt + 1)} />
-        : !top ? <Loading what="the statements" />
-        : top.statements.length === 0
-          ? (isFiltered(topNames) ? <NoMatch what="statements" clear={() => clearFilters(topNames)} /> : <NoStatements />)
-          : <TopTable top={top} hasDatabases={databases.length > 0} />}
+      {problem ? (
+        <Failure problem={problem} retry={() => setAttempt(attempt + 1)} />
+      ) : !top ? (
+        <Loading what="the statements" />
+      ) : top.statements.length === 0 ? (
+        isFiltered(topNames) ? (
+          <NoMatch what="statements" clear={() => clearFilters(topNames)} />
+        ) : (
+          <NoStatements />
+        )
+      ) : (
+        <TopTable top={top} hasDatabases={databases.length > 0} />
+      )}
     </>
   );
 }
 
 function Order({ value }: { value: string }) {
-  return <Choice name="order" label="Order" any={orders["total"]!} values={Object.keys(orders).filter((o) => o !== "total")}
-    texts={orders} value={value === "total" ? "" : value} />;
+  return (
+    <Choice
+      name="order"
+      label="Order"
+      any={orders["total"]!}
+      values={Object.keys(orders).filter((o) => o !== "total")}
+      texts={orders}
+      value={value === "total" ? "" : value}
+    />
+  );
 }
 
 function TopTable({ top, hasDatabases }: { top: Top; hasDatabases: boolean }) {
@@ -158,44 +221,84 @@ function TopTable({ top, hasDatabases }: { top: Top; hasDatabases: boolean }) {
   return (
     <>
       <p class="muted below-filters">
-        {plural(top.statements.length, "shape")}, {plural(top.considered, "call")}{top.since && ` since ${fullTime(top.since)}`}.
-        Statements that differ only in their constants have the same shape.
+        {plural(top.statements.length, "shape")}, {plural(top.considered, "call")}
+        {top.since && ` since ${fullTime(top.since)}`}. Statements that differ only in their constants have the same
+        shape.
       </p>
-      <Rows rows={top.statements} what="statements by shape" id={(s) => `${s.fingerprint} ${s.database}`}
+      <Rows
+        rows={top.statements}
+        what="statements by shape"
+        id={(s) => `${s.fingerprint} ${s.database}`}
         columns={[
-          { name: "Statement", class: "sql", cell: (s) => (
-            <>
-              <a class="plain" href={"/ui/statements?" + new URLSearchParams({
-                view: "all", fingerprint: s.fingerprint, ...(hasDatabases && s.database && { database: s.database }),
-              })}>
-                <Clamped query={s.query} />
-              </a>
-              {hasDatabases && s.database && <div class="muted">{s.database}</div>}
-            </>
-          ) },
+          {
+            name: "Statement",
+            class: "sql",
+            cell: (s) => (
+              <>
+                <a
+                  class="plain"
+                  href={
+                    "/ui/statements?" +
+                    new URLSearchParams({
+                      view: "all",
+                      fingerprint: s.fingerprint,
+                      ...(hasDatabases && s.database && { database: s.database }),
+                    })
+                  }
+                >
+                  <Clamped query={s.query} />
+                </a>
+                {hasDatabases && s.database && <div class="muted">{s.database}</div>}
+              </>
+            ),
+          },
           { name: "Calls", class: "number", cell: (s) => count(s.calls) },
-          { name: "Total", class: "number", cell: (s) => (
-            <>
-              {duration(s.total_ms)}
-              <div class="share" aria-hidden="true"><div style={{ width: `${(s.total_ms / longest) * 100}%` }} /></div>
-            </>
-          ) },
+          {
+            name: "Total",
+            class: "number",
+            cell: (s) => (
+              <>
+                {duration(s.total_ms)}
+                <div class="share" aria-hidden="true">
+                  <div style={{ width: `${(s.total_ms / longest) * 100}%` }} />
+                </div>
+              </>
+            ),
+          },
           { name: "Mean", class: "number", cell: (s) => duration(s.mean_ms) },
           { name: "p95", class: "number", cell: (s) => duration(s.p95_ms) },
           { name: "Longest", class: "number", cell: (s) => duration(s.max_ms) },
           { name: "Rows", class: "number", cell: (s) => count(s.rows) },
-          { name: "Refused, failed", cell: (s) => s.refused + s.failed === 0 ? <span class="muted">none</span> : (
-            <>
-              {s.refused > 0 && <div class="why">{count(s.refused)} refused</div>}
-              {s.failed > 0 && <div class="why">{count(s.failed)} failed</div>}
-              {Object.entries(s.reasons ?? {}).map(([reason, n]) => <div key={reason} class="muted">{reason}: {count(n)}</div>)}
-            </>
-          ) },
-          { name: "Users", class: "users-cell", cell: (s) => (
-            <>{s.main_users.join(", ")}{s.users > s.main_users.length && ` and ${count(s.users - s.main_users.length)} more`}</>
-          ) },
+          {
+            name: "Refused, failed",
+            cell: (s) =>
+              s.refused + s.failed === 0 ? (
+                <span class="muted">none</span>
+              ) : (
+                <>
+                  {s.refused > 0 && <div class="why">{count(s.refused)} refused</div>}
+                  {s.failed > 0 && <div class="why">{count(s.failed)} failed</div>}
+                  {Object.entries(s.reasons ?? {}).map(([reason, n]) => (
+                    <div key={reason} class="muted">
+                      {reason}: {count(n)}
+                    </div>
+                  ))}
+                </>
+              ),
+          },
+          {
+            name: "Users",
+            class: "users-cell",
+            cell: (s) => (
+              <>
+                {s.main_users.join(", ")}
+                {s.users > s.main_users.length && ` and ${count(s.users - s.main_users.length)} more`}
+              </>
+            ),
+          },
           { name: timeHeading("Last"), class: "nowrap", cell: (s) => <Time at={s.last_at} /> },
-        ]} />
+        ]}
+      />
     </>
   );
 }

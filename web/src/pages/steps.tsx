@@ -45,11 +45,19 @@ export function Steps({ id }: { id: string }) {
   const fail = (thrown: unknown) => {
     if (!isAborted(thrown)) setProblem(Problem.from(thrown));
   };
-  const views = useMemo(() => new StepViews(path, (at, found) => {
-    setMissing(found ? 0 : at);
-    if (found) setShown(found);
-    setProblem(undefined);
-  }, fail), [path]);
+  const views = useMemo(
+    () =>
+      new StepViews(
+        path,
+        (at, found) => {
+          setMissing(found ? 0 : at);
+          if (found) setShown(found);
+          setProblem(undefined);
+        },
+        fail,
+      ),
+    [path],
+  );
   const total = loaded?.total ?? shown?.view.total_steps ?? 0;
   const lines = useMemo(() => loaded ?? StepLines.without(total), [loaded, total]);
   const picked = Math.floor(Number(parameter("line"))) || 0;
@@ -113,7 +121,13 @@ export function Steps({ id }: { id: string }) {
   useEffect(() => {
     const move = (event: KeyboardEvent) => {
       const target = event.target as HTMLElement;
-      if (event.ctrlKey || event.metaKey || event.altKey || target.matches("input, select, textarea, .cm-content, .editor")) return;
+      if (
+        event.ctrlKey ||
+        event.metaKey ||
+        event.altKey ||
+        target.matches("input, select, textarea, .cm-content, .editor")
+      )
+        return;
       const by = event.shiftKey ? 10 : 1;
       const commands: Record<string, () => void> = {
         ArrowLeft: () => goPosition(lines.positionOf(at.current) - by),
@@ -137,7 +151,9 @@ export function Steps({ id }: { id: string }) {
   const frame = frames[Math.min(frames.length - 1, Number(parameter("frame")) || 0)];
   const isCurrent = shown?.view.step === step;
   const isSlow = useDelay(!isCurrent, slowDelay);
-  const opened = useRef<{ step: number; name: string; reference: number; length: number | undefined } | undefined>(undefined);
+  const opened = useRef<{ step: number; name: string; reference: number; length: number | undefined } | undefined>(
+    undefined,
+  );
   // While only the step moves, the values need no work.
   const values = useMemo(() => shown && <Values shown={shown} frames={frames} frame={frame} />, [shown, frame]);
 
@@ -145,17 +161,28 @@ export function Steps({ id }: { id: string }) {
   if (problem && !isShown) {
     return (
       <Page title={title(id)}>
-        {problem.status === 404
-          ? <Empty title="There is no recording of this execution.">
-              A run has one if it was debugged, or began with <em>Run and record</em> in <a href="/ui/play">the playground</a> or
-              with <code>"record": true</code>. {back}
-            </Empty>
-          : <><Failure problem={problem} /><p>{back}</p></>}
+        {problem.status === 404 ? (
+          <Empty title="There is no recording of this execution.">
+            A run has one if it was debugged, or began with <em>Run and record</em> in{" "}
+            <a href="/ui/play">the playground</a> or with <code>"record": true</code>. {back}
+          </Empty>
+        ) : (
+          <>
+            <Failure problem={problem} />
+            <p>{back}</p>
+          </>
+        )}
       </Page>
     );
   }
-  if (!isShown || !record) return <Page title={title(id)}><Loading what="the recording" /></Page>;
-  const shownLine = (isCurrent && frame !== frames[0] ? frame?.line_number : line) ?? (isCurrent ? frame?.line_number : undefined) ?? 0;
+  if (!isShown || !record)
+    return (
+      <Page title={title(id)}>
+        <Loading what="the recording" />
+      </Page>
+    );
+  const shownLine =
+    (isCurrent && frame !== frames[0] ? frame?.line_number : line) ?? (isCurrent ? frame?.line_number : undefined) ?? 0;
   const chosen = parameter("name");
   // The contents are those of the step at which the slider rests. They stay while it moves, with the page of the table.
   if (!chosen) opened.current = undefined;
@@ -164,33 +191,90 @@ export function Steps({ id }: { id: string }) {
     opened.current = of && { step, name: chosen, reference: of.ref!, length: of.length };
   }
   return (
-    <Page title={title(id)} heading={<>
-      <a class="crumb" href={`/ui/executions/${encodeURIComponent(id)}`}>Execution <span class="mono">{shortID(id)}</span></a>{" "}
-      <span class="muted" aria-hidden="true">/</span> Steps
-    </>} intro="The program before each line ran. Drag the slider, or press ← and →. A click on a variable tells when it changed, and why.">
+    <Page
+      title={title(id)}
+      heading={
+        <>
+          <a class="crumb" href={`/ui/executions/${encodeURIComponent(id)}`}>
+            Execution <span class="mono">{shortID(id)}</span>
+          </a>{" "}
+          <span class="muted" aria-hidden="true">
+            /
+          </span>{" "}
+          Steps
+        </>
+      }
+      intro="The program before each line ran. Drag the slider, or press ← and →. A click on a variable tells when it changed, and why."
+    >
       <div class="scrubber panel" role="group" aria-label="Step">
-        <button aria-label="First step" title="First step (Home)" disabled={position <= 0} onClick={() => goPosition(0)}><Icon of="M4 3v10M13 3L6 8l7 5z" /></button>
-        <button aria-label="Step back" title="Step back (←, Shift for ten)" disabled={position <= 0} onClick={() => goPosition(position - 1)}><Icon of="M12 3L5 8l7 5z" /></button>
-        <button aria-label="Step forward" title="Step forward (→, Shift for ten)" disabled={position >= lines.count - 1} onClick={() => goPosition(position + 1)}><Icon of="M4 3l7 5-7 5z" /></button>
-        <button aria-label="End of the run" title="End of the run (End)" disabled={position >= lines.count - 1} onClick={() => goPosition(lines.count - 1)}><Icon of="M12 3v10M3 3l7 5-7 5z" /></button>
+        <button
+          aria-label="First step"
+          title="First step (Home)"
+          disabled={position <= 0}
+          onClick={() => goPosition(0)}
+        >
+          <Icon of="M4 3v10M13 3L6 8l7 5z" />
+        </button>
+        <button
+          aria-label="Step back"
+          title="Step back (←, Shift for ten)"
+          disabled={position <= 0}
+          onClick={() => goPosition(position - 1)}
+        >
+          <Icon of="M12 3L5 8l7 5z" />
+        </button>
+        <button
+          aria-label="Step forward"
+          title="Step forward (→, Shift for ten)"
+          disabled={position >= lines.count - 1}
+          onClick={() => goPosition(position + 1)}
+        >
+          <Icon of="M4 3l7 5-7 5z" />
+        </button>
+        <button
+          aria-label="End of the run"
+          title="End of the run (End)"
+          disabled={position >= lines.count - 1}
+          onClick={() => goPosition(lines.count - 1)}
+        >
+          <Icon of="M12 3v10M3 3l7 5-7 5z" />
+        </button>
         <div class="step-axis">
           <Ticks lines={lines} line={picked} outputs={outputSteps} />
-          <input type="range" aria-label="Step" min={1} max={lines.count} value={position + 1} aria-valuetext={step > total ? "End" : `Step ${step}, line ${shownLine}`}
-            onInput={(event) => goPosition(Number(event.currentTarget.value) - 1)} />
+          <input
+            type="range"
+            aria-label="Step"
+            min={1}
+            max={lines.count}
+            value={position + 1}
+            aria-valuetext={step > total ? "End" : `Step ${step}, line ${shownLine}`}
+            onInput={(event) => goPosition(Number(event.currentTarget.value) - 1)}
+          />
         </div>
-        <output>{step > total ? "end, after" : "step"} {count(Math.min(step, total))} of {count(total)}</output>
+        <output>
+          {step > total ? "end, after" : "step"} {count(Math.min(step, total))} of {count(total)}
+        </output>
         {loaded && <LineRuns lines={lines} line={picked} step={step} go={go} pick={pick} />}
       </div>
       {problem && <Failure problem={problem} />}
       {lines.gaps.map((gap) => (
         <p key={gap.first} class="notice warn">
           Steps {count(gap.first)} to {count(gap.last)} were not recorded: {gap.reason}. The axis has a mark there.
-          {missing > 0 && missing >= gap.first && missing <= gap.last && <Jump to={lines.stepAt(lines.positionOf(missing))} go={go} />}
+          {missing > 0 && missing >= gap.first && missing <= gap.last && (
+            <Jump to={lines.stepAt(lines.positionOf(missing))} go={go} />
+          )}
         </p>
       ))}
       <div class="columns steps">
         <div class="main">
-          <Panel title="Code" note={shownLine ? `line ${shownLine}, ${step > total ? "after it ran" : "before it runs"}` : "the line is not in this code"}>
+          <Panel
+            title="Code"
+            note={
+              shownLine
+                ? `line ${shownLine}, ${step > total ? "after it ran" : "before it runs"}`
+                : "the line is not in this code"
+            }
+          >
             <Code code={record.code ?? ""} marks={[]} label="Code" current={shownLine} picked={picked} onLine={pick} />
           </Panel>
           <Find path={path} step={addressed} found={go} />
@@ -198,7 +282,9 @@ export function Steps({ id }: { id: string }) {
           {chosen && <Story path={path} name={chosen} step={addressed} go={go} />}
           <StepOutputs outputs={outputs} step={step} go={show} />
         </div>
-        <div class={isSlow ? "state late" : "state"} aria-busy={!isCurrent}>{values}</div>
+        <div class={isSlow ? "state late" : "state"} aria-busy={!isCurrent}>
+          {values}
+        </div>
       </div>
     </Page>
   );
@@ -209,11 +295,20 @@ function Values({ shown, frames, frame }: { shown: ShownStep; frames: StepFrame[
     <>
       {frames.length > 1 && <Calls frames={frames} current={frame} />}
       {frame && (frame.variables?.length || frame.unread) ? (
-        <Variables title={`Variables of ${frame.function}`} of={frame.variables ?? []} total={frame.total_variables}
-          before={frameOf(shown.before, frame)?.variables} unread={frame.unread} />
+        <Variables
+          title={`Variables of ${frame.function}`}
+          of={frame.variables ?? []}
+          total={frame.total_variables}
+          before={frameOf(shown.before, frame)?.variables}
+          unread={frame.unread}
+        />
       ) : null}
-      <Variables title="Global variables" of={shown.view.globals ?? []} total={shown.view.total_globals}
-        before={shown.before && (shown.before.globals ?? [])} />
+      <Variables
+        title="Global variables"
+        of={shown.view.globals ?? []}
+        total={shown.view.total_globals}
+        before={shown.before && (shown.before.globals ?? [])}
+      />
     </>
   );
 }
@@ -228,8 +323,13 @@ function Calls({ frames, current }: { frames: StepFrame[]; current: StepFrame | 
       <ol class="calls">
         {frames.map((frame, index) => (
           <li key={frame.frame}>
-            <button class="row-button" aria-pressed={frame === current} onClick={() => setParameters({ frame: index ? String(index) : "" }, true)}>
-              <strong>{frame.function}</strong> <span class="muted">line {frame.line_number}</span> <code>{frame.line_code.trim()}</code>
+            <button
+              class="row-button"
+              aria-pressed={frame === current}
+              onClick={() => setParameters({ frame: index ? String(index) : "" }, true)}
+            >
+              <strong>{frame.function}</strong> <span class="muted">line {frame.line_number}</span>{" "}
+              <code>{frame.line_code.trim()}</code>
             </button>
           </li>
         ))}
@@ -249,7 +349,10 @@ function Variables(props: {
   const old = props.before && new Map(props.before.map((v) => [v.name, v.value]));
   const chosen = parameter("name");
   return (
-    <Panel title={props.title} note={props.total > props.of.length ? `${props.of.length} of ${count(props.total)}` : undefined}>
+    <Panel
+      title={props.title}
+      note={props.total > props.of.length ? `${props.of.length} of ${count(props.total)}` : undefined}
+    >
       {props.unread && <p class="body muted">{props.unread}</p>}
       {props.of.length === 0 && !props.unread && <p class="body muted">There are none yet.</p>}
       <ul class="variables">
@@ -257,11 +360,18 @@ function Variables(props: {
           const changed = old ? old.get(v.name) !== v.value : false;
           return (
             <li key={v.name} class={changed ? "changed" : ""}>
-              <button class="row-button" aria-pressed={chosen === v.name} title={`${v.type}: show when it changed, and why`}
-                onClick={() => setParameters({ name: chosen === v.name ? "" : v.name }, true)}>
+              <button
+                class="row-button"
+                aria-pressed={chosen === v.name}
+                title={`${v.type}: show when it changed, and why`}
+                onClick={() => setParameters({ name: chosen === v.name ? "" : v.name }, true)}
+              >
                 <code class="name">{v.name}</code>
                 <code class="value">{v.value}</code>
-                <span class="muted">{changed && <strong class="mark">{old?.has(v.name) ? "changed" : "new"} </strong>}{v.type}</span>
+                <span class="muted">
+                  {changed && <strong class="mark">{old?.has(v.name) ? "changed" : "new"} </strong>}
+                  {v.type}
+                </span>
               </button>
             </li>
           );
@@ -291,12 +401,22 @@ function Find({ path, step, found }: { path: string; step: number; found: (step:
   };
   return (
     <form class="panel form" onSubmit={submit} aria-label="Find a step">
-      <label class="grow">Next step at which this holds
-        <input class="mono" value={condition} placeholder="total > 100 and name in names" spellcheck={false}
-          onInput={(event) => setCondition(event.currentTarget.value)} />
+      <label class="grow">
+        Next step at which this holds
+        <input
+          class="mono"
+          value={condition}
+          placeholder="total > 100 and name in names"
+          spellcheck={false}
+          onInput={(event) => setCondition(event.currentTarget.value)}
+        />
       </label>
       <button disabled={running}>{running ? "Searching…" : "Find"}</button>
-      {said && <p class="field-error" role="alert">{said}</p>}
+      {said && (
+        <p class="field-error" role="alert">
+          {said}
+        </p>
+      )}
     </form>
   );
 }
@@ -312,12 +432,18 @@ function Story({ path, name, step, go }: { path: string; name: string; step: num
   const current = useRef<AbortController>(undefined);
   const load = (from: number, before: VariableChange[]) => {
     const { signal } = current.current!;
-    get<{ changes: VariableChange[] | null }>(`${path}/variables/${encodeURIComponent(name)}/changes`, { from, limit: maxChanges }, signal)
-      .then((answer) => {
+    get<{ changes: VariableChange[] | null }>(
+      `${path}/variables/${encodeURIComponent(name)}/changes`,
+      { from, limit: maxChanges },
+      signal,
+    ).then(
+      (answer) => {
         const found = answer.changes ?? [];
         setChanges([...before, ...found]);
         setHasMore(found.length === maxChanges);
-      }, (thrown: unknown) => isAborted(thrown) || setProblem(Problem.from(thrown)));
+      },
+      (thrown: unknown) => isAborted(thrown) || setProblem(Problem.from(thrown)),
+    );
   };
   useEffect(() => {
     const request = (current.current = new AbortController());
@@ -337,42 +463,74 @@ function Story({ path, name, step, go }: { path: string; name: string; step: num
     <>
       {problem && <Failure problem={problem} />}
       {why && (
-        <Panel title={why.value.length > longValue ? `Why ${why.name} has this value` : `Why ${why.name} is ${why.value}`}>
+        <Panel
+          title={why.value.length > longValue ? `Why ${why.name} has this value` : `Why ${why.name} is ${why.value}`}
+        >
           <ol class="story">
             {(why.findings ?? []).map((finding, index) => (
-              <li key={`finding-${index}`}><Jump to={finding.step} go={go} /> <span class="why">{finding.text}</span></li>
+              <li key={`finding-${index}`}>
+                <Jump to={finding.step} go={go} /> <span class="why">{finding.text}</span>
+              </li>
             ))}
             {(why.steps ?? []).map((cause) => (
               <li key={`${cause.step} ${cause.name}`}>
-                <Jump to={cause.step} go={go} /> <span class="muted">line {cause.line_number}</span> <code>{cause.line_code.trim()}</code>{" "}
-                <Role of={cause} />
+                <Jump to={cause.step} go={go} /> <span class="muted">line {cause.line_number}</span>{" "}
+                <code>{cause.line_code.trim()}</code> <Role of={cause} />
                 {(cause.reads ?? []).length > 0 && (
-                  <span class="muted">, from {cause.reads!.map((read, index) => (
-                    <Fragment key={read.name}>{index > 0 && ", "}<code>{read.name} = {read.value}</code></Fragment>
-                  ))}</span>
+                  <span class="muted">
+                    , from{" "}
+                    {cause.reads!.map((read, index) => (
+                      <Fragment key={read.name}>
+                        {index > 0 && ", "}
+                        <code>
+                          {read.name} = {read.value}
+                        </code>
+                      </Fragment>
+                    ))}
+                  </span>
                 )}
-                {cause.first_value && <span class="muted">; the line ran {cause.times} times and first set <code>{cause.first_value}</code></span>}
+                {cause.first_value && (
+                  <span class="muted">
+                    ; the line ran {cause.times} times and first set <code>{cause.first_value}</code>
+                  </span>
+                )}
               </li>
             ))}
           </ol>
-          {(why.limits ?? []).map((limit) => <p key={limit} class="body muted">{limit}</p>)}
+          {(why.limits ?? []).map((limit) => (
+            <p key={limit} class="body muted">
+              {limit}
+            </p>
+          ))}
         </Panel>
       )}
       {changes && (
-        <Panel title={`History of ${name}`} note={hasMore ? `the first ${plural(changes.length, "change")}` : plural(changes.length, "change")}>
+        <Panel
+          title={`History of ${name}`}
+          note={hasMore ? `the first ${plural(changes.length, "change")}` : plural(changes.length, "change")}
+        >
           {changes.length === 0 && <p class="body muted">It did not change as a global variable.</p>}
           <ol class="story">
             {changes.map((change) => (
               <li key={change.seen_at} class={change.seen_at <= step ? "" : "muted"}>
                 <Jump to={change.step || change.seen_at} go={go} /> <span class="muted">line {change.line_number}</span>{" "}
-                <code>{change.line_code.trim()}</code> <span class="muted">set</span> <code>{name} = {change.value}</code>
+                <code>{change.line_code.trim()}</code> <span class="muted">set</span>{" "}
+                <code>
+                  {name} = {change.value}
+                </code>
                 {change.step > 0 && change.seen_at !== change.step && (
-                  <span class="muted">, visible from <Jump to={change.seen_at} go={go} /></span>
+                  <span class="muted">
+                    , visible from <Jump to={change.seen_at} go={go} />
+                  </span>
                 )}
               </li>
             ))}
           </ol>
-          {hasMore && <p class="body"><button onClick={() => load(changes.at(-1)!.seen_at + 1, changes)}>Show more changes</button></p>}
+          {hasMore && (
+            <p class="body">
+              <button onClick={() => load(changes.at(-1)!.seen_at + 1, changes)}>Show more changes</button>
+            </p>
+          )}
         </Panel>
       )}
     </>
@@ -384,11 +542,21 @@ function Role({ of: { role, name, value } }: { of: NonNullable<Why["steps"]>[num
   if (role === "condition") return <span class="muted">decided what ran</span>;
   return (
     <>
-      <span class="muted">{role}</span>{(name || value) && <> <code>{name ? `${name} = ${value}` : value}</code></>}
+      <span class="muted">{role}</span>
+      {(name || value) && (
+        <>
+          {" "}
+          <code>{name ? `${name} = ${value}` : value}</code>
+        </>
+      )}
     </>
   );
 }
 
 function Jump({ to, go }: { to: number; go: (step: number) => void }) {
-  return <button class="link" onClick={() => go(to)}>step {count(to)}</button>;
+  return (
+    <button class="link" onClick={() => go(to)}>
+      step {count(to)}
+    </button>
+  );
 }

@@ -21,7 +21,11 @@ export class StepLines {
   private readonly segments: Segment[] = [];
   private readonly lines: Uint32Array;
 
-  private constructor(readonly total: number, gaps: Gap[], lines: Uint32Array) {
+  private constructor(
+    readonly total: number,
+    gaps: Gap[],
+    lines: Uint32Array,
+  ) {
     this.gaps = gaps;
     this.lines = lines;
     let first = 1;
@@ -44,7 +48,11 @@ export class StepLines {
     const response = await send("GET", `${path}/line-map`, { accept: "application/octet-stream", signal });
     const body = await response.arrayBuffer();
     const length = new DataView(body).getUint32(0, true);
-    const head = JSON.parse(new TextDecoder().decode(new Uint8Array(body, 4, length))) as { total_steps: number; count: number; gaps: Gap[] };
+    const head = JSON.parse(new TextDecoder().decode(new Uint8Array(body, 4, length))) as {
+      total_steps: number;
+      count: number;
+      gaps: Gap[];
+    };
     const start = 4 + length;
     return new StepLines(head.total_steps, head.gaps, new Uint32Array(body, start, head.count)); // depths follow
   }

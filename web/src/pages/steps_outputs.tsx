@@ -15,18 +15,27 @@ export function StepOutputs({ outputs, step, go }: { outputs: Output[]; step: nu
   const withoutStep = useMemo(() => outputs.filter((output) => output.step === undefined), [outputs]);
   const later = stepsOf(outputs).find((each) => each > step);
   // The number says which outputs these are. While it stays, no frame is drawn again.
-  const shown = useMemo(() => outputs.map((output, index) => ({ output, index }))
-    .filter(({ output }) => output.step !== undefined && output.step <= step)
-    .sort((a, b) => b.output.step! - a.output.step! || b.index - a.index)
-    .map(({ output, index }) => (
-      <OutputPanel key={index} output={output} actions={<Shower step={output.step!} go={go} />} />
-    )), [outputs, number]);
+  const shown = useMemo(
+    () =>
+      outputs
+        .map((output, index) => ({ output, index }))
+        .filter(({ output }) => output.step !== undefined && output.step <= step)
+        .sort((a, b) => b.output.step! - a.output.step! || b.index - a.index)
+        .map(({ output, index }) => (
+          <OutputPanel key={index} output={output} actions={<Shower step={output.step!} go={go} />} />
+        )),
+    [outputs, number],
+  );
   return (
     <>
       {outputs.length > withoutStep.length && (
         <details class="outputs" open>
           <summary>Outputs up to this step</summary>
-          {later !== undefined && <p class="muted">Next output: <Shower step={later} go={go} /></p>}
+          {later !== undefined && (
+            <p class="muted">
+              Next output: <Shower step={later} go={go} />
+            </p>
+          )}
           {shown}
         </details>
       )}
@@ -41,5 +50,9 @@ export function StepOutputs({ outputs, step, go }: { outputs: Output[]; step: nu
 }
 
 function Shower({ step, go }: { step: number; go: (step: number) => void }) {
-  return <button class="link" onClick={() => go(step)}>step {count(step)}</button>;
+  return (
+    <button class="link" onClick={() => go(step)}>
+      step {count(step)}
+    </button>
+  );
 }

@@ -10,7 +10,13 @@ import { Panel } from "../parts/panel";
 const pageSize = 50;
 
 // Contents shows what a recording has of an object at a step: a table, or a list of parts.
-export function Contents(props: { path: string; step: number; name: string; reference: number; length: number | undefined }) {
+export function Contents(props: {
+  path: string;
+  step: number;
+  name: string;
+  reference: number;
+  length: number | undefined;
+}) {
   const { path, step, name, reference, length } = props;
   const [start, setStart] = useState(0);
   const [page, setPage] = useState<{ object: RecordedObject; first: number }>(); // the note is of the rows that are shown
@@ -18,10 +24,13 @@ export function Contents(props: { path: string; step: number; name: string; refe
   useEffect(() => setStart(0), [reference]);
   useEffect(() => {
     const request = new AbortController();
-    get<RecordedObject>(`${path}/steps/${step}/objects/${reference}`, { start, count: pageSize }, request.signal).then((got) => {
-      setPage({ object: got, first: start });
-      setProblem(undefined);
-    }, (thrown) => isAborted(thrown) || setProblem(Problem.from(thrown)));
+    get<RecordedObject>(`${path}/steps/${step}/objects/${reference}`, { start, count: pageSize }, request.signal).then(
+      (got) => {
+        setPage({ object: got, first: start });
+        setProblem(undefined);
+      },
+      (thrown) => isAborted(thrown) || setProblem(Problem.from(thrown)),
+    );
     return () => request.abort();
   }, [path, step, reference, start]);
   if (problem) return <Failure problem={problem} />;
@@ -31,24 +40,43 @@ export function Contents(props: { path: string; step: number; name: string; refe
   const what = object.table ? "row" : "item";
   const all = Math.max(kept, length ?? 0);
   const last = Math.min(first + pageSize, kept);
-  const note = (kept === 0 || last - first === all ? plural(all, what) : `${what}s ${count(first + 1)} to ${count(last)} of ${count(all)}`) +
-    (kept === 0 && all > 0 ? "; they were not recorded" : kept < all ? `; the first ${count(kept)} were recorded` : "") +
+  const note =
+    (kept === 0 || last - first === all
+      ? plural(all, what)
+      : `${what}s ${count(first + 1)} to ${count(last)} of ${count(all)}`) +
+    (kept === 0 && all > 0
+      ? "; they were not recorded"
+      : kept < all
+        ? `; the first ${count(kept)} were recorded`
+        : "") +
     (object.exactness === "sampled" ? "; changes are found by samples" : "");
   return (
     <Panel title={`Contents of ${name}`} note={note}>
-      {object.table ? <Table table={object.table} label={name} /> : (
+      {object.table ? (
+        <Table table={object.table} label={name} />
+      ) : (
         <div class="scroll-x data" tabIndex={0} role="group" aria-label={`Contents of ${name}`}>
           <table>
             <tbody>
               {(object.items ?? []).map((item, index) => (
-                <tr key={index}><th scope="row" class="mono">{item.name}</th><td><code>{item.value}</code></td><td class="muted">{item.type}</td></tr>
+                <tr key={index}>
+                  <th scope="row" class="mono">
+                    {item.name}
+                  </th>
+                  <td>
+                    <code>{item.value}</code>
+                  </td>
+                  <td class="muted">{item.type}</td>
+                </tr>
               ))}
             </tbody>
           </table>
         </div>
       )}
       {object.table && object.table.total_columns > object.table.columns.length && (
-        <p class="cut">The recording has the first {object.table.columns.length} of {plural(object.table.total_columns, "column")}.</p>
+        <p class="cut">
+          The recording has the first {object.table.columns.length} of {plural(object.table.total_columns, "column")}.
+        </p>
       )}
       <Pager what={what} start={start} size={pageSize} total={kept} go={setStart} />
     </Panel>
@@ -64,8 +92,12 @@ function Table({ table, label }: { table: RecordedTable; label: string }) {
             <th scope="col">index</th>
             {table.columns.map((column, index) => (
               <th key={index} scope="col">
-                {column.name}<br />
-                <span class="dtype">{column.dtype}{column.missing > 0 && `, ${count(column.missing)} null`}</span>
+                {column.name}
+                <br />
+                <span class="dtype">
+                  {column.dtype}
+                  {column.missing > 0 && `, ${count(column.missing)} null`}
+                </span>
               </th>
             ))}
           </tr>
@@ -73,8 +105,14 @@ function Table({ table, label }: { table: RecordedTable; label: string }) {
         <tbody>
           {table.rows.map((row, index) => (
             <tr key={index}>
-              <th scope="row" class="mono">{row.label}</th>
-              {row.cells.map((cell, column) => <td key={column}><code>{cell}</code></td>)}
+              <th scope="row" class="mono">
+                {row.label}
+              </th>
+              {row.cells.map((cell, column) => (
+                <td key={column}>
+                  <code>{cell}</code>
+                </td>
+              ))}
             </tr>
           ))}
         </tbody>

@@ -70,7 +70,11 @@ export class StepViews {
     const isShown = this.isReady(step);
     const from = Math.max(1, step - before);
     try {
-      const { steps, next } = await get<Window>(`${this.path}/views`, { from, limit: windowLimit }, this.request.signal);
+      const { steps, next } = await get<Window>(
+        `${this.path}/views`,
+        { from, limit: windowLimit },
+        this.request.signal,
+      );
       const loaded = new Map(steps.map((view) => [view.step, view]));
       for (let n = from; n < (next || from + windowLimit); n++) {
         const view = loaded.get(n);
@@ -86,7 +90,8 @@ export class StepViews {
       if (!isShown || this.target !== step) this.deliver(this.isReady(this.target) ? this.target : step);
       // Large steps may end the window before the wanted one: another begins right before it, and then with it.
       const isCut = !this.isReady(step) && before > 0;
-      if (!this.isReady(this.target)) void this.load(this.target, isCut && this.target === step ? (before > 1 ? 1 : 0) : undefined);
+      if (!this.isReady(this.target))
+        void this.load(this.target, isCut && this.target === step ? (before > 1 ? 1 : 0) : undefined);
     } catch (thrown) {
       this.isBusy = false;
       if (!isAborted(thrown)) this.fail(thrown);

@@ -53,29 +53,58 @@ function State({ of: system }: { of: SystemStatus }) {
       <div class="cards">
         <Panel title="Service">
           <dl class="body">
-            <dt>Version</dt><dd>{system.version}</dd>
-            <dt>Started</dt><dd>{fullTime(system.started_at)}</dd>
-            <dt>Runs for</dt><dd>{duration(Date.now() - new Date(system.started_at).getTime())}</dd>
-            <dt>Isolation</dt><dd>{system.isolation}</dd>
+            <dt>Version</dt>
+            <dd>{system.version}</dd>
+            <dt>Started</dt>
+            <dd>{fullTime(system.started_at)}</dd>
+            <dt>Runs for</dt>
+            <dd>{duration(Date.now() - new Date(system.started_at).getTime())}</dd>
+            <dt>Isolation</dt>
+            <dd>{system.isolation}</dd>
           </dl>
         </Panel>
         <Panel title="Occupancy">
           <dl class="body">
-            <dt>Executions</dt><dd><Meter label="Executions" of={system.executions} /></dd>
-            <dt>Sandboxes</dt><dd><Meter label="Sandboxes" of={system.sandboxes} /></dd>
-            <dt>Per user</dt><dd>at most {plural(system.sandboxes_per_user, "sandbox", "sandboxes")}</dd>
+            <dt>Executions</dt>
+            <dd>
+              <Meter label="Executions" of={system.executions} />
+            </dd>
+            <dt>Sandboxes</dt>
+            <dd>
+              <Meter label="Sandboxes" of={system.sandboxes} />
+            </dd>
+            <dt>Per user</dt>
+            <dd>at most {plural(system.sandboxes_per_user, "sandbox", "sandboxes")}</dd>
           </dl>
         </Panel>
         <Panel title="History" danger={!!history.error}>
           <dl class="body">
-            {history.error && <><dt>Problem</dt><dd class="why">{history.error}</dd></>}
-            <dt>Waiting</dt><dd>{plural(history.waiting_records, "record")}, {bytes(history.waiting_bytes)}</dd>
-            <dt>Delay</dt><dd>{duration(history.waiting_seconds * 1000)}</dd>
-            <dt>Database</dt><dd>{bytes(history.database_bytes)}</dd>
-            <dt>Free disk</dt><dd>{bytes(history.free_bytes)}</dd>
-            <dt>Kept</dt><dd>{kept(system.retention)}</dd>
+            {history.error && (
+              <>
+                <dt>Problem</dt>
+                <dd class="why">{history.error}</dd>
+              </>
+            )}
+            <dt>Waiting</dt>
+            <dd>
+              {plural(history.waiting_records, "record")}, {bytes(history.waiting_bytes)}
+            </dd>
+            <dt>Delay</dt>
+            <dd>{duration(history.waiting_seconds * 1000)}</dd>
+            <dt>Database</dt>
+            <dd>{bytes(history.database_bytes)}</dd>
+            <dt>Free disk</dt>
+            <dd>{bytes(history.free_bytes)}</dd>
+            <dt>Kept</dt>
+            <dd>{kept(system.retention)}</dd>
             {system.retention.deleted_executions > 0 && (
-              <><dt>Deleted</dt><dd>{plural(system.retention.deleted_executions, "execution")} since the start{system.retention.deleting && ", more follow"}</dd></>
+              <>
+                <dt>Deleted</dt>
+                <dd>
+                  {plural(system.retention.deleted_executions, "execution")} since the start
+                  {system.retention.deleting && ", more follow"}
+                </dd>
+              </>
             )}
           </dl>
         </Panel>
@@ -83,11 +112,20 @@ function State({ of: system }: { of: SystemStatus }) {
       <h2 class="section">Databases</h2>
       <div class="scroll-x list" tabIndex={0} role="group" aria-label="Table of databases">
         <table>
-          <thead><tr><th scope="col">Name</th><th scope="col">State</th><th scope="col">PostgreSQL</th></tr></thead>
+          <thead>
+            <tr>
+              <th scope="col">Name</th>
+              <th scope="col">State</th>
+              <th scope="col">PostgreSQL</th>
+            </tr>
+          </thead>
           <tbody>
             {databases.map((d) => (
               <tr key={d.name}>
-                <td>{d.name}{d.default && <span class="muted"> (default)</span>}</td>
+                <td>
+                  {d.name}
+                  {d.default && <span class="muted"> (default)</span>}
+                </td>
                 <td>{d.problem ? <span class="why">{d.problem}</span> : d.status}</td>
                 <td>{d.server_version}</td>
               </tr>
@@ -99,14 +137,26 @@ function State({ of: system }: { of: SystemStatus }) {
       <div class="scroll-x list" tabIndex={0} role="group" aria-label="Table of environments">
         <table>
           <thead>
-            <tr><th scope="col">Name</th><th scope="col">Python</th><th scope="col" class="number">Packages</th><th scope="col">Added modules</th><th scope="col">Digest</th></tr>
+            <tr>
+              <th scope="col">Name</th>
+              <th scope="col">Python</th>
+              <th scope="col" class="number">
+                Packages
+              </th>
+              <th scope="col">Added modules</th>
+              <th scope="col">Digest</th>
+            </tr>
           </thead>
           <tbody>
             {(system.environments ?? []).map((e) => (
               <tr key={e.name}>
-                <td>{e.name}</td><td>{e.python}</td><td class="number">{count(e.packages)}</td>
+                <td>{e.name}</td>
+                <td>{e.python}</td>
+                <td class="number">{count(e.packages)}</td>
                 <td>{e.modules?.length ? e.modules.join(", ") : <span class="muted">none</span>}</td>
-                <td><code title={e.digest}>{e.digest.slice(0, 12)}</code></td>
+                <td>
+                  <code title={e.digest}>{e.digest.slice(0, 12)}</code>
+                </td>
               </tr>
             ))}
           </tbody>
@@ -117,17 +167,37 @@ function State({ of: system }: { of: SystemStatus }) {
         <table>
           <thead>
             <tr>
-              <th scope="col">Environment</th><th scope="col">Name</th><th scope="col">Imported</th><th scope="col">State</th>
-              <th scope="col" class="number">Waiting</th><th scope="col" class="number">In use</th>
+              <th scope="col">Environment</th>
+              <th scope="col">Name</th>
+              <th scope="col">Imported</th>
+              <th scope="col">State</th>
+              <th scope="col" class="number">
+                Waiting
+              </th>
+              <th scope="col" class="number">
+                In use
+              </th>
             </tr>
           </thead>
           <tbody>
             {system.warm_pools.map((pool) => (
               <tr key={`${pool.environment} ${pool.name}`}>
-                <td>{pool.environment}</td><td>{pool.name}</td>
+                <td>{pool.environment}</td>
+                <td>{pool.name}</td>
                 <td>{pool.modules.length > 0 ? pool.modules.join(", ") : <span class="muted">none</span>}</td>
-                <td>{pool.problem ? <span class="why">{pool.problem}</span> : pool.warm ? "warm" : <span class="muted">starts when it is needed</span>}</td>
-                <td class="number">{count(pool.waiting.now)} of {count(pool.waiting.max)}</td><td class="number">{count(pool.in_use)}</td>
+                <td>
+                  {pool.problem ? (
+                    <span class="why">{pool.problem}</span>
+                  ) : pool.warm ? (
+                    "warm"
+                  ) : (
+                    <span class="muted">starts when it is needed</span>
+                  )}
+                </td>
+                <td class="number">
+                  {count(pool.waiting.now)} of {count(pool.waiting.max)}
+                </td>
+                <td class="number">{count(pool.in_use)}</td>
               </tr>
             ))}
           </tbody>
@@ -136,10 +206,20 @@ function State({ of: system }: { of: SystemStatus }) {
       <h2 class="section">What enforces each limit</h2>
       <div class="scroll-x list" tabIndex={0} role="group" aria-label="Table of limits">
         <table>
-          <thead><tr><th scope="col">Limit</th><th scope="col">Mechanism</th></tr></thead>
+          <thead>
+            <tr>
+              <th scope="col">Limit</th>
+              <th scope="col">Mechanism</th>
+            </tr>
+          </thead>
           <tbody>
             {Object.entries(system.enforced_by ?? {}).map(([limit, by]) => (
-              <tr key={limit}><td><code>{limit}</code></td><td>{by}</td></tr>
+              <tr key={limit}>
+                <td>
+                  <code>{limit}</code>
+                </td>
+                <td>{by}</td>
+              </tr>
             ))}
           </tbody>
         </table>

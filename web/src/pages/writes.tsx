@@ -35,10 +35,15 @@ function useNews(list: List<PendingWrite>, query: Record<string, string>): numbe
     const look = async () => {
       try {
         if (!document.hidden) {
-          const answer = await get<{ pending_writes: PendingWrite[] | null }>("/pending-writes", { ...query, limit: newsSize }, request.signal);
+          const answer = await get<{ pending_writes: PendingWrite[] | null }>(
+            "/pending-writes",
+            { ...query, limit: newsSize },
+            request.signal,
+          );
           const latest = new Map((answer.pending_writes ?? []).map((write) => [write.id, write]));
           const { rows, replace, reload } = current.current;
-          if (rows.some((row) => (latest.get(row.id)?.status ?? row.status) !== row.status)) replace((row) => latest.get(row.id) ?? row);
+          if (rows.some((row) => (latest.get(row.id)?.status ?? row.status) !== row.status))
+            replace((row) => latest.get(row.id) ?? row);
           for (const row of rows) latest.delete(row.id);
           if (rows.length === 0 && latest.size > 0) reload();
           else setCount(latest.size);
@@ -65,26 +70,41 @@ export function Writes() {
   return (
     <Page title="Pending writes" intro="Statements that would change a database. They run when an admin applies them.">
       <Filters label="Filter pending writes" names={names}>
-        <Choice name="status" label="Status" any="Any status" values={["pending", "applying", "unknown", "applied", "failed", "rejected"]} />
+        <Choice
+          name="status"
+          label="Status"
+          any="Any status"
+          values={["pending", "applying", "unknown", "applied", "failed", "rejected"]}
+        />
         <TextFilter name="user" label="User" placeholder="User" />
       </Filters>
       {news > 0 && (
         <div class="notice" role="status">
-          <strong>{plural(news, "more write")} {news === 1 ? "is" : "are"} there.</strong>
+          <strong>
+            {plural(news, "more write")} {news === 1 ? "is" : "are"} there.
+          </strong>
           <button onClick={list.reload}>Show {news === 1 ? "it" : "them"}</button>
         </div>
       )}
       {list.rows.length === 0 && list.problem && <Failure problem={list.problem} retry={list.reload} />}
       {list.isLoading && <Loading what="the pending writes" />}
-      {!list.isLoading && !list.problem && list.rows.length === 0 && (
-        isFiltered(names) ? <NoMatch what="writes" clear={() => clearFilters(names)} /> : (
+      {!list.isLoading &&
+        !list.problem &&
+        list.rows.length === 0 &&
+        (isFiltered(names) ? (
+          <NoMatch what="writes" clear={() => clearFilters(names)} />
+        ) : (
           <Empty title="No statement waits for a decision.">
-            In a sandbox with <code>write_policy: "capture"</code>, a statement that writes waits here until an admin applies or rejects it.
+            In a sandbox with <code>write_policy: "capture"</code>, a statement that writes waits here until an admin
+            applies or rejects it.
           </Empty>
-        )
-      )}
+        ))}
       {list.rows.map((write) => (
-        <Write key={write.id} of={write} changed={(next) => list.replace((other) => (other.id === next.id ? next : other))} />
+        <Write
+          key={write.id}
+          of={write}
+          changed={(next) => list.replace((other) => (other.id === next.id ? next : other))}
+        />
       ))}
       {list.rows.length > 0 && <More list={list} what="writes" />}
     </Page>
@@ -94,41 +114,71 @@ export function Writes() {
 function Write({ of: write, changed }: { of: PendingWrite; changed: (next: PendingWrite) => void }) {
   const [problem, setProblem] = useState<Problem>();
   const [asking, setAsking] = useState(""); // the decision that waits for its second step
-  const decide = (what: "apply" | "reject" | "resolve", body = {}) => async (reason: string) => {
-    setProblem(undefined);
-    try {
-      const path = `/pending-writes/${encodeURIComponent(write.id)}/${what}`;
-      changed(await post<PendingWrite>(path, reason.trim() ? { ...body, reason } : body));
-    } catch (thrown) {
-      setProblem(Problem.from(thrown));
-    }
-  };
+  const decide =
+    (what: "apply" | "reject" | "resolve", body = {}) =>
+    async (reason: string) => {
+      setProblem(undefined);
+      try {
+        const path = `/pending-writes/${encodeURIComponent(write.id)}/${what}`;
+        changed(await post<PendingWrite>(path, reason.trim() ? { ...body, reason } : body));
+      } catch (thrown) {
+        setProblem(Problem.from(thrown));
+      }
+    };
   const parameters = Object.entries(write.parameters ?? {});
   return (
     <section class="panel write" aria-label={`Write of ${write.user_id}, ${fullTime(write.created_at)}`}>
       <header>
         <h2>
           <Status of={write.status} />
-          <span class="muted">{write.user_id}, {fullTime(write.created_at)},{write.database && ` database ${write.database},`} execution <ExecutionLink id={write.execution_id} /></span>
+          <span class="muted">
+            {write.user_id}, {fullTime(write.created_at)},{write.database && ` database ${write.database},`} execution{" "}
+            <ExecutionLink id={write.execution_id} />
+          </span>
         </h2>
         {write.status === "unknown" && (
           <div class="actions">
-            <TwoSteps label="It was not applied" confirm="Not applied: it waits again" ask={reasonLabel} maxLength={maxReason}
-              disabled={asking === "applied"} onAsk={(isAsking) => setAsking(isAsking ? "not applied" : "")}
-              action={decide("resolve", { applied: false })} />
-            <TwoSteps label="It was applied" confirm="Applied: it never runs again" ask={reasonLabel} maxLength={maxReason}
-              disabled={asking === "not applied"} onAsk={(isAsking) => setAsking(isAsking ? "applied" : "")}
-              action={decide("resolve", { applied: true })} />
+            <TwoSteps
+              label="It was not applied"
+              confirm="Not applied: it waits again"
+              ask={reasonLabel}
+              maxLength={maxReason}
+              disabled={asking === "applied"}
+              onAsk={(isAsking) => setAsking(isAsking ? "not applied" : "")}
+              action={decide("resolve", { applied: false })}
+            />
+            <TwoSteps
+              label="It was applied"
+              confirm="Applied: it never runs again"
+              ask={reasonLabel}
+              maxLength={maxReason}
+              disabled={asking === "not applied"}
+              onAsk={(isAsking) => setAsking(isAsking ? "applied" : "")}
+              action={decide("resolve", { applied: true })}
+            />
           </div>
         )}
         {write.status === "pending" && (
           <div class="actions">
-            <TwoSteps label="Reject" confirm="Reject: it never runs" danger ask={reasonLabel} maxLength={maxReason}
-              disabled={asking === "apply"} onAsk={(isAsking) => setAsking(isAsking ? "reject" : "")}
-              action={decide("reject")} />
-            <TwoSteps label="Apply" confirm={`Apply to about ${plural(write.row_estimate, "row")}`} ask={reasonLabel} maxLength={maxReason}
-              disabled={asking === "reject"} onAsk={(isAsking) => setAsking(isAsking ? "apply" : "")}
-              action={decide("apply")} />
+            <TwoSteps
+              label="Reject"
+              confirm="Reject: it never runs"
+              danger
+              ask={reasonLabel}
+              maxLength={maxReason}
+              disabled={asking === "apply"}
+              onAsk={(isAsking) => setAsking(isAsking ? "reject" : "")}
+              action={decide("reject")}
+            />
+            <TwoSteps
+              label="Apply"
+              confirm={`Apply to about ${plural(write.row_estimate, "row")}`}
+              ask={reasonLabel}
+              maxLength={maxReason}
+              disabled={asking === "reject"}
+              onAsk={(isAsking) => setAsking(isAsking ? "apply" : "")}
+              action={decide("apply")}
+            />
           </div>
         )}
       </header>
@@ -138,16 +188,28 @@ function Write({ of: write, changed }: { of: PendingWrite; changed: (next: Pendi
         {parameters.length > 0 && (
           <dl>
             {parameters.map(([name, value]) => (
-              <><dt key={name} class="mono">:{name}{write.types?.[name] && ` ${write.types[name]}`}</dt><dd class="mono">{asText(value)}</dd></>
+              <>
+                <dt key={name} class="mono">
+                  :{name}
+                  {write.types?.[name] && ` ${write.types[name]}`}
+                </dt>
+                <dd class="mono">{asText(value)}</dd>
+              </>
             ))}
           </dl>
         )}
         <p class="muted">
-          {write.status === "applied" && !write.error ? `It changed ${plural(write.affected_rows, "row")}.`
+          {write.status === "applied" && !write.error
+            ? `It changed ${plural(write.affected_rows, "row")}.`
             : `PostgreSQL expects to change about ${plural(write.row_estimate, "row")}.`}
-          {write.decided_by && ` Decided by ${write.decided_by}${write.decided_at ? `, ${fullTime(write.decided_at)}` : ""}.`}
+          {write.decided_by &&
+            ` Decided by ${write.decided_by}${write.decided_at ? `, ${fullTime(write.decided_at)}` : ""}.`}
         </p>
-        {write.reason && <p class="reason"><span class="muted">Reason:</span> {write.reason}</p>}
+        {write.reason && (
+          <p class="reason">
+            <span class="muted">Reason:</span> {write.reason}
+          </p>
+        )}
         {write.error && <p class="why">{write.error}</p>}
         {write.status === "pending" && <Sample of={write} />}
         {write.status === "pending" && <Preview of={write} />}
@@ -166,17 +228,28 @@ function Write({ of: write, changed }: { of: PendingWrite; changed: (next: Pendi
 // because each reading is a query that history keeps.
 function Sample({ of: write }: { of: PendingWrite }) {
   return (
-    <Loaded<WriteSample> path={`/pending-writes/${encodeURIComponent(write.id)}/sample`} label="Sample of the rows" what="the sample">
+    <Loaded<WriteSample>
+      path={`/pending-writes/${encodeURIComponent(write.id)}/sample`}
+      label="Sample of the rows"
+      what="the sample"
+    >
       {(sample) => (
         <>
           <p class="muted">
-            {sample.affected_rows !== null ? `Counted: ${plural(sample.affected_rows, "row")}.`
+            {sample.affected_rows !== null
+              ? `Counted: ${plural(sample.affected_rows, "row")}.`
               : `Not counted: ${sample.count_error}. PostgreSQL expects about ${plural(write.row_estimate, "row")}.`}
           </p>
-          {sample.rows.length === 0 ? <p class="muted">No row matches now.</p> : (
+          {sample.rows.length === 0 ? (
+            <p class="muted">No row matches now.</p>
+          ) : (
             <>
               <p class="muted">Rows as they are now; at most ten are read.</p>
-              <RowTable rows={sample.rows} columns={changesFirst(Object.keys(sample.rows[0]!))} label="Sample of the rows" />
+              <RowTable
+                rows={sample.rows}
+                columns={changesFirst(Object.keys(sample.rows[0]!))}
+                label="Sample of the rows"
+              />
             </>
           )}
         </>
@@ -188,19 +261,26 @@ function Sample({ of: write }: { of: PendingWrite }) {
 // Preview shows rows before and after. The write runs and is rolled back when a person opens it.
 function Preview({ of: write }: { of: PendingWrite }) {
   return (
-    <Loaded<WritePreview> path={`/pending-writes/${encodeURIComponent(write.id)}/preview`}
-      label="Preview: run it now and roll back" what="the preview">
+    <Loaded<WritePreview>
+      path={`/pending-writes/${encodeURIComponent(write.id)}/preview`}
+      label="Preview: run it now and roll back"
+      what="the preview"
+    >
       {(preview) => {
         const rows = preview.rows.map(({ before, after }) => {
           if (!before || !after) return before ?? after ?? {};
           const isChanged = (name: string) => JSON.stringify(before[name]) !== JSON.stringify(after[name]);
-          const changes = Object.keys(after).filter(isChanged).map((name) => [`new ${name}`, after[name]]);
+          const changes = Object.keys(after)
+            .filter(isChanged)
+            .map((name) => [`new ${name}`, after[name]]);
           return { ...before, ...Object.fromEntries(changes) };
         });
         const columns = changesFirst([...new Set(rows.flatMap((row) => Object.keys(row)))]);
         return (
           <>
-            <p class="muted">It changed {plural(preview.affected_rows, "row")}, and was rolled back. At most ten are shown.</p>
+            <p class="muted">
+              It changed {plural(preview.affected_rows, "row")}, and was rolled back. At most ten are shown.
+            </p>
             {rows.length > 0 && <RowTable rows={rows} columns={columns} label="Rows before and after" />}
           </>
         );
@@ -223,15 +303,20 @@ function Loaded<T>(props: { path: string; label: string; what: string; children:
     }
   };
   return (
-    <details onToggle={(event) => {
-      setOpen(event.currentTarget.open);
-      if (event.currentTarget.open && answer === undefined) void load();
-    }}>
+    <details
+      onToggle={(event) => {
+        setOpen(event.currentTarget.open);
+        if (event.currentTarget.open && answer === undefined) void load();
+      }}
+    >
       <summary>{props.label}</summary>
-      {!isOpen ? null
-        : problem ? <Failure problem={problem} retry={() => void load()} />
-        : answer === undefined ? <Loading what={props.what} />
-        : props.children(answer)}
+      {!isOpen ? null : problem ? (
+        <Failure problem={problem} retry={() => void load()} />
+      ) : answer === undefined ? (
+        <Loading what={props.what} />
+      ) : (
+        props.children(answer)
+      )}
     </details>
   );
 }
@@ -244,21 +329,25 @@ function changesFirst(columns: string[]): string[] {
 
 interface Node {
   "Node Type"?: string;
-  "Operation"?: string;
+  Operation?: string;
   "Relation Name"?: string;
   "Index Name"?: string;
   "Plan Rows"?: number;
   "Total Cost"?: number;
-  "Filter"?: string;
+  Filter?: string;
   "Index Cond"?: string;
-  "Plans"?: Node[];
+  Plans?: Node[];
 }
 
 // Plan shows PostgreSQL's plan as a tree, or as it is if it has another form.
 function Plan({ of }: { of: unknown }) {
   const root = Array.isArray(of) ? (of[0] as { Plan?: Node } | undefined)?.Plan : (of as { Plan?: Node }).Plan;
   if (!root) return <pre class="text">{asText(of)}</pre>;
-  return <ul class="plan"><PlanNode of={root} /></ul>;
+  return (
+    <ul class="plan">
+      <PlanNode of={root} />
+    </ul>
+  );
 }
 
 function PlanNode({ of: node }: { of: Node }) {
@@ -267,14 +356,36 @@ function PlanNode({ of: node }: { of: Node }) {
     <li>
       <strong>{node["Operation"] ?? node["Node Type"]}</strong>
       {node["Operation"] && <span class="muted"> {node["Node Type"]}</span>}
-      {node["Relation Name"] && <> on <code>{node["Relation Name"]}</code></>}
-      {node["Index Name"] && <> by <code>{node["Index Name"]}</code></>}
+      {node["Relation Name"] && (
+        <>
+          {" "}
+          on <code>{node["Relation Name"]}</code>
+        </>
+      )}
+      {node["Index Name"] && (
+        <>
+          {" "}
+          by <code>{node["Index Name"]}</code>
+        </>
+      )}
       {/* PostgreSQL counts the rows that a node returns: one that changes rows returns none. */}
       <span class="muted">
-        {" "}{node["Node Type"] !== "ModifyTable" && <>about {plural(node["Plan Rows"] ?? 0, "row")}, </>}cost {node["Total Cost"]}
+        {" "}
+        {node["Node Type"] !== "ModifyTable" && <>about {plural(node["Plan Rows"] ?? 0, "row")}, </>}cost{" "}
+        {node["Total Cost"]}
       </span>
-      {condition && <div><code>{condition}</code></div>}
-      {node["Plans"] && <ul>{node["Plans"].map((child, index) => <PlanNode key={index} of={child} />)}</ul>}
+      {condition && (
+        <div>
+          <code>{condition}</code>
+        </div>
+      )}
+      {node["Plans"] && (
+        <ul>
+          {node["Plans"].map((child, index) => (
+            <PlanNode key={index} of={child} />
+          ))}
+        </ul>
+      )}
     </li>
   );
 }

@@ -13,7 +13,14 @@ export interface LineMark {
 
 // Code shows Python. Until the editor is loaded, or if it cannot be, it shows the plain text. current is the line at
 // which a recorded program stands, picked the line that a person chose with onLine by its number.
-export function Code({ code, marks, label, current, picked, onLine }: {
+export function Code({
+  code,
+  marks,
+  label,
+  current,
+  picked,
+  onLine,
+}: {
   code: string;
   marks: LineMark[];
   label: string;
@@ -29,17 +36,21 @@ export function Code({ code, marks, label, current, picked, onLine }: {
   useEffect(() => {
     let mine: ShownCode | undefined;
     let gone = false;
-    import("./editor").then(({ showCode }) => {
-      if (gone || !place.current) return;
-      mine = showCode(place.current, code, marks, label, onLine && ((line) => clicked.current?.(line)));
-      setShown(mine);
-    }, () => {}); // the plain text stays
+    import("./editor").then(
+      ({ showCode }) => {
+        if (gone || !place.current) return;
+        mine = showCode(place.current, code, marks, label, onLine && ((line) => clicked.current?.(line)));
+        setShown(mine);
+      },
+      () => {},
+    ); // the plain text stays
     return () => {
       gone = true;
       mine?.remove();
     };
   }, [code, key, label]);
-  useLayoutEffect(() => { // in the same picture as the number of the step
+  useLayoutEffect(() => {
+    // in the same picture as the number of the step
     if (current !== undefined) shown?.moveTo(current);
   }, [shown, current]);
   useEffect(() => {

@@ -32,7 +32,10 @@ interface Listener {
 }
 
 class BreakpointMarker extends GutterMarker {
-  constructor(private readonly kind: string, private readonly label: string) {
+  constructor(
+    private readonly kind: string,
+    private readonly label: string,
+  ) {
     super();
   }
 
@@ -58,12 +61,17 @@ const breakpointMarkers = StateField.define<RangeSet<BreakpointMarker>>({
       if (!effect.is(setBreakpointMarkers)) continue;
       const { doc } = transaction.state;
       const list = effect.value.filter((b) => b.line >= 1 && b.line <= doc.lines).sort((a, b) => a.line - b.line);
-      set = RangeSet.of(list.map((b) => {
-        const kind = b.verified === false ? "unverified" : b.condition || b.hitCondition || b.logMessage ? "conditional" : "";
-        const label = (b.logMessage ? `Prints ${b.logMessage}` : "Breakpoint") + (b.condition ? ` if ${b.condition}` : "") +
-          (b.hitCondition ? `, hits ${b.hitCondition}` : "");
-        return new BreakpointMarker(kind, label).range(doc.line(b.line).from);
-      }));
+      set = RangeSet.of(
+        list.map((b) => {
+          const kind =
+            b.verified === false ? "unverified" : b.condition || b.hitCondition || b.logMessage ? "conditional" : "";
+          const label =
+            (b.logMessage ? `Prints ${b.logMessage}` : "Breakpoint") +
+            (b.condition ? ` if ${b.condition}` : "") +
+            (b.hitCondition ? `, hits ${b.hitCondition}` : "");
+          return new BreakpointMarker(kind, label).range(doc.line(b.line).from);
+        }),
+      );
     }
     return set;
   },
@@ -77,7 +85,12 @@ export function showDebugEditor(parent: HTMLElement, code: string, label: string
   const access = new Compartment();
   const accessOf = (isEditable: boolean) => [
     EditorState.readOnly.of(!isEditable),
-    EditorView.contentAttributes.of({ "aria-label": label, "aria-readonly": String(!isEditable), "aria-multiline": "true", tabindex: "0" }),
+    EditorView.contentAttributes.of({
+      "aria-label": label,
+      "aria-readonly": String(!isEditable),
+      "aria-multiline": "true",
+      tabindex: "0",
+    }),
   ];
   const toggle = (view: EditorView, from: number) => {
     listener.onToggle(view.state.doc.lineAt(from).number);
@@ -125,18 +138,20 @@ export function showDebugEditor(parent: HTMLElement, code: string, label: string
       ],
     }),
   });
-  const show = (line: number) => view.requestMeasure({
-    read: () => view.lineBlockAt(view.state.doc.line(Math.min(line, view.state.doc.lines)).from),
-    write: ({ top, bottom }) => {
-      const box = view.scrollDOM;
-      if (top < box.scrollTop || bottom > box.scrollTop + box.clientHeight) box.scrollTop = top - 200;
-    },
-  });
+  const show = (line: number) =>
+    view.requestMeasure({
+      read: () => view.lineBlockAt(view.state.doc.line(Math.min(line, view.state.doc.lines)).from),
+      write: ({ top, bottom }) => {
+        const box = view.scrollDOM;
+        if (top < box.scrollTop || bottom > box.scrollTop + box.clientHeight) box.scrollTop = top - 200;
+      },
+    });
   return {
     code: () => view.state.doc.toString(),
     cursorLine: () => (root.activeElement ? view.state.doc.lineAt(view.state.selection.main.head).number : undefined),
     setCode: (text) => {
-      if (text !== view.state.doc.toString()) view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } });
+      if (text !== view.state.doc.toString())
+        view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } });
     },
     setEditable: (isEditable) => view.dispatch({ effects: access.reconfigure(accessOf(isEditable)) }),
     setBreakpoints: (list) => view.dispatch({ effects: setBreakpointMarkers.of(list) }),

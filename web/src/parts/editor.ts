@@ -1,7 +1,15 @@
 import { pythonLanguage } from "@codemirror/lang-python";
 import { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
 import { EditorState, RangeSetBuilder, StateEffect, StateField } from "@codemirror/state";
-import { Decoration, EditorView, highlightSpecialChars, keymap, lineNumbers, WidgetType, type DecorationSet } from "@codemirror/view";
+import {
+  Decoration,
+  EditorView,
+  highlightSpecialChars,
+  keymap,
+  lineNumbers,
+  WidgetType,
+  type DecorationSet,
+} from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { hasHint, plural } from "../format";
 import type { LineMark } from "./code";
@@ -14,7 +22,14 @@ export const highlighting = HighlightStyle.define([
   { tag: [tags.string, tags.special(tags.string)], color: "var(--code-string)" },
   { tag: [tags.number, tags.bool, tags.null], color: "var(--code-number)" },
   { tag: tags.comment, color: "var(--code-comment)", fontStyle: "italic" },
-  { tag: [tags.function(tags.variableName), tags.function(tags.definition(tags.variableName)), tags.definition(tags.className)], color: "var(--code-name)" },
+  {
+    tag: [
+      tags.function(tags.variableName),
+      tags.function(tags.definition(tags.variableName)),
+      tags.definition(tags.className),
+    ],
+    color: "var(--code-name)",
+  },
 ]);
 
 export const theme = EditorView.theme({
@@ -45,7 +60,13 @@ export const theme = EditorView.theme({
     overflowWrap: "anywhere",
   },
   ".cm-failure strong": { display: "block", color: "var(--bad)", maxHeight: "7.5em", overflow: "auto" },
-  ".cm-failure dl": { display: "grid", gridTemplateColumns: "max-content minmax(0, 1fr)", gap: "1px 12px", margin: "4px 0 0", fontFamily: "var(--mono)" },
+  ".cm-failure dl": {
+    display: "grid",
+    gridTemplateColumns: "max-content minmax(0, 1fr)",
+    gap: "1px 12px",
+    margin: "4px 0 0",
+    fontFamily: "var(--mono)",
+  },
   ".cm-failure dt": { color: "var(--muted)" },
   ".cm-failure dd": { margin: "0", maxHeight: "4.8em", overflow: "auto" },
   ".cm-failure summary": { cursor: "pointer", color: "var(--muted)", marginTop: "4px" },
@@ -66,7 +87,8 @@ class Failure extends WidgetType {
   override toDOM(view: EditorView): HTMLElement {
     const box = element("div", "cm-failure");
     if (this.mark.message) box.append(element("strong", "", this.mark.message));
-    if (this.mark.hint && !hasHint(this.mark.message ?? "", this.mark.hint)) box.append(element("div", "", this.mark.hint));
+    if (this.mark.hint && !hasHint(this.mark.message ?? "", this.mark.hint))
+      box.append(element("div", "", this.mark.hint));
     const variables = Object.entries(this.mark.variables ?? {});
     // The variables that the line names say most.
     const isNamed = ([name]: [string, string]) => new RegExp(`\\b${escape(name)}\\b`, "u").test(this.mark.code ?? "");
@@ -75,7 +97,10 @@ class Failure extends WidgetType {
     if (named.length > 0) box.append(list(named));
     if (others.length > 0) {
       const details = document.createElement("details");
-      details.append(element("summary", "", plural(others.length, named.length > 0 ? "other variable" : "variable")), list(others));
+      details.append(
+        element("summary", "", plural(others.length, named.length > 0 ? "other variable" : "variable")),
+        list(others),
+      );
       details.addEventListener("toggle", () => view.requestMeasure());
       box.append(details);
     }
@@ -110,7 +135,8 @@ export function decorations(state: EditorState, marks: LineMark[]): DecorationSe
   for (const mark of lines) {
     const line = state.doc.line(mark.line);
     builder.add(line.from, line.from, Decoration.line({ class: mark.isFailure ? "cm-failed" : "cm-called" }));
-    if (mark.isFailure) builder.add(line.to, line.to, Decoration.widget({ widget: new Failure(mark), block: true, side: 1 }));
+    if (mark.isFailure)
+      builder.add(line.to, line.to, Decoration.widget({ widget: new Failure(mark), block: true, side: 1 }));
   }
   return builder.finish();
 }
@@ -148,7 +174,11 @@ export interface ShownCode {
 // The editor lives in a shadow tree: there, CodeMirror uses style sheets that are objects. In the document it would
 // add style elements, which the policy of these pages forbids. onLine is called with a line whose number is clicked.
 export function showCode(
-  parent: HTMLElement, code: string, marks: LineMark[], label: string, onLine?: (line: number) => void,
+  parent: HTMLElement,
+  code: string,
+  marks: LineMark[],
+  label: string,
+  onLine?: (line: number) => void,
 ): ShownCode {
   const root = parent.shadowRoot ?? parent.attachShadow({ mode: "open" });
   code = code.replace(/\n$/, ""); // not a line of its own
@@ -157,7 +187,11 @@ export function showCode(
   state = EditorState.create({
     doc: code,
     extensions: [
-      lineNumbers(onLine && { domEventHandlers: { click: (view, block) => (onLine(view.state.doc.lineAt(block.from).number), true) } }),
+      lineNumbers(
+        onLine && {
+          domEventHandlers: { click: (view, block) => (onLine(view.state.doc.lineAt(block.from).number), true) },
+        },
+      ),
       onLine ? EditorView.editorAttributes.of({ class: "cm-choosable" }) : [],
       specialCharacters,
       EditorState.readOnly.of(true),
@@ -175,13 +209,14 @@ export function showCode(
   });
   const view = new EditorView({ state, root, parent: root });
   // show scrolls the code, but not the page as EditorView.scrollIntoView would do.
-  const show = (line: number, always: boolean) => view.requestMeasure({
-    read: () => view.lineBlockAt(view.state.doc.line(line).from),
-    write: ({ top, bottom }) => {
-      const box = view.scrollDOM;
-      if (always || top < box.scrollTop || bottom > box.scrollTop + box.clientHeight) box.scrollTop = top - 200;
-    },
-  });
+  const show = (line: number, always: boolean) =>
+    view.requestMeasure({
+      read: () => view.lineBlockAt(view.state.doc.line(line).from),
+      write: ({ top, bottom }) => {
+        const box = view.scrollDOM;
+        if (always || top < box.scrollTop || bottom > box.scrollTop + box.clientHeight) box.scrollTop = top - 200;
+      },
+    });
   const failed = marks.find((mark) => mark.isFailure && mark.line >= 1 && mark.line <= view.state.doc.lines);
   if (failed) show(failed.line, true);
   return {
@@ -204,17 +239,23 @@ function replace(event: InputEvent, view: EditorView): boolean {
   let change: { from: number; to: number; insert: string } | undefined;
   if (!empty && event.inputType === "insertText") change = { from, to, insert: event.data ?? "" };
   else if (!empty && event.inputType.startsWith("delete")) change = { from, to, insert: "" };
-  else if (event.inputType === "deleteContentBackward" && from === line.from && from > 0) change = { from: from - 1, to, insert: "" };
-  else if (event.inputType === "deleteContentForward" && to === line.to && to < view.state.doc.length) change = { from, to: to + 1, insert: "" };
+  else if (event.inputType === "deleteContentBackward" && from === line.from && from > 0)
+    change = { from: from - 1, to, insert: "" };
+  else if (event.inputType === "deleteContentForward" && to === line.to && to < view.state.doc.length)
+    change = { from, to: to + 1, insert: "" };
   if (!change) return false;
   event.preventDefault();
   const { insert } = change;
-  const edit = () => view.state.update({
-    changes: change, selection: { anchor: change.from + insert.length }, scrollIntoView: true,
-    userEvent: insert ? "input.type" : "delete",
-  });
+  const edit = () =>
+    view.state.update({
+      changes: change,
+      selection: { anchor: change.from + insert.length },
+      scrollIntoView: true,
+      userEvent: insert ? "input.type" : "delete",
+    });
   // Brackets go around the selection.
-  if (insert && view.state.facet(EditorView.inputHandler).some((handle) => handle(view, from, to, insert, edit))) return true;
+  if (insert && view.state.facet(EditorView.inputHandler).some((handle) => handle(view, from, to, insert, edit)))
+    return true;
   view.dispatch(edit());
   return true;
 }

@@ -55,14 +55,20 @@ export function TwoSteps(props: {
   const field = useRef<HTMLInputElement>(null);
   const first = useRef<HTMLButtonElement>(null);
   const wasAsking = useRef(false);
-  useLayoutEffect(() => { // before the next key
+  useLayoutEffect(() => {
+    // before the next key
     if (asking) (field.current ?? confirm.current)?.focus();
     else if (wasAsking.current) first.current?.focus();
     wasAsking.current = asking;
   }, [asking]);
   if (!asking) {
     return (
-      <button ref={first} class={props.danger ? "danger" : ""} disabled={props.disabled} onClick={() => setAsking(true)}>
+      <button
+        ref={first}
+        class={props.danger ? "danger" : ""}
+        disabled={props.disabled}
+        onClick={() => setAsking(true)}
+      >
         {props.label}
       </button>
     );
@@ -79,13 +85,24 @@ export function TwoSteps(props: {
   return (
     <span class="two-steps" onKeyDown={(event) => event.key === "Escape" && setAsking(false)}>
       {props.ask && (
-        <input ref={field} type="text" aria-label={props.ask} placeholder={props.ask} maxLength={props.maxLength} disabled={running}
-          value={text} onInput={(event) => setText(event.currentTarget.value)} onKeyDown={(event) => event.key === "Enter" && void act()} />
+        <input
+          ref={field}
+          type="text"
+          aria-label={props.ask}
+          placeholder={props.ask}
+          maxLength={props.maxLength}
+          disabled={running}
+          value={text}
+          onInput={(event) => setText(event.currentTarget.value)}
+          onKeyDown={(event) => event.key === "Enter" && void act()}
+        />
       )}
       <button ref={confirm} class={props.danger ? "danger solid" : "primary"} disabled={running} onClick={act}>
         {running ? "Working…" : props.confirm}
       </button>
-      <button disabled={running} onClick={() => setAsking(false)}>Cancel</button>
+      <button disabled={running} onClick={() => setAsking(false)}>
+        Cancel
+      </button>
     </span>
   );
 }

@@ -44,7 +44,17 @@ export function Figure({ of, label }: { of: unknown; label: string }) {
   if (!message) return <p class="muted body">This figure has no data that Plotly could draw.</p>;
   // The frame's origin is opaque: no other address names it.
   const send = () => frame.current?.contentWindow?.postMessage(message, "*");
-  return <iframe ref={frame} class="plot" sandbox="allow-scripts" title={`Figure: ${label}`} src="/ui/plot.html" height={heightOf(message)} onLoad={send} />;
+  return (
+    <iframe
+      ref={frame}
+      class="plot"
+      sandbox="allow-scripts"
+      title={`Figure: ${label}`}
+      src="/ui/plot.html"
+      height={heightOf(message)}
+      onLoad={send}
+    />
+  );
 }
 
 // StoredFigure draws a figure that is too large for a record, and is a file.
@@ -64,8 +74,11 @@ export function StoredFigure({ of: artifact, label }: { of: Artifact; label: str
   if (isTooLarge) {
     return (
       <p class="body">
-        This figure has {bytes(artifact.size)}, which is too much for a browser. <a href={artifact.url} download>Download its JSON</a>, or run the
-        code again with fewer points.
+        This figure has {bytes(artifact.size)}, which is too much for a browser.{" "}
+        <a href={artifact.url} download>
+          Download its JSON
+        </a>
+        , or run the code again with fewer points.
       </p>
     );
   }

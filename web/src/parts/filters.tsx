@@ -34,7 +34,12 @@ export function clearFilters(names: string[]): void {
 
 // Filters holds the controls, and below them a chip for each filter that is set.
 // texts has what the chips show instead of a value, if it is not "".
-export function Filters({ label, names, texts = {}, children }: {
+export function Filters({
+  label,
+  names,
+  texts = {},
+  children,
+}: {
   label: string;
   names: string[];
   texts?: Record<string, string>;
@@ -42,7 +47,9 @@ export function Filters({ label, names, texts = {}, children }: {
 }) {
   return (
     <>
-      <div class="filters" role="search" aria-label={label}>{children}</div>
+      <div class="filters" role="search" aria-label={label}>
+        {children}
+      </div>
       <Chips names={names} texts={texts} />
     </>
   );
@@ -53,10 +60,15 @@ function Chips({ names, texts }: { names: string[]; texts: Record<string, string
   for (const name of names) {
     const value = parameter(name);
     if (!value) continue;
-    const shown = texts[name] ? texts[name]
-      : name === "range" ? (own(ranges, value)?.[0].toLowerCase() ?? value)
-      : name === "since" || name === "until" ? fullTime(value).replace(/\.\d+/, "")
-      : ["sandbox", "execution", "fingerprint"].includes(name) ? shortID(value) : value;
+    const shown = texts[name]
+      ? texts[name]
+      : name === "range"
+        ? (own(ranges, value)?.[0].toLowerCase() ?? value)
+        : name === "since" || name === "until"
+          ? fullTime(value).replace(/\.\d+/, "")
+          : ["sandbox", "execution", "fingerprint"].includes(name)
+            ? shortID(value)
+            : value;
     chips.push([[name], name === "range" ? "time" : name === "fingerprint" && texts[name] ? "shape" : name, shown]);
   }
   if (chips.length === 0) return null;
@@ -65,13 +77,19 @@ function Chips({ names, texts }: { names: string[]; texts: Record<string, string
       {chips.map(([cleared, label, value]) => (
         <li key={label} class="chip">
           <span class="muted">{label}</span> {value}
-          <button aria-label={`Remove the filter ${label} ${value}`}
-            onClick={() => setParameters(Object.fromEntries(cleared.map((name) => [name, ""])))}>
+          <button
+            aria-label={`Remove the filter ${label} ${value}`}
+            onClick={() => setParameters(Object.fromEntries(cleared.map((name) => [name, ""])))}
+          >
             <span aria-hidden="true">×</span>
           </button>
         </li>
       ))}
-      <li><button class="link" onClick={() => clearFilters(names)}>Clear all</button></li>
+      <li>
+        <button class="link" onClick={() => clearFilters(names)}>
+          Clear all
+        </button>
+      </li>
     </ul>
   );
 }
@@ -97,9 +115,17 @@ export function Choice(props: {
   const value = props.value ?? parameter(props.name);
   return (
     <Field label={props.label}>
-      <select class={value ? "set" : ""} value={value} onChange={(event) => setParameters({ [props.name]: event.currentTarget.value })}>
+      <select
+        class={value ? "set" : ""}
+        value={value}
+        onChange={(event) => setParameters({ [props.name]: event.currentTarget.value })}
+      >
         <option value="">{props.any}</option>
-        {props.values.map((v) => <option key={v} value={v}>{props.texts?.[v] ?? v}</option>)}
+        {props.values.map((v) => (
+          <option key={v} value={v}>
+            {props.texts?.[v] ?? v}
+          </option>
+        ))}
       </select>
     </Field>
   );
@@ -111,7 +137,17 @@ const typingPause = 150;
 
 // TextFilter takes a text when one presses Enter, leaves the field, or has not typed for a moment. What one types
 // between Enter and Enter is one step back in the browser's history.
-export function TextFilter({ name, label, placeholder, keys }: { name: string; label: string; placeholder: string; keys?: string }) {
+export function TextFilter({
+  name,
+  label,
+  placeholder,
+  keys,
+}: {
+  name: string;
+  label: string;
+  placeholder: string;
+  keys?: string;
+}) {
   const value = parameter(name);
   const [typed, setTyped] = useState(value);
   const timer = useRef(0);
@@ -147,7 +183,13 @@ export function TextFilter({ name, label, placeholder, keys }: { name: string; l
   };
   return (
     <Field label={label}>
-      <input ref={field} type="search" class={value ? "set" : ""} placeholder={placeholder} value={typed} spellcheck={false}
+      <input
+        ref={field}
+        type="search"
+        class={value ? "set" : ""}
+        placeholder={placeholder}
+        value={typed}
+        spellcheck={false}
         aria-keyshortcuts={keys}
         onInput={(event) => {
           const text = event.currentTarget.value;
@@ -159,7 +201,8 @@ export function TextFilter({ name, label, placeholder, keys }: { name: string; l
         onKeyDown={(event) => {
           if (event.key === "Enter") apply(event.currentTarget.value);
           if (event.key === "Escape") event.currentTarget.blur();
-        }} />
+        }}
+      />
     </Field>
   );
 }
@@ -172,14 +215,24 @@ export function TimeChoice({ unset = "" }: { unset?: string }) {
   return (
     <>
       <Field label="Time">
-        <select class={value ? "set" : ""} value={value} onChange={(event) => {
-          const chosen = event.currentTarget.value;
-          setOpen(chosen === "custom");
-          if (chosen === "custom") setParameters({ range: "" });
-          else setParameters({ range: chosen, since: "", until: "" });
-        }}>
+        <select
+          class={value ? "set" : ""}
+          value={value}
+          onChange={(event) => {
+            const chosen = event.currentTarget.value;
+            setOpen(chosen === "custom");
+            if (chosen === "custom") setParameters({ range: "" });
+            else setParameters({ range: chosen, since: "", until: "" });
+          }}
+        >
           <option value="">{ranges[unset]?.[0] ?? "Any time"}</option>
-          {Object.entries(ranges).filter(([v]) => v !== unset).map(([v, [text]]) => <option key={v} value={v}>{text}</option>)}
+          {Object.entries(ranges)
+            .filter(([v]) => v !== unset)
+            .map(([v, [text]]) => (
+              <option key={v} value={v}>
+                {text}
+              </option>
+            ))}
           <option value="custom">From … to …</option>
         </select>
       </Field>
@@ -193,14 +246,23 @@ export function TimeChoice({ unset = "" }: { unset?: string }) {
 function Moment({ name, label }: { name: string; label: string }) {
   const given = parameter(name);
   const at = given ? new Date(given) : undefined;
-  const local = at && !isNaN(at.getTime()) ? new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16) : "";
+  const local =
+    at && !isNaN(at.getTime())
+      ? new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
+      : "";
   return (
     <label class="field moment">
-      <span>{label}, {zone()}</span>
-      <input type="datetime-local" value={local} onChange={(event) => {
-        const text = event.currentTarget.value;
-        setParameters({ [name]: text ? new Date(text).toISOString() : "" });
-      }} />
+      <span>
+        {label}, {zone()}
+      </span>
+      <input
+        type="datetime-local"
+        value={local}
+        onChange={(event) => {
+          const text = event.currentTarget.value;
+          setParameters({ [name]: text ? new Date(text).toISOString() : "" });
+        }}
+      />
     </label>
   );
 }

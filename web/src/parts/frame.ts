@@ -9,7 +9,9 @@ interface Policy {
 
 // Trusted Types let no text become HTML in these pages; this one use is named.
 const factory = (window as { trustedTypes?: { createPolicy(name: string, rules: Policy): Policy } }).trustedTypes;
-const policy = factory?.createPolicy("output-frame", { createHTML: (text) => text }) ?? { createHTML: (text: string) => text };
+const policy = factory?.createPolicy("output-frame", { createHTML: (text) => text }) ?? {
+  createHTML: (text: string) => text,
+};
 
 const style = document.querySelector<HTMLMetaElement>('meta[name="frame-style"]')?.content ?? "";
 
@@ -20,7 +22,8 @@ const connecting = /<(\/?)(?:link|meta|base|a|area|template)(?=[\s/>])/gi;
 // does not know and SVG knows as a group, so that what is in them is shown.
 export function framed(html: string): string {
   const theme = document.documentElement.dataset["theme"];
-  const head = `<!doctype html><meta charset="utf-8"><meta name="color-scheme" content="${theme ?? "light dark"}">` +
+  const head =
+    `<!doctype html><meta charset="utf-8"><meta name="color-scheme" content="${theme ?? "light dark"}">` +
     `<link rel="stylesheet" href="${style}">`;
   return policy.createHTML(`${head}<title>Output</title>\n${html.replace(connecting, "<$1g")}`);
 }

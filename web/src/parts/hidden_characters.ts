@@ -18,9 +18,17 @@ export function visible(text: string): string {
 }
 
 function shown(text: string): ComponentChild[] {
-  return text.split(new RegExp(`([${directions}])`)).map((part) => one.test(part)
-    ? createElement("span", { class: "hidden-character", title: "This character changes the direction of the text" }, numberOf(part))
-    : part);
+  return text
+    .split(new RegExp(`([${directions}])`))
+    .map((part) =>
+      one.test(part)
+        ? createElement(
+            "span",
+            { class: "hidden-character", title: "This character changes the direction of the text" },
+            numberOf(part),
+          )
+        : part,
+    );
 }
 
 // Elements whose content is text only.

@@ -5,7 +5,10 @@ import { Page } from "../shell";
 import { Failure, Loading } from "./feedback";
 
 // lazily returns a page that is loaded when it is opened, so that the first page does not wait for it.
-export function lazily<P extends object>(title: string, load: () => Promise<FunctionComponent<P>>): FunctionComponent<P> {
+export function lazily<P extends object>(
+  title: string,
+  load: () => Promise<FunctionComponent<P>>,
+): FunctionComponent<P> {
   let loaded: FunctionComponent<P> | undefined;
   return function Lazy(props: P) {
     const [Shown, setShown] = useState<FunctionComponent<P> | undefined>(() => loaded);
@@ -14,7 +17,10 @@ export function lazily<P extends object>(title: string, load: () => Promise<Func
     useEffect(() => {
       if (loaded) return;
       setProblem(undefined);
-      load().then((page) => setShown(() => (loaded = page)), (thrown: unknown) => setProblem(Problem.from(thrown)));
+      load().then(
+        (page) => setShown(() => (loaded = page)),
+        (thrown: unknown) => setProblem(Problem.from(thrown)),
+      );
     }, [attempt]);
     if (Shown) return <Shown {...props} />;
     return (

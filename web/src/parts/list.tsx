@@ -28,7 +28,10 @@ const fresh = { rows: [], next: "", problem: undefined };
 
 // useList loads a list, whose rows are in a field of the answer. A list of one page takes no limit.
 export function useList<T>(
-  path: string, field: string, query: Record<string, string | undefined>, isPaged = true,
+  path: string,
+  field: string,
+  query: Record<string, string | undefined>,
+  isPaged = true,
 ): List<T> {
   const [state, setState] = useState<State<T>>(fresh);
   const [attempt, setAttempt] = useState(0);
@@ -40,7 +43,11 @@ export function useList<T>(
     const mine = request.current!;
     loading.current = true;
     try {
-      const page = await get<Record<string, unknown>>(path, isPaged ? { ...query, limit: pageSize, after } : query, mine.signal);
+      const page = await get<Record<string, unknown>>(
+        path,
+        isPaged ? { ...query, limit: pageSize, after } : query,
+        mine.signal,
+      );
       const rows = (page[field] ?? []) as T[];
       if (mine.signal.aborted) return;
       loading.current = false;
@@ -99,7 +106,12 @@ export function ListTable<T>(props: {
 
 // Rows is a table. On a narrow screen each row is a block, with the name of the column before each cell. The roles say
 // that it is a table all the same.
-export function Rows<T>({ rows, what, id, columns }: {
+export function Rows<T>({
+  rows,
+  what,
+  id,
+  columns,
+}: {
   rows: T[];
   what: string;
   id: (row: T) => string;
@@ -110,7 +122,11 @@ export function Rows<T>({ rows, what, id, columns }: {
       <table role="table">
         <thead role="rowgroup">
           <tr role="row">
-            {columns.map((column) => <th key={column.name} role="columnheader" scope="col" class={column.class}>{column.name}</th>)}
+            {columns.map((column) => (
+              <th key={column.name} role="columnheader" scope="col" class={column.class}>
+                {column.name}
+              </th>
+            ))}
           </tr>
         </thead>
         <tbody role="rowgroup">
@@ -136,15 +152,22 @@ export function More<T>({ list, what }: { list: List<T>; what: string }) {
   current.current = list;
   useEffect(() => {
     if (!end.current || !list.hasMore) return;
-    const observer = new IntersectionObserver((entries) => {
-      if (entries.some((entry) => entry.isIntersecting)) current.current.loadMore();
-    }, { rootMargin: "400px" });
+    const observer = new IntersectionObserver(
+      (entries) => {
+        if (entries.some((entry) => entry.isIntersecting)) current.current.loadMore();
+      },
+      { rootMargin: "400px" },
+    );
     observer.observe(end.current);
     return () => observer.disconnect();
   }, [list.hasMore, list.rows.length]);
   if (list.problem) return <Failure problem={list.problem} retry={list.loadMore} />;
   if (!list.hasMore) return null;
-  return <div ref={end}><Loading what={`more ${what}`} /></div>;
+  return (
+    <div ref={end}>
+      <Loading what={`more ${what}`} />
+    </div>
+  );
 }
 
 // NoMatch is the empty state of a list that has filters.

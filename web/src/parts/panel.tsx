@@ -14,7 +14,9 @@ export function Panel(props: {
   return (
     <section class={props.danger ? "panel danger" : "panel"}>
       <header>
-        <h2><span>{props.title}</span> {props.note && <span class="muted">{props.note}</span>}</h2>
+        <h2>
+          <span>{props.title}</span> {props.note && <span class="muted">{props.note}</span>}
+        </h2>
         {props.actions}
       </header>
       {props.children}
@@ -28,7 +30,9 @@ export function TextPanel({ title, text, cut }: { title: string; text: string; c
   const note = cut ? `${bytes(cut)} more were left out` : undefined;
   return (
     <Panel title={title} note={note} actions={<Copy label="Copy" text={() => shown} />}>
-      <pre class="text" tabIndex={0} role="group" aria-label={title}>{shown}</pre>
+      <pre class="text" tabIndex={0} role="group" aria-label={title}>
+        {shown}
+      </pre>
     </Panel>
   );
 }

@@ -19,7 +19,11 @@ const ruleCell = /^:?-+:?$/;
 const maxMarkedChars = 50_000;
 
 function cells(line: string): string[] {
-  return line.trim().replace(/^\||\|$/g, "").split("|").map((cell) => cell.trim());
+  return line
+    .trim()
+    .replace(/^\||\|$/g, "")
+    .split("|")
+    .map((cell) => cell.trim());
 }
 
 const isRule = (line = "") => cells(line).every((cell) => ruleCell.test(cell));
@@ -70,7 +74,8 @@ function blocks(text: string): Block[] {
       endParagraph();
     } else {
       const last = found.at(-1);
-      if (paragraph.length === 0 && last?.kind === "list" && /^\s{2,}/.test(line)) last.items.push(last.items.pop() + "\n" + line.trim());
+      if (paragraph.length === 0 && last?.kind === "list" && /^\s{2,}/.test(line))
+        last.items.push(last.items.pop() + "\n" + line.trim());
       else paragraph.push(line);
     }
   }
@@ -123,24 +128,50 @@ function emphasized(text: string): ComponentChildren[] {
 function Shown({ block }: { block: Block }) {
   switch (block.kind) {
     case "code":
-      return <pre class="text" tabIndex={0} role="group" aria-label={`Code ${block.language}`}>{block.text}</pre>;
+      return (
+        <pre class="text" tabIndex={0} role="group" aria-label={`Code ${block.language}`}>
+          {block.text}
+        </pre>
+      );
     case "quote":
-      return <blockquote><p>{inline(block.text)}</p></blockquote>;
+      return (
+        <blockquote>
+          <p>{inline(block.text)}</p>
+        </blockquote>
+      );
     case "heading":
-      return <p><strong>{inline(block.text)}</strong></p>;
+      return (
+        <p>
+          <strong>{inline(block.text)}</strong>
+        </p>
+      );
     case "list": {
       const items = block.items.map((item, index) => <li key={index}>{inline(item)}</li>);
       return block.ordered ? <ol start={block.start}>{items}</ol> : <ul>{items}</ul>;
     }
     case "table": {
-      const numbers = (column: number) => block.isNumber[column] ? "number" : "";
+      const numbers = (column: number) => (block.isNumber[column] ? "number" : "");
       return (
         <div class="scroll-x" tabIndex={0} role="group" aria-label="Table">
           <table>
-            <thead><tr>{block.rows[0]!.map((cell, index) => <th key={index} scope="col" class={numbers(index)}>{inline(cell)}</th>)}</tr></thead>
+            <thead>
+              <tr>
+                {block.rows[0]!.map((cell, index) => (
+                  <th key={index} scope="col" class={numbers(index)}>
+                    {inline(cell)}
+                  </th>
+                ))}
+              </tr>
+            </thead>
             <tbody>
               {block.rows.slice(1).map((row, index) => (
-                <tr key={index}>{row.map((cell, column) => <td key={column} class={numbers(column)}>{inline(cell)}</td>)}</tr>
+                <tr key={index}>
+                  {row.map((cell, column) => (
+                    <td key={column} class={numbers(column)}>
+                      {inline(cell)}
+                    </td>
+                  ))}
+                </tr>
               ))}
             </tbody>
           </table>
@@ -153,5 +184,11 @@ function Shown({ block }: { block: Block }) {
 }
 
 export function Prose({ text }: { text: string }) {
-  return <div class="prose">{blocks(text).map((block, index) => <Shown key={index} block={block} />)}</div>;
+  return (
+    <div class="prose">
+      {blocks(text).map((block, index) => (
+        <Shown key={index} block={block} />
+      ))}
+    </div>
+  );
 }

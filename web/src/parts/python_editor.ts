@@ -1,6 +1,13 @@
 import {
-  acceptCompletion, autocompletion, closeBrackets, closeBracketsKeymap, closeCompletion, completionKeymap, type Completion,
-  type CompletionContext, type CompletionResult,
+  acceptCompletion,
+  autocompletion,
+  closeBrackets,
+  closeBracketsKeymap,
+  closeCompletion,
+  completionKeymap,
+  type Completion,
+  type CompletionContext,
+  type CompletionResult,
 } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
 import { pythonLanguage } from "@codemirror/lang-python";
@@ -58,17 +65,35 @@ const editing = EditorView.theme({
   ".cm-activeLine": { backgroundColor: "color-mix(in srgb, var(--accent) 6%, transparent)" },
   "&.cm-focused .cm-matchingBracket": { backgroundColor: "var(--accent-ground)", outline: "1px solid var(--accent)" },
   "&.cm-focused .cm-nonmatchingBracket": { backgroundColor: "var(--bad-ground)" },
-  ".cm-tooltip": { backgroundColor: "var(--raised)", color: "var(--text)", border: "1px solid var(--line-strong)", borderRadius: "4px" },
+  ".cm-tooltip": {
+    backgroundColor: "var(--raised)",
+    color: "var(--text)",
+    border: "1px solid var(--line-strong)",
+    borderRadius: "4px",
+  },
   ".cm-tooltip.cm-tooltip-autocomplete > ul": { fontFamily: "var(--mono)", maxWidth: "min(480px, 90vw)" },
   ".cm-tooltip.cm-tooltip-autocomplete > ul > li": { padding: "2px 8px" },
   ".cm-tooltip-autocomplete ul li[aria-selected]": { backgroundColor: "var(--accent)", color: "var(--on-accent)" },
   ".cm-completionDetail": { fontStyle: "normal", opacity: "0.85", marginLeft: "12px" },
   ".cm-completionMatchedText": { textDecoration: "none", fontWeight: "600" },
-  ".cm-diagnostic": { padding: "4px 10px", whiteSpace: "pre-wrap", maxWidth: "min(560px, 90vw)", fontFamily: "system-ui, sans-serif" },
+  ".cm-diagnostic": {
+    padding: "4px 10px",
+    whiteSpace: "pre-wrap",
+    maxWidth: "min(560px, 90vw)",
+    fontFamily: "system-ui, sans-serif",
+  },
   ".cm-diagnostic-error": { borderLeft: "3px solid var(--bad)" },
   ".cm-diagnostic-warning": { borderLeft: "3px solid var(--warn)" },
-  ".cm-lintRange-error": { backgroundImage: "none", textDecoration: "underline wavy var(--bad)", textUnderlineOffset: "3px" },
-  ".cm-lintRange-warning": { backgroundImage: "none", textDecoration: "underline wavy var(--warn)", textUnderlineOffset: "3px" },
+  ".cm-lintRange-error": {
+    backgroundImage: "none",
+    textDecoration: "underline wavy var(--bad)",
+    textUnderlineOffset: "3px",
+  },
+  ".cm-lintRange-warning": {
+    backgroundImage: "none",
+    textDecoration: "underline wavy var(--warn)",
+    textUnderlineOffset: "3px",
+  },
   ".cm-lintRange-active": { backgroundColor: "var(--warn-ground)" },
   ".cm-panels": { backgroundColor: "var(--raised)", color: "var(--text)", borderColor: "var(--line)" },
   ".cm-panel.cm-panel-lint ul [aria-selected]": { backgroundColor: "var(--accent-ground)", color: "var(--text)" },
@@ -76,7 +101,11 @@ const editing = EditorView.theme({
 
 // The types of the service, and those for which CodeMirror has a symbol.
 const types: Record<string, string> = {
-  instance: "variable", param: "variable", module: "namespace", key: "property", statement: "keyword",
+  instance: "variable",
+  param: "variable",
+  module: "namespace",
+  key: "property",
+  statement: "keyword",
 };
 
 // characters returns a position as Python counts it, and units one as JavaScript does: a character beyond the first
@@ -116,7 +145,11 @@ function statementAt(state: EditorState, at: number): Statement | undefined {
   while (node && !/String$|^FormatReplacement$/.test(node.name)) node = node.parent;
   if (!node || node.name === "FormatReplacement") return undefined; // Python in an f-string
   let call = node.parent;
-  while (call && (call.name === "ContinuedString" || call.name === "ArgList" || call.name === "ParenthesizedExpression")) call = call.parent;
+  while (
+    call &&
+    (call.name === "ContinuedString" || call.name === "ArgList" || call.name === "ParenthesizedExpression")
+  )
+    call = call.parent;
   const called = call?.name === "CallExpression" ? state.sliceDoc(call.firstChild!.from, call.firstChild!.to) : "";
   if (!/^db_(query|frame|explain)$/.test(called)) return undefined;
   const whole = state.sliceDoc(node.from, node.to);
@@ -128,14 +161,20 @@ function statementAt(state: EditorState, at: number): Statement | undefined {
     text: whole.slice(opening.length, isClosed ? -quotes.length : undefined),
     from: node.from + opening.length,
     quote: quotes.startsWith("'") ? '"' : /r/i.test(prefix) ? "" : '\\"',
-    database: /\bdatabase\s*=\s*(["'])([a-z][a-z0-9_-]*)\1/.exec(
-      state.sliceDoc(call!.from, node.from) + state.sliceDoc(node.to, call!.to))?.[2] ?? "",
+    database:
+      /\bdatabase\s*=\s*(["'])([a-z][a-z0-9_-]*)\1/.exec(
+        state.sliceDoc(call!.from, node.from) + state.sliceDoc(node.to, call!.to),
+      )?.[2] ?? "",
   };
 }
 
 const kinds: Record<Suggestion["kind"], string> = { table: "class", column: "property", alias: "variable" };
 
-async function completeSQL(statement: Statement, context: CompletionContext, schema: EditorOptions["schema"]): Promise<CompletionResult | null> {
+async function completeSQL(
+  statement: Statement,
+  context: CompletionContext,
+  schema: EditorOptions["schema"],
+): Promise<CompletionResult | null> {
   const at = context.pos - statement.from;
   const before = statement.text.slice(0, at);
   if (!context.explicit && !/[\p{L}\p{N}_."\s,(]$/u.test(before)) return null;
@@ -145,10 +184,18 @@ async function completeSQL(statement: Statement, context: CompletionContext, sch
   if (!found || found.list.length === 0) return null;
   return {
     from: statement.from + found.from,
-    options: found.list.filter(({ text }) => statement.quote || !text.includes('"')).map(({ text, kind, detail, info }): Completion => {
-      const label = text.replaceAll('"', statement.quote);
-      return { label, displayLabel: visible(label), type: kinds[kind], detail: visible(detail), ...(info && { info: visible(info) }) };
-    }),
+    options: found.list
+      .filter(({ text }) => statement.quote || !text.includes('"'))
+      .map(({ text, kind, detail, info }): Completion => {
+        const label = text.replaceAll('"', statement.quote);
+        return {
+          label,
+          displayLabel: visible(label),
+          type: kinds[kind],
+          detail: visible(detail),
+          ...(info && { info: visible(info) }),
+        };
+      }),
     validFor: (text) => /^[\p{L}\p{N}_$]*$/u.test(text) && !isKeyword(text),
   };
 }
@@ -164,7 +211,9 @@ function completionSource({ complete, schema }: EditorOptions) {
     return {
       from: units(code, found.cursor_start),
       to: units(code, found.cursor_end),
-      options: found.matches.map(({ text, type }): Completion => ({ label: text, type: types[type] ?? type, detail: type })),
+      options: found.matches.map(
+        ({ text, type }): Completion => ({ label: text, type: types[type] ?? type, detail: type }),
+      ),
       validFor: /^[\p{L}\p{N}_]*$/u,
     };
   };
@@ -174,9 +223,16 @@ function diagnostic(doc: Text, problem: CodeProblem): Diagnostic {
   const line = doc.line(Math.min(Math.max(problem.line, 1), doc.lines));
   let from = line.from + (/\S/.exec(line.text)?.index ?? 0);
   if (problem.column) from = line.from + Math.min(units(line.text, problem.column - 1), line.length);
-  const word = problem.column ? /^[\p{L}\p{N}_]+|^./u.exec(line.text.slice(from - line.from))?.[0].length ?? 0 : line.to - from;
+  const word = problem.column
+    ? (/^[\p{L}\p{N}_]+|^./u.exec(line.text.slice(from - line.from))?.[0].length ?? 0)
+    : line.to - from;
   const hint = problem.hint && !problem.message.includes(problem.hint) ? `\n${problem.hint}` : "";
-  return { from, to: from + word, severity: problem.kind === "import" ? "warning" : "error", message: visible(problem.message + hint) };
+  return {
+    from,
+    to: from + word,
+    severity: problem.kind === "import" ? "warning" : "error",
+    message: visible(problem.message + hint),
+  };
 }
 
 const setFailureMarks = StateEffect.define<LineMark[]>();
@@ -225,10 +281,17 @@ export function editPython(parent: HTMLElement, options: EditorOptions): PythonE
         pythonLanguage,
         syntaxHighlighting(highlighting),
         autocompletion({ override: [completionSource(options)], activateOnTypingDelay: 200, icons: false }),
-        linter(async (shown) => {
-          const { doc } = shown.state;
-          return (await options.check(doc.toString())).map((problem) => diagnostic(doc, problem));
-        }, { delay: 500, needsRefresh: (update) => update.transactions.some((change) => change.effects.some((effect) => effect.is(checkAgain))) }),
+        linter(
+          async (shown) => {
+            const { doc } = shown.state;
+            return (await options.check(doc.toString())).map((problem) => diagnostic(doc, problem));
+          },
+          {
+            delay: 500,
+            needsRefresh: (update) =>
+              update.transactions.some((change) => change.effects.some((effect) => effect.is(checkAgain))),
+          },
+        ),
         marked,
         editing, // before the theme, whose rules it replaces
         theme,
@@ -237,18 +300,36 @@ export function editPython(parent: HTMLElement, options: EditorOptions): PythonE
         EditorView.updateListener.of((update) => update.docChanged && options.onChange(update.state.doc.toString())),
         // The page uploads files that are dropped. CodeMirror would insert their text.
         Prec.highest(EditorView.domEventHandlers({ drop: (event) => (event.dataTransfer?.files.length ?? 0) > 0 })),
-        Prec.highest(keymap.of([{ key: "Mod-Enter", run }, { key: "Tab", run: acceptCompletion }])),
-        keymap.of([...closeBracketsKeymap, ...completionKeymap, ...lintKeymap, ...historyKeymap, ...defaultKeymap, indentWithTab]),
+        Prec.highest(
+          keymap.of([
+            { key: "Mod-Enter", run },
+            { key: "Tab", run: acceptCompletion },
+          ]),
+        ),
+        keymap.of([
+          ...closeBracketsKeymap,
+          ...completionKeymap,
+          ...lintKeymap,
+          ...historyKeymap,
+          ...defaultKeymap,
+          indentWithTab,
+        ]),
       ],
     }),
   });
   const replace = (from: number, to: number, text: string) => {
-    view.dispatch({ changes: { from, to, insert: text }, selection: { anchor: from + text.length }, scrollIntoView: false, userEvent: "input" });
+    view.dispatch({
+      changes: { from, to, insert: text },
+      selection: { anchor: from + text.length },
+      scrollIntoView: false,
+      userEvent: "input",
+    });
     view.focus();
   };
   return {
     code: () => view.state.doc.toString(),
-    setCode: (code) => view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: code }, selection: { anchor: 0 } }),
+    setCode: (code) =>
+      view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: code }, selection: { anchor: 0 } }),
     insert: (text) => replace(view.state.selection.main.from, view.state.selection.main.to, text),
     insertLines: (text) => {
       const line = view.state.doc.lineAt(view.state.selection.main.head);

@@ -24,7 +24,9 @@ export function SchemeSwitch() {
       <span>Theme</span>
       <select value={chosen.value} onChange={(event) => choose(event.currentTarget.value as Scheme)}>
         {names.map((name) => (
-          <option key={name} value={name}>{name[0]!.toUpperCase() + name.slice(1)}</option>
+          <option key={name} value={name}>
+            {name[0]!.toUpperCase() + name.slice(1)}
+          </option>
         ))}
       </select>
     </label>

@@ -21,18 +21,26 @@ export interface Schema {
 export const maskNote = "A query may select it, as ***, and not use it in any other way";
 
 // Words that PostgreSQL reads as names only if they are quoted.
-const reserved = new Set(("all analyse analyze and any array as asc asymmetric both case cast check collate column constraint create " +
-  "current_date current_role current_time current_timestamp current_user default deferrable desc distinct do else end except false fetch " +
-  "for foreign from grant group having in initially intersect into lateral leading limit localtime localtimestamp not null offset on only " +
-  "or order placing primary references returning select session_user some symmetric table then to trailing true union unique user using " +
-  "variadic when where window with").split(" "));
+const reserved = new Set(
+  (
+    "all analyse analyze and any array as asc asymmetric both case cast check collate column constraint create " +
+    "current_date current_role current_time current_timestamp current_user default deferrable desc distinct do else end except false fetch " +
+    "for foreign from grant group having in initially intersect into lateral leading limit localtime localtimestamp not null offset on only " +
+    "or order placing primary references returning select session_user some symmetric table then to trailing true union unique user using " +
+    "variadic when where window with"
+  ).split(" "),
+);
 
 // Words that end a table of FROM and its alias, beside the reserved ones.
 const joins = new Set("cross full inner join left natural right tablesample".split(" "));
 
 // Words after which there is no table any more.
-const clauses = new Set(("select where on using group order having limit offset fetch for window union intersect except returning set " +
-  "values").split(" "));
+const clauses = new Set(
+  (
+    "select where on using group order having limit offset fetch for window union intersect except returning set " +
+    "values"
+  ).split(" "),
+);
 
 // sqlName returns a name as a statement has to write it.
 export function sqlName(name: string): string {
@@ -64,21 +72,34 @@ interface Token {
 }
 
 // A backslash is white space: within a string of Python it stands before a quote.
-const lexeme = new RegExp([
-  /--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)/u, // comments
-  /'(?:[^']|'')*(?:'|$)|\$(\w*)\$[\s\S]*?(?:\$\1\$|$)/u,
-  /"(?:[^"]|"")*(?:"|$)/u,
-  /::?\s*[\p{L}_][\p{L}\p{N}_]*/u, // a cast or a parameter
-  /[\p{L}_][\p{L}\p{N}_$]*/u,
-  /\d[\w.]*/u,
-  /[^\s\\]/u,
-].map(({ source }) => source).join("|"), "gu");
+const lexeme = new RegExp(
+  [
+    /--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)/u, // comments
+    /'(?:[^']|'')*(?:'|$)|\$(\w*)\$[\s\S]*?(?:\$\1\$|$)/u,
+    /"(?:[^"]|"")*(?:"|$)/u,
+    /::?\s*[\p{L}_][\p{L}\p{N}_]*/u, // a cast or a parameter
+    /[\p{L}_][\p{L}\p{N}_$]*/u,
+    /\d[\w.]*/u,
+    /[^\s\\]/u,
+  ]
+    .map(({ source }) => source)
+    .join("|"),
+  "gu",
+);
 
 function tokens(sql: string): Token[] {
   return [...sql.matchAll(lexeme)].map((match): Token => {
     const [text] = match;
     const at = { from: match.index, to: match.index + text.length, isQuoted: text.startsWith('"') };
-    if (at.isQuoted) return { ...at, kind: "name", text: text.slice(1).replace(/\\?"?$/, "").replaceAll('""', '"') };
+    if (at.isQuoted)
+      return {
+        ...at,
+        kind: "name",
+        text: text
+          .slice(1)
+          .replace(/\\?"?$/, "")
+          .replaceAll('""', '"'),
+      };
     if (/^[\p{L}_]/u.test(text)) return { ...at, kind: "name", text: text.toLowerCase() };
     return { ...at, kind: text.length === 1 && !/\d/.test(text) ? "symbol" : "literal", text };
   });
@@ -116,7 +137,8 @@ function placeOf(sql: string, at: number): Place {
     const { isFrom, wantsTable } = scopes.at(-1)!;
     found = { scopes: [...scopes], isFrom, wantsTable };
   };
-  const isWord = (token: Token | undefined, ...words: string[]) => token?.kind === "name" && !token.isQuoted && words.includes(token.text);
+  const isWord = (token: Token | undefined, ...words: string[]) =>
+    token?.kind === "name" && !token.isQuoted && words.includes(token.text);
   const isName = (token: Token | undefined) => token?.kind === "name" && (token.isQuoted || !isKeyword(token.text));
   for (let n = 0; n < read.length; n++) {
     const token = read[n]!;
@@ -137,7 +159,10 @@ function placeOf(sql: string, at: number): Place {
       scope.wantsTable = scope.isFrom;
     } else if (isWord(token, "select", "delete")) {
       Object.assign(scope, { isQuery: true, isFrom: false, wantsTable: false });
-    } else if (isWord(token, "join", "into", "update") || (isWord(token, "from") && scope.isQuery && !isWord(read[n - 1], "distinct"))) {
+    } else if (
+      isWord(token, "join", "into", "update") ||
+      (isWord(token, "from") && scope.isQuery && !isWord(read[n - 1], "distinct"))
+    ) {
       Object.assign(scope, { isQuery: true, isFrom: true, wantsTable: true });
     } else if (token.kind === "name" && !token.isQuoted && clauses.has(token.text)) {
       Object.assign(scope, { isFrom: false, wantsTable: false });
@@ -163,7 +188,10 @@ function placeOf(sql: string, at: number): Place {
   look(Infinity);
   return {
     sources: found!.scopes.reverse().flatMap((scope) => scope.sources),
-    queries, isQuery: found!.scopes.some((scope) => scope.isQuery), isFrom: found!.isFrom, wantsTable: found!.wantsTable,
+    queries,
+    isQuery: found!.scopes.some((scope) => scope.isQuery),
+    isFrom: found!.isFrom,
+    wantsTable: found!.wantsTable,
   };
 }
 
@@ -193,7 +221,12 @@ function columnsOf(schema: Schema, table: string, of = ""): Suggestion[] {
 
 // suggest returns the names that fit at a position of a statement, and where the name begins that they replace. It
 // returns undefined where no name is expected, and where a person has typed nothing that calls for one, unless asked.
-export function suggest(sql: string, at: number, schema: Schema, isAsked: boolean): { from: number; list: Suggestion[] } | undefined {
+export function suggest(
+  sql: string,
+  at: number,
+  schema: Schema,
+  isAsked: boolean,
+): { from: number; list: Suggestion[] } | undefined {
   const read = tokens(sql);
   const under = read.find((token) => token.from < at && at <= token.to);
   if (under?.kind === "literal") return undefined;
@@ -213,10 +246,13 @@ export function suggest(sql: string, at: number, schema: Schema, isAsked: boolea
     return list.length > 0 ? { from, list } : undefined;
   }
   if (place.wantsTable) {
-    return { from, list: [
-      ...place.queries.map((name): Suggestion => ({ text: sqlName(name), kind: "table", detail: "query of WITH" })),
-      ...schema.tables.map((table) => ofTable(schema, table, table)),
-    ] };
+    return {
+      from,
+      list: [
+        ...place.queries.map((name): Suggestion => ({ text: sqlName(name), kind: "table", detail: "query of WITH" })),
+        ...schema.tables.map((table) => ofTable(schema, table, table)),
+      ],
+    };
   }
   if (place.isFrom || (!isAsked && !(current && place.isQuery))) return undefined; // an alias is chosen by the person
   const known = place.sources.flatMap(({ table, name }) => {
@@ -227,10 +263,19 @@ export function suggest(sql: string, at: number, schema: Schema, isAsked: boolea
     const list = schema.tables.flatMap((table) => columnsOf(schema, table, table));
     return { from, list: list.slice(0, maxColumns) };
   }
-  return { from, list: [
-    ...known.flatMap(({ table, name }) => columnsOf(schema, table, known.length > 1 ? name : "")),
-    ...known.map(({ table, name }): Suggestion => ({ text: sqlName(name), kind: "alias", detail: name === table ? "table" : `alias of ${table}` })),
-  ] };
+  return {
+    from,
+    list: [
+      ...known.flatMap(({ table, name }) => columnsOf(schema, table, known.length > 1 ? name : "")),
+      ...known.map(
+        ({ table, name }): Suggestion => ({
+          text: sqlName(name),
+          kind: "alias",
+          detail: name === table ? "table" : `alias of ${table}`,
+        }),
+      ),
+    ],
+  };
 }
 
 function ofTable(schema: Schema, table: string, text: string): Suggestion {
@@ -241,6 +286,7 @@ function ofTable(schema: Schema, table: string, text: string): Suggestion {
 // qualifier returns the names before a dot at the end, such as "sales.orders", or "".
 function qualifier(before: Token[]): string {
   const parts: string[] = [];
-  for (let n = before.length - 1; before[n]?.text === "." && before[n - 1]?.kind === "name"; n -= 2) parts.unshift(before[n - 1]!.text);
+  for (let n = before.length - 1; before[n]?.text === "." && before[n - 1]?.kind === "name"; n -= 2)
+    parts.unshift(before[n - 1]!.text);
   return parts.join(".");
 }

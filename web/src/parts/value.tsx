@@ -48,22 +48,31 @@ export function RowTable(props: {
           <thead>
             <tr>
               {names.map((name, index) => (
-                <th key={index} scope="col" class={classes.get(name)}>{name}{types?.[index] && <span class="type">{types[index]}</span>}</th>
+                <th key={index} scope="col" class={classes.get(name)}>
+                  {name}
+                  {types?.[index] && <span class="type">{types[index]}</span>}
+                </th>
               ))}
             </tr>
           </thead>
           <tbody>
             {rows.slice(first, last).map((row, index) => (
-              <tr key={first + index}>{names.map((name, column) => (
-                <td key={column} class={classes.get(name) || widthOf(row[name])}>{cell(row[name])}</td>
-              ))}</tr>
+              <tr key={first + index}>
+                {names.map((name, column) => (
+                  <td key={column} class={classes.get(name) || widthOf(row[name])}>
+                    {cell(row[name])}
+                  </td>
+                ))}
+              </tr>
             ))}
           </tbody>
         </table>
       </div>
       {(isPaged || total > rows.length || missingColumns > 0) && (
         <Pager what="row" start={first} size={pageRows} total={rows.length} go={setFirst}>
-          {rows.length > 0 ? `Rows ${count(first + 1)}–${count(last)} of ${count(total)}` : `None of ${plural(total, "row")}`}
+          {rows.length > 0
+            ? `Rows ${count(first + 1)}–${count(last)} of ${count(total)}`
+            : `None of ${plural(total, "row")}`}
           {total > rows.length && isPaged && `; the first ${count(rows.length)} are here`}
           {missingColumns > 0 && `; ${plural(missingColumns, "more column")}`}
         </Pager>
@@ -74,7 +83,8 @@ export function RowTable(props: {
 
 // widthOf returns the class of a cell: short values, such as a time, stay on one line, and long texts get room.
 function widthOf(value: unknown): string {
-  const length = typeof value === "string" ? value.length : typeof value === "object" && value ? JSON.stringify(value).length : 0;
+  const length =
+    typeof value === "string" ? value.length : typeof value === "object" && value ? JSON.stringify(value).length : 0;
   if (length <= 40) return "nowrap";
   return length > 80 ? "wide" : "";
 }
@@ -97,5 +107,9 @@ function isolated(text: string): ComponentChildren {
 // Value shows a JSON value.
 export function Value({ of, label }: { of: unknown; label: string }) {
   if (isTable(of)) return <RowTable rows={of} label={label} />;
-  return <pre class="text" tabIndex={0} role="group" aria-label={label}>{typeof of === "string" ? of : isolated(asText(of))}</pre>;
+  return (
+    <pre class="text" tabIndex={0} role="group" aria-label={label}>
+      {typeof of === "string" ? of : isolated(asText(of))}
+    </pre>
+  );
 }
