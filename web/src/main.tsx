@@ -1,10 +1,10 @@
 import "../styles/main.css";
 import { render } from "preact";
 import { waiting } from "./api/client";
+import { Routes } from "./pages/routes";
+import { SignIn } from "./pages/sign_in";
 import { Failure, Loading } from "./parts/feedback";
 import { showHiddenCharacters } from "./parts/hidden_characters";
-import { SignIn } from "./pages/sign_in";
-import { Routes } from "./pages/routes";
 import { failure, me, start, state } from "./session";
 import { Shell } from "./shell";
 

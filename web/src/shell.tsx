@@ -1,10 +1,10 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { Problem } from "./api/problem";
 import { visible } from "./parts/hidden_characters";
 import { SchemeSwitch } from "./parts/scheme";
 import { here, path } from "./router";
 import { isAdmin, mayDebug, me, signOut } from "./session";
-import { Problem } from "./api/problem";
 
 interface Entry {
   path: string;
@@ -85,6 +85,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
   };
   return (
     <div class="shell">
+      {/* biome-ignore lint/a11y/useValidAnchor: a link to a part of the page, whose focus is moved, too */}
       <a
         class="skip"
         href="#content"

@@ -27,7 +27,8 @@ export function follow(path: string, query: Record<string, string>, listener: Li
   let request: AbortController | undefined;
 
   const connect = async () => {
-    const mine = (request = new AbortController());
+    const mine = new AbortController();
+    request = mine;
     try {
       const response = await send("GET", path, {
         query,

@@ -1,12 +1,12 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Chat as Settings, Conversation } from "../api/chat";
+import type { Conversation, Chat as Settings } from "../api/chat";
 import { get, post, remove } from "../api/client";
 import { Problem } from "../api/problem";
-import { checkSize, upload, type UploadList } from "../api/upload";
+import { checkSize, type UploadList, upload } from "../api/upload";
 import { dateTime, zone } from "../format";
 import { Copy, Empty, Failure, Loading, TwoSteps } from "../parts/feedback";
+import { type List, More, useList } from "../parts/list";
 import { useLoaded } from "../parts/loaded";
-import { More, useList, type List } from "../parts/list";
 import { navigate } from "../router";
 import { isAdmin, me } from "../session";
 import { Page } from "../shell";

@@ -6,10 +6,10 @@ import type { Execution } from "../api/records";
 import { own } from "../format";
 import { Code } from "../parts/code";
 import { Loading } from "../parts/feedback";
+import { Status } from "../parts/label";
 import { useLoaded } from "../parts/loaded";
 import { terminalText } from "../parts/terminal_text";
 import { RowTable, Value } from "../parts/value";
-import { Status } from "../parts/label";
 import { Artifacts, Failed, Missing } from "./execution_details";
 import { Outputs } from "./execution_outputs";
 

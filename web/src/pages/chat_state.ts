@@ -68,7 +68,8 @@ export function useConversation(id: string): ConversationState {
     }
   };
   useEffect(() => {
-    const mine = (request.current = new AbortController());
+    const mine = new AbortController();
+    request.current = mine;
     setView(undefined);
     setLive(nothing);
     setProblem(undefined);

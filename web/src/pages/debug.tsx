@@ -3,8 +3,8 @@ import { get, post, remove } from "../api/client";
 import { isAborted, Problem } from "../api/problem";
 import type { DebugPosition, DebugSessionRecord, Execution, Sandbox } from "../api/records";
 import { count, plural, shortID } from "../format";
-import { readDraft, writeDraft } from "../parts/draft";
 import type { DebugEditor } from "../parts/debug_editor";
+import { readDraft, writeDraft } from "../parts/draft";
 import { Failure, Loading } from "../parts/feedback";
 import { Panel, TextPanel } from "../parts/panel";
 import { parameter, setParameters } from "../router";
@@ -308,7 +308,9 @@ function Tool(props: {
       aria-keyshortcuts={props.keys}
       onClick={() => void props.action()}
     >
-      <Icon of={props.icon} /> <span class="words">{props.name}</span> <kbd aria-hidden="true">{props.keys}</kbd>
+      <Icon of={props.icon} /> <span class="words">{props.name}</span>{" "}
+      {/* biome-ignore lint/a11y/noAriaHiddenOnFocusable: a <kbd> takes no focus */}
+      <kbd aria-hidden="true">{props.keys}</kbd>
     </button>
   );
 }

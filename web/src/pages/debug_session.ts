@@ -1,6 +1,6 @@
 import { batch, signal } from "@preact/signals";
-import { follow } from "../api/events";
 import { get, post, remove, send } from "../api/client";
+import { follow } from "../api/events";
 import { isAborted, Problem } from "../api/problem";
 import type { DebugBreakpoint, DebugPosition, DebugSessionRecord, DebugVariable, Execution } from "../api/records";
 

@@ -247,7 +247,12 @@ function Actions({ of: e }: { of: Record }) {
   const [problem, setProblem] = useState<Problem>();
   const [isCancelled, setCancelled] = useState(false);
   const gone = useRef(false);
-  useEffect(() => () => void (gone.current = true), []);
+  useEffect(
+    () => () => {
+      gone.current = true;
+    },
+    [],
+  );
   const attempt = (action: () => Promise<unknown>) => async () => {
     setProblem(undefined);
     try {

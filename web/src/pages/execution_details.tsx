@@ -13,9 +13,9 @@ import {
   statementText,
   zone,
 } from "../format";
+import { SandboxLink, Status } from "../parts/label";
 import { Panel } from "../parts/panel";
 import { isAdmin } from "../session";
-import { SandboxLink, Status } from "../parts/label";
 
 // The parts of an execution below its code.
 

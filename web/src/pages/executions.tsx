@@ -6,11 +6,11 @@ import type { Summary } from "../api/records";
 import { count, duration, firstLine, megabytes, plural } from "../format";
 import { useDelay } from "../parts/delay";
 import { Empty, Failure, Loading } from "../parts/feedback";
+import { clearFilters, isFiltered } from "../parts/filters";
 import { Status, Time, timeHeading } from "../parts/label";
 import { navigate, parameter, path, query } from "../router";
 import { isAdmin } from "../session";
 import { Page } from "../shell";
-import { clearFilters, isFiltered } from "../parts/filters";
 import { currentFilter, FilterBar, filterNames } from "./executions_filter";
 import { ExecutionList } from "./executions_list";
 

@@ -1,4 +1,4 @@
-import { kinds, statuses, type Summary } from "../api/records";
+import { kinds, type Summary, statuses } from "../api/records";
 import { Choice, Filters, TextFilter, TimeChoice, timeNames, timeQuery } from "../parts/filters";
 import { parameter } from "../router";
 import { isAdmin } from "../session";

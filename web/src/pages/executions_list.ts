@@ -123,7 +123,7 @@ export class ExecutionList {
       this.next = next;
       const arrived = this.arrived ?? [];
       this.arrived = undefined;
-      arrived.forEach((e) => this.take(e));
+      for (const e of arrived) this.take(e);
     });
   }
 

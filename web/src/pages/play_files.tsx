@@ -3,7 +3,7 @@ import { useRef, useState } from "preact/hooks";
 import { remove } from "../api/client";
 import { Problem } from "../api/problem";
 import type { Artifact } from "../api/records";
-import { checkSize, upload as send, uploadPath, type UploadedFile, type UploadList as Stored } from "../api/upload";
+import { checkSize, type UploadList as Stored, upload as send, type UploadedFile, uploadPath } from "../api/upload";
 import { bytes, own } from "../format";
 import { Failure, TwoSteps } from "../parts/feedback";
 import { useLoaded } from "../parts/loaded";

@@ -3,9 +3,9 @@ import { count, plural } from "../format";
 import { useDatabaseNames } from "../parts/databases";
 import { Failure, Loading } from "../parts/feedback";
 import { useLoaded } from "../parts/loaded";
-import { maskNote, sqlName, type Column, type Schema } from "../parts/sql";
+import { type Column, maskNote, type Schema, sqlName } from "../parts/sql";
 import { parameter, setParameters } from "../router";
-import { examples, type Example } from "./play_examples";
+import { type Example, examples } from "./play_examples";
 import type { Session } from "./play_session";
 
 // The panels beside the editor, except that of the files.

@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 import { get, post } from "../api/client";
-import { follow, isFinal, startExecution, type ServerEvent } from "../api/events";
+import { follow, isFinal, type ServerEvent, startExecution } from "../api/events";
 import { Problem } from "../api/problem";
 import type { Execution, Note, Output, Query, Summary } from "../api/records";
 import { TextTail } from "../parts/terminal_text";

@@ -14,7 +14,7 @@ import { LineRuns, Ticks } from "./steps_axis";
 import { firstAtLeast, StepLines } from "./steps_lines";
 import { StepOutputs, stepsOf } from "./steps_outputs";
 import { Contents } from "./steps_value";
-import { StepViews, type ShownStep } from "./steps_views";
+import { type ShownStep, StepViews } from "./steps_views";
 
 const noOutputs: Output[] = [];
 
@@ -446,7 +446,8 @@ function Story({ path, name, step, go }: { path: string; name: string; step: num
     );
   };
   useEffect(() => {
-    const request = (current.current = new AbortController());
+    const request = new AbortController();
+    current.current = request;
     setChanges(undefined);
     setProblem(undefined);
     load(1, []);

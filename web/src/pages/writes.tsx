@@ -4,13 +4,12 @@ import { get, post } from "../api/client";
 import { Problem } from "../api/problem";
 import type { PendingWrite, WritePreview, WriteSample } from "../api/records";
 import { asText, fullTime, plural, statementText } from "../format";
-import { Empty, Failure, TwoSteps } from "../parts/feedback";
+import { Empty, Failure, Loading, TwoSteps } from "../parts/feedback";
 import { Choice, clearFilters, Filters, isFiltered, TextFilter } from "../parts/filters";
 import { ExecutionLink, Status } from "../parts/label";
-import { More, NoMatch, useList, type List } from "../parts/list";
-import { Loading } from "../parts/feedback";
-import { parameter } from "../router";
+import { type List, More, NoMatch, useList } from "../parts/list";
 import { RowTable } from "../parts/value";
+import { parameter } from "../router";
 import { Page } from "../shell";
 
 const names = ["status", "user"];

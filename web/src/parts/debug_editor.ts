@@ -2,8 +2,8 @@ import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { pythonLanguage } from "@codemirror/lang-python";
 import { indentUnit, syntaxHighlighting } from "@codemirror/language";
 import { Compartment, EditorState, RangeSet, StateEffect, StateField } from "@codemirror/state";
-import { EditorView, gutter, GutterMarker, highlightSpecialChars, keymap, lineNumbers } from "@codemirror/view";
-import { highlighting, largeEdits, markedLine, theme } from "./editor";
+import { EditorView, GutterMarker, gutter, highlightSpecialChars, keymap, lineNumbers } from "@codemirror/view";
+import { highlighting, largeEdits, leave, markedLine, theme } from "./editor";
 
 // This module is loaded with the page of the debugger: an editor with breakpoints beside the lines.
 
@@ -117,11 +117,7 @@ export function showDebugEditor(parent: HTMLElement, code: string, label: string
         theme,
         access.of(accessOf(true)),
         EditorState.tabSize.of(4),
-        keymap.of([
-          { key: "Escape", run: (shown) => (shown.contentDOM.blur(), true) }, // Tab leaves the editor
-          ...historyKeymap,
-          ...defaultKeymap,
-        ]),
+        keymap.of([{ key: "Escape", run: leave }, ...historyKeymap, ...defaultKeymap]),
         history(),
         indentUnit.of("    "),
         largeEdits,

@@ -3,12 +3,12 @@ import { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
 import { EditorState, RangeSetBuilder, StateEffect, StateField } from "@codemirror/state";
 import {
   Decoration,
+  type DecorationSet,
   EditorView,
   highlightSpecialChars,
   keymap,
   lineNumbers,
   WidgetType,
-  type DecorationSet,
 } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { hasHint, plural } from "../format";
@@ -91,7 +91,8 @@ class Failure extends WidgetType {
       box.append(element("div", "", this.mark.hint));
     const variables = Object.entries(this.mark.variables ?? {});
     // The variables that the line names say most.
-    const isNamed = ([name]: [string, string]) => new RegExp(`\\b${escape(name)}\\b`, "u").test(this.mark.code ?? "");
+    const isNamed = ([name]: [string, string]) =>
+      new RegExp(`\\b${escapePattern(name)}\\b`, "u").test(this.mark.code ?? "");
     const named = variables.filter(isNamed);
     const others = variables.filter((variable) => !isNamed(variable));
     if (named.length > 0) box.append(list(named));
@@ -112,7 +113,13 @@ class Failure extends WidgetType {
   }
 }
 
-function escape(text: string): string {
+// leave moves the focus out of an editor, in which Tab may have another use.
+export function leave(view: EditorView): boolean {
+  view.contentDOM.blur();
+  return true;
+}
+
+function escapePattern(text: string): string {
   return text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
 }
 
@@ -189,7 +196,12 @@ export function showCode(
     extensions: [
       lineNumbers(
         onLine && {
-          domEventHandlers: { click: (view, block) => (onLine(view.state.doc.lineAt(block.from).number), true) },
+          domEventHandlers: {
+            click: (view, block) => {
+              onLine(view.state.doc.lineAt(block.from).number);
+              return true;
+            },
+          },
         },
       ),
       onLine ? EditorView.editorAttributes.of({ class: "cm-choosable" }) : [],
@@ -203,8 +215,7 @@ export function showCode(
       pythonLanguage,
       syntaxHighlighting(highlighting),
       theme,
-      // With Escape one leaves the code.
-      keymap.of([{ key: "Escape", run: (view) => (view.contentDOM.blur(), true) }]),
+      keymap.of([{ key: "Escape", run: leave }]),
     ],
   });
   const view = new EditorView({ state, root, parent: root });

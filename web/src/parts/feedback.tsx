@@ -83,6 +83,7 @@ export function TwoSteps(props: {
     }
   };
   return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: the keys come from the controls in it
     <span class="two-steps" onKeyDown={(event) => event.key === "Escape" && setAsking(false)}>
       {props.ask && (
         <input

@@ -96,6 +96,7 @@ function Chips({ names, texts }: { names: string[]; texts: Record<string, string
 
 function Field({ label, children }: { label: string; children: ComponentChildren }) {
   return (
+    // biome-ignore lint/a11y/noLabelWithoutControl: the control is among the children
     <label class="field">
       <span class="visually-hidden">{label}</span>
       {children}
@@ -247,7 +248,7 @@ function Moment({ name, label }: { name: string; label: string }) {
   const given = parameter(name);
   const at = given ? new Date(given) : undefined;
   const local =
-    at && !isNaN(at.getTime())
+    at && !Number.isNaN(at.getTime())
       ? new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
       : "";
   return (

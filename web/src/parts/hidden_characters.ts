@@ -1,4 +1,4 @@
-import { createElement, Fragment, options, type ComponentChild, type VNode } from "preact";
+import { type ComponentChild, createElement, Fragment, options, type VNode } from "preact";
 
 // Characters that change the direction of text have no shape of their own. With them, code and names of files can look
 // different from what they are. The pages show them by their number.
@@ -41,7 +41,9 @@ function replace(child: unknown, toText: boolean): unknown {
   let made: unknown[] | undefined;
   for (const [index, item] of child.entries()) {
     const replaced = replace(item, toText);
-    if (replaced !== item) (made ??= [...child])[index] = replaced;
+    if (replaced === item) continue;
+    made ??= [...child];
+    made[index] = replaced;
   }
   return made ?? child;
 }

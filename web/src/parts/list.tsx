@@ -94,7 +94,7 @@ export function ListTable<T>(props: {
   const { list } = props;
   if (list.rows.length === 0) {
     if (list.problem) return <Failure problem={list.problem} retry={list.reload} />;
-    return list.isLoading ? <Loading what={props.what} /> : <>{props.empty}</>;
+    return list.isLoading ? <Loading what={props.what} /> : props.empty;
   }
   return (
     <>

@@ -1,24 +1,24 @@
 import {
   acceptCompletion,
   autocompletion,
+  type Completion,
+  type CompletionContext,
+  type CompletionResult,
   closeBrackets,
   closeBracketsKeymap,
   closeCompletion,
   completionKeymap,
-  type Completion,
-  type CompletionContext,
-  type CompletionResult,
 } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
 import { pythonLanguage } from "@codemirror/lang-python";
 import { bracketMatching, indentOnInput, indentUnit, syntaxHighlighting, syntaxTree } from "@codemirror/language";
-import { forceLinting, linter, lintGutter, lintKeymap, type Diagnostic } from "@codemirror/lint";
+import { type Diagnostic, forceLinting, linter, lintGutter, lintKeymap } from "@codemirror/lint";
 import { EditorState, Prec, StateEffect, StateField, type Text } from "@codemirror/state";
-import { Decoration, EditorView, highlightActiveLine, keymap, lineNumbers, type DecorationSet } from "@codemirror/view";
+import { Decoration, type DecorationSet, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
 import type { LineMark } from "./code";
 import { decorations, highlighting, largeEdits, specialCharacters, theme } from "./editor";
 import { visible } from "./hidden_characters";
-import { isKeyword, suggest, type Schema, type Suggestion } from "./sql";
+import { isKeyword, type Schema, type Suggestion, suggest } from "./sql";
 
 // This module is loaded by the page on which one writes code.
 

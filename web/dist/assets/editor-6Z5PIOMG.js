@@ -1,1 +1,0 @@
-import{$ as a,aa as b,ba as c,ca as d,da as e,ea as f,fa as g}from"/ui/assets/chunk-CRB2UDO4.js";import"/ui/assets/chunk-DRTRZGWL.js";import"/ui/assets/chunk-PY2GMOMY.js";export{d as decorations,a as highlighting,g as largeEdits,e as markedLine,f as showCode,c as specialCharacters,b as theme};
