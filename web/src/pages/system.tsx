@@ -46,69 +46,91 @@ export function System() {
 }
 
 function State({ of: system }: { of: SystemStatus }) {
-  const { history } = system;
+  return (
+    <>
+      <Cards of={system} />
+      <Databases />
+      <Environments list={system.environments ?? []} />
+      <WarmPools list={system.warm_pools} />
+      <Limits enforcedBy={system.enforced_by ?? {}} />
+    </>
+  );
+}
+
+function Cards({ of: system }: { of: SystemStatus }) {
+  return (
+    <div class="cards">
+      <Panel title="Service">
+        <dl class="body">
+          <dt>Version</dt>
+          <dd>{system.version}</dd>
+          <dt>Started</dt>
+          <dd>{fullTime(system.started_at)}</dd>
+          <dt>Runs for</dt>
+          <dd>{duration(Date.now() - new Date(system.started_at).getTime())}</dd>
+          <dt>Isolation</dt>
+          <dd>{system.isolation}</dd>
+        </dl>
+      </Panel>
+      <Panel title="Occupancy">
+        <dl class="body">
+          <dt>Executions</dt>
+          <dd>
+            <Meter label="Executions" of={system.executions} />
+          </dd>
+          <dt>Sandboxes</dt>
+          <dd>
+            <Meter label="Sandboxes" of={system.sandboxes} />
+          </dd>
+          <dt>Per user</dt>
+          <dd>at most {plural(system.sandboxes_per_user, "sandbox", "sandboxes")}</dd>
+        </dl>
+      </Panel>
+      <History of={system} />
+    </div>
+  );
+}
+
+function History({ of: { history, retention } }: { of: SystemStatus }) {
+  return (
+    <Panel title="History" danger={!!history.error}>
+      <dl class="body">
+        {history.error && (
+          <>
+            <dt>Problem</dt>
+            <dd class="why">{history.error}</dd>
+          </>
+        )}
+        <dt>Waiting</dt>
+        <dd>
+          {plural(history.waiting_records, "record")}, {bytes(history.waiting_bytes)}
+        </dd>
+        <dt>Delay</dt>
+        <dd>{duration(history.waiting_seconds * 1000)}</dd>
+        <dt>Database</dt>
+        <dd>{bytes(history.database_bytes)}</dd>
+        <dt>Free disk</dt>
+        <dd>{bytes(history.free_bytes)}</dd>
+        <dt>Kept</dt>
+        <dd>{kept(retention)}</dd>
+        {retention.deleted_executions > 0 && (
+          <>
+            <dt>Deleted</dt>
+            <dd>
+              {plural(retention.deleted_executions, "execution")} since the start
+              {retention.deleting && ", more follow"}
+            </dd>
+          </>
+        )}
+      </dl>
+    </Panel>
+  );
+}
+
+function Databases() {
   const databases = useDatabases();
   return (
     <>
-      <div class="cards">
-        <Panel title="Service">
-          <dl class="body">
-            <dt>Version</dt>
-            <dd>{system.version}</dd>
-            <dt>Started</dt>
-            <dd>{fullTime(system.started_at)}</dd>
-            <dt>Runs for</dt>
-            <dd>{duration(Date.now() - new Date(system.started_at).getTime())}</dd>
-            <dt>Isolation</dt>
-            <dd>{system.isolation}</dd>
-          </dl>
-        </Panel>
-        <Panel title="Occupancy">
-          <dl class="body">
-            <dt>Executions</dt>
-            <dd>
-              <Meter label="Executions" of={system.executions} />
-            </dd>
-            <dt>Sandboxes</dt>
-            <dd>
-              <Meter label="Sandboxes" of={system.sandboxes} />
-            </dd>
-            <dt>Per user</dt>
-            <dd>at most {plural(system.sandboxes_per_user, "sandbox", "sandboxes")}</dd>
-          </dl>
-        </Panel>
-        <Panel title="History" danger={!!history.error}>
-          <dl class="body">
-            {history.error && (
-              <>
-                <dt>Problem</dt>
-                <dd class="why">{history.error}</dd>
-              </>
-            )}
-            <dt>Waiting</dt>
-            <dd>
-              {plural(history.waiting_records, "record")}, {bytes(history.waiting_bytes)}
-            </dd>
-            <dt>Delay</dt>
-            <dd>{duration(history.waiting_seconds * 1000)}</dd>
-            <dt>Database</dt>
-            <dd>{bytes(history.database_bytes)}</dd>
-            <dt>Free disk</dt>
-            <dd>{bytes(history.free_bytes)}</dd>
-            <dt>Kept</dt>
-            <dd>{kept(system.retention)}</dd>
-            {system.retention.deleted_executions > 0 && (
-              <>
-                <dt>Deleted</dt>
-                <dd>
-                  {plural(system.retention.deleted_executions, "execution")} since the start
-                  {system.retention.deleting && ", more follow"}
-                </dd>
-              </>
-            )}
-          </dl>
-        </Panel>
-      </div>
       <h2 class="section">Databases</h2>
       <div class="scroll-x list" tabIndex={0} role="group" aria-label="Table of databases">
         <table>
@@ -133,6 +155,13 @@ function State({ of: system }: { of: SystemStatus }) {
           </tbody>
         </table>
       </div>
+    </>
+  );
+}
+
+function Environments({ list }: { list: NonNullable<SystemStatus["environments"]> }) {
+  return (
+    <>
       <h2 class="section">Environments</h2>
       <div class="scroll-x list" tabIndex={0} role="group" aria-label="Table of environments">
         <table>
@@ -148,7 +177,7 @@ function State({ of: system }: { of: SystemStatus }) {
             </tr>
           </thead>
           <tbody>
-            {(system.environments ?? []).map((e) => (
+            {list.map((e) => (
               <tr key={e.name}>
                 <td>{e.name}</td>
                 <td>{e.python}</td>
@@ -162,6 +191,13 @@ function State({ of: system }: { of: SystemStatus }) {
           </tbody>
         </table>
       </div>
+    </>
+  );
+}
+
+function WarmPools({ list }: { list: SystemStatus["warm_pools"] }) {
+  return (
+    <>
       <h2 class="section">Warm interpreters</h2>
       <div class="scroll-x list" tabIndex={0} role="group" aria-label="Table of warm interpreters">
         <table>
@@ -180,7 +216,7 @@ function State({ of: system }: { of: SystemStatus }) {
             </tr>
           </thead>
           <tbody>
-            {system.warm_pools.map((pool) => (
+            {list.map((pool) => (
               <tr key={`${pool.environment} ${pool.name}`}>
                 <td>{pool.environment}</td>
                 <td>{pool.name}</td>
@@ -203,6 +239,13 @@ function State({ of: system }: { of: SystemStatus }) {
           </tbody>
         </table>
       </div>
+    </>
+  );
+}
+
+function Limits({ enforcedBy }: { enforcedBy: Record<string, string> }) {
+  return (
+    <>
       <h2 class="section">What enforces each limit</h2>
       <div class="scroll-x list" tabIndex={0} role="group" aria-label="Table of limits">
         <table>
@@ -213,7 +256,7 @@ function State({ of: system }: { of: SystemStatus }) {
             </tr>
           </thead>
           <tbody>
-            {Object.entries(system.enforced_by ?? {}).map(([limit, by]) => (
+            {Object.entries(enforcedBy).map(([limit, by]) => (
               <tr key={limit}>
                 <td>
                   <code>{limit}</code>
