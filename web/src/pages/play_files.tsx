@@ -1,5 +1,5 @@
 import { signal } from "@preact/signals";
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { remove } from "../api/client";
 import { Problem } from "../api/problem";
 import type { Artifact } from "../api/records";
@@ -7,6 +7,7 @@ import { checkSize, type UploadList as Stored, upload as send, type UploadedFile
 import { bytes, own } from "../format";
 import { Failure, TwoSteps } from "../parts/feedback";
 import { useLoaded } from "../parts/loaded";
+import { setParameters } from "../router";
 import type { Session } from "./play_session";
 
 interface Upload {
@@ -51,6 +52,36 @@ export class Uploads {
   dismiss(upload: Upload): void {
     this.list.value = this.list.value.filter((other) => other !== upload);
   }
+}
+
+// useDroppedFiles uploads files that are dropped on the page. It reports whether some are held over it.
+export function useDroppedFiles(uploads: Uploads): boolean {
+  const [isDropping, setDropping] = useState(false);
+  useEffect(() => {
+    const over = (event: DragEvent) => {
+      if (!event.dataTransfer?.types.includes("Files")) return;
+      event.preventDefault();
+      setDropping(true);
+    };
+    const leave = (event: DragEvent) => event.relatedTarget === null && setDropping(false); // the window
+    const drop = (event: DragEvent) => {
+      setDropping(false);
+      const files = [...(event.dataTransfer?.files ?? [])];
+      if (files.length === 0) return;
+      event.preventDefault();
+      setParameters({ panel: "files" }, true);
+      void uploads.add(files);
+    };
+    document.addEventListener("dragover", over);
+    document.addEventListener("dragleave", leave);
+    document.addEventListener("drop", drop);
+    return () => {
+      document.removeEventListener("dragover", over);
+      document.removeEventListener("dragleave", leave);
+      document.removeEventListener("drop", drop);
+    };
+  }, [uploads]);
+  return isDropping;
 }
 
 const readers: Record<string, (path: string) => string> = {
