@@ -98,6 +98,11 @@ export function firstAtLeast(list: Uint32Array, limit: number): number {
   return low;
 }
 
+// runBeside returns the position of the next run of a line after a position, or of the one before it.
+export function runBeside(lineRuns: Uint32Array, position: number, direction: 1 | -1): number | undefined {
+  return lineRuns[direction > 0 ? firstAtLeast(lineRuns, position + 1) : firstAtLeast(lineRuns, position) - 1];
+}
+
 // buckets returns how many of the positions are in each of a number of equal parts of all positions.
 export function buckets(positions: Uint32Array, count: number, bucketCount: number): Uint32Array {
   const out = new Uint32Array(bucketCount);
