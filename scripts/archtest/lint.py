@@ -1,6 +1,7 @@
-"""Checks commit messages and the length of lines.
+"""Checks commit messages, the length of lines, and the length of the pages' functions.
 
     lint.py messages    commit messages since the base revision
+    lint.py functions   functions over 150 lines in web/src
     lint.py lines       lines over 120 columns in Go, Python and C, over 100 in Markdown prose
     lint.py budget      writes scripts/archtest/long_lines.txt anew, from today's lines
 
@@ -24,6 +25,7 @@ COLUMNS = {".go": 120, ".py": 120, ".c": 120, ".h": 120, ".md": 100}
 TAB = 4
 NOT_IMPERATIVE = re.compile(r"[^:]+: (?!(?:embed|need|feed|bring|string)\b)(?:\w+ed|\w+ing|an?|the)\b")
 SUBJECT = 72
+FUNCTION_LINES = 150
 WITH_BODY = 0.6  # the share of commits whose message has a body that says why
 
 
@@ -135,6 +137,33 @@ def check_lines() -> list[str]:
     return problems
 
 
+def long_functions(text: str) -> list[tuple[str, int]]:
+    """Return the name and length of each overlong function of a formatted TypeScript file, nested ones excepted."""
+    found, name, begin = [], "", 0
+    for number, line in enumerate(text.splitlines(), 1):
+        if match := re.match(r"(?:export )?(?:default )?(?:async )?(?:function\*? |const (?=.*=>))(\w+)", line):
+            name, begin = match[1], number
+        if name and line in ("}", "};"):
+            if number - begin + 1 > FUNCTION_LINES:
+                found.append((name, number - begin + 1))
+            name = ""
+    return found
+
+
+def check_functions() -> list[str]:
+    """Return the overlong functions of the pages. A component is a function."""
+    problems = []
+    for path in git("ls-files", "-z", "--cached", "--others", "--exclude-standard", "web/src/*.ts*").split("\0"):
+        if not (ROOT / path).is_file():
+            continue
+        for name, lines in long_functions((ROOT / path).read_text(encoding="utf-8")):
+            problems.append(
+                f"{path}: {name} has {lines} lines, want at most {FUNCTION_LINES}: "
+                "make a hook of a part of its state, or a component of a part of the page"
+            )
+    return problems
+
+
 def write_budget() -> None:
     """Write long_lines.txt from today's lines."""
     text = "# Overlong lines that a folder may still have. The numbers only go down: `lint.py budget` writes them.\n"
@@ -146,6 +175,7 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["budget"]:
         write_budget()
         sys.exit()
-    problems = {"messages": check_messages, "lines": check_lines}[sys.argv[1]]()
+    checks = {"messages": check_messages, "lines": check_lines, "functions": check_functions}
+    problems = checks[sys.argv[1]]()
     print("\n".join(problems), end="\n" if problems else "")
     sys.exit(bool(problems))
