@@ -262,11 +262,7 @@ func (a *app) greet(s settings, address string, took time.Duration) {
 	fmt.Printf("Listening on %s (started in %.1f s)\n", address, took.Seconds())
 	fmt.Printf("Isolation: %s", level)
 	if reason != "" {
-		fmt.Printf(
-			", which lacks: %s\n  (%s; `glasshouse doctor` shows what helps)",
-			a.isolator.MissingProtection(),
-			reason,
-		)
+		fmt.Printf("\n  It lacks: %s\n  `%s doctor` says why, and what helps", a.isolator.MissingProtection(), ownCommand())
 	}
 	if s.signIn.issuer != "" {
 		fmt.Printf("\nSign-in: %s", s.signIn.issuer)
@@ -299,13 +295,11 @@ func isTerminal(f *os.File) bool {
 	return err == nil
 }
 
-// showFirstSteps prints the first commands to try, with the admin key itself only if showsSecrets is set.
+// showFirstSteps prints the first commands to try, and the admin key only if showsSecrets is set.
 func (a *app) showFirstSteps(s settings, address string, showsSecrets bool) {
 	file := filepath.Join(s.server.dataDir, "admin.key")
-	key := fmt.Sprintf("$(cat '%s')", file)
 	if showsSecrets {
-		key = a.adminKey
-		fmt.Printf("Admin key: %s (kept in %s)\n", key, file)
+		fmt.Printf("Admin key: %s (kept in %s)\n", a.adminKey, file)
 	} else {
 		fmt.Printf("The admin key is in %s\n", file)
 	}
@@ -316,13 +310,30 @@ Try next:
   curl -s -H "Authorization: Bearer %[2]s" %[1]s/executions
 The documentation of the API is at %[1]s/docs
 
-`, address, key)
+`, address, fmt.Sprintf("$(cat '%s')", file))
+}
+
+// ownCommand returns how a person who reads this program's output starts it again.
+func ownCommand() string {
+	if !strings.Contains(os.Args[0], "/") {
+		return os.Args[0]
+	}
+	path, err := filepath.Abs(os.Args[0])
+	if err != nil {
+		return os.Args[0]
+	}
+	if dir, err := os.Getwd(); err == nil {
+		if relative, isBelow := strings.CutPrefix(path, dir+"/"); isBelow {
+			return relative
+		}
+	}
+	return path
 }
 
 // showSignIn prints a link that signs an admin in to the pages at an address. Unless showsSecrets is set, it prints the
 // command that makes one.
 func (a *app) showSignIn(ctx context.Context, s settings, address string, showsSecrets bool) error {
-	command := fmt.Sprintf("glasshouse login-link --data-dir '%s'", s.server.dataDir)
+	command := fmt.Sprintf("%s login-link --data-dir '%s'", ownCommand(), s.server.dataDir)
 	if !showsSecrets {
 		fmt.Printf("To sign in to the pages, run `%s` and open the link that it prints\n", command)
 		return nil
