@@ -1,5 +1,7 @@
 package sandbox
 
+import "glasshouse/policy"
+
 // Environment is the current version of a set of packages that code may run with.
 type Environment struct {
 	Name     string   `json:"name"`
@@ -7,6 +9,15 @@ type Environment struct {
 	Python   string   `json:"python" doc:"Version of its interpreter"`
 	Packages int      `json:"packages" doc:"Number of packages"`
 	Modules  []string `json:"modules" doc:"Modules that code may import beyond those of a profile, from packages that the operator added"`
+}
+
+// ModulesOf returns the modules that the operator has added to each environment, by its name.
+func ModulesOf(environments []Environment) policy.Environments {
+	all := policy.Environments{}
+	for _, e := range environments {
+		all[e.Name] = e.Modules
+	}
+	return all
 }
 
 // EnvironmentVersion is the version of an environment that something ran with.

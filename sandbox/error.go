@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+
+	"glasshouse/policy"
 )
 
 // Fault is the class of an Error. It is the last part of the problem's type URI.
@@ -83,6 +85,19 @@ func FaultOf(err error) Fault {
 // Errorf returns an Error with a formatted detail.
 func Errorf(f Fault, format string, args ...any) *Error {
 	return &Error{Fault: f, Detail: fmt.Sprintf(format, args...)}
+}
+
+// PolicyFault returns the fault for an error of package policy that names a field; it returns any other error as it is.
+func PolicyFault(err error) error {
+	field, ok := errors.AsType[*policy.FieldError](err)
+	if !ok {
+		return err
+	}
+	fault := FaultInvalid
+	if field.Kind == policy.KindForbidden {
+		fault = FaultForbidden
+	}
+	return &Error{Fault: fault, Field: field.Field, Detail: field.Detail}
 }
 
 // Refusal says why a statement did not run, or why it failed. Positions are in the caller's

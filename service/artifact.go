@@ -16,6 +16,7 @@ import (
 
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/supervisor"
+	"glasshouse/service/access"
 )
 
 // artifactTimeout limits the time in which history records the artifacts of a run.
@@ -132,7 +133,7 @@ func (s *Service) Artifacts(ctx context.Context, caller sandbox.Key, sandboxID s
 // of another user does not differ from that for one that does not exist.
 func (s *Service) visibleArtifact(ctx context.Context, caller sandbox.Key, id string) (sandbox.Artifact, error) {
 	a, err := s.History.Artifact(ctx, id)
-	if err == nil && !maySee(caller, a.User) || sandbox.FaultOf(err) == sandbox.FaultNotFound {
+	if err == nil && !access.MaySee(caller, a.User) || sandbox.FaultOf(err) == sandbox.FaultNotFound {
 		err = sandbox.Errorf(sandbox.FaultNotFound,
 			"there is no such artifact, or it is not yours, or it was deleted")
 	}
@@ -241,20 +242,15 @@ func (s *Service) wakeSweeper() {
 // sweepInterval is the time between two runs of the sweeper.
 const sweepInterval = 10 * time.Minute
 
-// runSweeper removes old artifacts and saves the CPU time of keys, until the service stops. It runs in a goroutine of
-// its own.
+// runSweeper removes old artifacts until the service stops. It runs in a goroutine of its own.
 func (s *Service) runSweeper() {
 	defer s.work.Done()
-	sweep, save := time.NewTicker(sweepInterval), time.NewTicker(usageInterval)
+	sweep := time.NewTicker(sweepInterval)
 	defer sweep.Stop()
-	defer save.Stop()
 	for {
 		select {
 		case <-s.stop:
 			return
-		case <-save.C:
-			s.logSaveUsage()
-			continue
 		case <-sweep.C:
 		case <-s.sweepNow:
 		}

@@ -2,83 +2,24 @@ package service
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"sync"
-	"time"
 
 	"glasshouse/sandbox"
+	"glasshouse/service/access"
 )
-
-const (
-	// viewInterval is the time in which the audit log has one entry for a key that views an object again and again. A
-	// page that shows the steps of a recording does so.
-	viewInterval = 10 * time.Minute
-	// maxRecentViews bounds the memory of recentViews; when it is full, it is emptied, which only adds entries.
-	maxRecentViews = 10_000
-)
-
-// recentViews are the views that the audit log has from the last viewInterval.
-type recentViews struct {
-	mu sync.Mutex
-	at map[view]time.Time
-}
-
-type view struct{ keyID, object string }
-
-// audit adds an entry to the audit log. An error means that the entry is not stored: the caller does not do what the
-// entry says.
-func (s *Service) audit(
-	ctx context.Context, caller sandbox.Key, action sandbox.AuditAction, object, owner string,
-) error {
-	return s.auditDetail(ctx, caller, action, object, owner, nil)
-}
-
-// auditDetail is audit for an entry with a detail, which may be nil.
-func (s *Service) auditDetail(
-	ctx context.Context, caller sandbox.Key, action sandbox.AuditAction, object, owner string, detail json.RawMessage,
-) error {
-	return s.History.AddAudit(ctx, sandbox.AuditEntry{
-		User: caller.User, KeyID: caller.ID, Action: action, Object: object, Owner: owner, Detail: detail,
-	})
-}
-
-// auditView adds an entry if the caller views an object of another user.
-func (s *Service) auditView(ctx context.Context, caller sandbox.Key, object, owner string) error {
-	if caller.User == owner {
-		return nil
-	}
-	now, this := s.Clock(), view{caller.ID, object}
-	s.views.mu.Lock()
-	isRecent := now.Sub(s.views.at[this]) < viewInterval
-	s.views.mu.Unlock()
-	if isRecent {
-		return nil
-	}
-	if err := s.audit(ctx, caller, sandbox.AuditViewed, object, owner); err != nil {
-		return err
-	}
-	s.views.mu.Lock()
-	defer s.views.mu.Unlock()
-	if s.views.at == nil || len(s.views.at) >= maxRecentViews {
-		s.views.at = map[view]time.Time{}
-	}
-	s.views.at[this] = now
-	return nil
-}
 
 // auditExport adds an entry if the caller gets the bytes of another user's artifact.
 func (s *Service) auditExport(ctx context.Context, caller sandbox.Key, a sandbox.Artifact) error {
 	if caller.User == a.User {
 		return nil
 	}
-	return s.audit(ctx, caller, sandbox.AuditExported, "artifact/"+a.ID, a.User)
+	return s.Access.Audit(ctx, caller, sandbox.AuditExported, "artifact/"+a.ID, a.User)
 }
 
 // AuditEntries lists the audit log, newest first, and returns the cursor of the next page. Only an admin may read it.
 func (s *Service) AuditEntries(ctx context.Context, caller sandbox.Key, f sandbox.RecordFilter) (
 	list []sandbox.AuditEntry, next string, err error) {
-	if err := requireAdmin(caller, "read the audit log"); err != nil {
+	if err := access.RequireAdmin(caller, "read the audit log"); err != nil {
 		return nil, "", err
 	}
 	return s.History.AuditEntries(ctx, f)
@@ -86,7 +27,7 @@ func (s *Service) AuditEntries(ctx context.Context, caller sandbox.Key, f sandbo
 
 // EraseExecution deletes an ended execution with all that belongs to it. Only an admin may do that.
 func (s *Service) EraseExecution(ctx context.Context, caller sandbox.Key, id string) (sandbox.Erased, error) {
-	if err := requireAdmin(caller, "erase executions"); err != nil {
+	if err := access.RequireAdmin(caller, "erase executions"); err != nil {
 		return sandbox.Erased{}, err
 	}
 	e, err := s.History.Execution(ctx, id)
@@ -96,7 +37,7 @@ func (s *Service) EraseExecution(ctx context.Context, caller sandbox.Key, id str
 	if s.runningExecution(caller, id) != nil || e.CompletedAt == nil {
 		return sandbox.Erased{}, sandbox.Errorf(sandbox.FaultBusy, "the execution runs: cancel it first")
 	}
-	if err := s.audit(ctx, caller, sandbox.AuditErased, "execution/"+id, e.User); err != nil {
+	if err := s.Access.Audit(ctx, caller, sandbox.AuditErased, "execution/"+id, e.User); err != nil {
 		return sandbox.Erased{}, err
 	}
 	erased, err := s.History.EraseExecution(ctx, id)
@@ -106,7 +47,7 @@ func (s *Service) EraseExecution(ctx context.Context, caller sandbox.Key, id str
 // EraseUser deletes all that history has of a user. What runs stays, so the user must have no live sandbox and no
 // running execution. Only an admin may do that. An interrupted call can be repeated.
 func (s *Service) EraseUser(ctx context.Context, caller sandbox.Key, user string) (sandbox.Erased, error) {
-	if err := requireAdmin(caller, "erase the history of a user"); err != nil {
+	if err := access.RequireAdmin(caller, "erase the history of a user"); err != nil {
 		return sandbox.Erased{}, err
 	}
 	if err := sandbox.CheckName("user_id", user); err != nil {
@@ -124,7 +65,7 @@ func (s *Service) EraseUser(ctx context.Context, caller sandbox.Key, user string
 		return sandbox.Erased{}, sandbox.Errorf(sandbox.FaultBusy, "the user has %d live sandboxes and %d running "+
 			"executions: revoke the user's keys and delete the sandboxes first", sandboxes, executions)
 	}
-	if err := s.audit(ctx, caller, sandbox.AuditErased, "user/"+user, user); err != nil {
+	if err := s.Access.Audit(ctx, caller, sandbox.AuditErased, "user/"+user, user); err != nil {
 		return sandbox.Erased{}, err
 	}
 	erased, err := s.History.EraseUser(ctx, user)

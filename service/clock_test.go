@@ -54,8 +54,10 @@ func TestClockThatIsSetBackRefusesNothing(t *testing.T) {
 	f := start(t)
 	admin := sandbox.Key{ID: "admin", User: "root", Role: sandbox.RoleAdmin}
 	expiry := f.clock.Now().Add(time.Hour)
-	_, secret, err := f.CreateKey(t.Context(), admin, sandbox.Key{Name: "k", User: "ada", Role: sandbox.RoleAgent,
-		ExpiresAt: &expiry, Limits: sandbox.KeyLimits{Requests: 100, CPUSeconds: 100, Concurrent: 2}})
+	_, secret, err := f.Access.CreateKey(t.Context(), admin, sandbox.Key{
+		Name: "k", User: "ada", Role: sandbox.RoleAgent,
+		ExpiresAt: &expiry, Limits: sandbox.KeyLimits{Requests: 100, CPUSeconds: 100, Concurrent: 2},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,14 +69,12 @@ func TestClockThatIsSetBackRefusesNothing(t *testing.T) {
 	f.Expire()
 	const runs = 2
 	for range runs {
-		caller, err := f.Authenticate(t.Context(), secret)
+		ctx, caller, end, err := f.Access.Admit(t.Context(), secret)
 		if err != nil {
-			t.Fatalf("the key: got %v, want it to be valid", err)
+			t.Fatalf("a request: got %v, want the key to be valid", err)
 		}
-		if _, err := f.Admit(caller); err != nil {
-			t.Errorf("a request: %v", err)
-		}
-		e, err := f.Execute(t.Context(), caller, sb.ID, service.Job{Code: "compute", Kind: sandbox.KindExecute})
+		defer end()
+		e, err := f.Execute(ctx, caller.Key, sb.ID, service.Job{Code: "compute", Kind: sandbox.KindExecute})
 		if err != nil || e.Status != sandbox.StatusCompleted || e.ExecutionTime < 0 {
 			t.Errorf("a run: got %+v, %v; want it completed", e, err)
 		}

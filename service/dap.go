@@ -9,6 +9,7 @@ import (
 	"glasshouse/debugger/dap"
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
+	"glasshouse/service/access"
 )
 
 // maxEditors is the maximum number of attached clients of one user.
@@ -18,11 +19,11 @@ const maxEditors = 20
 // the client drives or watches; the recording of an execution; or code, which starts in a sandbox and ends when
 // the client leaves.
 func (s *Service) AttachDAP(ctx context.Context, in dap.Attach) (*dap.Target, error) {
-	caller, err := s.Authenticate(ctx, in.Token)
+	caller, err := s.Access.AdmitClient(ctx, in.Token)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.MayDebug(caller); err != nil {
+	if err := access.MayDebug(caller); err != nil {
 		return nil, err
 	}
 	release, err := s.editors.Acquire(ctx, caller.User, 0)
@@ -46,7 +47,7 @@ func (s *Service) AttachDAP(ctx context.Context, in dap.Attach) (*dap.Target, er
 		release()
 	}
 	target.Person, target.Search = PersonOf(caller), s.SearcherOf(caller)
-	target.Authorize = func(ctx context.Context) error { return s.keyLost(ctx, in.Token) }
+	target.Authorize = func(ctx context.Context) error { return s.Access.KeyLost(ctx, in.Token) }
 	return target, nil
 }
 
@@ -88,12 +89,4 @@ func (s *Service) openDAP(ctx context.Context, caller sandbox.Key, in dap.Attach
 			Close: func() error { return s.CloseDebug(caller, d.ID) }}, nil
 	}
 	return nil, errors.New("attach needs a session, an execution, or a sandbox with code")
-}
-
-// MayDebug returns FaultForbidden if the caller may not debug.
-func (s *Service) MayDebug(caller sandbox.Key) error {
-	if caller.Role == sandbox.RoleAgent {
-		return sandbox.Errorf(sandbox.FaultForbidden, "debugging needs a developer's or an admin's key")
-	}
-	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"glasshouse/policy"
 	"glasshouse/sandbox"
+	"glasshouse/service/access"
 )
 
 // Database is a database that statements can name.
@@ -23,24 +24,13 @@ type Database struct {
 // statusTimeout bounds how long a database has to say that it is there.
 const statusTimeout = 1500 * time.Millisecond
 
-// maySeeDatabase reports whether a caller may use the database with a name.
-func maySeeDatabase(caller sandbox.Key, name string) bool {
-	return len(caller.Databases) == 0 || slices.Contains(caller.Databases, name)
-}
-
-// maySeeDatabases reports whether a caller may use all databases of a key with a list of names.
-func maySeeDatabases(caller sandbox.Key, names []string) bool {
-	return len(caller.Databases) == 0 || len(names) > 0 &&
-		!slices.ContainsFunc(names, func(name string) bool { return !maySeeDatabase(caller, name) })
-}
-
 // databasesOf returns the databases that a caller may use, in the order of Config.Databases.
 func (s *Service) databasesOf(caller sandbox.Key) []Database {
 	if len(caller.Databases) == 0 {
 		return s.Config.Databases
 	}
 	return slices.DeleteFunc(slices.Clone(s.Config.Databases),
-		func(d Database) bool { return !maySeeDatabase(caller, d.Name) })
+		func(d Database) bool { return !access.MaySeeDatabase(caller, d.Name) })
 }
 
 // database returns the database with a name; "" means the first that the caller may use. The error is a
@@ -80,7 +70,7 @@ func (s *Service) DatabaseNames(caller sandbox.Key) []string {
 
 // Databases returns the state of each database that the caller may use, the default one first.
 func (s *Service) Databases(ctx context.Context, caller sandbox.Key) ([]sandbox.DatabaseStatus, error) {
-	ctx, end, err := s.beginInspection(ctx, caller, meter{})
+	ctx, end, err := s.beginInspection(ctx, caller, access.Meter{})
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"glasshouse/debugger"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/supervisor"
+	"glasshouse/service/access"
 )
 
 // DebugSession is a session of the debugger with its owner, its driver and its run.
@@ -58,7 +59,7 @@ type DebugStart struct {
 // is busy until the run ends.
 func (s *Service) OpenDebug(ctx context.Context, caller sandbox.Key, sandboxID string, start DebugStart) (
 	*DebugSession, []debugger.BreakpointView, error) {
-	if err := s.MayDebug(caller); err != nil {
+	if err := access.MayDebug(caller); err != nil {
 		return nil, nil, err
 	}
 	live, err := s.find(ctx, caller, sandboxID)
@@ -78,7 +79,7 @@ func (s *Service) OpenDebug(ctx context.Context, caller sandbox.Key, sandboxID s
 	d.OnUse(func() { d.touch(s.Clock()) })
 	d.SetAdmission(func(ctx context.Context) (context.Context, func(), error) {
 		noCPU := func() time.Duration { return 0 } // that of the program counts as its run's
-		return s.beginUsage(ctx, caller, commands, meter{takeCPU: noCPU})
+		return s.Access.Begin(ctx, caller, access.Commands, access.Meter{TakeCPU: noCPU})
 	})
 	d.OnEdit(func(e sandbox.Edit) { s.recordEdit(d.Execution(), e) })
 	d.SetStopOnEntry(start.StopOnEntry)
@@ -138,18 +139,18 @@ func (s *Service) OpenPast(ctx context.Context, caller sandbox.Key, executionID,
 // DebugSession returns a session that the caller may see. It returns FaultForbidden for one of the same user whose code
 // may use databases that the caller may not use: the caller could evaluate expressions in it.
 func (s *Service) DebugSession(caller sandbox.Key, id string) (*DebugSession, error) {
-	if err := s.MayDebug(caller); err != nil {
+	if err := access.MayDebug(caller); err != nil {
 		return nil, err
 	}
 	d := s.debugSessions.find(id)
-	if d == nil || !maySee(caller, d.owner) {
+	if d == nil || !access.MaySee(caller, d.owner) {
 		return nil, sandbox.Errorf(sandbox.FaultNotFound, "there is no such debug session, or it is not yours")
 	}
-	if d.cancel != nil && !maySeeDatabases(caller, d.databases) {
+	if d.cancel != nil && !access.MaySeeDatabases(caller, d.databases) {
 		return nil, sandbox.Errorf(sandbox.FaultForbidden, "the code of this debug session may use databases that "+
 			"your key may not use: use the key that began it, or another one with these databases")
 	}
-	if err := s.auditView(context.Background(), caller, "debug-session/"+id, d.owner); err != nil {
+	if err := s.Access.AuditView(context.Background(), caller, "debug-session/"+id, d.owner); err != nil {
 		return nil, err
 	}
 	d.touch(s.Clock())

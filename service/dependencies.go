@@ -49,16 +49,13 @@ type History interface {
 	ExecutionWriter
 	ExecutionReader
 	SandboxStore
-	KeyStore
-	KeyRetention
-	UsageStore
 	ArtifactIndex
 	ArtifactRetention
 	RecordingStore
 	PendingWriteStore
 	ReviewReader
 	ActivityReader
-	AuditLog
+	AuditReader
 	Eraser
 	HistoryRetention
 	ConversationReader
@@ -104,9 +101,8 @@ type ActivityReader interface {
 	Status(context.Context) (sandbox.HistoryStatus, error)
 }
 
-// AuditLog says who did what to the records of others.
-type AuditLog interface {
-	AddAudit(context.Context, sandbox.AuditEntry) error
+// AuditReader says who did what to the records of others.
+type AuditReader interface {
 	AuditEntries(context.Context, sandbox.RecordFilter) ([]sandbox.AuditEntry, string, error)
 }
 
@@ -142,20 +138,6 @@ type ConversationWriter interface {
 	UpdateConversation(context.Context, sandbox.Conversation) error
 	PutMessages(ctx context.Context, conversation string, at time.Time, list ...sandbox.ChatMessage) error
 	EraseConversation(ctx context.Context, id string) error
-}
-
-// KeyStore keeps API keys.
-type KeyStore interface {
-	CreateKey(ctx context.Context, k sandbox.Key, hash []byte, most int) error
-	KeyByHash(ctx context.Context, hash []byte) (sandbox.Key, error)
-	Keys(ctx context.Context, user string) ([]sandbox.Key, error)
-	RevokeKeys(ctx context.Context, id string, at time.Time, choose func([]sandbox.Key) (ids []string, err error)) error
-}
-
-// KeyRetention deletes keys.
-type KeyRetention interface {
-	// ForgetKeys deletes the keys of an account that expired before a time.
-	ForgetKeys(ctx context.Context, account string, before time.Time) error
 }
 
 // ArtifactIndex keeps the records of artifacts. The blob store has their bytes.

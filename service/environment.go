@@ -3,18 +3,8 @@ package service
 import (
 	"context"
 
-	"glasshouse/policy"
 	"glasshouse/sandbox"
 )
-
-// environments returns the environments that a sandbox may choose, each with the modules that the operator has added.
-func (s *Service) environments() policy.Environments {
-	all := policy.Environments{}
-	for _, e := range s.Environments.Environments() {
-		all[e.Name] = e.Modules
-	}
-	return all
-}
 
 // RefreshEnvironments loads the operator's changes and returns the environments. Running executions keep their
 // environment.

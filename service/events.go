@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"glasshouse/sandbox"
+	"glasshouse/service/access"
 )
 
 // Event is one event of a streamed execution. IDs count from 1 without a gap. The type of
@@ -334,8 +335,8 @@ func (s *Service) Follow(ctx context.Context, caller sandbox.Key, id string, aft
 	s.mu.Lock()
 	l := s.eventLogs[id]
 	s.mu.Unlock()
-	if l != nil && maySee(caller, l.owner) {
-		return l, after, s.auditView(ctx, caller, "execution/"+id, l.owner)
+	if l != nil && access.MaySee(caller, l.owner) {
+		return l, after, s.Access.AuditView(ctx, caller, "execution/"+id, l.owner)
 	}
 	s.Await(ctx, caller, id)
 	e, err := s.Execution(context.WithoutCancel(ctx), caller, id)

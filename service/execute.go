@@ -14,6 +14,7 @@ import (
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/supervisor"
+	"glasshouse/service/access"
 	"glasshouse/service/tracing"
 )
 
@@ -267,11 +268,11 @@ func (r *run) openEvents() (end func(*sandbox.Execution, error)) {
 
 // begin takes a run through its limits and puts it on record. The caller calls end when the run is over.
 func (r *run) begin(ctx context.Context) (_ context.Context, end func(), err error) {
-	var m meter
+	var m access.Meter
 	if r.job.Kind != sandbox.KindQuery { // a statement uses the CPU time of PostgreSQL, which does not count
-		m = meter{takeCPU: r.cpu.take, isPaused: r.isPaused}
+		m = access.Meter{TakeCPU: r.cpu.take, IsPaused: r.isPaused}
 	}
-	ctx, endUsage, err := r.service.beginUsage(ctx, r.caller, executions, m) // the key's limits
+	ctx, endUsage, err := r.service.Access.Begin(ctx, r.caller, access.Executions, m) // the key's limits
 	if err != nil {
 		return nil, nil, err
 	}
@@ -356,8 +357,8 @@ func (r *run) acquireSlot(ctx context.Context) (release func(), err error) {
 		return nil, errBusy()
 	case errors.Is(context.Cause(ctx), errShutdown):
 		return nil, errStopping()
-	case limitReached(ctx) != nil:
-		return nil, limitReached(ctx)
+	case access.LimitReached(ctx) != nil:
+		return nil, access.LimitReached(ctx)
 	}
 	return nil, sandbox.Errorf(sandbox.FaultGone,
 		"the execution was cancelled, or its sandbox was deleted, before it began; none of its code ran")
@@ -473,9 +474,9 @@ func (r *run) finish(ctx context.Context, outcome sandbox.Outcome, runErr error)
 			outcome.Usage.EndedBy = "shutdown"
 		case errors.Is(cause, errDebuggerIdle):
 			outcome.Usage.EndedBy = "idle_timeout"
-		case limitReached(ctx) != nil:
-			outcome.Status, outcome.Usage.EndedBy = sandbox.StatusKilled, endedByCPUSeconds
-			outcome.Error = new("the run was ended: " + limitReached(ctx).Error())
+		case access.LimitReached(ctx) != nil:
+			outcome.Status, outcome.Usage.EndedBy = sandbox.StatusKilled, access.EndedByCPUSeconds
+			outcome.Error = new("the run was ended: " + access.LimitReached(ctx).Error())
 		}
 	}
 	execution := r.execution(outcome)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"glasshouse/sandbox"
+	"glasshouse/service/access"
 )
 
 // Cancel ends a running execution. It returns before the execution has ended.
@@ -34,7 +35,7 @@ func (s *Service) Await(ctx context.Context, caller sandbox.Key, id string) {
 func (s *Service) runningExecution(caller sandbox.Key, id string) *run {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r := s.running[id]; r != nil && maySee(caller, r.sandbox.Owner) {
+	if r := s.running[id]; r != nil && access.MaySee(caller, r.sandbox.Owner) {
 		return r
 	}
 	return nil
@@ -43,12 +44,12 @@ func (s *Service) runningExecution(caller sandbox.Key, id string) *run {
 // Execution returns one execution that the caller may see.
 func (s *Service) Execution(ctx context.Context, caller sandbox.Key, id string) (sandbox.Execution, error) {
 	e, err := s.History.Execution(ctx, id)
-	if err == nil && !maySee(caller, e.User) {
+	if err == nil && !access.MaySee(caller, e.User) {
 		return sandbox.Execution{}, sandbox.Errorf(sandbox.FaultNotFound,
 			"there is no such execution, or it is not yours")
 	}
 	if err == nil {
-		err = s.auditView(ctx, caller, "execution/"+id, e.User)
+		err = s.Access.AuditView(ctx, caller, "execution/"+id, e.User)
 	}
 	return e, err
 }
@@ -64,7 +65,7 @@ func (s *Service) Executions(
 	list, next, err = s.History.Executions(ctx, f)
 	for _, e := range list {
 		if err == nil {
-			err = s.auditView(ctx, caller, "user/"+e.User, e.User)
+			err = s.Access.AuditView(ctx, caller, "user/"+e.User, e.User)
 		}
 	}
 	return list, next, err
@@ -87,7 +88,7 @@ func (s *Service) SandboxHistory(ctx context.Context, caller sandbox.Key, id str
 
 // Statistics summarises the caller's executions or, for an admin, those of all users.
 func (s *Service) Statistics(ctx context.Context, caller sandbox.Key) (sandbox.Statistics, error) {
-	user := visibleUser(caller)
+	user := access.VisibleUser(caller)
 	st, err := s.History.Statistics(ctx, user)
 	s.mu.Lock()
 	defer s.mu.Unlock()

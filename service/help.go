@@ -68,7 +68,7 @@ func (s *Service) Rules(ctx context.Context, caller sandbox.Key, id string) (pol
 		return policy.CodeRules{}, policy.Policy{}, err
 	}
 	return policy.Rules(live.sandbox.Policy,
-		s.environments()[live.sandbox.Policy.Environment]), live.sandbox.Policy, nil
+		sandbox.ModulesOf(s.Environments.Environments())[live.sandbox.Policy.Environment]), live.sandbox.Policy, nil
 }
 
 // Template returns the code of a processor template and its kind. An unknown kind falls back to data_processor.

@@ -14,6 +14,7 @@ import (
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/supervisor"
+	"glasshouse/service/access"
 )
 
 // minInspections is the least number of concurrent inspections of all users: so many that a limit.Shared has a reserve.
@@ -23,9 +24,9 @@ const minInspections = 5
 // waits for a slot. The work ends when the returned context ends, as in beginUsage. The caller calls end. It returns
 // FaultLimit or FaultFull.
 func (s *Service) beginInspection(
-	ctx context.Context, caller sandbox.Key, m meter,
+	ctx context.Context, caller sandbox.Key, m access.Meter,
 ) (_ context.Context, end func(), err error) {
-	ctx, endUsage, err := s.beginUsage(ctx, caller, inspections, m)
+	ctx, endUsage, err := s.Access.Begin(ctx, caller, access.Inspections, m)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -34,7 +35,7 @@ func (s *Service) beginInspection(
 		if errors.Is(err, limit.ErrFull) {
 			err = errBusy()
 		}
-		err = cmp.Or(limitReached(ctx), err)
+		err = cmp.Or(access.LimitReached(ctx), err)
 		endUsage()
 		return nil, nil, err
 	}
@@ -97,13 +98,13 @@ func (s *Service) inspect(
 	defer release()
 	var cpu sessionMeter
 	cpu.follow(live.session)
-	ctx, end, err := s.beginInspection(ctx, caller, meter{takeCPU: cpu.take})
+	ctx, end, err := s.beginInspection(ctx, caller, access.Meter{TakeCPU: cpu.take})
 	if err != nil {
 		return err
 	}
 	defer end()
 	if err = f(ctx, live); err != nil {
-		return cmp.Or(limitReached(ctx), err)
+		return cmp.Or(access.LimitReached(ctx), err)
 	}
 	return nil
 }
@@ -269,17 +270,17 @@ func (s *Service) inspectInNewSession(
 	var session *supervisor.Session
 	defer func() { s.closeInBackground(session, closed) }()
 	var cpu sessionMeter
-	ctx, end, err := s.beginInspection(ctx, caller, meter{takeCPU: cpu.take})
+	ctx, end, err := s.beginInspection(ctx, caller, access.Meter{TakeCPU: cpu.take})
 	if err != nil {
 		return err
 	}
 	defer end()
 	if session, err = s.Supervisor.Open(ctx, s.ephemeralSandbox(caller, p), imports); err != nil {
-		return cmp.Or(limitReached(ctx), err)
+		return cmp.Or(access.LimitReached(ctx), err)
 	}
 	cpu.follow(session)
 	if err = f(ctx, session); err != nil {
-		return cmp.Or(limitReached(ctx), err)
+		return cmp.Or(access.LimitReached(ctx), err)
 	}
 	return nil
 }

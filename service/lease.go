@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"glasshouse/sandbox"
+	"glasshouse/service/access"
 )
 
 // lease is the right to run code in a live sandbox.
@@ -20,7 +21,7 @@ type lease struct {
 // before the execution's end is durable, and release afterwards.
 func (s *Service) acquireSandbox(ctx context.Context, caller sandbox.Key, sandboxID string, job Job) (*lease, error) {
 	if job.Steps != nil {
-		if err := s.MayDebug(caller); err != nil {
+		if err := access.MayDebug(caller); err != nil {
 			return nil, err
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/supervisor"
+	"glasshouse/service/access"
 )
 
 // OpenRecording is the recording of a run with its source. It can be read during the run.
@@ -124,7 +125,7 @@ const chunkReadTimeout = 10 * time.Second
 // Recorded opens the recording of a past or running execution. It returns FaultNotFound if the execution was not
 // debugged or its recording was deleted.
 func (s *Service) Recorded(ctx context.Context, caller sandbox.Key, executionID string) (*OpenRecording, error) {
-	if err := s.MayDebug(caller); err != nil {
+	if err := access.MayDebug(caller); err != nil {
 		return nil, err
 	}
 	return s.Explainable(ctx, caller, executionID)
@@ -206,7 +207,7 @@ func (s *Service) SearchRecording(
 		counted = used
 		return taken
 	}
-	inspection, end, err := s.beginInspection(ctx, caller, meter{takeCPU: takeCPU})
+	inspection, end, err := s.beginInspection(ctx, caller, access.Meter{TakeCPU: takeCPU})
 	if err != nil {
 		return err
 	}
@@ -220,7 +221,7 @@ func (s *Service) SearchRecording(
 			"shorter conditions", maxTime)
 	}
 	if err != nil {
-		return cmp.Or(limitReached(inspection), err)
+		return cmp.Or(access.LimitReached(inspection), err)
 	}
 	return nil
 }

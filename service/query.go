@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"glasshouse/sandbox"
+	"glasshouse/service/access"
 )
 
 // Statement is a statement to run.
@@ -70,7 +71,7 @@ func (s *Service) Schema(
 			return nil, err
 		}
 	}
-	ctx, end, err := s.beginInspection(ctx, caller, meter{})
+	ctx, end, err := s.beginInspection(ctx, caller, access.Meter{})
 	if err != nil {
 		return nil, err
 	}

@@ -140,7 +140,7 @@ func (s *Service) eraseExpired(ctx context.Context, d deletion) (err error) {
 			return err
 		}
 		caller := sandbox.Key{User: retentionActor}
-		return s.auditDetail(ctx, caller, sandbox.AuditErased, "history", "", detail)
+		return s.Access.AuditDetail(ctx, caller, sandbox.AuditErased, "history", "", detail)
 	}
 	defer func() {
 		if !announced {

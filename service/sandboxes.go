@@ -12,6 +12,7 @@ import (
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/supervisor"
+	"glasshouse/service/access"
 )
 
 // liveSandbox is a sandbox with a session.
@@ -57,8 +58,9 @@ func (s *Service) Create(ctx context.Context, caller sandbox.Key, config []byte)
 // FaultInvalid or FaultForbidden and names the key.
 func (s *Service) accept(caller sandbox.Key, config []byte, def policy.Policy) (policy.Policy, error) {
 	def = def.WithModules(caller.AllowedModules, caller.BlockedModules)
-	p, err := policy.Accept(config, def, s.Ceiling, s.environments(), caller.Role == sandbox.RoleAdmin)
-	return p, policyFault(err)
+	environments := sandbox.ModulesOf(s.Environments.Environments())
+	p, err := policy.Accept(config, def, s.Ceiling, environments, caller.Role == sandbox.RoleAdmin)
+	return p, sandbox.PolicyFault(err)
 }
 
 // open opens a sandbox with policy p for the caller.
@@ -146,18 +148,6 @@ func (s *Service) releaseReservation(user string) {
 	}
 }
 
-// policyFault returns the fault for an error of policy.Accept.
-func policyFault(err error) error {
-	if field, ok := err.(*policy.FieldError); ok {
-		fault := sandbox.FaultInvalid
-		if field.Kind == policy.KindForbidden {
-			fault = sandbox.FaultForbidden
-		}
-		return &sandbox.Error{Fault: fault, Field: field.Field, Detail: field.Detail}
-	}
-	return err
-}
-
 // find returns a live sandbox that the caller may use. For an ended sandbox it returns FaultGone with the reason to its
 // owner and to admins, and FaultNotFound to other callers.
 func (s *Service) find(ctx context.Context, caller sandbox.Key, id string) (*liveSandbox, error) {
@@ -179,34 +169,29 @@ func (s *Service) find(ctx context.Context, caller sandbox.Key, id string) (*liv
 		}[sb.State]
 		return nil, sandbox.Errorf(sandbox.FaultGone,
 			"this sandbox has ended: %s; create another (its history can still be read)", reason)
-	case !maySee(caller, live.sandbox.Owner):
+	case !access.MaySee(caller, live.sandbox.Owner):
 		return nil, errNoSandbox()
 	}
-	return live, s.auditView(ctx, caller, "sandbox/"+id, live.sandbox.Owner)
+	return live, s.Access.AuditView(ctx, caller, "sandbox/"+id, live.sandbox.Owner)
 }
 
 // sandboxRecord returns the record of a sandbox, live or ended, that the caller may see.
 func (s *Service) sandboxRecord(ctx context.Context, caller sandbox.Key, id string) (sandbox.Sandbox, error) {
 	sb, err := s.History.Sandbox(ctx, id)
-	if err == nil && !maySee(caller, sb.Owner) {
+	if err == nil && !access.MaySee(caller, sb.Owner) {
 		err = errNoSandbox()
 	}
 	if err == nil && sb.State == sandbox.StateActive {
 		sb.State = sandbox.StateLost // the service ended before the sandbox did
 	}
 	if err == nil {
-		err = s.auditView(ctx, caller, "sandbox/"+id, sb.Owner)
+		err = s.Access.AuditView(ctx, caller, "sandbox/"+id, sb.Owner)
 	}
 	return sb, err
 }
 
 func errNoSandbox() error {
 	return sandbox.Errorf(sandbox.FaultNotFound, "there is no such sandbox, or it is not yours")
-}
-
-// maySee reports whether the caller may see objects of an owner.
-func maySee(caller sandbox.Key, owner string) bool {
-	return caller.Role == sandbox.RoleAdmin || caller.User == owner
 }
 
 // Delete ends a sandbox. When it returns, no code of the sandbox runs any more, and its process and files are removed,

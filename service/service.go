@@ -16,7 +16,8 @@
 //  4. Stream the events of a run to any number of readers (events.go), and record debugged
 //     runs (recording.go, debugsession.go).
 //  5. Store the files that runs leave, and remove old ones (artifact.go).
-//  6. Authenticate keys and persons, and hold them to their limits (keys.go, signin.go, quota.go).
+//
+// Package access admits callers before it, and holds them to their limits.
 //
 // New starts three goroutines: the janitor ends expired sandboxes, the sweeper removes old artifacts, and retention
 // deletes the oldest executions if history has a limit. Drain ends these goroutines and all runs, and waits for them.
@@ -24,8 +25,6 @@ package service
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -38,13 +37,14 @@ import (
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/blob"
 	"glasshouse/sandbox/supervisor"
+	"glasshouse/service/access"
 	"glasshouse/service/metrics"
-	"glasshouse/service/signin"
 	"glasshouse/service/tracing"
 )
 
 // Config configures a Service. Only Clock and NewID are optional.
 type Config struct {
+	Access             *access.Service // of keys, which it holds to their limits
 	Supervisor         *supervisor.Supervisor
 	Environments       Environments
 	Databases          []Database // at least one; the first is the default
@@ -64,11 +64,7 @@ type Config struct {
 	Metrics            *metrics.Metrics // nil: nothing is counted
 	Tracer             *tracing.Tracer  // nil: there are no traces
 
-	Provider      *signin.Provider // of identities; nil: only keys authenticate
-	SessionAge    time.Duration    // maximum age of a sign-in to the pages with Provider or a link
-	AdminKeyID    string           // the key that the service was started with, which cannot be revoked; "" means none
-	SigningKey    []byte           // of URLs
-	KeyLimits     sandbox.KeyLimits
+	SigningKey    []byte        // of URLs
 	ArtifactAge   time.Duration // maximum age of artifacts
 	ArtifactBytes int64         // maximum size of one user's artifacts
 
@@ -102,14 +98,6 @@ type Service struct {
 	inspections *limit.Shared // of work that runs no user code
 	editors     *limit.Keyed  // attached clients of the Debug Adapter Protocol, by user
 	share       *limit.Share  // of executions and new sandboxes
-	quotas      quotas
-
-	keysMu      sync.Mutex
-	keys        map[[32]byte]cachedKey
-	revocations int // so far; a key that was read before one is not cached after it
-
-	linksMu sync.Mutex
-	links   []SignInLink // that nobody has opened; the oldest first
 
 	storedBytes atomic.Int64  // of artifacts, since the last sweep
 	sweepNow    chan struct{} // wakes the sweeper
@@ -118,7 +106,6 @@ type Service struct {
 	startedAt time.Time
 
 	retention retention
-	views     recentViews
 	feed      *ExecutionFeed
 
 	stop     chan struct{} // closed to end the janitor, the sweeper and retention
@@ -139,12 +126,12 @@ func New(config Config) *Service {
 		config.Clock = func() time.Time { return time.Now().UTC() }
 	}
 	if config.NewID == nil {
-		config.NewID = newID
+		config.NewID = access.NewID
 	}
 	s := &Service{
 		Config: config, live: map[string]*liveSandbox{}, ending: map[string]sandbox.State{},
 		opening: map[string]int{}, liveOf: map[string]int{},
-		running: map[string]*run{}, eventLogs: map[string]*EventLog{}, keys: map[[32]byte]cachedKey{},
+		running: map[string]*run{}, eventLogs: map[string]*EventLog{},
 		sweepNow: make(chan struct{}, 1), stop: make(chan struct{}), feed: newExecutionFeed(),
 	}
 	s.slots = limit.NewShared(config.Parallel, s.Users())
@@ -162,15 +149,6 @@ func New(config Config) *Service {
 	go s.runSweeper()
 	go s.runRetention()
 	return s
-}
-
-// newID returns 126 random bits and two zeros as hex, so that 21 characters of base64 can name the same object: clients
-// of some compatibility APIs accept only such IDs.
-func newID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails: crypto/rand ends the process instead
-	b[15] &^= 3
-	return hex.EncodeToString(b[:])
 }
 
 // Ready returns an error if the service would not accept executions now, or if no database answers. Otherwise it
@@ -245,7 +223,6 @@ func (s *Service) Drain(ctx context.Context) {
 		all = append(all, live)
 	}
 	s.mu.Unlock()
-	s.logSaveUsage()
 	if err := s.endAll(all, sandbox.StateLost); err != nil {
 		s.Log.WithError(err).Warn("could not close all sandboxes")
 	}

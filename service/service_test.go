@@ -23,6 +23,7 @@ import (
 	"glasshouse/sandbox/blob"
 	"glasshouse/sandbox/supervisor"
 	"glasshouse/service"
+	"glasshouse/service/access"
 )
 
 func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
@@ -148,6 +149,11 @@ func startOn(t *testing.T, postgres *dbtest.Databases, wrap ...func(*history.Sto
 		Default:   policy.Default(), Ceiling: policy.Default(), PerUser: 2, InAll: 10, Parallel: 4,
 		Log: log, Clock: f.clock.Now,
 	}
+	config.Access = access.New(access.Config{
+		History: store, Databases: []string{"knowledge"}, Default: config.Default, Environments: defaultEnvironment{},
+		Log: log, Clock: f.clock.Now,
+	})
+	t.Cleanup(config.Access.Close)
 	for _, w := range wrap {
 		config.History = w(store)
 	}
@@ -214,22 +220,22 @@ func TestRunsAreRejectedSoonWithoutHistory(t *testing.T) {
 	ctx := context.Background()
 	sb := s.create(t, ada, "")
 	admin := sandbox.Key{User: "root", Role: sandbox.RoleAdmin}
-	_, secret, err := s.CreateKey(ctx, admin, sandbox.Key{Name: "k", User: "ada", Role: sandbox.RoleAgent})
+	_, secret, err := s.Access.CreateKey(ctx, admin, sandbox.Key{Name: "k", User: "ada", Role: sandbox.RoleAgent})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Authenticate(ctx, secret); err != nil {
+	if _, err := s.Access.Authenticate(ctx, secret); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.postgres.Close(); err != nil {
 		t.Fatal(err)
 	}
 	s.clock.move(4 * time.Second)
-	if caller, err := s.Authenticate(ctx, secret); err != nil || caller.User != "ada" {
+	if caller, err := s.Access.Authenticate(ctx, secret); err != nil || caller.User != "ada" {
 		t.Errorf("cached key after 4 s: got %+v, error %v; want the key", caller, err)
 	}
 	s.clock.move(2 * time.Second)
-	_, err = s.Authenticate(ctx, secret)
+	_, err = s.Access.Authenticate(ctx, secret)
 	isFault(t, err, sandbox.FaultUnavailable)
 
 	const limit = 2 * time.Minute
@@ -248,7 +254,7 @@ func TestRunsAreRejectedSoonWithoutHistory(t *testing.T) {
 	isFault(t, err, sandbox.FaultUnavailable)
 	_, err = s.Create(ctx, ada, nil)
 	isFault(t, err, sandbox.FaultUnavailable)
-	_, err = s.Authenticate(ctx, "gh_unknown")
+	_, err = s.Access.Authenticate(ctx, "gh_unknown")
 	isFault(t, err, sandbox.FaultUnavailable)
 }
 

@@ -4,11 +4,12 @@ import (
 	"context"
 
 	"glasshouse/sandbox"
+	"glasshouse/service/access"
 )
 
 // ServiceStatus says how the service is. Only an admin may ask.
 func (s *Service) ServiceStatus(ctx context.Context, caller sandbox.Key) (sandbox.ServiceStatus, error) {
-	if err := requireAdmin(caller, "see the state of the service"); err != nil {
+	if err := access.RequireAdmin(caller, "see the state of the service"); err != nil {
 		return sandbox.ServiceStatus{}, err
 	}
 	isolation := s.Supervisor.Isolation()

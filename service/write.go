@@ -11,6 +11,7 @@ import (
 
 	"glasshouse/policy"
 	"glasshouse/sandbox"
+	"glasshouse/service/access"
 )
 
 // Limits of the writes of one user that wait for a decision. An admin must be able to review them all.
@@ -83,21 +84,13 @@ func (h *guestHandler) captureWrite(
 	return sandbox.QuerySummary{Rows: 1, Fingerprint: plan.Fingerprint}, err == nil, err
 }
 
-// requireAdmin returns FaultForbidden unless the caller is an admin. action says what only an admin may do.
-func requireAdmin(caller sandbox.Key, action string) error {
-	if caller.Role != sandbox.RoleAdmin {
-		return sandbox.Errorf(sandbox.FaultForbidden, "only an admin's key may %s", action)
-	}
-	return nil
-}
-
 const decideWrites = "list and decide pending writes"
 
 // PendingWrites lists the captured statements that match the filter, newest first, and returns the cursor of the next
 // page.
 func (s *Service) PendingWrites(ctx context.Context, caller sandbox.Key, f sandbox.WriteFilter) (
 	list []sandbox.PendingWrite, next string, err error) {
-	if err := requireAdmin(caller, decideWrites); err != nil {
+	if err := access.RequireAdmin(caller, decideWrites); err != nil {
 		return nil, "", err
 	}
 	return s.History.Writes(ctx, f)
@@ -145,12 +138,12 @@ func (s *Service) PreviewWrite(ctx context.Context, caller sandbox.Key, id strin
 	if err != nil {
 		return sandbox.WritePreview{}, err
 	}
-	ctx, end, err := s.beginInspection(ctx, caller, meter{})
+	ctx, end, err := s.beginInspection(ctx, caller, access.Meter{})
 	if err != nil {
 		return sandbox.WritePreview{}, err
 	}
 	defer end()
-	if err := s.audit(ctx, caller, sandbox.AuditPreviewed, "pending-write/"+id, w.User); err != nil {
+	if err := s.Access.Audit(ctx, caller, sandbox.AuditPreviewed, "pending-write/"+id, w.User); err != nil {
 		return sandbox.WritePreview{}, err
 	}
 	return db.Writer.Preview(ctx, w.SQL, params, sandbox.QueryLimits{User: caller.User})
@@ -161,7 +154,7 @@ func (s *Service) PreviewWrite(ctx context.Context, caller sandbox.Key, id strin
 func (s *Service) pendingWrite(ctx context.Context, caller sandbox.Key, id string) (
 	w sandbox.PendingWrite, db *Database, params map[string]any, err error,
 ) {
-	if err = requireAdmin(caller, decideWrites); err == nil {
+	if err = access.RequireAdmin(caller, decideWrites); err == nil {
 		w, err = s.History.Write(ctx, id)
 	}
 	if err == nil && w.Status != sandbox.WritePending {
@@ -239,7 +232,7 @@ func (s *Service) move(
 	ctx context.Context, caller sandbox.Key, id string, from, to sandbox.WriteStatus, action sandbox.AuditAction,
 	reason string,
 ) (sandbox.PendingWrite, error) {
-	if err := requireAdmin(caller, decideWrites); err != nil {
+	if err := access.RequireAdmin(caller, decideWrites); err != nil {
 		return sandbox.PendingWrite{}, err
 	}
 	reason = strings.TrimSpace(reason)
@@ -267,7 +260,7 @@ func (s *Service) move(
 	}
 	detail, err := decisionDetail(action, to, reason)
 	if err == nil {
-		err = s.auditDetail(ctx, caller, action, "pending-write/"+id, w.User, detail)
+		err = s.Access.AuditDetail(ctx, caller, action, "pending-write/"+id, w.User, detail)
 	}
 	if err != nil {
 		return w, err

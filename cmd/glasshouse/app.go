@@ -25,12 +25,14 @@ import (
 	"glasshouse/sandbox/isolate"
 	"glasshouse/sandbox/supervisor"
 	"glasshouse/service"
+	"glasshouse/service/access"
 	"glasshouse/service/metrics"
 	"glasshouse/service/tracing"
 )
 
 // app has every part of the service.
 type app struct {
+	access     *access.Service
 	service    *service.Service
 	isolator   *isolate.Isolator
 	supervisor *supervisor.Supervisor
@@ -47,7 +49,6 @@ type app struct {
 	results    *limit.Results // that readers and answers hold in memory
 	users      *limit.Users
 	clients    *limit.Connections // of all APIs
-	unread     *limit.Responses   // of all APIs
 	cpu        *limit.CPU         // for the service's own computations
 	share      *limit.Share       // of users' small operations
 	metrics    *metrics.Metrics
@@ -74,7 +75,7 @@ func buildForCode(ctx context.Context, s settings, code string) (*app, error) {
 func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress func(string)) (a *app, err error) {
 	users := new(limit.Users)
 	a = &app{log: newLog(s), metrics: metrics.New(version), users: users,
-		unread: limit.NewResponses(limit.MaxUnreadBytes), cpu: limit.NewCPU(runtime.GOMAXPROCS(0), users),
+		cpu:   limit.NewCPU(runtime.GOMAXPROCS(0), users),
 		share: limit.NewShare(users, runtime.NumCPU())}
 	defer func() {
 		if err != nil {
@@ -153,11 +154,21 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 	a.supervisor.Network.Descriptors = limit.NewDescriptors(a.plan.reserve)
 	// Half of it for one user, so that no user takes the memory of all others.
 	a.supervisor.Uploads.All, a.supervisor.Uploads.User = s.limits.uploadsMB<<20, s.limits.uploadsMB<<20/2
+	var names []string
+	for _, d := range a.databases {
+		names = append(names, d.Name)
+	}
+	a.access = access.New(access.Config{
+		History: a.history, Databases: names, Default: s.defaults, Environments: a.isolator,
+		KeyLimits: s.limits.keys, AdminKeyID: adminKey.ID, SessionAge: s.signIn.sessionAge, Users: a.users,
+		Connections: a.clients, Log: a.log,
+	})
 	a.service = service.New(service.Config{
-		Supervisor: a.supervisor, Environments: a.isolator, Databases: a.databases, History: a.history,
-		Blobs: a.blobs, Default: s.defaults, Ceiling: ceiling, PerUser: s.limits.sandboxesPerUser, InAll: s.limits.sandboxes,
-		Parallel: s.limits.parallel, KeyLimits: s.limits.keys, Mask: splitList(s.databases.maskParameters), SigningKey: signing, Log: a.log,
-		AdminKeyID: adminKey.ID, SessionAge: s.signIn.sessionAge, Metrics: a.metrics, Tracer: a.tracer,
+		Access: a.access, Supervisor: a.supervisor, Environments: a.isolator, Databases: a.databases,
+		History: a.history, Blobs: a.blobs, Default: s.defaults, Ceiling: ceiling,
+		PerUser: s.limits.sandboxesPerUser, InAll: s.limits.sandboxes,
+		Parallel: s.limits.parallel, Mask: splitList(s.databases.maskParameters), SigningKey: signing, Log: a.log,
+		Metrics: a.metrics, Tracer: a.tracer,
 		RecordingRetention: service.RecordingRetention{
 			Age:   s.retention.recordingAge,
 			Bytes: int64(s.retention.recordingsMB) << 20,
@@ -168,7 +179,7 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 	a.metrics.Watch(metrics.Sources{
 		Sandboxes: a.service.SandboxStates, PoolReady: a.isolator.Waiting, History: a.history.Waiting,
 		PendingWrites: a.history.PendingWrites, LateCleanups: a.isolator.LateCleanups,
-		Databases: a.service.DatabaseNames(sandbox.Key{}),
+		Databases: names,
 	})
 	return a, nil
 }
@@ -258,6 +269,9 @@ func (a *app) close(ctx context.Context, s settings) {
 		a.service.Drain(drain)
 		cancel()
 	}
+	if a.access != nil {
+		a.access.Close()
+	}
 	export, cancelExport := context.WithTimeout(ctx, traceExportTimeout)
 	defer cancelExport()
 	if err := a.tracer.Close(export); err != nil {
@@ -344,12 +358,12 @@ func (a *app) storeAdminKey(ctx context.Context, s settings) (sandbox.Key, error
 		}
 	}
 	if secret == "" {
-		secret = service.NewSecret()
+		secret = access.NewSecret()
 	}
 	if len(secret) < 16 {
 		return sandbox.Key{}, errors.New("the admin key has fewer than 16 characters: choose a longer --admin-key")
 	}
-	hash := service.HashKey(secret)
+	hash := access.HashKey(secret)
 	key, err := a.history.KeyByHash(ctx, hash[:])
 	if sandbox.FaultOf(err) == sandbox.FaultNotFound {
 		key = sandbox.Key{ID: fmt.Sprintf("admin-%x", hash[:4]), Name: "first admin key", User: sandbox.AdminUser,

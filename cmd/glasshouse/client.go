@@ -107,8 +107,7 @@ func withServiceForCode(
 		return err
 	}
 	server := newServer(httpapi.New(httpapi.Config{
-		Service: a.service, Log: a.log, Version: version, CPU: a.cpu, Connections: a.clients,
-		Results: a.results, Unread: a.unread,
+		Service: a.service, Access: a.access, Log: a.log, Version: version, CPU: a.cpu, Results: a.results,
 	}), a.clients, a.log)
 	go func() { _ = server.Serve(listener) }() // until server.Close
 	defer server.Close()

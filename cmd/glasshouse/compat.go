@@ -170,8 +170,7 @@ type compatHandlers struct {
 func (a *app) newCompatHandlers(s compatSettings, publicURL string) compatHandlers {
 	handlers := compatHandlers{map[string]http.Handler{}, func() {}}
 	config := compat.Config{
-		Service: a.service, Log: a.log, Version: version, Users: a.users, Bodies: limit.NewBodies(),
-		CPU: a.cpu, Connections: a.clients, Unread: a.unread,
+		Service: a.service, Access: a.access, Log: a.log, Version: version, CPU: a.cpu,
 	}
 	for name, address := range s.apis {
 		config := config

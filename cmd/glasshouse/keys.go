@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"glasshouse/sandbox"
-	"glasshouse/service"
+	"glasshouse/service/access"
 )
 
 func newKeysCommand() *cobra.Command {
@@ -37,7 +37,7 @@ func newKeysRevokeCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&keepMade, "keep-made", false, "keep the keys that were created with it")
 	return withService(cmd, func(ctx context.Context, c *client, args []string) error {
-		var out service.Revocation
+		var out access.Revocation
 		path := fmt.Sprintf("/keys/%s?keep_made=%t", url.PathEscape(args[0]), keepMade)
 		if err := c.call(ctx, "DELETE", path, nil, &out); err != nil {
 			return err

@@ -41,7 +41,7 @@ func serveMCP(ctx context.Context, s settings) error {
 		return err
 	}
 	defer a.close(context.WithoutCancel(ctx), s)
-	caller, err := a.service.Authenticate(ctx, a.adminKey)
+	caller, err := a.access.Authenticate(ctx, a.adminKey)
 	if err != nil {
 		return err
 	}

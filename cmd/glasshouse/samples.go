@@ -45,7 +45,7 @@ func (a *app) runSamples(ctx context.Context, dataDir string) {
 	if _, err := os.Stat(marker); err == nil {
 		return
 	}
-	caller, err := a.service.Authenticate(ctx, a.adminKey)
+	caller, err := a.access.Authenticate(ctx, a.adminKey)
 	if err != nil {
 		a.log.WithError(err).Warn("could not make the sample executions")
 		return

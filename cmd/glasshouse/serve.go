@@ -113,15 +113,14 @@ func serve(ctx context.Context, s settings, _ []string) error {
 	tools := mcpapi.New(mcpapi.Config{
 		Service: a.service, Log: a.log, Version: version, CPU: a.cpu,
 	})
-	conversations := chat.New(chat.Config{Service: a.service, Tools: tools, Model: model, Log: a.log})
+	conversations := chat.New(chat.Config{Service: a.service, Access: a.access, Tools: tools, Model: model, Log: a.log})
 	defer conversations.Drain() // before the service closes
 	publicURL := strings.TrimSuffix(s.signIn.publicURL, "/")
 	compatAPIs := a.newCompatHandlers(s.compat, publicURL)
 	defer compatAPIs.close()
 	api := httpapi.New(httpapi.Config{
-		Service: a.service, Log: a.log, Version: version, Access: s.server.accessLog, CPU: a.cpu,
-		MCP: tools, Chat: conversations, Metrics: a.metrics, Proxy: proxy, Connections: a.clients,
-		Results: a.results, Unread: a.unread, PublicURL: publicURL,
+		Service: a.service, Access: a.access, Log: a.log, Version: version, LogRequests: s.server.accessLog, CPU: a.cpu,
+		MCP: tools, Chat: conversations, Metrics: a.metrics, Proxy: proxy, Results: a.results, PublicURL: publicURL,
 	})
 	var tlsConfig *tls.Config // nil: without TLS
 	if s.server.tlsCert != "" {
@@ -266,7 +265,7 @@ func (a *app) greet(s settings, address string, took time.Duration) {
 	}
 	if s.signIn.issuer != "" {
 		fmt.Printf("\nSign-in: %s", s.signIn.issuer)
-		if !a.service.Provider.IsReachable() {
+		if !a.access.Provider.IsReachable() {
 			fmt.Print(", WHICH CANNOT BE REACHED: only keys work until it can (the log has the error)")
 		}
 	}
@@ -338,11 +337,11 @@ func (a *app) showSignIn(ctx context.Context, s settings, address string, showsS
 		fmt.Printf("To sign in to the pages, run `%s` and open the link that it prints\n", command)
 		return nil
 	}
-	caller, err := a.service.Authenticate(ctx, a.adminKey)
+	caller, err := a.access.Authenticate(ctx, a.adminKey)
 	if err != nil {
 		return err
 	}
-	link, err := a.service.NewSignInLink(caller)
+	link, err := a.access.NewSignInLink(caller)
 	if err != nil {
 		return err
 	}

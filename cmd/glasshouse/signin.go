@@ -283,7 +283,7 @@ func (a *app) openProvider(ctx context.Context, s settings) error {
 	first, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	_ = provider.Refresh(first) // Log is told
-	a.service.Provider = provider
+	a.access.Provider = provider
 	go provider.Run(ctx)
 	return nil
 }

@@ -205,7 +205,7 @@ func (r *replyWriter) callTool(ctx context.Context, call sandbox.ToolCall) error
 func (r *replyWriter) toolAnswer(
 	ctx context.Context, tool *modelTool, call sandbox.ToolCall, m *sandbox.ChatMessage,
 ) service.ToolResult {
-	if _, err := r.chat.Service.Admit(r.caller); err != nil { // a client of MCP needs a request for each call
+	if err := r.chat.Access.Count(r.caller); err != nil { // a client of MCP needs a request for each call
 		return service.ToolResult{Text: err.Error(), IsError: true}
 	}
 	arguments := []byte(call.Arguments)

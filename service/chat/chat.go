@@ -32,6 +32,7 @@ import (
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/service"
+	"glasshouse/service/access"
 )
 
 // Limits of conversations.
@@ -58,6 +59,7 @@ type Tools interface {
 // Config configures a Chat.
 type Config struct {
 	Service *service.Service
+	Access  *access.Service // of callers
 	Tools   Tools
 	Model   *Model // nil: conversations can be read, and nobody answers
 	Log     logrus.FieldLogger

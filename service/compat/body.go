@@ -13,7 +13,7 @@ import (
 
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
-	"glasshouse/service"
+	"glasshouse/service/access"
 )
 
 // maxJSONBytes is the largest JSON body of a request.
@@ -37,7 +37,7 @@ func (c Config) ReadJSON(w http.ResponseWriter, r *http.Request, v any) error {
 // FaultLimit if too many requests with large bodies of the user arrive or wait.
 func (c Config) ReadBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
 	limited := http.MaxBytesReader(w, r.Body, most)
-	body, err := io.ReadAll(limit.BodyReader(r.Context(), limited, service.ErrLargeBodies))
+	body, err := io.ReadAll(access.BodyReader(r.Context(), limited))
 	known, isKnown := errors.AsType[*sandbox.Error](err)
 	_, isTooLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {

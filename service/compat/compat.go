@@ -29,21 +29,18 @@ import (
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/service"
+	"glasshouse/service/access"
 )
 
 // Config configures an API.
 type Config struct {
 	Service *service.Service
+	Access  *access.Service // admits requests
 	Log     logrus.FieldLogger
 	Version string // of the program
 	// PublicURL is the address at which browsers reach the API through a proxy; "" if there is none.
 	PublicURL string
-	Users     *limit.Users // are told who sends requests; nil: nobody asks
-	Bodies    limit.Bodies
 	CPU       *limit.CPU // shares the decoding of large bodies; nil: users do not take turns
-
-	Connections *limit.Connections // are held by the requests of callers; nil: without a bound
-	Unread      *limit.Responses   // of users; nil: without a bound
 }
 
 // Handler answers a request of a caller who is authenticated. It returns an error if it has written nothing. The
@@ -84,9 +81,8 @@ func IsLocalHost(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// WithKey returns a handler that finds the caller by the secret that secretOf returns, counts the request against the
-// key's limits, and calls next. It answers any error, and a panic of next, by fail. An empty secret is
-// FaultUnauthorized.
+// WithKey returns a handler that admits a request with the secret that secretOf returns, and calls next. It answers any
+// error, and a panic of next, by fail. An empty secret is FaultUnauthorized.
 func (c Config) WithKey(secretOf func(*http.Request) string, fail FailFunc, next Handler) http.Handler {
 	return c.Recover(fail, func(w http.ResponseWriter, r *http.Request) error {
 		secret := secretOf(r)
@@ -94,54 +90,21 @@ func (c Config) WithKey(secretOf func(*http.Request) string, fail FailFunc, next
 			return sandbox.Errorf(sandbox.FaultUnauthorized,
 				"no API key; `glasshouse keys create` makes a key, and docs/clients.md says how to configure it")
 		}
-		caller, err := c.Service.Authenticate(r.Context(), secret)
-		if err == nil {
-			_, err = c.Service.Admit(caller)
-		}
+		ctx, caller, end, err := c.Access.Admit(r.Context(), secret)
 		if err != nil {
 			return err
 		}
-		c.Users.Seen(caller.User, caller.Limits.Weight)
-		release, err := c.Hold(r.Context(), caller.User)
-		if err != nil {
-			return err
-		}
-		defer release()
-		ctx, stop := c.Service.WhileValid(limit.WithUser(r.Context(), caller.User), secret)
-		defer stop()
-		ctx, end := c.Bodies.Begin(ctx, caller.User)
 		defer end()
-		if err := next(w, r.WithContext(ctx), caller); err != nil {
+		if err := next(w, r.WithContext(ctx), caller.Key); err != nil {
 			return LostKey(ctx, err)
 		}
 		return nil
 	})
 }
 
-// Hold keeps the connection of a user's request until release is called, and counts the large writes of its response as
-// unread. It returns FaultLimit if the user's requests hold too many connections, or too many responses are unread.
-func (c Config) Hold(ctx context.Context, user string) (release func(), err error) {
-	if err := c.Unread.Begin(ctx, user, service.ErrUnread); err != nil {
-		return nil, err
-	}
-	if release, err = c.Connections.Hold(ctx, user); err != nil {
-		return nil, service.ErrConnections
-	}
-	return release, nil
-}
-
-// HoldLarge takes one of the user's slots for large answers until the answer is read. It returns FaultLimit if none
-// becomes free in time.
-func (c Config) HoldLarge(ctx context.Context, caller sandbox.Key) error {
-	return c.Unread.HoldLarge(ctx, caller.User, service.ErrLargeResponses)
-}
-
 // LostKey returns the reason for which the key of a request is not valid any more, or else err.
 func LostKey(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); cause != nil && sandbox.FaultOf(cause) == sandbox.FaultUnauthorized {
-		return cause
-	}
-	return err
+	return cmp.Or(access.LostKey(ctx), err)
 }
 
 // Recover returns a handler that calls next, and answers its error or its panic by fail.

@@ -90,12 +90,13 @@ func (a *api) downloadArtifact(g *gin.Context) {
 	}
 	defer file.Close()
 	if isSigned(g) { // counts for the user whose artifact it is
-		release, err := a.clients.Hold(ctx, artifact.User)
+		admitted, end, err := a.access.AdmitUser(ctx, artifact.User)
 		if err != nil {
-			a.fail(g, service.ErrConnections)
+			a.fail(g, err)
 			return
 		}
-		defer release()
+		defer end()
+		g.Request = g.Request.WithContext(admitted)
 	}
 	a.serveDownload(g, download{file, artifact.Path, artifact.MIME, artifact.SHA256, artifact.CreatedAt})
 }

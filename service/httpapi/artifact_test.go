@@ -19,6 +19,7 @@ import (
 
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
+	"glasshouse/service/access"
 	"glasshouse/service/httpapi"
 )
 
@@ -410,8 +411,9 @@ func TestExecutionCountsFilesWithoutAPath(t *testing.T) {
 func TestSignedDownloadsHoldConnectionsOfTheOwner(t *testing.T) {
 	t.Parallel()
 	const connections, held = 10, 8 // of one user
+	keys := newAccess(t, func(c *access.Config) { c.Connections = limit.NewConnections(connections, nil) })
 	server := httptest.NewUnstartedServer(httpapi.New(httpapi.Config{
-		Service: testService, Log: logrus.New(), Connections: limit.NewConnections(connections, nil),
+		Service: testService, Access: keys, Log: logrus.New(),
 	}))
 	const buffer = 4096 // the service must not write the whole file ahead of the client
 	server.Config.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {

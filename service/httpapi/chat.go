@@ -10,6 +10,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"glasshouse/sandbox"
+	"glasshouse/service/access"
 	"glasshouse/service/chat"
 )
 
@@ -68,7 +69,7 @@ func (a *api) routeChat(r *routes) {
 	route(a, r, r.describe("GET", "/chat/conversations/{id}", "getConversation", tagChat,
 		"Get a conversation with its messages"),
 		func(ctx context.Context, caller sandbox.Key, in *InConversation) (*chat.ConversationView, error) {
-			if err := a.holdLarge(ctx, caller); err != nil {
+			if err := a.access.HoldLarge(ctx, caller.User); err != nil {
 				return nil, err
 			}
 			view, err := a.chat.View(ctx, caller, in.ID)
@@ -113,8 +114,8 @@ func (a *api) routeChat(r *routes) {
 }
 
 func (a *api) sendMessage(ctx context.Context, caller sandbox.Key, in *sendInput) (*sentMessage, error) {
-	secret := infoFrom(ctx).secret
-	whileValid := func(ctx context.Context) (context.Context, func()) { return a.service.WhileValid(ctx, secret) }
+	secret := infoFrom(ctx).caller.Secret
+	whileValid := func(ctx context.Context) (context.Context, func()) { return a.access.WhileValid(ctx, secret) }
 	m, err := a.chat.Send(ctx, caller, in.ID, in.Body.Text, whileValid)
 	return &sentMessage{m}, err
 }
@@ -137,8 +138,8 @@ func (a *api) followConversation(g *gin.Context) {
 		late := ctx.Err() != nil
 		cancel()
 		switch {
-		case lostKey(client) != nil: // first: what an answer says after its key was revoked is not for this client
-			stream.problem(lostKey(client))
+		case access.LostKey(client) != nil: // first: later text is not for this client
+			stream.problem(access.LostKey(client))
 			return
 		case err == nil:
 			err = stream.event(event.ID, event.Name, event.Data)

@@ -47,11 +47,11 @@ func serveChat(t *testing.T, model *chat.Model) *chatServer {
 	log := logrus.New()
 	log.SetOutput(s.log)
 	s.chat = chat.New(chat.Config{
-		Service: testService, Model: model, Log: log,
+		Service: testService, Access: testService.Access, Model: model, Log: log,
 		Tools: mcpapi.New(mcpapi.Config{Service: testService, Log: log}),
 	})
 	server := httptest.NewServer(httpapi.New(httpapi.Config{
-		Service: testService, Log: log, Version: "test", Chat: s.chat,
+		Service: testService, Access: testService.Access, Log: log, Version: "test", Chat: s.chat,
 	}))
 	s.url = server.URL
 	t.Cleanup(func() { server.CloseClientConnections(); s.chat.Drain(); server.Close() })

@@ -11,6 +11,7 @@ import (
 
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
+	"glasshouse/service/access"
 	"glasshouse/service/httpapi"
 )
 
@@ -20,7 +21,10 @@ func TestKeysHaveWeights(t *testing.T) {
 	log := logrus.New()
 	log.SetLevel(logrus.PanicLevel)
 	users := new(limit.Users)
-	handler := httpapi.New(httpapi.Config{Service: testService, Log: log, Version: "test", CPU: limit.NewCPU(2, users)})
+	userAccess := newAccess(t, func(c *access.Config) { c.Users = users })
+	handler := httpapi.New(httpapi.Config{
+		Service: testService, Access: userAccess, Log: log, Version: "test", CPU: limit.NewCPU(2, users),
+	})
 	weight := func(c client) int {
 		r := httptest.NewRequestWithContext(t.Context(), "GET", "/executions", nil)
 		r.Header.Set("Authorization", "Bearer "+c.secret)
@@ -60,8 +64,11 @@ func TestLargeBodiesTakeTurns(t *testing.T) {
 	t.Parallel()
 	log := logrus.New()
 	log.SetLevel(logrus.PanicLevel)
-	cpu := limit.NewCPU(2, new(limit.Users))
-	handler := httpapi.New(httpapi.Config{Service: testService, Log: log, Version: "test", CPU: cpu})
+	users := new(limit.Users)
+	cpu, userAccess := limit.NewCPU(2, users), newAccess(t, func(c *access.Config) { c.Users = users })
+	handler := httpapi.New(httpapi.Config{
+		Service: testService, Access: userAccess, Log: log, Version: "test", CPU: cpu,
+	})
 	send := func(c client, path, body string) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(t.Context(), "POST", path, strings.NewReader(body))
 		r.Header.Set("Authorization", "Bearer "+c.secret)
@@ -117,8 +124,11 @@ func TestLargeResponsesTakeTurns(t *testing.T) {
 	t.Parallel()
 	log := logrus.New()
 	log.SetLevel(logrus.PanicLevel)
-	cpu := limit.NewCPU(2, new(limit.Users))
-	handler := httpapi.New(httpapi.Config{Service: testService, Log: log, Version: "test", CPU: cpu})
+	users := new(limit.Users)
+	cpu, userAccess := limit.NewCPU(2, users), newAccess(t, func(c *access.Config) { c.Users = users })
+	handler := httpapi.New(httpapi.Config{
+		Service: testService, Access: userAccess, Log: log, Version: "test", CPU: cpu,
+	})
 	get := func(c client, path string) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(t.Context(), "GET", path, nil)
 		r.Header.Set("Authorization", "Bearer "+c.secret)

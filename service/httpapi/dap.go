@@ -11,6 +11,7 @@ import (
 
 	"glasshouse/debugger/dap"
 	"glasshouse/sandbox"
+	"glasshouse/service/access"
 )
 
 func (a *api) routeDAP(r *routes) {
@@ -27,7 +28,7 @@ func (a *api) routeDAP(r *routes) {
 // in binary messages of any length. A page of another origin is rejected.
 func (a *api) serveDAP(g *gin.Context) {
 	ctx := g.Request.Context()
-	if err := a.service.MayDebug(callerFrom(ctx)); err != nil {
+	if err := access.MayDebug(callerFrom(ctx)); err != nil {
 		a.fail(g, err)
 		return
 	}
@@ -45,7 +46,9 @@ func (a *api) serveDAP(g *gin.Context) {
 		target, err := a.service.AttachDAP(attaching, in)
 		if err == nil {
 			ofToken := target.Authorize
-			target.Authorize = func(asking context.Context) error { return errors.Join(lostKey(ctx), ofToken(asking)) }
+			target.Authorize = func(asking context.Context) error {
+				return errors.Join(access.LostKey(ctx), ofToken(asking))
+			}
 		}
 		return target, err
 	}

@@ -141,14 +141,16 @@ func serveDatabases(t *testing.T, beside ...dbaccess.Config) client {
 	t.Helper()
 	config := testConfig
 	config.Databases = withDatabases(t, beside...)
-	s := service.New(config)
+	s := newService(config, testAccess)
 	server := httptest.NewServer(httpapi.New(httpapi.Config{
-		Service: s, Log: config.Log, Version: "test", MCP: mcpapi.New(mcpapi.Config{Service: s, Log: config.Log}),
+		Service: s, Access: s.Access, Log: config.Log, Version: "test",
+		MCP: mcpapi.New(mcpapi.Config{Service: s, Log: config.Log}),
 	}))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		s.Drain(ctx)
+		s.Access.Close()
 		server.Close()
 	})
 	return client{secret: admin.secret, server: server.URL}

@@ -12,6 +12,7 @@ import (
 
 	"glasshouse/sandbox"
 	"glasshouse/service"
+	"glasshouse/service/access"
 )
 
 // debugBody is the body of POST /sandbox/{id}/debug. gin decodes it, with any content type.
@@ -100,7 +101,7 @@ func (a *api) streamSteps(g *gin.Context, job service.Job) {
 		last = &step
 	}
 	end := <-ended
-	if lost := lostKey(ctx); lost != nil { // that is why the execution was cancelled
+	if lost := access.LostKey(ctx); lost != nil { // that is why the execution was cancelled
 		end.err = lost
 	}
 	if end.err != nil {

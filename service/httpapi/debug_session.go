@@ -19,6 +19,7 @@ import (
 	"glasshouse/debugger/dap"
 	"glasshouse/sandbox"
 	"glasshouse/service"
+	"glasshouse/service/access"
 )
 
 type openDebugInput struct {
@@ -267,7 +268,7 @@ func (a *api) sendDebugCommand(g *gin.Context) (map[string]any, error) {
 			out["result"] = session.Result()
 		}
 	}
-	return out, errors.Join(err, lostKey(ctx))
+	return out, errors.Join(err, access.LostKey(ctx))
 }
 
 const (
@@ -325,7 +326,7 @@ func (a *api) streamDebugEvents(g *gin.Context) {
 			return
 		}
 	}
-	if lost := lostKey(client); lost != nil {
+	if lost := access.LostKey(client); lost != nil {
 		stream.problem(lost)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
+	"glasshouse/service/access"
 )
 
 // download is a file that a client asked for.
@@ -43,7 +44,7 @@ func (a *api) serveDownload(g *gin.Context, d download) {
 		}
 	}
 	if transfer := limit.TransferOf(g.Request.Context()); transfer != nil {
-		transfer.OnChunk = func() error { return lostKey(g.Request.Context()) }
+		transfer.OnChunk = func() error { return access.LostKey(g.Request.Context()) }
 	}
 	http.ServeContent(w, g.Request, "", d.modified, d.ReadSeeker)
 	if plain.status == 0 {

@@ -13,6 +13,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"glasshouse/sandbox"
+	"glasshouse/service/access"
 )
 
 // Problem is the body of every error, after RFC 9457. Type does not change between versions.
@@ -96,7 +97,7 @@ func toProblem(err error, requestID string) (p *Problem, retryAfter int) {
 // fail answers with an error, outside huma, and ends the chain of handlers.
 func (a *api) fail(g *gin.Context, err error) {
 	ctx := g.Request.Context()
-	if lost := lostKey(ctx); lost != nil {
+	if lost := access.LostKey(ctx); lost != nil {
 		err = lost
 	}
 	p, retryAfter := toProblem(err, infoFrom(ctx).id)
@@ -140,7 +141,7 @@ func (w *plainErrors) Write(b []byte) (int, error) {
 // humaError turns the service's error into one that huma answers with. If the request's key was lost, that is the
 // error.
 func (a *api) humaError(ctx context.Context, err error) error {
-	if lost := lostKey(ctx); lost != nil {
+	if lost := access.LostKey(ctx); lost != nil {
 		err = lost
 	}
 	if err == nil {

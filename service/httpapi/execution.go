@@ -106,7 +106,7 @@ func (a *api) getExecution(ctx context.Context, caller sandbox.Key, in *getExecu
 		a.service.Await(waiting, caller, in.ID)
 		cancel()
 	}
-	if err := a.holdLarge(ctx, caller); err != nil {
+	if err := a.access.HoldLarge(ctx, caller.User); err != nil {
 		return nil, err
 	}
 	e, err := a.service.Execution(ctx, caller, in.ID)
@@ -139,7 +139,7 @@ func (a *api) listExecutions(ctx context.Context, caller sandbox.Key, in *execut
 		}
 		return summariesResponse(executionSummaryList{list, next}), nil
 	}
-	if err := a.holdLarge(ctx, caller); err != nil {
+	if err := a.access.HoldLarge(ctx, caller.User); err != nil {
 		return nil, err
 	}
 	list, next, err := a.service.Executions(ctx, caller, filter)

@@ -9,6 +9,7 @@ import (
 
 	"glasshouse/sandbox"
 	"glasshouse/service"
+	"glasshouse/service/access"
 )
 
 func (a *api) routeExecutionFeed(r *routes) {
@@ -49,8 +50,8 @@ func (a *api) followExecutions(g *gin.Context) {
 		cancel()
 		after = last
 		switch {
-		case lostKey(client) != nil: // first: later events are not for this client
-			stream.problem(lostKey(client))
+		case access.LostKey(client) != nil: // first: later events are not for this client
+			stream.problem(access.LostKey(client))
 			return
 		case err == nil:
 			err = writeFeed(stream, events)

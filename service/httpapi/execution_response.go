@@ -21,6 +21,7 @@ import (
 
 	"glasshouse/sandbox"
 	"glasshouse/service"
+	"glasshouse/service/access"
 	"glasshouse/service/webui"
 )
 
@@ -312,8 +313,8 @@ func (a *api) streamEvents(to huma.Context, log *service.EventLog, after int64, 
 		event, err := log.Next(ctx, after)
 		cancel()
 		switch {
-		case lostKey(client) != nil: // first: later events are not for this client
-			stream.problem(lostKey(client))
+		case access.LostKey(client) != nil: // first: later events are not for this client
+			stream.problem(access.LostKey(client))
 			return
 		case err == nil:
 			if e, isExecution := event.Data.(*sandbox.Execution); isExecution {

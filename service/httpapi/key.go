@@ -9,7 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"glasshouse/sandbox"
-	"glasshouse/service"
+	"glasshouse/service/access"
 )
 
 type createKeyInput struct {
@@ -54,7 +54,7 @@ type revokeKeyInput struct {
 
 type revokedKeys struct {
 	Message string `json:"message"`
-	service.Revocation
+	access.Revocation
 }
 
 func (a *api) routeKeys(r *routes) {
@@ -67,18 +67,18 @@ func (a *api) routeKeys(r *routes) {
 
 func (a *api) createKey(ctx context.Context, caller sandbox.Key, in *createKeyInput) (*createdKey, error) {
 	b := in.Body
-	key, secret, err := a.service.CreateKey(ctx, caller, sandbox.Key{Name: string(b.Name), User: string(b.User),
+	key, secret, err := a.access.CreateKey(ctx, caller, sandbox.Key{Name: string(b.Name), User: string(b.User),
 		Role: b.Role, ExpiresAt: b.ExpiresAt, Limits: b.Limits, Databases: b.Databases,
 		AllowedModules: b.AllowedModules, BlockedModules: b.BlockedModules})
 	return &createdKey{key, secret}, err
 }
 
 func (a *api) listKeys(ctx context.Context, caller sandbox.Key, _ *struct{}) (*keyList, error) {
-	keys, err := a.service.ListKeys(ctx, caller)
+	keys, err := a.access.ListKeys(ctx, caller)
 	return &keyList{keys}, err
 }
 
 func (a *api) revokeKey(ctx context.Context, caller sandbox.Key, in *revokeKeyInput) (*revokedKeys, error) {
-	revocation, err := a.service.RevokeKey(ctx, caller, in.ID, in.KeepMade)
+	revocation, err := a.access.RevokeKey(ctx, caller, in.ID, in.KeepMade)
 	return &revokedKeys{fmt.Sprintf("keys revoked: %d", len(revocation.Revoked)), revocation}, err
 }

@@ -6,9 +6,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"glasshouse/service"
-	"glasshouse/service/httpapi"
 )
 
 // History deletes the executions of a key after the days that the key has, with all that belongs to them, also if the
@@ -17,8 +14,8 @@ func TestKeyLimitsItsHistory(t *testing.T) {
 	t.Parallel()
 	var offset atomic.Int64
 	now := func() time.Time { return time.Now().UTC().Add(time.Duration(offset.Load())) }
-	c := newCompany(t, func(s *service.Config, _ *httpapi.Config) {
-		s.Clock, s.ArtifactAge = now, 365*24*time.Hour // files of other tests stay
+	c := newCompany(t, func(c *companyConfig) {
+		c.service.Clock, c.service.ArtifactAge = now, 365*24*time.Hour // files of other tests stay
 	})
 	operator := client{server: c.server, secret: admin.secret}
 	body := map[string]any{"name": "n", "user_id": fmt.Sprintf("%s-%d", t.Name(), users.Add(1)), "role": "developer"}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"glasshouse/sandbox"
-	"glasshouse/service"
+	"glasshouse/service/access"
 )
 
 // A name appears in lists, logs and audits, so it is one line of plain text.
@@ -52,11 +52,11 @@ func TestUsersOfTheServiceAreReserved(t *testing.T) {
 			a := admin.do(t, "POST", "/keys", map[string]any{"name": "n", "user_id": user, "role": role})
 			wantProblem(t, a, http.StatusUnprocessableEntity, "invalid-input", "user_id", "service itself")
 		}
-		secret := service.NewSecret()
-		hash := service.HashKey(secret)
+		secret := access.NewSecret()
+		hash := access.HashKey(secret)
 		earlier := sandbox.Key{ID: fmt.Sprintf("%x", hash[:8]), Name: "n", User: user, Role: sandbox.RoleDeveloper,
 			CreatedAt: time.Now()}
-		if err := testConfig.History.CreateKey(t.Context(), earlier, hash[:], 0); err != nil {
+		if err := testAccess.History.CreateKey(t.Context(), earlier, hash[:], 0); err != nil {
 			t.Fatal(err)
 		}
 		c := client{server: admin.server, secret: secret}
@@ -159,7 +159,7 @@ func TestValidKeysOfAUserAreLimited(t *testing.T) {
 	for n := 1; n < 1000; n++ {
 		key := sandbox.Key{ID: fmt.Sprintf("%s-%d", t.Name(), n), Name: "n", User: t.Name(),
 			Role: sandbox.RoleDeveloper, CreatedAt: time.Now(), CreatedWith: rootID}
-		if err := testService.History.CreateKey(t.Context(), key, []byte(key.ID), 0); err != nil {
+		if err := testAccess.History.CreateKey(t.Context(), key, []byte(key.ID), 0); err != nil {
 			t.Fatal(err)
 		}
 	}

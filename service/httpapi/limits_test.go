@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"glasshouse/sandbox"
-	"glasshouse/service"
-	"glasshouse/service/httpapi"
 )
 
 // newLimitedUser makes a key with its own limits.
@@ -249,8 +247,8 @@ func TestMovesThroughRecordingsUseCPUTime(t *testing.T) {
 // A search of a recording ends, however long its conditions are.
 func TestLongSearchesOfRecordingsEnd(t *testing.T) {
 	t.Parallel()
-	s := newCompany(t, func(config *service.Config, _ *httpapi.Config) {
-		config.MaxSearchTime = 100 * time.Millisecond
+	s := newCompany(t, func(c *companyConfig) {
+		c.service.MaxSearchTime = 100 * time.Millisecond
 	})
 	c := s.bearer("anna")
 	a := c.ok(t, "POST", "/sandbox/"+c.create(t, nil)+"/execute", map[string]any{

@@ -88,7 +88,9 @@ func TestUnreadResponsesAreLimited(t *testing.T) {
 	t.Parallel()
 	log := logrus.New()
 	log.SetLevel(logrus.PanicLevel)
-	handler := httpapi.New(httpapi.Config{Service: testService, Log: log, Version: "test"})
+	handler := httpapi.New(httpapi.Config{
+		Service: testService, Access: testService.Access, Log: log, Version: "test",
+	})
 	get := func(ctx context.Context, c client, path string, w http.ResponseWriter) {
 		r := httptest.NewRequestWithContext(ctx, "GET", path, nil)
 		r.Header.Set("Authorization", "Bearer "+c.secret)

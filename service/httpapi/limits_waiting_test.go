@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"glasshouse/sandbox"
-	"glasshouse/service"
 	"glasshouse/service/httpapi"
 	"glasshouse/service/mcpapi"
 )
@@ -74,14 +73,16 @@ func newSlotServer(t *testing.T, slots int) slotServer {
 	t.Helper()
 	config := testConfig
 	config.Parallel = slots
-	s := service.New(config)
+	s := newService(config, testAccess)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		s.Drain(ctx)
+		s.Access.Close()
 	})
 	return slotServer{httpapi.New(httpapi.Config{
-		Service: s, Log: config.Log, Version: "test", MCP: mcpapi.New(mcpapi.Config{Service: s, Log: config.Log}),
+		Service: s, Access: s.Access, Log: config.Log, Version: "test",
+		MCP: mcpapi.New(mcpapi.Config{Service: s, Log: config.Log}),
 	})}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"glasshouse/sandbox"
-	"glasshouse/service"
+	"glasshouse/service/access"
 	"glasshouse/service/signin"
 	"glasshouse/service/webui"
 )
@@ -58,7 +58,7 @@ func checkOrigin(r *http.Request) error {
 
 // LinkURL returns the address of a sign-in link for a browser that reaches the service at an address, such as
 // http://127.0.0.1:8080.
-func LinkURL(address string, link service.SignInLink) string {
+func LinkURL(address string, link access.SignInLink) string {
 	return address + "/login?token=" + link.Token
 }
 
@@ -117,7 +117,7 @@ func (a *api) routeLogin(r *routes) {
 		http.SetCookie(g.Writer, a.cookieOf(g.Request, "", -1))
 		if cookie, err := g.Request.Cookie(keyCookie); err == nil {
 			if secret, err := url.QueryUnescape(cookie.Value); err == nil {
-				if err := a.service.SignOut(g.Request.Context(), secret); err != nil {
+				if err := a.access.SignOut(g.Request.Context(), secret); err != nil {
 					a.fail(g, err)
 					return
 				}
@@ -156,7 +156,7 @@ func (a *api) login(g *gin.Context) {
 		a.fail(g, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "key", Detail: "it is missing: give an API key"})
 		return
 	}
-	caller, secret, err := a.service.SignInWithKey(g.Request.Context(), strings.TrimSpace(body.Key)) // as it was pasted
+	caller, secret, err := a.access.SignInWithKey(g.Request.Context(), strings.TrimSpace(body.Key)) // as it was pasted
 	if err != nil {
 		a.fail(g, err)
 		return
@@ -166,12 +166,12 @@ func (a *api) login(g *gin.Context) {
 }
 
 func (a *api) createSignInLink(_ context.Context, caller sandbox.Key, _ *struct{}) (*signInLink, error) {
-	link, err := a.service.NewSignInLink(caller)
+	link, err := a.access.NewSignInLink(caller)
 	return &signInLink{LinkURL(a.publicURL, link), link.ExpiresAt}, err
 }
 
 func (a *api) openSignInLink(g *gin.Context) {
-	_, secret, err := a.service.SignInWithLink(g.Request.Context(), g.Query("token"))
+	_, secret, err := a.access.SignInWithLink(g.Request.Context(), g.Query("token"))
 	isPerson := strings.Contains(g.GetHeader("Accept"), "text/html")
 	if isPerson && sandbox.FaultOf(err) == sandbox.FaultForbidden { // the page says what to do
 		g.Redirect(http.StatusSeeOther, webui.Prefix+"?sign_in=used")

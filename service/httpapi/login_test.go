@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"glasshouse/sandbox"
-	"glasshouse/service"
 	"glasshouse/service/httpapi"
 )
 
@@ -24,11 +23,11 @@ type linkFixture struct {
 func newLinkFixture(t *testing.T, change func(*httpapi.Config)) linkFixture {
 	t.Helper()
 	f := linkFixture{offset: &atomic.Int64{}}
-	f.company = newCompany(t, func(s *service.Config, api *httpapi.Config) {
-		s.Clock = func() time.Time { return time.Now().UTC().Add(time.Duration(f.offset.Load())) }
-		s.SessionAge, s.ArtifactAge = time.Hour, 365*24*time.Hour // files of other tests stay
+	f.company = newCompany(t, func(c *companyConfig) {
+		c.service.Clock = func() time.Time { return time.Now().UTC().Add(time.Duration(f.offset.Load())) }
+		c.access.SessionAge, c.service.ArtifactAge = time.Hour, 365*24*time.Hour // files of other tests stay
 		if change != nil {
-			change(api)
+			change(&c.api)
 		}
 	})
 	f.root, f.rootID = client{server: f.server, secret: admin.secret}.newKey(t,

@@ -31,6 +31,7 @@ import (
 	"glasshouse/sandbox/isolate"
 	"glasshouse/sandbox/supervisor"
 	"glasshouse/service"
+	"glasshouse/service/access"
 	"glasshouse/service/chat"
 	"glasshouse/service/httpapi"
 	"glasshouse/service/mcpapi"
@@ -49,6 +50,7 @@ var (
 	knowledgeURL   string // of the database that agents read, with the reader's login
 	testPostgres   *embedded.Server
 	testConfig     service.Config // of testService; a test can start another service with it
+	testAccess     access.Config  // of testService
 	dataDir        string
 	admin          = client{secret: "gh_the-admin-of-the-tests"}
 )
@@ -154,21 +156,26 @@ func runTests(m *testing.M) (int, error) {
 		Databases: []service.Database{{Name: "knowledge", Reader: reader, Writer: reader}},
 		Blobs:     blobs, Default: defaults, Ceiling: ceiling,
 		PerUser: 4, InAll: 400, Parallel: 8, Mask: []string{"secret"}, Log: log,
-		AdminKeyID: "admin", SigningKey: []byte("of the tests"), ArtifactAge: time.Hour, ArtifactBytes: 2 << 20,
+		SigningKey: []byte("of the tests"), ArtifactAge: time.Hour, ArtifactBytes: 2 << 20,
 		MaxSearchTime: 5 * time.Minute, // a busy machine with the race detector; a test of the limit sets its own
 	}
 	testConfig = config
-	testService = service.New(config)
-	hash := service.HashKey(admin.secret)
+	testAccess = access.Config{
+		History: store, Default: defaults, Environments: isolation, AdminKeyID: "admin", Log: log,
+	}
+	testService = newService(config, testAccess)
+	defer testService.Access.Close()
+	hash := access.HashKey(admin.secret)
 	adminKey := sandbox.Key{ID: "admin", Name: "tests", User: "root", Role: sandbox.RoleAdmin, CreatedAt: time.Now()}
 	if err := store.CreateKey(ctx, adminKey, hash[:], 0); err != nil {
 		return 1, err
 	}
 	serve := func(s *service.Service) *httptest.Server {
 		tools := mcpapi.New(mcpapi.Config{Service: s, Log: log})
-		unanswered := chat.New(chat.Config{Service: s, Tools: tools, Log: log})
+		unanswered := chat.New(chat.Config{Service: s, Access: s.Access, Tools: tools, Log: log})
 		return httptest.NewServer(httpapi.New(httpapi.Config{
-			Service: s, Log: log, Version: "test", Access: true, Chat: unanswered, Results: results,
+			Service: s, Access: s.Access, Log: log, Version: "test", LogRequests: true, Chat: unanswered,
+			Results: results,
 		}))
 	}
 	server := serve(testService)
@@ -176,7 +183,8 @@ func runTests(m *testing.M) (int, error) {
 	small := supervisor.New(isolation, 100*time.Millisecond)
 	small.Uploads.All = 4 << 20
 	config.Supervisor = small
-	smallService = service.New(config)
+	smallService = newService(config, testAccess)
+	defer smallService.Access.Close()
 	smallServer := serve(smallService)
 	smallServerURL = smallServer.URL
 	code := 1
@@ -190,6 +198,27 @@ func runTests(m *testing.M) (int, error) {
 	server.Close()
 	smallServer.Close()
 	return code, err
+}
+
+// newService starts a service with an access of its own, which has the clock and the databases of the service. The
+// caller ends both.
+func newService(config service.Config, keys access.Config) *service.Service {
+	keys.Clock, keys.Databases = config.Clock, nil
+	for _, d := range config.Databases {
+		keys.Databases = append(keys.Databases, d.Name)
+	}
+	config.Access = access.New(keys)
+	return service.New(config)
+}
+
+// newAccess starts an access like that of testService, which ends with the test.
+func newAccess(t *testing.T, change func(*access.Config)) *access.Service {
+	t.Helper()
+	config := testService.Access.Config
+	change(&config)
+	s := access.New(config)
+	t.Cleanup(s.Close)
+	return s
 }
 
 // dataSets makes the data sets of an operator: a folder and a file.

@@ -22,7 +22,7 @@ func serveMCP(t *testing.T) string {
 	t.Helper()
 	log := logrus.New()
 	server := httptest.NewServer(httpapi.New(httpapi.Config{
-		Service: testService, Log: log, Version: "test",
+		Service: testService, Access: testService.Access, Log: log, Version: "test",
 		MCP: mcpapi.New(mcpapi.Config{Service: testService, Log: log, Version: "test"}),
 	}))
 	t.Cleanup(server.Close)

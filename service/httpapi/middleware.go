@@ -20,17 +20,15 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/sirupsen/logrus"
 
-	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
-	"glasshouse/service"
+	"glasshouse/service/access"
 )
 
 // requestInfo has the data that middlewares share about a request. identifyRequest puts it into the context.
 type requestInfo struct {
 	id     string
-	prefix string      // "" or versionPrefix
-	caller sandbox.Key // set by authenticate
-	secret string      // of the caller's key, or "" for a person whom a proxy names; set by authenticate
+	prefix string        // "" or versionPrefix
+	caller access.Caller // set by admit
 
 	isDecoded bool   // by huma, before the handler of the route
 	endTurn   func() // of the decoding of a large body; nil: there is none
@@ -53,7 +51,7 @@ func infoFrom(ctx context.Context) *requestInfo {
 	return &requestInfo{}
 }
 
-func callerFrom(ctx context.Context) sandbox.Key { return infoFrom(ctx).caller }
+func callerFrom(ctx context.Context) sandbox.Key { return infoFrom(ctx).caller.Key }
 
 // identifyRequest gives the request an id, which the response, problems and the log carry. It also tells browsers not
 // to guess another type of the response than it has.
@@ -80,7 +78,7 @@ func requestID(given string) string {
 
 // logAccess logs every request, if the operator wants that.
 func (a *api) logAccess(g *gin.Context) {
-	if !a.access {
+	if !a.logsRequests {
 		return
 	}
 	start := time.Now()
@@ -197,13 +195,14 @@ func joinHeaderLines(g *gin.Context) {
 	}
 }
 
-// authenticate finds the caller, or answers 401.
-func (a *api) authenticate(g *gin.Context) {
-	caller, secret, err := a.identify(g.Request)
+// admit finds the caller, or answers 401, and counts the request against the limits of the caller's user and key, or
+// answers 429 if they are used up.
+func (a *api) admit(g *gin.Context) {
+	caller, err := a.identify(g.Request)
 	if err != nil {
 		if sandbox.FaultOf(err) == sandbox.FaultUnauthorized {
 			challenge := `Bearer realm="glasshouse"`
-			if secret != "" {
+			if caller.Secret != "" {
 				challenge += `, error="invalid_token"`
 			}
 			g.Header("WWW-Authenticate", challenge)
@@ -211,103 +210,66 @@ func (a *api) authenticate(g *gin.Context) {
 		a.fail(g, err)
 		return
 	}
-	infoFrom(g.Request.Context()).caller, infoFrom(g.Request.Context()).secret = caller, secret
-	a.cpu.Users().Seen(caller.User, caller.Limits.Weight)
-	release, err := a.clients.Hold(g.Request.Context(), caller.User)
+	ctx, caller, end, err := a.access.AdmitCaller(g.Request.Context(), caller)
+	if rate := caller.Rate; rate.Limit > 0 {
+		g.Header("RateLimit-Limit", strconv.Itoa(rate.Limit))
+		g.Header("RateLimit-Remaining", strconv.Itoa(rate.Remaining))
+		g.Header("RateLimit-Reset", strconv.Itoa(int(math.Ceil(rate.Reset.Seconds()))))
+		g.Header("RateLimit-Policy", strconv.Itoa(rate.Limit)+";w=60")
+	}
 	if err != nil {
-		a.fail(g, service.ErrConnections)
+		a.fail(g, err)
 		return
 	}
-	defer release()
-	ctx, stop := a.service.WhileValid(limit.WithUser(g.Request.Context(), caller.User), secret)
-	defer stop()
+	defer end()
+	infoFrom(ctx).caller = caller
 	g.Request = g.Request.WithContext(ctx)
 	g.Next()
 }
 
-// identify returns the caller of a request and the secret that the request has: that of a key or a token of the
+// identify returns the caller of a request with the secret that the request has: that of a key or a token of the
 // identity provider, in the header Authorization or the cookie of the pages. Without that header, a person whom the
 // trusted proxy names is the caller, and the secret is empty.
-func (a *api) identify(r *http.Request) (caller sandbox.Key, secret string, err error) {
+func (a *api) identify(r *http.Request) (access.Caller, error) {
 	if r.Header.Get("Authorization") == "" {
+		var caller access.Caller
 		person, ok, err := a.proxy.Person(r)
 		if err == nil && ok {
 			if err = checkOrigin(r); err == nil { // a browser sends the proxy's cookie with every request
-				caller, err = service.KeyOfPerson(person)
+				caller.Key, err = access.KeyOfPerson(person)
 			}
 		}
 		if err != nil || ok {
-			return caller, "", err
+			return caller, err
 		}
 	}
-	if secret, err = secretOf(r); err != nil {
-		return caller, "", err
-	}
-	caller, err = a.service.Authenticate(r.Context(), secret)
-	return caller, secret, err
-}
-
-// lostKey returns FaultUnauthorized if the key of a request was revoked or expired since the request began.
-func lostKey(ctx context.Context) error {
-	if ctx.Err() == nil {
-		return nil
-	}
-	if cause := context.Cause(ctx); sandbox.FaultOf(cause) == sandbox.FaultUnauthorized {
-		return cause
-	}
-	return nil
-}
-
-// authenticateUnlessSigned admits a request with a signed URL without a key. The handler checks the signature.
-func (a *api) authenticateUnlessSigned(g *gin.Context) {
-	if !isSigned(g) {
-		a.authenticate(g)
-	}
-}
-
-// limitRate counts the request of a key against the key's limits, and answers 429 if they are used up.
-func (a *api) limitRate(g *gin.Context) {
-	caller := callerFrom(g.Request.Context())
-	if caller.ID == "" { // a signed URL
-		return
-	}
-	if err := a.unread.Begin(g.Request.Context(), caller.User, service.ErrUnread); err != nil {
-		a.fail(g, err)
-		return
-	}
-	state, err := a.service.Admit(caller)
-	if state.Limit > 0 {
-		g.Header("RateLimit-Limit", strconv.Itoa(state.Limit))
-		g.Header("RateLimit-Remaining", strconv.Itoa(state.Remaining))
-		g.Header("RateLimit-Reset", strconv.Itoa(int(math.Ceil(state.Reset.Seconds()))))
-		g.Header("RateLimit-Policy", strconv.Itoa(state.Limit)+";w=60")
-	}
+	secret, err := secretOf(r)
 	if err != nil {
-		a.fail(g, err)
+		return access.Caller{Secret: secret}, err
+	}
+	return a.access.Identify(r.Context(), secret)
+}
+
+// admitUnlessSigned lets a request with a signed URL pass without a key. The handler checks the signature, and admits
+// the request for the user whose artifact it is.
+func (a *api) admitUnlessSigned(g *gin.Context) {
+	if !isSigned(g) {
+		a.admit(g)
 	}
 }
 
-// holdLarge takes one of the user's slots for responses with records, until the response is read: a record takes
-// several times its size while it is encoded. It returns FaultLimit if none becomes free in time.
-func (a *api) holdLarge(ctx context.Context, caller sandbox.Key) error {
-	return a.unread.HoldLarge(ctx, caller.User, service.ErrLargeResponses)
-}
-
-// limitLargeBodies limits how many requests with large bodies of the caller's account arrive or wait for their turn at
-// the same time. huma reads the JSON of a body several times and copies it. For a large body, this work is done in the
-// caller's turn (limit.CPU). The turn begins when the whole body has arrived. It ends when the route's handler begins.
-func (a *api) limitLargeBodies(g *gin.Context) {
+// holdLargeBody makes a large body of a request wait while too many of the user's arrive or wait for their turn. huma
+// reads the JSON of a body several times and copies it. For a large body, this work is done in the caller's turn
+// (limit.CPU). The turn begins when the whole body has arrived. It ends when the route's handler begins.
+func (a *api) holdLargeBody(g *gin.Context) {
 	info := infoFrom(g.Request.Context())
-	ctx, end := a.bodies.Begin(g.Request.Context(), info.caller.Account)
-	defer end()
 	defer info.decoded()
-	g.Request = g.Request.WithContext(ctx)
 	body := &largeBody{Closer: g.Request.Body, end: func(bytes int) {
 		if info.isDecoded && info.endTurn == nil {
-			info.endTurn = a.cpu.Begin(info.caller.User, bytes)
+			info.endTurn = a.cpu.Begin(info.caller.Key.User, bytes)
 		}
 	}}
-	body.Reader = limit.BodyReader(ctx, g.Request.Body, service.ErrLargeBodies)
+	body.Reader = access.BodyReader(g.Request.Context(), g.Request.Body)
 	g.Request.Body = body
 	g.Next()
 }

@@ -79,7 +79,7 @@ func (a *api) routePendingWrites(r *routes) {
 func (a *api) listPendingWrites(
 	ctx context.Context, caller sandbox.Key, in *pendingWritesInput,
 ) (*pendingWriteList, error) {
-	if err := a.holdLarge(ctx, caller); err != nil {
+	if err := a.access.HoldLarge(ctx, caller.User); err != nil {
 		return nil, err
 	}
 	list, next, err := a.service.PendingWrites(ctx, caller, sandbox.WriteFilter{

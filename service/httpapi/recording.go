@@ -183,7 +183,7 @@ func routeOpened[I interface{ executionID() string }, O any](
 	op := r.describe("GET", "/executions/{id}"+path, id, tagRecordings, summary, http.StatusForbidden,
 		http.StatusGone) // gone: the recording was pruned
 	route(a, r, op, func(ctx context.Context, caller sandbox.Key, in *I) (*O, error) {
-		if err := a.holdLarge(ctx, caller); err != nil {
+		if err := a.access.HoldLarge(ctx, caller.User); err != nil {
 			return nil, err
 		}
 		opened, err := open(ctx, caller, (*in).executionID())
@@ -235,7 +235,7 @@ func (a *api) routeLineMap(r *routes) {
 	huma.Register(r.api, op, func(ctx context.Context, in *InExecution) (*compressed, error) {
 		caller := callerFrom(ctx)
 		var opened *service.OpenRecording
-		err := a.holdLarge(ctx, caller)
+		err := a.access.HoldLarge(ctx, caller.User)
 		if err == nil {
 			opened, err = a.service.Recorded(ctx, caller, in.ID)
 		}

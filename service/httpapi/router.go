@@ -29,6 +29,7 @@ import (
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/service"
+	"glasshouse/service/access"
 	"glasshouse/service/chat"
 	"glasshouse/service/metrics"
 	"glasshouse/service/signin"
@@ -37,16 +38,15 @@ import (
 // Config configures the API.
 type Config struct {
 	Service *service.Service
+	Access  *access.Service // admits requests
 	Log     logrus.FieldLogger
 	Version string           // of the service, for OpenAPI
-	Access  bool             // log every request
 	Metrics *metrics.Metrics // nil: those of the requests only
 	MCP     MCP              // serves POST /mcp
 	Chat    *chat.Chat       // serves /chat
 
-	CPU         *limit.CPU         // shares the encoding of large records; nil: unlimited
-	Connections *limit.Connections // are held by the requests of callers; nil: without a bound
-	Unread      *limit.Responses   // of users; nil: those of this API only
+	CPU         *limit.CPU // shares the encoding of large records; nil: unlimited
+	LogRequests bool       // also those that succeed
 
 	Results *limit.Results // bounds the memory of answers with rows; nil: nothing does
 
@@ -63,20 +63,18 @@ type MCP interface {
 
 // api is the state that handlers and middlewares share.
 type api struct {
-	service   *service.Service
-	chat      *chat.Chat
-	log       logrus.FieldLogger
-	access    bool
-	version   string
-	proxy     *signin.Proxy
-	bodies    limit.Bodies
-	unread    *limit.Responses
-	metrics   *metrics.Metrics
-	cpu       *limit.CPU
-	clients   *limit.Connections
-	results   *limit.Results
-	publicURL string
-	methods   []pathMethod // of all paths, without the prefix; for 405
+	service      *service.Service
+	chat         *chat.Chat
+	log          logrus.FieldLogger
+	access       *access.Service
+	logsRequests bool
+	version      string
+	proxy        *signin.Proxy
+	metrics      *metrics.Metrics
+	cpu          *limit.CPU
+	results      *limit.Results
+	publicURL    string
+	methods      []pathMethod // of all paths, without the prefix; for 405
 }
 
 // The maximum body sizes of requests, in bytes. An upload is also bounded by its sandbox's policy.
@@ -109,12 +107,10 @@ func New(c Config) http.Handler {
 // newRouter returns the router and the description of its routes.
 func newRouter(c Config) (*gin.Engine, *huma.OpenAPI) {
 	a := &api{
-		service: c.Service, chat: c.Chat, log: c.Log, access: c.Access, version: c.Version, bodies: limit.NewBodies(),
-		metrics: c.Metrics, cpu: c.CPU, proxy: c.Proxy,
-		publicURL: c.PublicURL, clients: c.Connections, unread: c.Unread, results: c.Results,
-	}
-	if a.unread == nil {
-		a.unread = limit.NewResponses(limit.MaxUnreadBytes)
+		service: c.Service, chat: c.Chat, log: c.Log, access: c.Access, version: c.Version,
+		logsRequests: c.LogRequests,
+		metrics:      c.Metrics, cpu: c.CPU, proxy: c.Proxy,
+		publicURL: c.PublicURL, results: c.Results,
 	}
 	if a.metrics == nil {
 		a.metrics = metrics.New(c.Version)
@@ -122,8 +118,8 @@ func newRouter(c Config) (*gin.Engine, *huma.OpenAPI) {
 	router := gin.New()
 	router.HandleMethodNotAllowed = true
 	router.Use(identifyRequest, a.logAccess, a.countRequest, a.recoverPanics(), joinHeaderLines)
-	router.NoRoute(a.authenticate, a.limitRate, a.notFound)
-	router.NoMethod(a.authenticate, a.limitRate, a.methodNotAllowed)
+	router.NoRoute(a.admit, a.notFound)
+	router.NoMethod(a.admit, a.methodNotAllowed)
 
 	var groups groups
 	group := func(prefix string, maxBytes int64, admit ...gin.HandlerFunc) *gin.RouterGroup {
@@ -135,9 +131,9 @@ func newRouter(c Config) (*gin.Engine, *huma.OpenAPI) {
 	groups.pages = []*gin.RouterGroup{router.Group("", limitBody(maxBody))}
 	for _, prefix := range []string{"", versionPrefix} {
 		groups.login = append(groups.login, group(prefix, maxLogin))
-		groups.keyed = append(groups.keyed, group(prefix, maxBody, a.authenticate, a.limitRate, a.limitLargeBodies))
-		groups.signed = append(groups.signed, group(prefix, maxBody, a.authenticateUnlessSigned, a.limitRate))
-		groups.upload = append(groups.upload, group(prefix, maxUpload, a.authenticate, a.limitRate))
+		groups.keyed = append(groups.keyed, group(prefix, maxBody, a.admit, a.holdLargeBody))
+		groups.signed = append(groups.signed, group(prefix, maxBody, a.admitUnlessSigned))
+		groups.upload = append(groups.upload, group(prefix, maxUpload, a.admit))
 	}
 	r := a.newRoutes(router, groups, c.Version)
 	a.routeService(r)

@@ -136,7 +136,7 @@ func (a *api) createSandbox(ctx context.Context, caller sandbox.Key, in *createS
 }
 
 func (a *api) getSandboxStatus(ctx context.Context, caller sandbox.Key, in *InSandbox) (*sandboxStatus, error) {
-	if err := a.holdLarge(ctx, caller); err != nil {
+	if err := a.access.HoldLarge(ctx, caller.User); err != nil {
 		return nil, err
 	}
 	status, err := a.service.Status(ctx, caller, in.ID)
@@ -174,7 +174,7 @@ func (a *api) deleteAllSandboxes(ctx context.Context, caller sandbox.Key, _ *str
 func (a *api) listSandboxExecutions(
 	ctx context.Context, caller sandbox.Key, in *sandboxHistoryInput,
 ) (*sandboxHistory, error) {
-	if err := a.holdLarge(ctx, caller); err != nil {
+	if err := a.access.HoldLarge(ctx, caller.User); err != nil {
 		return nil, err
 	}
 	list, next, total, err := a.service.SandboxHistory(ctx, caller, in.ID, in.Limit, in.After)

@@ -49,7 +49,7 @@ func (a *api) routeSignIn(r *routes) {
 	methods.Security = []map[string][]string{} // none
 	r.handle(r.login, methods, func(g *gin.Context) {
 		out := signInMethods{}
-		if provider := a.service.Provider; provider != nil {
+		if provider := a.access.Provider; provider != nil {
 			out.Provider = &providerLink{provider.Name(), signInPath}
 		}
 		g.JSON(http.StatusOK, out)
@@ -97,12 +97,12 @@ var errNoProvider = &sandbox.Error{Fault: sandbox.FaultNotFound,
 	Detail: "no identity provider is configured: sign in with a key, or start the service with --oidc-issuer"}
 
 func (a *api) beginSignIn(g *gin.Context) {
-	if a.service.Provider == nil {
+	if a.access.Provider == nil {
 		a.fail(g, errNoProvider)
 		return
 	}
 	flow := signInFlow{signin.NewFlow(), pageOf(g.Query("return"))}
-	address, err := a.service.Provider.AuthCodeURL(g.Request.Context(), flow.Flow, a.callbackURL(g.Request))
+	address, err := a.access.Provider.AuthCodeURL(g.Request.Context(), flow.Flow, a.callbackURL(g.Request))
 	if err != nil {
 		a.failSignIn(g, err)
 		return
@@ -113,7 +113,7 @@ func (a *api) beginSignIn(g *gin.Context) {
 }
 
 func (a *api) endSignIn(g *gin.Context) {
-	provider := a.service.Provider
+	provider := a.access.Provider
 	if provider == nil {
 		a.fail(g, errNoProvider)
 		return
@@ -133,7 +133,7 @@ func (a *api) endSignIn(g *gin.Context) {
 		a.failSignIn(g, err)
 		return
 	}
-	_, secret, err := a.service.SignIn(ctx, person)
+	_, secret, err := a.access.SignIn(ctx, person)
 	if err != nil {
 		a.failSignIn(g, err)
 		return

@@ -15,6 +15,7 @@ import (
 
 	"glasshouse/sandbox"
 	"glasshouse/service"
+	"glasshouse/service/access"
 	"glasshouse/service/httpapi"
 	"glasshouse/service/mcpapi"
 	"glasshouse/service/signin"
@@ -40,15 +41,22 @@ type company struct {
 	service  *service.Service
 }
 
+// companyConfig configures a company.
+type companyConfig struct {
+	service service.Config
+	access  access.Config
+	api     httpapi.Config
+}
+
 // newCompany starts a company over the history and the isolation of all tests.
-func newCompany(t *testing.T, change func(*service.Config, *httpapi.Config)) company {
+func newCompany(t *testing.T, change func(*companyConfig)) company {
 	t.Helper()
 	return newCompanyWithDatabases(t, nil, change)
 }
 
 // newCompanyWithDatabases starts a company in which groups may use databases.
 func newCompanyWithDatabases(
-	t *testing.T, databases map[string][]string, change func(*service.Config, *httpapi.Config),
+	t *testing.T, databases map[string][]string, change func(*companyConfig),
 ) company {
 	t.Helper()
 	provider := signintest.New(t, people(t))
@@ -57,11 +65,11 @@ func newCompanyWithDatabases(
 	rights := signin.Rights{Roles: map[string]sandbox.Role{
 		"developers": sandbox.RoleDeveloper, "agents": sandbox.RoleAgent, "admins": sandbox.RoleAdmin,
 	}, Databases: databases}
-	config := testConfig
+	config := companyConfig{testConfig, testAccess, httpapi.Config{Log: log, Version: "test"}}
 	p, err := signin.NewProvider(signin.Config{
 		Clock: func() time.Time {
-			if config.Clock != nil {
-				return config.Clock()
+			if config.service.Clock != nil {
+				return config.service.Clock()
 			}
 			return time.Now()
 		},
@@ -71,19 +79,20 @@ func newCompanyWithDatabases(
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.Log, config.Provider, config.SessionAge = log, p, time.Hour
-	api := httpapi.Config{Log: log, Version: "test"}
+	config.service.Log, config.access.Log = log, log
+	config.access.Provider, config.access.SessionAge = p, time.Hour
 	if change != nil {
-		change(&config, &api)
+		change(&config)
 	}
-	s := service.New(config)
-	api.Service, api.MCP = s, mcpapi.New(mcpapi.Config{Service: s, Log: log, Version: "test"})
+	s, api := newService(config.service, config.access), config.api
+	api.Service, api.Access, api.MCP = s, s.Access, mcpapi.New(mcpapi.Config{Service: s, Log: log, Version: "test"})
 	if api.Proxy != nil {
 		api.Proxy.Rights = rights
 	}
 	server := httptest.NewServer(httpapi.New(api))
 	t.Cleanup(func() {
 		s.Drain(t.Context()) // which has ended: nothing waits
+		s.Access.Close()
 		server.Close()
 	})
 	provider.Allow(server.URL + "/login/oidc/callback")
@@ -247,7 +256,7 @@ func TestStreamEndsWhenItsTokenExpires(t *testing.T) {
 // All tokens, sign-ins and keys of a person share the limits of one.
 func TestPersonsShareTheirLimits(t *testing.T) {
 	t.Parallel()
-	c := newCompany(t, func(s *service.Config, _ *httpapi.Config) { s.KeyLimits.Requests = 6 })
+	c := newCompany(t, func(c *companyConfig) { c.access.KeyLimits.Requests = 6 })
 	anna, session := c.bearer("anna"), c.as(t, c.signIn(t, "anna"))
 	made, _ := anna.newKey(t, map[string]any{"name": "n", "role": "developer"})
 	for range 2 {
@@ -326,7 +335,7 @@ func TestSignInIsRevoked(t *testing.T) {
 
 func TestSignInEndsAfterItsAge(t *testing.T) {
 	t.Parallel()
-	c := newCompany(t, func(s *service.Config, _ *httpapi.Config) { s.SessionAge = 4 * time.Second })
+	c := newCompany(t, func(c *companyConfig) { c.access.SessionAge = 4 * time.Second })
 	session := c.as(t, c.signIn(t, "bert"))
 	wantLostStream(t, session.stream(t, "GET", session.asyncRun(t), nil), "expired")
 	wantProblem(t, session.do(t, "GET", "/me", nil), http.StatusUnauthorized, "unauthorized", "expired")
@@ -424,7 +433,7 @@ func TestKeysWorkWithoutTheProvider(t *testing.T) {
 // With TLS in front of the service, browsers send the cookie over TLS only, and the provider redirects to the proxy.
 func TestPublicURL(t *testing.T) {
 	t.Parallel()
-	c := newCompany(t, func(_ *service.Config, api *httpapi.Config) { api.PublicURL = "https://glasshouse.example" })
+	c := newCompany(t, func(c *companyConfig) { c.api.PublicURL = "https://glasshouse.example" })
 	c.provider.Allow("https://glasshouse.example/login/oidc/callback")
 	r := c.get(t, "/login/oidc")
 	if !cookieNamed(t, r, "glasshouse_sign_in").Secure {
@@ -444,8 +453,8 @@ func TestPublicURL(t *testing.T) {
 func TestProxyNamesPersons(t *testing.T) {
 	t.Parallel()
 	behind := func(address string) company {
-		return newCompany(t, func(_ *service.Config, api *httpapi.Config) {
-			api.Proxy = &signin.Proxy{UserHeader: "X-Forwarded-User", RoleHeader: "X-Forwarded-Groups",
+		return newCompany(t, func(c *companyConfig) {
+			c.api.Proxy = &signin.Proxy{UserHeader: "X-Forwarded-User", RoleHeader: "X-Forwarded-Groups",
 				Addresses: []netip.Prefix{netip.MustParsePrefix(address)}}
 		})
 	}
@@ -512,9 +521,9 @@ func TestPersonsUseTheDatabasesOfTheirGroups(t *testing.T) {
 	sales, staff, _ := salesAndStaff(t)
 	groups := map[string][]string{"developers": {"staff", "sales"}, "agents": {"sales"},
 		"admins": {signin.AllDatabases}}
-	c := newCompanyWithDatabases(t, groups, func(s *service.Config, api *httpapi.Config) {
-		s.Databases = withDatabases(t, sales, staff)
-		api.Proxy = &signin.Proxy{UserHeader: "X-User", RoleHeader: "X-Groups",
+	c := newCompanyWithDatabases(t, groups, func(c *companyConfig) {
+		c.service.Databases = withDatabases(t, sales, staff)
+		c.api.Proxy = &signin.Proxy{UserHeader: "X-User", RoleHeader: "X-Groups",
 			Addresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}
 	})
 	anna, bert, root := c.bearer("anna"), c.bearer("bert"), c.bearer("root")

@@ -32,8 +32,10 @@ func stallServer(t *testing.T, timeout time.Duration) string {
 	t.Helper()
 	log := logrus.New()
 	log.SetLevel(logrus.PanicLevel)
-	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: testService, Log: log, Version: "test",
-		StallTimeout: timeout}))
+	server := httptest.NewServer(httpapi.New(httpapi.Config{
+		Service: testService, Access: testService.Access, Log: log, Version: "test",
+		StallTimeout: timeout,
+	}))
 	t.Cleanup(server.Close)
 	return server.URL
 }
@@ -59,7 +61,7 @@ func TestStalledBodyIsAnsweredAndClosed(t *testing.T) {
 	t.Parallel()
 	url, c := shortStallServer(t), newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
-	server := &nemo.Server{Config: compat.Config{Log: logrus.New()}}
+	server := &nemo.Server{Config: compat.Config{Access: testService.Access, Log: logrus.New()}}
 	local := httptest.NewServer(limit.StallTimeout(server, testStallTimeout))
 	t.Cleanup(local.Close)
 	key := "Authorization: Bearer " + c.secret + "\n"
@@ -133,7 +135,9 @@ func TestDisconnectedClientIsNotLoggedAsFailure(t *testing.T) {
 	var logged bytes.Buffer
 	log := logrus.New()
 	log.SetOutput(&logged)
-	handler := httpapi.New(httpapi.Config{Service: testService, Log: log, Version: "test"})
+	handler := httpapi.New(httpapi.Config{
+		Service: testService, Access: testService.Access, Log: log, Version: "test",
+	})
 	get := func(ctx context.Context, secret, path string) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(ctx, "GET", path, nil)
 		r.Header.Set("Authorization", "Bearer "+secret)

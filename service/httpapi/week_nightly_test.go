@@ -50,8 +50,8 @@ func TestWeek(t *testing.T) {
 	clock := &weekClock{}
 	historyURL := postgres.URL(embedded.RoleHistory, embedded.DatabaseHistory)
 	var blobs *blob.Store
-	c := newCompany(t, func(s *service.Config, _ *httpapi.Config) {
-		store, err := history.Open(ctx, history.Config{URL: historyURL, Dir: t.TempDir()}, s.Log)
+	c := newCompany(t, func(c *companyConfig) {
+		store, err := history.Open(ctx, history.Config{URL: historyURL, Dir: t.TempDir()}, c.service.Log)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,10 +60,11 @@ func TestWeek(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = blobs.Close() })
-		s.History, s.Blobs, s.Clock, s.AdminKeyID = store, blobs, clock.now, ""
-		s.HistoryMaxAge, s.ArtifactAge, s.ArtifactBytes = 3*24*time.Hour, 2*24*time.Hour, 1<<30
-		s.RecordingRetention = service.RecordingRetention{} // their age is that of PostgreSQL's clock
-		s.SessionAge = 8 * time.Hour
+		c.service.History, c.service.Blobs, c.service.Clock = store, blobs, clock.now
+		c.access.History, c.access.AdminKeyID = store, ""
+		c.service.HistoryMaxAge, c.service.ArtifactAge, c.service.ArtifactBytes = 3*24*time.Hour, 2*24*time.Hour, 1<<30
+		c.service.RecordingRetention = service.RecordingRetention{} // their age is that of PostgreSQL's clock
+		c.access.SessionAge = 8 * time.Hour
 	})
 	c.provider.SetClock(clock.now)
 	c.provider.SetLifetime(time.Hour)
@@ -103,7 +104,7 @@ func TestWeek(t *testing.T) {
 
 	// A key with one second of CPU time per day. A person's key would expire with the token.
 	operator := sandbox.Key{ID: "operator", User: "operator", Role: sandbox.RoleAdmin}
-	_, secret, err := c.service.CreateKey(ctx, operator, sandbox.Key{Name: "busy", User: "busy",
+	_, secret, err := c.service.Access.CreateKey(ctx, operator, sandbox.Key{Name: "busy", User: "busy",
 		Role: sandbox.RoleAgent, Limits: sandbox.KeyLimits{CPUSeconds: 1}})
 	if err != nil {
 		t.Fatal(err)

@@ -57,7 +57,7 @@ type server struct {
 // New returns the handler of the API.
 func New(c compat.Config) http.Handler {
 	s := &server{
-		Config: c, startedAt: c.Service.Clock(), limits: socket.NewLimits(c.Bodies, c.Unread, c.CPU),
+		Config: c, startedAt: c.Service.Clock(), limits: socket.NewLimits(c.Access, c.CPU),
 		kernels: compat.NewLive[*kernel.Kernel](c.Service), notebooks: compat.NewLive[notebook](c.Service),
 	}
 	mux := http.NewServeMux()
@@ -141,7 +141,7 @@ func (s *server) login(w http.ResponseWriter, r *http.Request) error {
 		return sandbox.Errorf(sandbox.FaultForbidden,
 			"the field _xsrf must repeat the cookie _xsrf, which GET login sets")
 	}
-	_, secret, err := s.Service.SignInWithKey(r.Context(), r.PostFormValue("password"))
+	_, secret, err := s.Access.SignInWithKey(r.Context(), r.PostFormValue("password"))
 	if err != nil {
 		return err
 	}

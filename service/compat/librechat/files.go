@@ -223,7 +223,7 @@ func newFileInfo(sessionID string, f file) fileInfo {
 
 func (a *api) list(w http.ResponseWriter, r *http.Request, caller sandbox.Key) error {
 	id := r.PathValue("session")
-	if err := a.HoldLarge(r.Context(), caller); err != nil {
+	if err := a.Access.HoldLarge(r.Context(), caller.User); err != nil {
 		return err
 	}
 	in, err := a.folder(r.Context(), caller, session.SandboxID(id))

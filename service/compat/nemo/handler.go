@@ -15,7 +15,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/sirupsen/logrus"
 
-	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/service"
 	"glasshouse/service/compat"
@@ -57,12 +56,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return sandbox.Errorf(sandbox.FaultMalformed, "Request must be JSON")
 	}
-	release, err := s.Hold(r.Context(), sandbox.NeMoUser)
+	ctx, end, err := s.Access.AdmitUser(r.Context(), sandbox.NeMoUser)
 	if err != nil {
 		return err
 	}
-	defer release()
-	ctx, end := s.Bodies.Begin(limit.WithUser(r.Context(), sandbox.NeMoUser), sandbox.NeMoUser)
 	defer end()
 	return s.execute(w, r.WithContext(ctx))
 }

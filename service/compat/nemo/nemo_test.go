@@ -10,6 +10,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"glasshouse/sandbox"
+	"glasshouse/service/access"
 	"glasshouse/service/compat"
 )
 
@@ -120,7 +121,9 @@ func TestLargeBodyIsRefused(t *testing.T) {
 	r.Host = "localhost"
 	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
-	(&Server{Config: compat.Config{Log: logrus.New()}}).ServeHTTP(w, r)
+	requests := access.New(access.Config{})
+	t.Cleanup(requests.Close)
+	(&Server{Config: compat.Config{Access: requests, Log: logrus.New()}}).ServeHTTP(w, r)
 	if w.Code != http.StatusRequestEntityTooLarge {
 		t.Errorf("got status %d, want %d", w.Code, http.StatusRequestEntityTooLarge)
 	}

@@ -123,7 +123,7 @@ func (a api) filesystem(r *http.Request, caller sandbox.Key, id string, in rpcRe
 	case "Remove":
 		return struct{}{}, workspace.Remove(name)
 	case "ListDir":
-		if err := a.HoldLarge(r.Context(), caller); err != nil {
+		if err := a.Access.HoldLarge(r.Context(), caller.User); err != nil {
 			return nil, err
 		}
 		list, err := workspace.List(name, max(in.Depth, 1))

@@ -86,7 +86,7 @@ func (k *Kernel) execute(c *socket.Client, m *wire.Message, number int) {
 		err = in.check()
 	}
 	if err == nil { // the client may have left
-		_, err = k.config.Service.Authenticate(ctx, c.Secret)
+		_, err = k.config.Access.Authenticate(ctx, c.Secret)
 	}
 	if err == nil {
 		err = k.run(ctx, c, m, in, interrupts)

@@ -10,6 +10,7 @@ import (
 
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
+	"glasshouse/service/access"
 	"glasshouse/service/compat"
 	"glasshouse/service/compat/jupyter/socket"
 )
@@ -18,8 +19,10 @@ import (
 func TestKernelGoesOnAfterAPanic(t *testing.T) {
 	t.Parallel()
 	log, logged := logtest.NewNullLogger()
+	keys := access.New(access.Config{Log: log})
+	defer keys.Close()
 	k := &Kernel{
-		config: compat.Config{Log: log}, limits: socket.NewLimits(limit.NewBodies(), nil, nil),
+		config: compat.Config{Log: log}, limits: socket.NewLimits(keys, nil),
 		ended: make(chan struct{}),
 		queue: make(chan func(), 2), slots: limit.NewSlots(1),
 	}

@@ -16,7 +16,7 @@ func (k *Kernel) Receive(ctx context.Context, c *socket.Client, m *wire.Message,
 	if m.Channel == "" {
 		m.Channel = wire.Shell
 	}
-	_, err := k.config.Service.Admit(c.Caller)
+	err := k.config.Access.Count(c.Caller)
 	switch {
 	case err != nil:
 	case m.Kind == "execute_request":

@@ -17,7 +17,7 @@ import (
 
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
-	"glasshouse/service"
+	"glasshouse/service/access"
 	"glasshouse/service/compat/jupyter/wire"
 )
 
@@ -29,17 +29,16 @@ const (
 
 // Limits bound what the clients of all kernels have in memory, and how long a client may be silent.
 type Limits struct {
-	bodies       limit.Bodies     // requests that arrive
-	unread       *limit.Responses // of users; messages that wait for a client count
-	cpu          *limit.CPU       // shares the decoding of large requests
+	access       *access.Service // counts requests that arrive, and messages that wait for clients
+	cpu          *limit.CPU      // shares the decoding of large requests
 	pingInterval time.Duration
 	pongTimeout  time.Duration // some clients answer only while they read
 }
 
-// NewLimits returns the limits of the clients of a server. bodies bounds the requests that arrive, unread the messages
-// that wait for clients; users take turns of cpu for their large requests.
-func NewLimits(bodies limit.Bodies, unread *limit.Responses, cpu *limit.CPU) Limits {
-	return Limits{bodies, unread, cpu, 30 * time.Second, 90 * time.Second}
+// NewLimits returns the limits of the clients of a server. a counts the requests that arrive, and the messages that
+// wait for clients; users take turns of cpu for their large requests.
+func NewLimits(a *access.Service, cpu *limit.CPU) Limits {
+	return Limits{a, cpu, 30 * time.Second, 90 * time.Second}
 }
 
 // Kernel is what a client is connected to.
@@ -152,7 +151,7 @@ func (c *Client) read(ctx context.Context, k Kernel) error {
 
 // receive hands one request, whose first bytes have arrived, to the kernel.
 func (c *Client) receive(ctx context.Context, k Kernel, r io.Reader, isBinary bool) error {
-	request, end := c.limits.bodies.Begin(ctx, c.Caller.User)
+	request, end := c.limits.access.BeginBody(ctx, c.Caller.User)
 	defer end()
 	frame, err := c.readFrame(request, r)
 	if err != nil {
@@ -174,7 +173,7 @@ func (c *Client) readFrame(ctx context.Context, r io.Reader) ([]byte, error) {
 		c.cancel(&closeError{websocket.StatusPolicyViolation, reason})
 	})
 	defer timer.Stop()
-	frame, err := io.ReadAll(limit.BodyReader(ctx, r, service.ErrLargeBodies))
+	frame, err := io.ReadAll(access.BodyReader(ctx, r))
 	if sandbox.FaultOf(err) == sandbox.FaultLimit {
 		err = &closeError{websocket.StatusTryAgainLater, err.Error()}
 	}
@@ -190,11 +189,11 @@ func (c *Client) Send(m *wire.Reply) {
 	if c.hasLeft {
 		return
 	}
-	if len(c.unread) > 0 && c.limits.unread.Full(c.Caller.User) {
+	if len(c.unread) > 0 && c.limits.access.Unread.Full(c.Caller.User) {
 		c.cancel(&closeError{websocket.StatusPolicyViolation, "this client does not read its messages"})
 		return
 	}
-	c.unread = append(c.unread, unreadFrame{frame, c.limits.unread.Add(c.Caller.User, len(frame))})
+	c.unread = append(c.unread, unreadFrame{frame, c.limits.access.Unread.Add(c.Caller.User, len(frame))})
 	c.wakeWriter()
 }
 

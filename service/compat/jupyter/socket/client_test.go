@@ -13,6 +13,7 @@ import (
 
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
+	"glasshouse/service/access"
 	"glasshouse/service/compat/jupyter/wire"
 )
 
@@ -58,7 +59,9 @@ func connect(t *testing.T, limits Limits) (*websocket.Conn, *Client, fakeKernel)
 // A client that answers pings keeps its kernel alive. One that has vanished without closing its connection is removed.
 func TestClientThatVanishesIsRemoved(t *testing.T) {
 	t.Parallel()
-	limits := NewLimits(limit.NewBodies(), nil, nil)
+	keys := access.New(access.Config{})
+	t.Cleanup(keys.Close)
+	limits := NewLimits(keys, nil)
 	limits.pingInterval = time.Millisecond
 	conn, _, present := connect(t, limits)
 	conn.CloseRead(t.Context()) // it reads, and so answers pings
@@ -80,7 +83,9 @@ func TestClientThatVanishesIsRemoved(t *testing.T) {
 // A client that does not read loses its connection when too much waits for it. Nobody waits for it.
 func TestClientThatDoesNotReadIsRemoved(t *testing.T) {
 	t.Parallel()
-	limits := NewLimits(limit.NewBodies(), limit.NewResponses(1<<20), nil)
+	keys := access.New(access.Config{Unread: limit.NewResponses(1 << 20)})
+	t.Cleanup(keys.Close)
+	limits := NewLimits(keys, nil)
 	_, c, k := connect(t, limits)
 	m := wire.NewReply("session", wire.IOPub, "stream", nil, wire.Object{"text": strings.Repeat("x", 1<<20)})
 	for {

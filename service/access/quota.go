@@ -1,4 +1,4 @@
-package service
+package access
 
 import (
 	"context"
@@ -12,25 +12,19 @@ import (
 	"glasshouse/sandbox"
 )
 
-// UsageStore keeps the CPU time that accounts have used, by day.
-type UsageStore interface {
-	CPUUsed(ctx context.Context, account string, day time.Time) (time.Duration, error)
-	AddCPU(ctx context.Context, account string, day time.Time, used time.Duration) error
-}
-
-// activity is something that a key may do a limited number of times concurrently.
-type activity int
+// Activity is something that a key may do a limited number of times concurrently.
+type Activity int
 
 const (
-	executions  activity = iota // also a statement that a client sends
-	inspections                 // work that runs no user code, but takes a process or a statement: a check, a schema
-	commands                    // what a debugger makes a stopped program do, one after the other
+	Executions  Activity = iota // also a statement that a client sends
+	Inspections                 // work that runs no user code, but takes a process or a statement: a check, a schema
+	Commands                    // what a debugger makes a stopped program do, one after the other
 	activities
 )
 
 // plural returns the activity for an error.
-func (a activity) plural() string {
-	if a == inspections {
+func (a Activity) plural() string {
+	if a == Inspections {
 		return "concurrent checks, completions, schemas and the like"
 	}
 	return "concurrent executions"
@@ -55,15 +49,15 @@ type usage struct {
 	unsaved time.Duration      // part of cpu that history does not have yet
 }
 
-// meter measures the CPU time of an activity while it happens. Its functions never wait.
-type meter struct {
-	takeCPU  func() time.Duration // the CPU time since it was last called; nil: the activity uses none that counts
-	isPaused func() bool          // the activity uses none now, and need not end at the limit; nil: never
+// Meter measures the CPU time of an activity while it happens. Its functions never wait.
+type Meter struct {
+	TakeCPU  func() time.Duration // the CPU time since it was last called; nil: the activity uses none that counts
+	IsPaused func() bool          // the activity uses none now, and need not end at the limit; nil: never
 }
 
 // metering is an activity that is measured.
 type metering struct {
-	meter
+	Meter
 	limits sandbox.KeyLimits
 	end    context.CancelCauseFunc
 }
@@ -71,7 +65,7 @@ type metering struct {
 // count counts the CPU time that the activities of an account have used since the last call. The caller holds q.mu.
 func (u *usage) count() {
 	for m := range u.metered {
-		cpu := m.takeCPU()
+		cpu := m.TakeCPU()
 		u.cpu += cpu
 		u.unsaved += cpu
 	}
@@ -120,25 +114,12 @@ func (q *quotas) usageOf(account string) *usage {
 	return u
 }
 
-// Admit counts one request of a key. It returns FaultLimit if the key has no requests left.
-func (s *Service) Admit(caller sandbox.Key) (limit.RateState, error) {
-	state, ok := s.quotas.requests.Take(caller.Account, s.keyLimits(caller).Requests, s.Clock())
-	if ok {
-		return state, nil
-	}
-	wait := int(math.Ceil(state.RetryAfter.Seconds()))
-	return state, &sandbox.Error{
-		Fault: sandbox.FaultLimit, RetryAfter: wait,
-		Detail: fmt.Sprintf("this key may make %d requests per minute; retry in %d s", state.Limit, wait),
-	}
-}
-
-// beginUsage counts an activity that is about to begin, and its CPU time while it happens. The activity ends when the
+// Begin counts an activity that is about to begin, and its CPU time while it happens. The activity ends when the
 // returned context ends: the cause is FaultLimit if the key has used its CPU time of the day. The caller calls end when
-// the activity has ended. beginUsage returns FaultLimit if the key already does the same too often, or has used its CPU
+// the activity has ended. Begin returns FaultLimit if the key already does the same too often, or has used its CPU
 // time.
-func (s *Service) beginUsage(
-	ctx context.Context, caller sandbox.Key, what activity, m meter,
+func (s *Service) Begin(
+	ctx context.Context, caller sandbox.Key, what Activity, m Meter,
 ) (_ context.Context, end func(), err error) {
 	limits := s.keyLimits(caller)
 	if limits.Concurrent == 0 && limits.CPUSeconds == 0 {
@@ -154,7 +135,7 @@ func (s *Service) beginUsage(
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	u := q.usageOf(caller.Account)
-	if limits.Concurrent > 0 && u.active[what] >= limits.Concurrent && what != commands {
+	if limits.Concurrent > 0 && u.active[what] >= limits.Concurrent && what != Commands {
 		return nil, nil, &sandbox.Error{
 			Fault: sandbox.FaultLimit, RetryAfter: 1,
 			Detail: fmt.Sprintf("this key may have %d %s; wait until one ends", limits.Concurrent, what.plural()),
@@ -167,7 +148,7 @@ func (s *Service) beginUsage(
 		}
 	}
 	u.active[what]++
-	if limits.CPUSeconds == 0 || m.takeCPU == nil {
+	if limits.CPUSeconds == 0 || m.TakeCPU == nil {
 		return ctx, func() {
 			q.mu.Lock()
 			defer q.mu.Unlock()
@@ -188,16 +169,16 @@ func (s *Service) beginUsage(
 	}, nil
 }
 
-// limitReached returns the FaultLimit for which an activity was ended; nil if it was not.
-func limitReached(ctx context.Context) error {
+// LimitReached returns the FaultLimit for which an activity was ended; nil if it was not.
+func LimitReached(ctx context.Context) error {
 	if cause := context.Cause(ctx); sandbox.FaultOf(cause) == sandbox.FaultLimit {
 		return cause
 	}
 	return nil
 }
 
-// endedByCPUSeconds is Usage.EndedBy of a run whose key has used its CPU time of the day.
-const endedByCPUSeconds = "cpu_seconds_per_day"
+// EndedByCPUSeconds is Usage.EndedBy of a run whose key has used its CPU time of the day.
+const EndedByCPUSeconds = "cpu_seconds_per_day"
 
 // sampleInterval is the time between two measurements of the CPU time of all activities. An activity goes on at most so
 // long after its key has used its CPU time.
@@ -224,7 +205,7 @@ func (s *Service) sampleUsage() {
 			continue
 		}
 		for m := range u.metered {
-			if err := u.checkCPU(m.limits, now); err != nil && (m.isPaused == nil || !m.isPaused()) {
+			if err := u.checkCPU(m.limits, now); err != nil && (m.IsPaused == nil || !m.IsPaused()) {
 				m.end(err)
 			}
 		}
@@ -274,6 +255,20 @@ func (s *Service) loadUsage(ctx context.Context, account string, today time.Time
 // usageInterval is the time between two writes of CPU time to history. A crash loses at most the time of one interval.
 const usageInterval = 5 * time.Second
 
+// runSaver saves the CPU time of keys until the service closes. It runs in a goroutine of its own.
+func (s *Service) runSaver() {
+	ticker := time.NewTicker(usageInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-ticker.C:
+			s.logSaveUsage()
+		}
+	}
+}
+
 // logSaveUsage calls saveUsage with a timeout, and logs its error.
 func (s *Service) logSaveUsage() {
 	ctx, cancel := context.WithTimeout(context.Background(), usageInterval)
@@ -311,30 +306,4 @@ func (s *Service) saveUsage(ctx context.Context) (err error) {
 		q.mu.Unlock()
 	}
 	return err
-}
-
-// ErrConnections is the error for a request that limit.Connections refuses.
-var ErrConnections error = &sandbox.Error{
-	Fault: sandbox.FaultLimit, RetryAfter: 2,
-	Detail: "your requests hold all connections of the service that one user may have beside others; close streams " +
-		"and WebSockets that you need no more, or wait for answers",
-}
-
-// ErrUnread is the error for a request of a user who leaves too many large responses unread, as limit.Responses counts.
-var ErrUnread error = &sandbox.Error{
-	Fault: sandbox.FaultLimit, RetryAfter: 2,
-	Detail: fmt.Sprintf("more than %d MiB of your responses are unread; read them and retry", limit.MaxUnreadBytes>>20),
-}
-
-// ErrLargeResponses is the error for a request for a list or a record, if limit.Responses has no slot for its response.
-var ErrLargeResponses error = &sandbox.Error{
-	Fault: sandbox.FaultLimit, RetryAfter: 2,
-	Detail: fmt.Sprintf("%d of your large responses are unread; read them and retry", limit.MaxLargeResponses),
-}
-
-// ErrLargeBodies is the error for a request with a large body, if limit.Bodies has no slot for it.
-var ErrLargeBodies error = &sandbox.Error{
-	Fault: sandbox.FaultLimit, RetryAfter: 2,
-	Detail: "too many of your large requests are still being received, or wait until their code can begin; " +
-		"send fewer at the same time",
 }

@@ -1,4 +1,4 @@
-package service_test
+package access_test
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-package service
+package access
 
 import (
 	"cmp"
@@ -70,7 +70,7 @@ func (s *Service) createSession(ctx context.Context, caller sandbox.Key) (sandbo
 	if err := s.History.CreateKey(ctx, key, hash[:], 0); err != nil {
 		return sandbox.Key{}, "", err
 	}
-	return key, secret, s.audit(ctx, caller, sandbox.AuditCreated, "key/"+key.ID, key.User)
+	return key, secret, s.Audit(ctx, caller, sandbox.AuditCreated, "key/"+key.ID, key.User)
 }
 
 // earlier returns the earlier one of two times. end may be nil, which means never.
@@ -155,5 +155,5 @@ func (s *Service) SignOut(ctx context.Context, secret string) error {
 	if err != nil {
 		return err
 	}
-	return s.audit(ctx, key, sandbox.AuditRevoked, "key/"+key.ID, "")
+	return s.Audit(ctx, key, sandbox.AuditRevoked, "key/"+key.ID, "")
 }

@@ -1,4 +1,4 @@
-package service
+package access
 
 import (
 	"context"
@@ -74,7 +74,7 @@ func (s *Service) WhileValid(ctx context.Context, secret string) (_ context.Cont
 		ticker := time.NewTicker(keyCheckInterval)
 		defer ticker.Stop()
 		for {
-			if err := s.keyLost(ctx, secret); err != nil {
+			if err := s.KeyLost(ctx, secret); err != nil {
 				cancel(err)
 				return
 			}
@@ -88,9 +88,9 @@ func (s *Service) WhileValid(ctx context.Context, secret string) (_ context.Cont
 	return ctx, func() { timer.Stop(); cancel(nil) }
 }
 
-// keyLost returns FaultUnauthorized if the key of a secret is not valid any more. If history or the identity provider
+// KeyLost returns FaultUnauthorized if the key of a secret is not valid any more. If history or the identity provider
 // cannot tell, the key stays valid for what has begun.
-func (s *Service) keyLost(ctx context.Context, secret string) error {
+func (s *Service) KeyLost(ctx context.Context, secret string) error {
 	_, err := s.Authenticate(ctx, secret)
 	if sandbox.FaultOf(err) == sandbox.FaultUnauthorized {
 		return err
@@ -206,8 +206,9 @@ func (s *Service) CreateKey(ctx context.Context, caller, want sandbox.Key) (sand
 		want.Account, want.Limits = caller.Account, caller.Limits
 		want.AllowedModules, want.BlockedModules = caller.AllowedModules, caller.BlockedModules
 	} else if err := policy.CheckModules(
-		want.AllowedModules, want.BlockedModules, s.Default, s.environments()); err != nil {
-		return want, "", policyFault(err)
+		want.AllowedModules, want.BlockedModules, s.Default, sandbox.ModulesOf(s.Environments.Environments()),
+	); err != nil {
+		return want, "", sandbox.PolicyFault(err)
 	}
 	secret := NewSecret()
 	hash := HashKey(secret)
@@ -219,7 +220,7 @@ func (s *Service) CreateKey(ctx context.Context, caller, want sandbox.Key) (sand
 	if err := s.History.CreateKey(ctx, want, hash[:], most); err != nil {
 		return want, "", err
 	}
-	return want, secret, s.audit(ctx, caller, sandbox.AuditCreated, "key/"+want.ID, want.User)
+	return want, secret, s.Audit(ctx, caller, sandbox.AuditCreated, "key/"+want.ID, want.User)
 }
 
 // maxValidKeys is how many valid keys a user may have and still create another. Whoever has stolen a key could create
@@ -232,7 +233,8 @@ func (s *Service) databasesOfKey(caller sandbox.Key, names []string) ([]string, 
 	if names == nil {
 		return caller.Databases, nil
 	}
-	known := s.DatabaseNames(caller)
+	known := slices.DeleteFunc(slices.Clone(s.Databases),
+		func(name string) bool { return !MaySeeDatabase(caller, name) })
 	for _, name := range names {
 		if !slices.Contains(known, name) {
 			return nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "databases",
@@ -246,7 +248,7 @@ func (s *Service) databasesOfKey(caller sandbox.Key, names []string) ([]string, 
 
 // ListKeys lists the caller's keys; for an admin, those of all users.
 func (s *Service) ListKeys(ctx context.Context, caller sandbox.Key) ([]sandbox.Key, error) {
-	return s.History.Keys(ctx, visibleUser(caller))
+	return s.History.Keys(ctx, VisibleUser(caller))
 }
 
 // Revocation is the outcome of RevokeKey: the ids of keys.
@@ -270,7 +272,7 @@ func (s *Service) RevokeKey(ctx context.Context, caller sandbox.Key, id string, 
 	}
 	err := s.History.RevokeKeys(ctx, id, s.Clock(), func(keys []sandbox.Key) ([]string, error) {
 		switch root := keys[0]; {
-		case !maySee(caller, root.User):
+		case !MaySee(caller, root.User):
 			return nil, sandbox.Errorf(sandbox.FaultNotFound, "there is no such key, or it is not yours")
 		case root.Role == sandbox.RoleAdmin && caller.Role != sandbox.RoleAdmin:
 			return nil, sandbox.Errorf(sandbox.FaultForbidden, "only an admin may revoke an admin's key")
@@ -294,7 +296,7 @@ func (s *Service) RevokeKey(ctx context.Context, caller sandbox.Key, id string, 
 	s.forgetKeys()
 	for _, revoked := range out.Revoked {
 		if err == nil {
-			err = s.audit(ctx, caller, sandbox.AuditRevoked, "key/"+revoked, "")
+			err = s.Audit(ctx, caller, sandbox.AuditRevoked, "key/"+revoked, "")
 		}
 	}
 	return out, err
@@ -306,12 +308,4 @@ func (s *Service) forgetKeys() {
 	defer s.keysMu.Unlock()
 	clear(s.keys)
 	s.revocations++
-}
-
-// visibleUser returns the user whose records the caller may see; "" means all users.
-func visibleUser(caller sandbox.Key) string {
-	if caller.Role == sandbox.RoleAdmin {
-		return ""
-	}
-	return caller.User
 }
