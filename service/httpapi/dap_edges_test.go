@@ -188,6 +188,29 @@ func TestEditorsOfAUserAreLimited(t *testing.T) {
 	e.mustRequest("attach", watch)
 }
 
+// A client has the rights of its token: one of an agent may not debug, and objects of other users do not exist.
+func TestEditorHasTheRightsOfItsToken(t *testing.T) {
+	t.Parallel()
+	c, stranger := newUser(t, sandbox.RoleDeveloper), newUser(t, sandbox.RoleDeveloper)
+	defer c.deleteSandboxes(t)
+	agent, _ := c.newKey(t, map[string]any{"name": "of the same user", "role": "agent"})
+	d, _ := c.openDebugSession(t, map[string]any{"code": steppedProgram, "stop_on_entry": true}, nil)
+	past := c.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "x = 1", "record": true})
+	for says, token := range map[string]string{
+		"debugging needs a developer's": agent.secret, "no such": stranger.secret, "this key is unknown": "gh_wrong",
+	} {
+		for _, to := range []map[string]any{
+			{"session": d.session}, {"execution": past.get("execution_id")}, {"sandbox": c.create(t, nil), "code": "1"},
+		} {
+			to["token"] = token
+			m := dapConnect(t).request("attach", to)
+			if m["success"] != false || !strings.Contains(fmt.Sprint(m["message"]), says) {
+				t.Errorf("attach to %v: got %v, want it refused with %q", to, m, says)
+			}
+		}
+	}
+}
+
 // One client drives. Another client may only watch, until it takes over or the driver leaves.
 func TestTwoDAPClients(t *testing.T) {
 	t.Parallel()
@@ -217,8 +240,9 @@ func TestTwoDAPClients(t *testing.T) {
 	for _, e := range []*dapClient{first, second} {
 		e.wantStop("step", 4)
 	}
-	second.conn.Close() // an observer that leaves changes nothing
+	second.conn.Close() // an observer that leaves changes nothing, also if it asks for the end of the program
 	<-second.served
+	connect(false).mustRequest("disconnect", map[string]any{"terminateDebuggee": true})
 	third := connect(true)
 	refused(first)
 	third.move("next")

@@ -139,6 +139,9 @@ func TestKeysSeeTheirOwnOnly(t *testing.T) {
 	secret, _ := created.get("key").(string)
 	more := client{secret: secret}
 	more.ok(t, "GET", "/executions", nil)
+	if keys, _ := developer.ok(t, "GET", "/keys", nil).get("keys").([]any); len(keys) != 2 {
+		t.Errorf("the keys of a user with two: got %v, want no others", keys)
+	}
 	developer.ok(t, "DELETE", "/keys/"+created.get("id").(string), nil)
 	wantProblem(t, more.do(t, "GET", "/executions", nil), http.StatusUnauthorized, "unauthorized", "revoked")
 	if a := admin.ok(t, "GET", "/keys", nil); strings.Contains(string(a.text), secret) {

@@ -319,8 +319,9 @@ func TestSignIn(t *testing.T) {
 		"no key": {"POST", "/login", "{}", "Sec-Fetch-Site", "none", http.StatusUnprocessableEntity},
 		"space as key": {"POST", "/login", map[string]any{"key": " "}, "Sec-Fetch-Site", "none",
 			http.StatusUnauthorized},
-		"login by link": {"POST", "/login", key, "Sec-Fetch-Site", "cross-site", http.StatusForbidden},
-		"header first":  {"GET", "/me", nil, "Authorization", "Bearer gh_wrong", http.StatusUnauthorized},
+		"login by link":  {"POST", "/login", key, "Sec-Fetch-Site", "cross-site", http.StatusForbidden},
+		"logout by link": {"POST", "/logout", nil, "Sec-Fetch-Site", "cross-site", http.StatusForbidden},
+		"header first":   {"GET", "/me", nil, "Authorization", "Bearer gh_wrong", http.StatusUnauthorized},
 	} {
 		if a := (client{}).do(t, r.method, r.path, r.body, "Cookie", cookie, r.header, r.value); a.status != r.want {
 			t.Errorf("%s: got HTTP %d, want %d: %s", name, a.status, r.want, a.text)
