@@ -346,26 +346,30 @@ func TestBadArchivesAreRefused(t *testing.T) {
 		sum := sha256.Sum256([]byte(lines))
 		return zipped(fmt.Sprintf(`%s{"end":{"executions":3,"sha256":"%x"}}`+"\n", lines, sum))
 	}
-	// forgedTime returns the archive with a time that is in the year 10000 in UTC, in the first line with a text.
-	forgedTime := func(with string) string {
+	// forgedTime returns the archive with another time in the first line with a text.
+	forgedTime := func(with, time string) string {
 		for line := range strings.Lines(text) {
 			if strings.Contains(line, with) {
-				return forged(line, createdAt.ReplaceAllString(line, `"created_at":"9999-12-31T23:59:59-12:00"`))
+				return forged(line, createdAt.ReplaceAllString(line, `"created_at":"`+time+`"`))
 			}
 		}
 		t.Fatalf("no line has %s", with)
 		return ""
 	}
-	// forgedUser returns the archive with another user in the first line with a field.
-	forgedUser := func(field string) string {
+	// forgedLine returns the archive with a text replaced in the first line with a field.
+	forgedLine := func(field, old, replacement string) string {
 		for line := range strings.Lines(text) {
 			if strings.HasPrefix(line, `{"`+field+`":`) {
-				return forged(line, strings.ReplaceAll(line, `"user_id":"ada"`, `"user_id":"eve"`))
+				return forged(line, regexp.MustCompile(old).ReplaceAllString(line, replacement))
 			}
 		}
 		t.Fatalf("no line has %s", field)
 		return ""
 	}
+	// forgedUser returns the archive with another user in the first line with a field.
+	forgedUser := func(field string) string { return forgedLine(field, `"user_id":"ada"`, `"user_id":"eve"`) }
+	bare := regexp.MustCompile(`(?m)^\{"(sandbox|bytes|artifact)":.*\n`).ReplaceAllString(text[:lastLine], "")
+	const year10000 = "9999-12-31T23:59:59-12:00" // in UTC
 	for name, c := range map[string]struct{ archive, want string }{
 		"execution id": {forged(`"e01"`, `"../../e01"`), `"../../e01" cannot be an id`},
 		"sandbox id":   {forged(`"s-ada"`, `"a/b"`), `"a/b" cannot be an id`},
@@ -374,6 +378,9 @@ func TestBadArchivesAreRefused(t *testing.T) {
 		"artifact of another execution": {
 			forged(`"artifact_id":"large-e01","execution_id":"e01"`, `"artifact_id":"large-e01","execution_id":"e02"`),
 			"the artifact is of execution e02, want e01"},
+		"record of another execution": {forgedLine("execution", `"execution_id":"e00"`, `"execution_id":"e02"`),
+			"the record is of execution e02, want e00"},
+		"not ended":     {forgedLine("execution", `"completed_at":"[^"]*"`, `"completed_at":null`), "want that of one"},
 		"data folder":   {forged(`"folder":"sessions/s-ada/artifacts"`, `"folder":"."`), `"." cannot be the folder`},
 		"parent folder": {forged(`"path":"large"`, `"path":"a/../../../admin.key"`), "cannot be the path"},
 		"status":        {forged(`"status":"completed"`, `"status":"<b>"`), `the status "<b>", want that of one`},
@@ -383,6 +390,8 @@ func TestBadArchivesAreRefused(t *testing.T) {
 		"no kind":       {forged(`"kind":"execute",`, ``), `the unknown kind ""`},
 		"user":          {forged(`"user_id":"grace"`, `"user_id":"a\nb"`), "the user of a sandbox: user_id: it has"},
 		"no user":       {forged(`"user_id":"ada"`, `"user_id":""`), "the user of a sandbox: user_id: it is empty"},
+		"user of a record alone": {forged(text[:lastLine], strings.ReplaceAll(bare, `"user_id":"ada"`, `"user_id":""`)),
+			"execution e00: user_id: it is empty"},
 		"another user":  {forgedUser("execution"), `is of the user "eve", and its artifacts are of "ada"`},
 		"artifact user": {forgedUser("artifact"), `the artifact is of the user "ada", want "eve"`},
 		"other users": {forged(`{"format":1,`, `{"format":1,"user_id":"ada",`),
@@ -397,9 +406,10 @@ func TestBadArchivesAreRefused(t *testing.T) {
 		"policy":     {forged(`"policy":{`, `"policy":"x","other":{`), "the policy of a sandbox"},
 		"chunk": {forged(`"data":"ZTAx"`, `"data":"Zm9yZ2Vk"`),
 			"a chunk of the recording of execution e01: the chunk is forged"},
-		"artifact time":  {forgedTime(`{"artifact":`), "after 9999"},
-		"execution time": {forgedTime(`{"execution":`), "after 9999"},
-		"sandbox time":   {forgedTime(`{"sandbox":`), "after 9999"},
+		"artifact time":  {forgedTime(`{"artifact":`, year10000), "after 9999"},
+		"execution time": {forgedTime(`{"execution":`, year10000), "after 9999"},
+		"sandbox time":   {forgedTime(`{"sandbox":`, year10000), "after 9999"},
+		"early time":     {forgedTime(`{"execution":`, "0000-01-01T00:00:00+12:00"), "before the year 0"},
 		"empty":          {"", "not an export of history"},
 		"other":          {"hello, world", "not an export of history"},
 		"other JSON":     {zipped("{\"a\": 1}\n"), "not an export of history"},
