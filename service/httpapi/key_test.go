@@ -151,6 +151,22 @@ func TestRevokedKeyTakesTheKeysThatItMade(t *testing.T) {
 	wantProblem(t, stranger.do(t, "DELETE", "/keys/"+otherID, nil), http.StatusNotFound, "not-found")
 }
 
+// An agent's key revokes no keys, and a developer's key none of an admin, even of its own user.
+func TestKeysRevokeNoOthersBeyondTheirRole(t *testing.T) {
+	t.Parallel()
+	body := func(role string) map[string]any {
+		return map[string]any{"name": "n", "user_id": t.Name(), "role": role}
+	}
+	developer, developerID := admin.newKey(t, body("developer"))
+	agent, _ := admin.newKey(t, body("agent"))
+	boss, bossID := admin.newKey(t, body("admin"))
+	wantProblem(t, agent.do(t, "DELETE", "/keys/"+developerID, nil), http.StatusForbidden, "forbidden", "agent")
+	wantProblem(t, developer.do(t, "DELETE", "/keys/"+bossID, nil), http.StatusForbidden, "forbidden", "admin's key")
+	for _, c := range []client{developer, boss} {
+		c.ok(t, "GET", "/me", nil)
+	}
+}
+
 // A user can have 1000 valid keys. An admin can create more for the user.
 func TestValidKeysOfAUserAreLimited(t *testing.T) {
 	t.Parallel()
