@@ -172,13 +172,16 @@ func TestEditorStartsAFile(t *testing.T) {
 		t.Errorf("capabilities: got %v, want supportsStepBack", m.Body)
 	}
 	pipe, large := filepath.Join(t.TempDir(), "pipe.py"), filepath.Join(t.TempDir(), "large.py")
-	err := errors.Join(unix.Mkfifo(pipe, 0o600), os.WriteFile(large, nil, 0o600), os.Truncate(large, 1<<40))
+	bytes := filepath.Join(t.TempDir(), "bytes.py")
+	err := errors.Join(unix.Mkfifo(pipe, 0o600), os.WriteFile(large, nil, 0o600), os.Truncate(large, 1<<40),
+		os.WriteFile(bytes, []byte{'#', 0xff}, 0o600))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for program, want := range map[string]string{
 		pipe: "pipe.py is not a regular file", "/dev/zero": "/dev/zero is not a regular file",
 		filepath.Dir(pipe): "is not a regular file", large: "at most 256 KiB",
+		bytes: "bytes.py is not UTF-8",
 	} {
 		m := e.request("launch", map[string]any{"program": program})
 		if m.Success || !strings.Contains(m.Message, want) {
