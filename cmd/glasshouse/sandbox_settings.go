@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -22,28 +23,42 @@ type sandboxSettings struct {
 
 // sandboxLimit is a limit with a flag for its default and one for its ceiling: default-NAME and max-NAME.
 type sandboxLimit struct {
-	name, key, unit   string // key is that of the config
-	bytes             int64  // of one unit of the flag, if the config has bytes; else 1
-	standard, ceiling int64  // in the unit of the flag
+	name, key, unit string // key is that of the config
+	bytes           int64  // of one unit of the flag, if the config has bytes; else 1
+	ceiling         int64  // in the unit of the flag
 }
 
 var sandboxLimits = [...]sandboxLimit{
-	{"memory-mb", "max_memory_mb", "MIB", 1, 256, 1024},
-	{"execution-time", "max_execution_time", "SECONDS", 1, 30, 300},
-	{"idle-timeout", "idle_timeout", "SECONDS", 1, 600, 7 * 24 * 3600},
-	{"lifetime", "lifetime", "SECONDS", 1, 3600, 7 * 24 * 3600},
-	{"sandbox-uploads-mb", "upload_max_bytes", "MIB", 1 << 20, 5, 1024},
-	{"code-size", "max_code_size", "BYTES", 1, 100_000, 1 << 20},
+	{"memory-mb", "max_memory_mb", "MIB", 1, 1024},
+	{"execution-time", "max_execution_time", "SECONDS", 1, 300},
+	{"idle-timeout", "idle_timeout", "SECONDS", 1, 7 * 24 * 3600},
+	{"lifetime", "lifetime", "SECONDS", 1, 7 * 24 * 3600},
+	{"sandbox-uploads-mb", "upload_max_bytes", "MIB", 1 << 20, 1024},
+	{"code-size", "max_code_size", "BYTES", 1, 1 << 20},
+}
+
+// standardLimits returns the limits of policy.Default() by the index in sandboxLimits, in the unit of the flag.
+func standardLimits() (standard [len(sandboxLimits)]int64) {
+	p := reflect.ValueOf(policy.Default())
+	for n, l := range sandboxLimits {
+		for i := range p.NumField() {
+			if p.Type().Field(i).Tag.Get("json") == l.key {
+				standard[n] = p.Field(i).Int() / l.bytes
+			}
+		}
+	}
+	return standard
 }
 
 func (s *sandboxSettings) register(f *pflag.FlagSet) {
+	standard := standardLimits()
 	for n, l := range sandboxLimits {
-		f.Int64Var(&s.defaults[n], "default-"+l.name, l.standard,
+		f.Int64Var(&s.defaults[n], "default-"+l.name, standard[n],
 			fmt.Sprintf("%s of a sandbox whose config does not name it, in `%s`", l.key, l.unit))
 		f.Int64Var(&s.ceilings[n], "max-"+l.name, l.ceiling,
 			fmt.Sprintf("largest %s that a sandbox may request, in `%s`", l.key, l.unit))
 	}
-	f.StringVar(&s.profile, "default-profile", string(policy.ProfileAnalyst),
+	f.StringVar(&s.profile, "default-profile", string(policy.Default().Profile),
 		"`PROFILE` of a sandbox whose config does not name it: analyst, strict or unrestricted")
 	f.StringVar(&s.allowedModules, "allowed-modules", "",
 		"comma-separated `MODULES` that code may import in addition to those of its profile, such as os,torch; "+
@@ -55,10 +70,10 @@ func (s *sandboxSettings) register(f *pflag.FlagSet) {
 // policies returns the policy of a sandbox without a config, and the limits of a config. A default that was not set is
 // lowered to its ceiling.
 func (s *sandboxSettings) policies() (defaults, ceiling policy.Policy, err error) {
-	config, limits := map[string]any{}, map[string]any{}
+	config, limits, standard := map[string]any{}, map[string]any{}, standardLimits()
 	for n, l := range sandboxLimits {
 		limits[l.key] = s.ceilings[n] * l.bytes
-		if s.defaults[n] != l.standard {
+		if s.defaults[n] != standard[n] {
 			config[l.key] = s.defaults[n] * l.bytes
 		}
 	}
@@ -71,7 +86,7 @@ func (s *sandboxSettings) policies() (defaults, ceiling policy.Policy, err error
 		IdleTimeout: accepted.IdleTimeout, Lifetime: accepted.Lifetime,
 		UploadMaxBytes: accepted.UploadMaxBytes, MaxCodeSize: accepted.MaxCodeSize,
 	}
-	if s.profile != string(policy.ProfileAnalyst) {
+	if s.profile != string(policy.Default().Profile) {
 		config["profile"] = s.profile
 	}
 	if blocked := splitList(s.blockedModules); len(blocked) > 0 {
