@@ -227,12 +227,7 @@ func modelOutputs(e *sandbox.Execution) string {
 		}
 	}
 	for _, a := range e.Artifacts {
-		if !strings.HasPrefix(a.Path, "output-") {
-			lines = append(
-				lines,
-				fmt.Sprintf("artifact: %s (%d bytes, %s, artifact_id=%s)", a.Path, a.Size, a.MIME, a.ID),
-			)
-		}
+		lines = append(lines, fmt.Sprintf("artifact: %s (%d bytes, %s, artifact_id=%s)", a.Path, a.Size, a.MIME, a.ID))
 	}
 	lines = append(lines, e.Notes...)
 	for _, name := range slices.Sorted(maps.Keys(e.Truncated)) {
