@@ -302,7 +302,6 @@ func (a *app) close(ctx context.Context, s settings) {
 	if a.lock != nil {
 		_ = a.lock.Close()
 	}
-	flushLog(a.log)
 }
 
 // lockTimeout is how long lockFolder waits. A service that was killed while it started a process leaves the lock to

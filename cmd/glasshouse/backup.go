@@ -340,7 +340,6 @@ func (s *settings) restoreFrom(ctx context.Context, source string, manifest back
 		return err
 	}
 	log := newLog(*s)
-	defer flushLog(log)
 	url := s.databases.historyURL
 	if len(manifest.Dumps) > 0 {
 		server, err := embedded.Start(ctx, embedded.Config{Dir: dir, Log: log})

@@ -225,7 +225,6 @@ func (s *settings) withStoppedService(ctx context.Context, do func(openHistory, 
 	}
 	defer lock.Close()
 	log := newLog(*s)
-	defer flushLog(log)
 	if s.databases.historyURL == "" {
 		server, err := embedded.Start(ctx, embedded.Config{Dir: dir, Log: log})
 		if err != nil {
