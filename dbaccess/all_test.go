@@ -4,24 +4,17 @@ import (
 	"context"
 	"os"
 	"testing"
-	"time"
 
 	"glasshouse/dbaccess"
 	"glasshouse/dbaccess/dbtest"
+	"glasshouse/policy/polltest"
 	"glasshouse/sandbox"
 )
 
 func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
 
-// eventually polls for a state of the server, which has no event. The limit only ends a test that fails.
-func eventually(t testing.TB, state string, reached func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !reached(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within a minute", state)
-		}
-	}
-}
+// eventually polls for a state that has no event.
+var eventually = polltest.Eventually
 
 // result is a complete query result, column by column.
 type result struct {

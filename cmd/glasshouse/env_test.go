@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 
+	"glasshouse/policy/polltest"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/environment/environmenttest"
 	"glasshouse/sandbox/isolate"
@@ -78,16 +79,8 @@ func (c *client) newSandboxIn(t *testing.T, environment string) string {
 // zygoteCount returns how many zygotes a service has.
 func zygoteCount(pid int) int { return len(zygotesOf(pid, "/glasshouse/zygote.py")) }
 
-// waitUntil waits until a condition is true, as long as eventually does.
-func waitUntil(t *testing.T, condition string, isTrue func() bool) {
-	t.Helper()
-	eventually(t, func() error {
-		if isTrue() {
-			return nil
-		}
-		return errors.New("not true in time: " + condition)
-	})
-}
+// waitUntil polls for a state that has no event.
+var waitUntil = polltest.Eventually
 
 const versionOf = "import tinypack\ntinypack.version"
 

@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"glasshouse/policy/polltest"
 )
 
 // shared has what the tests of this package make once: the binary, a data folder whose databases exist, which spares
@@ -295,14 +297,5 @@ func stop(t *testing.T, cmd *exec.Cmd) {
 	}
 }
 
-// eventually calls check until it returns nil. The limit only ends a test that fails: a busy machine needs a while.
-func eventually(t *testing.T, check func() error) {
-	t.Helper()
-	var err error
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if err = check(); err == nil {
-			return
-		}
-	}
-	t.Fatal(err)
-}
+// eventually calls a check until it returns nil.
+var eventually = polltest.Succeeds

@@ -21,6 +21,7 @@ import (
 
 	"glasshouse/dbaccess/embedded"
 	"glasshouse/policy"
+	"glasshouse/policy/polltest"
 )
 
 // serviceDir is an environment variable. If it is set, this binary runs as a service in that folder, for a test that
@@ -122,15 +123,8 @@ func postmasterPID(t testing.TB, dir string) int {
 	return pid
 }
 
-// eventually polls for a state that has no event; the limit only ends a test that fails.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within two minutes", what)
-		}
-	}
-}
+// eventually polls for a state that has no event.
+var eventually = polltest.Eventually
 
 func TestSecondStartKeepsTheData(t *testing.T) {
 	t.Parallel()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"glasshouse/policy/polltest"
 	"glasshouse/sandbox"
 )
 
@@ -39,15 +40,8 @@ func newTestLog() (*testLog, *logrus.Logger) {
 	return out, logger
 }
 
-// eventually polls for a state that has no event; the limit only ends a test that fails.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within 30 s", what)
-		}
-	}
-}
+// eventually polls for a state that has no event.
+var eventually = polltest.Eventually
 
 // openSandbox is the record of a sandbox that is live.
 func openSandbox(id string) sandbox.Sandbox {

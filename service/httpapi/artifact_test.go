@@ -13,11 +13,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/sirupsen/logrus"
 
 	"glasshouse/policy/limit"
+	"glasshouse/policy/polltest"
 	"glasshouse/sandbox"
 	"glasshouse/service/access"
 	"glasshouse/service/httpapi"
@@ -239,16 +239,8 @@ func TestSignedURLNeedsNoKeyUntilItExpires(t *testing.T) {
 	})
 }
 
-// eventually waits until a condition holds. The limit only ends a test that fails: a busy machine needs a while.
-func eventually(t testing.TB, what string, so func() bool) {
-	t.Helper()
-	last := time.Now().Add(2 * time.Minute)
-	for tick := time.Tick(20 * time.Millisecond); !so(); <-tick {
-		if time.Now().After(last) {
-			t.Fatalf("waited two minutes for %s", what)
-		}
-	}
-}
+// eventually polls for a state that has no event.
+var eventually = polltest.Eventually
 
 // A large rich output becomes an artifact that the execution refers to; a small one stays in the execution.
 func TestLargeOutputsBecomeArtifacts(t *testing.T) {

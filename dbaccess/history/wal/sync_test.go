@@ -4,7 +4,8 @@ import (
 	"errors"
 	"os"
 	"testing"
-	"time"
+
+	"glasshouse/policy/polltest"
 )
 
 func openTestLog(t *testing.T) *Log {
@@ -26,15 +27,8 @@ func appendRecord(t *testing.T, l *Log) Position {
 	return p
 }
 
-// waitFor polls until the condition holds; the limit is only there to end a test that fails.
-func waitFor(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); !condition(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within two minutes", what)
-		}
-	}
-}
+// waitFor polls for a state that has no event.
+var waitFor = polltest.Eventually
 
 func TestSyncSyncSoonAndCloseFlush(t *testing.T) {
 	t.Parallel()

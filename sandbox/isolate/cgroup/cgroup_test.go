@@ -11,10 +11,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
+	"glasshouse/policy/polltest"
 	"glasshouse/sandbox/isolate/procfs"
 )
 
@@ -91,13 +91,6 @@ func makeGroup(t *testing.T, tree *Tree) *Group {
 	return g
 }
 
-// waitUntil waits up to five seconds for the kernel to notice something.
-func waitUntil(isTrue func() bool) {
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline) && !isTrue(); {
-		time.Sleep(time.Millisecond)
-	}
-}
-
 func hasNoProcess(g *Group) bool {
 	return procfs.ReadFile(filepath.Join(g.dir("pids"), "pids.current")) == "0\n"
 }
@@ -109,7 +102,9 @@ func TestGroupIsReusedOnlyIfItLooksNew(t *testing.T) {
 	}
 	release := func(g *Group) {
 		t.Helper()
-		waitUntil(func() bool { return hasNoProcess(g) && g.Memory() <= maxLeftover })
+		polltest.Eventually(t, "the group is empty", func() bool {
+			return hasNoProcess(g) && g.Memory() <= maxLeftover
+		})
 		g.Release()
 	}
 	first := makeGroup(t, tree)
@@ -171,7 +166,7 @@ func TestGroupIsReusedOnlyIfItLooksNew(t *testing.T) {
 	defer os.RemoveAll(shared)
 	fifth := makeGroup(t, tree)
 	runIn(t, fifth, "head -c 4000000 /dev/zero >"+shared+"/left")
-	waitUntil(func() bool { return hasNoProcess(fifth) })
+	polltest.Eventually(t, "the group has no process", func() bool { return hasNoProcess(fifth) })
 	fifth.Release()
 	sixth := makeGroup(t, tree)
 	if sixth.name == fifth.name {
@@ -228,17 +223,19 @@ func TestReleasedGroupsAreRemoved(t *testing.T) {
 		spares = maxSpares
 	}
 	folders := len(tree.folders())
-	waitUntil(func() bool { return len(left()) <= (spares+1)*folders })
+	polltest.Eventually(t, "groups are removed", func() bool { return len(left()) <= (spares+1)*folders })
 	if names := left(); len(names) != (spares+1)*folders {
 		t.Errorf("after Release: got %v, want %d spare groups and the one with a process", names, spares)
 	}
-	waitUntil(func() bool { return tree.Late() > 0 })
+	polltest.Eventually(t, "a group is late", func() bool { return tree.Late() > 0 })
 	if late := tree.Late(); late != 1 {
 		t.Errorf("got %d late groups, want the one with a process", late)
 	}
 	_ = busy.Process.Kill()
 	_ = busy.Wait()
-	waitUntil(func() bool { return len(left()) <= spares*folders && tree.Late() == 0 })
+	polltest.Eventually(t, "the late group is removed", func() bool {
+		return len(left()) <= spares*folders && tree.Late() == 0
+	})
 	if names := left(); len(names) != spares*folders {
 		t.Errorf("after the last process has ended: got %v, want %d spare groups", names, spares)
 	}

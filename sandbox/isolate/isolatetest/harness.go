@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"glasshouse/policy"
+	"glasshouse/policy/polltest"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/isolate"
 	"glasshouse/sandbox/isolate/layer"
@@ -214,15 +215,8 @@ func Nonce() string {
 	return hex.EncodeToString(b[:])
 }
 
-// Eventually polls a condition for up to two minutes. Use it only for a condition without an event.
-func Eventually(t testing.TB, what string, isTrue func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); !isTrue(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within two minutes: %s", what)
-		}
-	}
-}
+// Eventually polls for a state that has no event.
+var Eventually = polltest.Eventually
 
 // escapesFS is part of the binary, because an ordinary user may not be able to read the
 // source folder.
