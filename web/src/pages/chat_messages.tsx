@@ -2,8 +2,8 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 import type { ConversationView, Message } from "../api/chat";
 import { fullTime, plural } from "../format";
 import { Prose } from "../parts/prose";
+import type { Live } from "./chat_live";
 import { Run } from "./chat_run";
-import type { Live } from "./chat_state";
 
 const noteTitles: Record<string, string> = {
   problem: "The answer ended",

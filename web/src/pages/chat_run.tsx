@@ -66,7 +66,7 @@ function LongCode({ lines, children }: { lines: number; children: ComponentChild
 }
 
 // rowsOf returns the rows in the answer of query_database, or undefined for another text.
-function rowsOf(text: string): { columns: string[]; rows: Record<string, unknown>[]; rest: string } | undefined {
+export function rowsOf(text: string): { columns: string[]; rows: Record<string, unknown>[]; rest: string } | undefined {
   const [first = "", ...lines] = text.split("\n");
   if (!first.startsWith("columns: ")) return undefined;
   try {

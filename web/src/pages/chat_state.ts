@@ -3,14 +3,7 @@ import type { ConversationView, Message } from "../api/chat";
 import { get, post } from "../api/client";
 import { follow } from "../api/events";
 import { isAborted, Problem } from "../api/problem";
-
-// What is written now, by the position of its message, until the message is stored.
-export interface Live {
-  text: Record<number, string>;
-  call: Record<number, string>; // the tool that the model is about to call
-  output: Record<number, string>; // what the code of a tool has printed so far
-  isCut: Record<number, boolean>; // more was printed than is sent here
-}
+import { type Live, nothing, withEvent, withMessage } from "./chat_live";
 
 interface ConversationState {
   view: ConversationView | undefined;
@@ -19,29 +12,6 @@ interface ConversationState {
   send: (text: string) => Promise<void>;
   stop: () => Promise<void>;
   reload: () => void;
-}
-
-const nothing: Live = { text: {}, call: {}, output: {}, isCut: {} };
-
-interface Delta {
-  position: number;
-  text: string;
-  truncated?: boolean; // the last piece: the rest is in the execution
-}
-
-function without(record: Record<number, string>, position: number): Record<number, string> {
-  const { [position]: _, ...rest } = record;
-  return rest;
-}
-
-function withText(record: Record<number, string>, { position, text }: Delta): Record<number, string> {
-  return { ...record, [position]: (record[position] ?? "") + text };
-}
-
-// withMessage returns messages with one more, or in place of the one at its position.
-function withMessage(list: Message[], message: Message): Message[] {
-  const others = list.filter((m) => m.position !== message.position);
-  return [...others, message].sort((a, b) => a.position - b.position);
 }
 
 export function conversationPath(id: string): string {
@@ -89,33 +59,10 @@ export function useConversation(id: string): ConversationState {
         onEvent: ({ name, data }) => {
           const body = JSON.parse(data) as unknown;
           switch (name) {
-            case "text":
-              setLive((now) => ({ ...now, text: withText(now.text, body as Delta) }));
+            case "message":
+              setView((now) => now && { ...now, messages: withMessage(now.messages, body as Message) });
+              setLive((now) => withEvent(now, name, body));
               break;
-            case "call": {
-              const { position, tool } = body as { position: number; tool: string };
-              setLive((now) => ({ ...now, call: { ...now.call, [position]: tool } }));
-              break;
-            }
-            case "stdout":
-            case "stderr":
-              setLive((now) => ({
-                ...now,
-                output: withText(now.output, body as Delta),
-                isCut: (body as Delta).truncated ? { ...now.isCut, [(body as Delta).position]: true } : now.isCut,
-              }));
-              break;
-            case "message": {
-              const message = body as Message;
-              setView((now) => now && { ...now, messages: withMessage(now.messages, message) });
-              setLive((now) => ({
-                isCut: now.isCut,
-                text: without(now.text, message.position),
-                call: without(now.call, message.position),
-                output: message.status === "running" ? now.output : without(now.output, message.position),
-              }));
-              break;
-            }
             case "problem":
               setProblem(new Problem(0, "The answer ended", (body as { text: string }).text));
               break;
@@ -127,6 +74,8 @@ export function useConversation(id: string): ConversationState {
               setLive(nothing);
               void load(mine);
               break;
+            default:
+              setLive((now) => withEvent(now, name, body));
           }
         },
         onLost: setProblem,

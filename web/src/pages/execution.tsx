@@ -4,7 +4,7 @@ import { follow } from "../api/events";
 import { isAborted, Problem } from "../api/problem";
 import type { Execution as Record } from "../api/records";
 import { duration, firstLine, fullTime, plural, shortID } from "../format";
-import { Code, type LineMark } from "../parts/code";
+import { Code } from "../parts/code";
 import { Copy, Failure, Loading, TwoSteps } from "../parts/feedback";
 import { Status } from "../parts/label";
 import { Panel, TextPanel } from "../parts/panel";
@@ -14,6 +14,7 @@ import { isAdmin, mayDebug } from "../session";
 import { Page } from "../shell";
 import { asCurl, asPython } from "./execution_commands";
 import { Artifacts, Connections, Facts, Failed, Logs, Queries } from "./execution_details";
+import { marks } from "./execution_marks";
 import { Outputs } from "./execution_outputs";
 import { TimeAxis } from "./execution_time_axis";
 import { forgetList, listAddress } from "./executions";
@@ -96,34 +97,6 @@ export function useNow(runs: boolean): number {
     return () => window.clearInterval(timer);
   }, [runs]);
   return now;
-}
-
-// marks returns the lines of the code that an exception passed through. The innermost one in the code itself is where
-// it failed; deeper frames are in libraries.
-export function marks(e: Record): LineMark[] {
-  const frames = (e.exception?.traceback ?? []).filter((frame) => !frame.file && frame.line > 0);
-  const summary = e.error ?? "";
-  if (frames.length === 0) {
-    return e.exception?.line
-      ? [{ line: e.exception.line, isFailure: true, message: summary, hint: e.exception.hint ?? "" }]
-      : [];
-  }
-  const last = frames.at(-1)!;
-  if (e.status === "cancelled") return [{ line: last.line, isFailure: false }];
-  return [
-    ...frames
-      .slice(0, -1)
-      .filter((frame) => frame.line !== last.line)
-      .map((frame) => ({ line: frame.line, isFailure: false })),
-    {
-      line: last.line,
-      isFailure: true,
-      code: last.code,
-      message: summary,
-      hint: e.exception?.hint ?? "",
-      variables: last.variables ?? {},
-    },
-  ];
 }
 
 // Execution is the page of one execution.

@@ -13,7 +13,7 @@ interface Bar {
 const maxBars = 60;
 
 // bars returns what happened in a run, in the order in which it began.
-function bars(e: Execution, now: number): Bar[] {
+export function bars(e: Execution, now: number): Bar[] {
   const accepted = milliseconds(e.created_at);
   const since = (text: string) => Math.max(0, milliseconds(text) - accepted);
   const total = (e.completed_at ? milliseconds(e.completed_at) : now) - accepted;

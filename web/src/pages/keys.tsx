@@ -27,7 +27,7 @@ const powers: Record<Role, string> = {
     "An admin sees all users, creates keys for them, decides on pending writes, erases records and reads the audit log.",
 };
 
-function stateOf(key: Key): string {
+export function stateOf(key: Key): string {
   if (key.revoked_at) return "revoked";
   if (key.expires_at && new Date(key.expires_at) < new Date()) return "expired";
   return "active";

@@ -4,7 +4,7 @@ import { Empty } from "../parts/feedback";
 import { Panel } from "../parts/panel";
 import { mayDebug } from "../session";
 import { Page } from "../shell";
-import { marks } from "./execution";
+import { marks } from "./execution_marks";
 import { Notices, SessionActions, useSessions } from "./play_current";
 import { Editor, type EditorCalls, inspections, runKey, useRunKey } from "./play_editor";
 import { type Example, examples } from "./play_examples";

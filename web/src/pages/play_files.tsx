@@ -90,7 +90,7 @@ const readers: Record<string, (path: string) => string> = {
   json: (path) => `import json\nvalue = json.load(open(${path}))\nvalue`,
 };
 
-function readerOf(file: UploadedFile): string {
+export function readerOf(file: UploadedFile): string {
   const path = JSON.stringify(`/data/${file.path}`);
   const reader = own(readers, /\.(\w+)$/.exec(file.path)?.[1]?.toLowerCase() ?? "");
   return (

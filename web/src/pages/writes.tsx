@@ -11,6 +11,7 @@ import { type List, More, NoMatch, useList } from "../parts/list";
 import { RowTable } from "../parts/value";
 import { parameter } from "../router";
 import { Page } from "../shell";
+import { changesFirst, withChanges } from "./writes_rows";
 
 const names = ["status", "user"];
 const reasonLabel = "Reason (optional)";
@@ -266,14 +267,7 @@ function Preview({ of: write }: { of: PendingWrite }) {
       what="the preview"
     >
       {(preview) => {
-        const rows = preview.rows.map(({ before, after }) => {
-          if (!before || !after) return before ?? after ?? {};
-          const isChanged = (name: string) => JSON.stringify(before[name]) !== JSON.stringify(after[name]);
-          const changes = Object.keys(after)
-            .filter(isChanged)
-            .map((name) => [`new ${name}`, after[name]]);
-          return { ...before, ...Object.fromEntries(changes) };
-        });
+        const rows = preview.rows.map(withChanges);
         const columns = changesFirst([...new Set(rows.flatMap((row) => Object.keys(row)))]);
         return (
           <>
@@ -318,12 +312,6 @@ function Loaded<T>(props: { path: string; label: string; what: string; children:
       )}
     </details>
   );
-}
-
-// changesFirst puts the columns that an UPDATE sets beside their new values, behind the first column, which is mostly the key.
-function changesFirst(columns: string[]): string[] {
-  const changed = columns.filter((name) => columns.includes(`new ${name}`)).flatMap((name) => [name, `new ${name}`]);
-  return [...new Set([...columns.slice(0, 1), ...changed, ...columns])];
 }
 
 interface Node {

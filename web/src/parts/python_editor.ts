@@ -15,6 +15,7 @@ import { bracketMatching, indentOnInput, indentUnit, syntaxHighlighting, syntaxT
 import { type Diagnostic, forceLinting, linter, lintGutter, lintKeymap } from "@codemirror/lint";
 import { EditorState, Prec, StateEffect, StateField, type Text } from "@codemirror/state";
 import { Decoration, type DecorationSet, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
+import { characters, units } from "./characters";
 import type { LineMark } from "./code";
 import { decorations, highlighting, largeEdits, specialCharacters, theme } from "./editor";
 import { visible } from "./hidden_characters";
@@ -107,20 +108,6 @@ const types: Record<string, string> = {
   key: "property",
   statement: "keyword",
 };
-
-// characters returns a position as Python counts it, and units one as JavaScript does: a character beyond the first
-// 65 536 has two units.
-function characters(text: string, units: number): number {
-  let count = 0;
-  for (let at = 0; at < units; count++) at += text.codePointAt(at)! > 0xffff ? 2 : 1;
-  return count;
-}
-
-function units(text: string, characters: number): number {
-  let at = 0;
-  for (; characters > 0 && at < text.length; characters--) at += text.codePointAt(at)! > 0xffff ? 2 : 1;
-  return at;
-}
 
 // wantsCompletion reports whether to ask for completions: when a person asks, or has typed a name, a dot or the key of
 // a dictionary, but not within comments and other strings.
