@@ -18,10 +18,12 @@ function digits(n: number, unit: string): string {
 // duration takes milliseconds.
 export function duration(ms: number): string {
   if (ms <= 0) return "0 ms";
-  if (ms < 1000) return digits(ms, "ms");
-  if (ms < 60_000) return digits(ms / 1000, "s");
-  const minutes = Math.floor(ms / 60_000);
-  if (minutes < 60) return `${minutes} min ${Math.round((ms % 60_000) / 1000)} s`;
+  // What would be rounded up to a whole larger unit is in that unit.
+  if (ms < 999.5) return digits(ms, "ms");
+  if (ms < 59_950) return digits(ms / 1000, "s");
+  const seconds = Math.round(ms / 1000);
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
