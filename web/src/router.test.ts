@@ -58,6 +58,8 @@ test("a click on a link shows the page without loading the document", () => {
 
 test.each([
   ["with Ctrl, for another tab", '<a href="/ui/keys">Keys</a>', { ctrlKey: true }],
+  ["with Command, for another tab", '<a href="/ui/keys">Keys</a>', { metaKey: true }],
+  ["with Shift, for another window", '<a href="/ui/keys">Keys</a>', { shiftKey: true }],
   ["with the middle button", '<a href="/ui/keys">Keys</a>', { button: 1 }],
   ["on a link to another tab", '<a href="/ui/keys" target="_blank">Keys</a>', {}],
   ["on a file", '<a href="/ui/keys" download>Keys</a>', {}],

@@ -80,6 +80,22 @@ test("attempts to connect are further and further apart, up to 15 seconds", asyn
   }
 });
 
+test("after a connection, the next failure is tried again soon", async () => {
+  const stream = new EventStream();
+  const calls = serve((_, number) => (number === 3 ? stream.response : json({}, 503)));
+  stop = follow("/events", {}, listener);
+  for (const delay of [500, 1000, 2000]) {
+    await settle();
+    vi.advanceTimersByTime(delay);
+  }
+  await settle();
+  stream.end();
+  await settle();
+  vi.advanceTimersByTime(500);
+  await settle();
+  expect(calls).toHaveLength(5);
+});
+
 test("what fails in the same way again is not tried again", async () => {
   const calls = serve(() => json({ detail: "There is no such execution." }, 404));
   stop = follow("/events", {}, listener);
@@ -139,7 +155,9 @@ test("nothing is read after the end was asked for", async () => {
   stop = follow("/events", {}, listener);
   await settle();
   stop();
+  stream.end();
   setHidden(false);
+  await settle();
   vi.advanceTimersByTime(60_000);
   await settle();
   expect(calls).toHaveLength(1);
@@ -163,6 +181,16 @@ test("an execution is followed at its location if its answer breaks off", async 
   streams[1]!.event("done", {}, "2");
   await settle();
   expect(received.map(({ name }) => name)).toEqual(["stdout", "done"]);
+});
+
+test("an execution that is done is not followed", async () => {
+  const stream = new EventStream({ Location: "/executions/e-1" });
+  const calls = serve(() => stream.response);
+  stop = startExecution("/sandbox/s-1/execute", {}, { ...listener, onRefused: () => expect.fail("refused") });
+  stream.event("done", {});
+  stream.end();
+  await settle();
+  expect(calls).toHaveLength(1);
 });
 
 test("code that the service refuses has a reason, and is not sent again", async () => {
