@@ -30,15 +30,15 @@ export function Playground() {
   const uploads = useMemo(() => new Uploads(session), [session]);
   useAddressedExecution(program, setNote, setRefusal);
 
-  // code is that of the editor, which may not be loaded yet when an example runs.
-  const run = async (record = false, code = editor.current?.code() ?? "") => {
+  // When an example runs, the editor may not be loaded yet, and the context of this drawing is the former one.
+  const run = async (record = false, code = editor.current?.code() ?? "", context = program.context) => {
     const session = current.value; // an example may just have begun it
     if (session.isRunning || session.state.value === "ended") return;
     setNote(code.trim() ? "" : "There is no code to run.");
     if (!code.trim()) return;
     let given: Record<string, unknown> | undefined;
     try {
-      given = parseContext(program.context);
+      given = parseContext(context);
       setRefusal(undefined);
     } catch (thrown) {
       setRefusal(new Problem(422, "The context is not a JSON object", (thrown as Error).message));
@@ -60,7 +60,7 @@ export function Playground() {
     return !example.capture || captures || !current.value.id.value;
   };
   const runExample = (example: Example) => {
-    if (use(example)) void run(false, example.code);
+    if (use(example)) void run(false, example.code, "");
   };
 
   // The editor is made once, and calls what is there then.

@@ -159,6 +159,9 @@ module.exports = {
     await page.getByLabel('Context, a JSON object').fill('{"limit": ');
     await page.getByRole('button', { name: /^Run Ctrl/ }).click();
     await page.getByText('The context is not a JSON object').waitFor();
+    await page.getByRole('button', { name: 'Run: List the best customers' }).click(); // takes the context away
+    await page.waitForFunction(() => document.querySelectorAll('.run').length === 2);
+    await ended(newest(page));
     await wantNothingWrong(page);
   },
 };
