@@ -174,6 +174,24 @@ test("a page that cannot be loaded is tried again on request", async () => {
   expect(ids(list, 1)).toEqual(["e-1"]);
 });
 
+test("a further page that cannot be loaded leaves the rows, and is tried again on request only", async () => {
+  let isDown = true;
+  const page = { executions: history.slice(0, 100), next: "e-11900" };
+  const calls = serve(({ query }) => (query.get("after") && isDown ? json({}, 503) : json(page)));
+  const list = await open();
+  for (let n = 0; n < 3; n++) {
+    list.want(80, 99);
+    await settle();
+  }
+  expect(calls).toHaveLength(2);
+  expect(list.count).toBe(100);
+  isDown = false;
+  list.retry();
+  await settle();
+  expect(calls.length).toBeGreaterThan(2);
+  expect(list.problem.value).toBeUndefined();
+});
+
 test("many events are drawn together", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   try {

@@ -40,6 +40,17 @@ test("a step is shown with the one before it, and its neighbours need no request
   expect(calls).toHaveLength(1);
 });
 
+test("the first step of what is loaded waits for the one before it", async () => {
+  serveSteps();
+  const loaded = views();
+  loaded.want(20); // loads from 12 on
+  await settle();
+  loaded.want(12);
+  await settle();
+  expect(shown.at(-1)).toEqual([12, { view: { step: 12 }, before: { step: 11 } }]);
+  expect(steps()).toEqual([20, 12]);
+});
+
 test("the first step has none before it", async () => {
   serveSteps();
   views().want(1);

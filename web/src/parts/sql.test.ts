@@ -55,7 +55,8 @@ test.each([
   ["SELECT 'FROM orders', | FROM users", ["id", "email", "users"]],
   ['SELECT | FROM "Odd ""name"""', ["x", '"Odd ""name"""']],
   ["WITH recent AS (SELECT 1) SELECT * FROM |", ["recent", ...schema.tables]],
-  ["SELECT 1; SELECT | FROM users", ["id", "email", "users"]],
+  ["SELECT * FROM orders; SELECT | FROM users", ["id", "email", "users"]],
+  ["SELECT * FROM users WHERE id IN (SELECT id FROM orders) AND |", ["id", "email", "users"]],
 ])("in %j the columns and tables of the statement fit", (marked, wanted) => {
   expect(names(marked)).toEqual(wanted);
 });
