@@ -172,8 +172,9 @@ func TestEditorStartsAFile(t *testing.T) {
 		t.Errorf("capabilities: got %v, want supportsStepBack", m.Body)
 	}
 	pipe, large := filepath.Join(t.TempDir(), "pipe.py"), filepath.Join(t.TempDir(), "large.py")
-	bytes := filepath.Join(t.TempDir(), "bytes.py")
-	err := errors.Join(unix.Mkfifo(pipe, 0o600), os.WriteFile(large, nil, 0o600), os.Truncate(large, 1<<40),
+	bytes, escaped := filepath.Join(t.TempDir(), "bytes.py"), filepath.Join(t.TempDir(), "escaped.py")
+	err := errors.Join(os.WriteFile(escaped, []byte(strings.Repeat("#\x01\n", 50_000)), 0o600), // larger as JSON
+		unix.Mkfifo(pipe, 0o600), os.WriteFile(large, nil, 0o600), os.Truncate(large, 1<<40),
 		os.WriteFile(bytes, []byte{'#', 0xff}, 0o600))
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +182,7 @@ func TestEditorStartsAFile(t *testing.T) {
 	for program, want := range map[string]string{
 		pipe: "pipe.py is not a regular file", "/dev/zero": "/dev/zero is not a regular file",
 		filepath.Dir(pipe): "is not a regular file", large: "at most 256 KiB",
-		bytes: "bytes.py is not UTF-8",
+		bytes: "bytes.py is not UTF-8", escaped: "at most 256 KiB",
 	} {
 		m := e.request("launch", map[string]any{"program": program})
 		if m.Success || !strings.Contains(m.Message, want) {
@@ -200,6 +201,10 @@ func TestEditorStartsAFile(t *testing.T) {
 		if m := e.request("launch", arguments); m.Success || !strings.Contains(m.Message, want) {
 			t.Errorf("launch with %v: got %+v, want an error with %q", arguments, m, want)
 		}
+	}
+
+	if got := c.activeSandboxes(t); got != 0.0 {
+		t.Errorf("sandboxes after launches that failed: got %v, want 0", got)
 	}
 
 	launch := map[string]any{

@@ -35,6 +35,9 @@ type Adapter struct {
 // maxLaunchBytes bounds the message of a launch. The service reads no more from a client that has not attached.
 const maxLaunchBytes = maxBodyBytesBeforeAttach
 
+// maxAddedBytes is more than the envelope of a launch, the id of a sandbox and a key have.
+const maxAddedBytes = 1 << 10
+
 // maxServiceBytes bounds a message of the service, which sends whole values and whole sources.
 const maxServiceBytes = 64 << 20
 
@@ -180,6 +183,10 @@ func (s *adapterSession) begin(ctx context.Context, r message, body []byte) erro
 	if s.remote != nil {
 		return errAlreadyAttached
 	}
+	if s.created != "" { // by a launch that failed; its configuration may have been another one
+		_ = s.DeleteSandbox(ctx, s.created)
+		s.created = ""
+	}
 	body, err := replaceArguments(body, func(arguments fields) error {
 		if r.Command == "launch" {
 			s.launched = maps.Clone(arguments)
@@ -269,6 +276,12 @@ func (s *adapterSession) complete(ctx context.Context, arguments fields, isLaunc
 				return fmt.Errorf("program: %w", err)
 			}
 			set("code", code)
+		}
+		if text, err = json.Marshal(arguments); err != nil {
+			return err
+		}
+		if len(text) > maxLaunchBytes-maxAddedBytes { // before a sandbox is created
+			return errTooLong
 		}
 	}
 	if isLaunch {
