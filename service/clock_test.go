@@ -18,7 +18,8 @@ func TestClockThatIsSetForwardDeletesNothing(t *testing.T) {
 	config.Elapsed = func() time.Duration { return elapsed }
 	s := service.New(config)
 	t.Cleanup(func() { s.Drain(t.Context()) })
-	if _, err := s.QuickExecute(t.Context(), ada, service.Job{Code: "1", Kind: sandbox.KindQuick}, nil); err != nil {
+	request := sandbox.Request{Code: "1", Kind: sandbox.KindQuick}
+	if _, err := s.QuickExecute(t.Context(), ada, request, nil); err != nil {
 		t.Fatal(err)
 	}
 	executions := func() int {
@@ -74,7 +75,7 @@ func TestClockThatIsSetBackRefusesNothing(t *testing.T) {
 			t.Fatalf("a request: got %v, want the key to be valid", err)
 		}
 		defer end()
-		e, err := f.Execute(ctx, caller.Key, sb.ID, service.Job{Code: "compute", Kind: sandbox.KindExecute})
+		e, err := f.Execute(ctx, caller.Key, sb.ID, sandbox.Request{Code: "compute", Kind: sandbox.KindExecute})
 		if err != nil || e.Status != sandbox.StatusCompleted || e.ExecutionTime < 0 {
 			t.Errorf("a run: got %+v, %v; want it completed", e, err)
 		}

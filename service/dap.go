@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -78,8 +77,7 @@ func (s *Service) openDAP(ctx context.Context, caller sandbox.Key, in dap.Attach
 		}, nil
 	case in.Sandbox != "":
 		d, _, err := s.OpenDebug(ctx, caller, in.Sandbox, DebugStart{
-			Job: Job{Code: in.Code, Context: json.RawMessage("{}"),
-				Kind: sandbox.KindDebug}, StopOnEntry: true, Driver: driver,
+			Request: sandbox.Request{Code: in.Code, Kind: sandbox.KindDebug}, StopOnEntry: true, Driver: driver,
 		})
 		if err != nil {
 			return nil, err

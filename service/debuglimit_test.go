@@ -31,7 +31,7 @@ func TestEndedDebugSessionsMakeRoom(t *testing.T) {
 		}
 		f.clock.move(time.Second)
 		d, _, err := s.OpenDebug(t.Context(), grace, sb.ID, service.DebugStart{
-			Job: service.Job{Code: "1", Kind: sandbox.KindDebug},
+			Request: sandbox.Request{Code: "1", Kind: sandbox.KindDebug},
 		})
 		return d, err
 	}

@@ -48,7 +48,7 @@ var errDebuggerIdle = errors.New("the debug session was idle for too long")
 
 // DebugStart configures a new debug session.
 type DebugStart struct {
-	Job         Job
+	Request     sandbox.Request
 	Breakpoints []debugger.LineBreakpoint
 	Exceptions  []string // filters
 	StopOnEntry bool
@@ -66,7 +66,7 @@ func (s *Service) OpenDebug(ctx context.Context, caller sandbox.Key, sandboxID s
 	if err != nil {
 		return nil, nil, err
 	}
-	recorded, err := debugger.NewRecording(start.Job.Code)
+	recorded, err := debugger.NewRecording(start.Request.Code)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -96,10 +96,8 @@ func (s *Service) OpenDebug(ctx context.Context, caller sandbox.Key, sandboxID s
 	runCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	d.cancel = cancel
 	debug := &interactiveRun{session: d, recorded: recorded, began: make(chan error, 1)}
-	job := start.Job
-	job.debug = debug
 	go func() {
-		execution, err := s.Execute(runCtx, caller, sandboxID, job)
+		execution, err := s.executeObserved(runCtx, caller, sandboxID, start.Request, observers{debug: debug})
 		cancel(nil)
 		debug.flush()
 		d.end(execution, err)

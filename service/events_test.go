@@ -57,7 +57,7 @@ func TestEveryReaderGetsTheSameEvents(t *testing.T) {
 				events = append(events, event)
 			}
 		}
-		l, err := s.Start(t.Context(), ada, "", service.Job{Code: "print", Kind: sandbox.KindQuick}, config)
+		l, err := s.Start(t.Context(), ada, "", sandbox.Request{Code: "print", Kind: sandbox.KindQuick}, config)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +139,7 @@ func TestOldestEventLogIsRemovedWhenThereIsTooMuch(t *testing.T) {
 	}
 	var logs []*service.EventLog
 	for range 4 { // of 24 MB each; when the last one begins, three have ended
-		l, err := s.Start(t.Context(), ada, "", service.Job{Code: "report", Kind: sandbox.KindQuick}, nil)
+		l, err := s.Start(t.Context(), ada, "", sandbox.Request{Code: "report", Kind: sandbox.KindQuick}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,48 +18,44 @@ import (
 	"glasshouse/service/tracing"
 )
 
-// Job is a piece of code to run.
-type Job struct {
-	Code            string
-	Context         json.RawMessage // a JSON object; empty means {}
-	Kind            sandbox.Kind
-	Files           []JobFile       // uploads that are written to /data before the code runs
-	Timeout         time.Duration   // limit below the policy's max_execution_time; 0: none
-	CancelTimeout   time.Duration   // from a cancellation until the process is killed; 0: that of the supervisor
-	Interrupts      <-chan struct{} // interrupt the code again after its cancellation, each with another CancelTimeout
-	WithoutDatabase bool            // refuse every request of the code
-	Scope           sandbox.Scope   // of the code's variables
-	Record          bool            // record the run, to explain its values; the policy may also ask for it
-
-	// Steps is called with each line of a debugged run; the run waits for it. It returns false to stop the
-	// calls. If Steps is nil, no lines are streamed.
-	Steps func(sandbox.Step) bool
-
+// observers see a run while it goes on.
+type observers struct {
+	// steps is called with each line of a debugged run; the run waits for it. It returns false to stop the calls. If it
+	// is nil, no lines are streamed.
+	steps  func(sandbox.Step) bool
 	debug  *interactiveRun // of a debug session; else nil
 	events *EventLog       // of a streamed run; else nil
-}
-
-// JobFile is an upload that comes with a job.
-type JobFile struct {
-	Path string // below /data
-	Body []byte
 }
 
 // OpenSession opens a session for a sandbox.
 type OpenSession func(context.Context, sandbox.Sandbox) (*supervisor.Session, error)
 
-// Execute runs a job in a sandbox and returns its execution, also if the code failed. If the code did not start, it
+// Execute runs code in a sandbox and returns its execution, also if the code failed. If the code did not start, it
 // returns FaultBusy, FaultGone, FaultTooLarge, FaultInvalid, FaultUnavailable, FaultLimit, FaultFull or an internal
 // error.
 func (s *Service) Execute(
-	ctx context.Context, caller sandbox.Key, sandboxID string, job Job,
+	ctx context.Context, caller sandbox.Key, sandboxID string, request sandbox.Request,
 ) (*sandbox.Execution, error) {
-	lease, err := s.acquireSandbox(ctx, caller, sandboxID, job) // one run at a time
+	return s.executeObserved(ctx, caller, sandboxID, request, observers{})
+}
+
+// ExecuteSteps is Execute, and calls steps with each line that ran, until steps returns false. The run waits for it. It
+// returns FaultForbidden if the caller or the sandbox may not debug.
+func (s *Service) ExecuteSteps(
+	ctx context.Context, caller sandbox.Key, sandboxID string, request sandbox.Request, steps func(sandbox.Step) bool,
+) (*sandbox.Execution, error) {
+	return s.executeObserved(ctx, caller, sandboxID, request, observers{steps: steps})
+}
+
+func (s *Service) executeObserved(
+	ctx context.Context, caller sandbox.Key, sandboxID string, request sandbox.Request, o observers,
+) (*sandbox.Execution, error) {
+	lease, err := s.acquireSandbox(ctx, caller, sandboxID, o) // one run at a time
 	if err != nil {
 		return nil, err
 	}
 	defer lease.release()
-	r, err := s.newRun(caller, lease.live.sandbox, job)
+	r, err := s.newRun(caller, lease.live.sandbox, request, o)
 	if err != nil {
 		return nil, err
 	}
@@ -69,35 +65,42 @@ func (s *Service) Execute(
 	return r.execute(ctx)
 }
 
-// QuickExecute runs a job in a new sandbox that is removed afterwards. config is the
+// QuickExecute runs code in a new sandbox that is removed afterwards. config is the
 // sandbox's config as JSON; nil means the default one. Its errors are those of Execute.
 func (s *Service) QuickExecute(
-	ctx context.Context, caller sandbox.Key, job Job, config []byte,
+	ctx context.Context, caller sandbox.Key, request sandbox.Request, config []byte,
+) (*sandbox.Execution, error) {
+	return s.quickExecuteObserved(ctx, caller, request, config, observers{})
+}
+
+func (s *Service) quickExecuteObserved(
+	ctx context.Context, caller sandbox.Key, request sandbox.Request, config []byte, o observers,
 ) (*sandbox.Execution, error) {
 	p, err := s.accept(caller, config, s.Default)
 	if err != nil {
 		return nil, err
 	}
-	return s.ExecuteEphemeral(
-		ctx,
-		caller,
-		p,
-		job,
-		func(ctx context.Context, sb sandbox.Sandbox) (*supervisor.Session, error) {
-			return s.Supervisor.Open(ctx, sb, job.Code)
-		},
-	)
+	open := func(ctx context.Context, sb sandbox.Sandbox) (*supervisor.Session, error) {
+		return s.Supervisor.Open(ctx, sb, request.Code)
+	}
+	return s.executeEphemeral(ctx, caller, p, request, open, o)
 }
 
-// ExecuteEphemeral runs a job in a sandbox with policy p that exists only for this run. It opens the session with open
+// ExecuteEphemeral runs code in a sandbox with policy p that exists only for this run. It opens the session with open
 // and closes it. Its errors are those of Execute.
 func (s *Service) ExecuteEphemeral(
-	ctx context.Context, caller sandbox.Key, p policy.Policy, job Job, open OpenSession,
+	ctx context.Context, caller sandbox.Key, p policy.Policy, request sandbox.Request, open OpenSession,
 ) (*sandbox.Execution, error) {
-	if err := s.Supervisor.Full(job.Code); err != nil { // before it is on record
+	return s.executeEphemeral(ctx, caller, p, request, open, observers{})
+}
+
+func (s *Service) executeEphemeral(
+	ctx context.Context, caller sandbox.Key, p policy.Policy, request sandbox.Request, open OpenSession, o observers,
+) (*sandbox.Execution, error) {
+	if err := s.Supervisor.Full(request.Code); err != nil { // before it is on record
 		return nil, err
 	}
-	r, err := s.newRun(caller, s.ephemeralSandbox(caller, p), job)
+	r, err := s.newRun(caller, s.ephemeralSandbox(caller, p), request, o)
 	if err != nil {
 		return nil, err
 	}
@@ -130,23 +133,22 @@ func (s *Service) closeInBackground(session *supervisor.Session, closed func()) 
 	}()
 }
 
-// Start starts a job and returns its event log as soon as the execution is on record. The job runs as in Execute or,
-// if sandboxID is "", as in QuickExecute with config. The run continues if nobody reads the log; Cancel ends it. If the
-// job does not start, the errors are those of Execute.
+// Start starts code and returns its event log as soon as the execution is on record. The code runs as in Execute or, if
+// sandboxID is "", as in QuickExecute with config. The run continues if nobody reads the log; Cancel ends it. If the
+// code does not start, the errors are those of Execute.
 func (s *Service) Start(
-	ctx context.Context, caller sandbox.Key, sandboxID string, job Job, config []byte,
+	ctx context.Context, caller sandbox.Key, sandboxID string, request sandbox.Request, config []byte,
 ) (*EventLog, error) {
 	runCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	log := newEventLog()
-	job.events = log
 	go func() {
 		defer cancel()
 		var execution *sandbox.Execution
 		var err error
 		if sandboxID == "" {
-			execution, err = s.QuickExecute(runCtx, caller, job, config)
+			execution, err = s.quickExecuteObserved(runCtx, caller, request, config, observers{events: log})
 		} else {
-			execution, err = s.Execute(runCtx, caller, sandboxID, job)
+			execution, err = s.executeObserved(runCtx, caller, sandboxID, request, observers{events: log})
 		}
 		log.end(execution, err, s.Clock(), s.logsEnded.Add(1))
 	}()
@@ -166,12 +168,13 @@ func (s *Service) Start(
 	}
 }
 
-// run turns one job into a durable execution. Only run makes the Execution: the opening before the code runs, and the
-// whole one in finish.
+// run turns one request into a durable execution. Only run makes the Execution: the opening before the code runs, and
+// the whole one in finish.
 type run struct {
 	service     *Service
 	caller      sandbox.Key
-	job         Job
+	request     sandbox.Request
+	observers   observers
 	sandbox     sandbox.Sandbox
 	open        OpenSession
 	onCodeEnded func() // called before the durable end; may be nil
@@ -195,36 +198,39 @@ type run struct {
 // maxDepth is the maximum depth of JSON that is passed to Python, whose parser can read about 1000 levels.
 const maxDepth = 500
 
-// newRun checks the job and makes its run.
-func (s *Service) newRun(caller sandbox.Key, sb sandbox.Sandbox, job Job) (*run, error) {
-	if err := checkCodeSize(job.Code, sb.Policy); err != nil {
+// newRun checks a request and makes its run.
+func (s *Service) newRun(caller sandbox.Key, sb sandbox.Sandbox, request sandbox.Request, o observers) (*run, error) {
+	if err := checkCodeSize(request.Code, sb.Policy); err != nil {
 		return nil, err
 	}
-	if sandbox.JSONDepth(job.Context) > maxDepth {
+	if err := request.CheckFiles(); err != nil {
+		return nil, err
+	}
+	if sandbox.JSONDepth(request.Context) > maxDepth {
 		return nil, &sandbox.Error{
 			Fault: sandbox.FaultInvalid, Field: "context",
 			Detail: fmt.Sprintf("it nests deeper than %d lists and objects", maxDepth),
 		}
 	}
-	if job.Record && !sb.Policy.EnableDebugging {
+	if request.Record && !sb.Policy.EnableDebugging {
 		return nil, errDebuggingOff()
 	}
-	if len(job.Files) > 0 && !sb.Policy.EnableFileAccess {
+	if len(request.Files) > 0 && !sb.Policy.EnableFileAccess {
 		return nil, errFileAccessOff()
 	}
-	if len(job.Context) == 0 {
-		job.Context = json.RawMessage("{}")
+	if len(request.Context) == 0 {
+		request.Context = sandbox.Object("{}")
 	}
 	now := s.Clock()
-	r := &run{service: s, caller: caller, job: job, sandbox: sb, ended: make(chan struct{})}
+	r := &run{service: s, caller: caller, request: request, observers: o, sandbox: sb, ended: make(chan struct{})}
 	r.opening = sandbox.Execution{
-		ID: s.NewID(), SandboxID: sb.ID, User: caller.User, Kind: job.Kind, Status: sandbox.StatusRunning,
-		Code: job.Code, Context: job.Context, Timestamp: now, CreatedAt: now,
+		ID: s.NewID(), SandboxID: sb.ID, User: caller.User, Kind: request.Kind, Status: sandbox.StatusRunning,
+		Code: request.Code, Context: json.RawMessage(request.Context), Timestamp: now, CreatedAt: now,
 	}
 	if days := caller.Limits.HistoryDays; days > 0 {
 		r.opening.ExpiresAt = new(now.AddDate(0, 0, days))
 	}
-	r.handler = &guestHandler{service: s, caller: caller, sandbox: sb, execution: &r.opening, events: job.events}
+	r.handler = &guestHandler{service: s, caller: caller, sandbox: sb, execution: &r.opening, events: o.events}
 	return r, nil
 }
 
@@ -252,11 +258,11 @@ func (r *run) execute(ctx context.Context) (*sandbox.Execution, error) {
 // what an agent's code prints. Its output costs nothing in addition, so it may be in another order than that of the
 // program. The caller calls end. The log is forgotten then, unless somebody reads it.
 func (r *run) openEvents() (end func(*sandbox.Execution, error)) {
-	if r.isStreamed = r.job.events != nil; r.isStreamed || r.job.debug != nil {
+	if r.isStreamed = r.observers.events != nil; r.isStreamed || r.observers.debug != nil {
 		return func(*sandbox.Execution, error) {}
 	}
 	log := newEventLog()
-	r.job.events, r.handler.events = log, log
+	r.observers.events, r.handler.events = log, log
 	return func(e *sandbox.Execution, err error) {
 		if opening, _ := log.Execution(); opening == nil {
 			return // the code has not run, and nobody has found the log
@@ -269,7 +275,7 @@ func (r *run) openEvents() (end func(*sandbox.Execution, error)) {
 // begin takes a run through its limits and puts it on record. The caller calls end when the run is over.
 func (r *run) begin(ctx context.Context) (_ context.Context, end func(), err error) {
 	var m access.Meter
-	if r.job.Kind != sandbox.KindQuery { // a statement uses the CPU time of PostgreSQL, which does not count
+	if r.request.Kind != sandbox.KindQuery { // a statement uses the CPU time of PostgreSQL, which does not count
 		m = access.Meter{TakeCPU: r.cpu.take, IsPaused: r.isPaused}
 	}
 	ctx, endUsage, err := r.service.Access.Begin(ctx, r.caller, access.Executions, m) // the key's limits
@@ -309,7 +315,7 @@ func (r *run) begin(ctx context.Context) (_ context.Context, end func(), err err
 }
 
 // isPaused reports whether a debugger has stopped the program.
-func (r *run) isPaused() bool { return r.job.debug != nil && r.job.debug.isStopped.Load() }
+func (r *run) isPaused() bool { return r.observers.debug != nil && r.observers.debug.isStopped.Load() }
 
 // register makes the run known to Cancel and Drain.
 func (r *run) register(ctx context.Context) (_ context.Context, unregister func(), err error) {
@@ -344,7 +350,7 @@ const (
 
 func (r *run) acquireSlot(ctx context.Context) (release func(), err error) {
 	work := executionWork
-	if r.sandbox.Ephemeral && r.job.Kind != sandbox.KindQuery {
+	if r.sandbox.Ephemeral && r.request.Kind != sandbox.KindQuery {
 		work += sandboxWork
 	}
 	r.service.share.Wait(ctx, r.caller.User, work)
@@ -377,14 +383,14 @@ func errBusy() error {
 	}
 }
 
-// openSession opens the session and writes the job's files to its /data.
+// openSession opens the session and writes the request's files to its /data.
 func (r *run) openSession(ctx context.Context) (err error) {
 	if r.session, err = r.open(ctx, r.sandbox); err != nil {
 		return err
 	}
 	r.cpu.follow(r.session)
-	for _, f := range r.job.Files {
-		if _, err := r.session.Uploads().Put(f.Path, bytes.NewReader(f.Body)); err != nil {
+	for _, f := range r.request.Files {
+		if _, err := r.session.Uploads().Put(f.Path, bytes.NewReader(f.Body())); err != nil {
 			return err
 		}
 	}
@@ -394,48 +400,40 @@ func (r *run) openSession(ctx context.Context) (err error) {
 // isRecorded reports whether the run is recorded. A debug session has its own recording.
 func (r *run) isRecorded() bool {
 	p := r.sandbox.Policy
-	return r.job.Steps != nil || r.job.Record || p.Record == policy.RecordAlways && p.EnableDebugging
+	return r.observers.steps != nil || r.request.Record || p.Record == policy.RecordAlways && p.EnableDebugging
 }
 
 // runCode runs the code. It writes the recording of a recorded run while the code runs, so that the recording survives
 // the death of the guest and of the service.
 func (r *run) runCode(ctx context.Context) (sandbox.Outcome, error) {
 	callbacks := supervisor.Callbacks{Recorder: r.handler}
-	if !r.job.WithoutDatabase {
+	if !r.request.WithoutDatabase {
 		callbacks.Requests = r.handler
 	}
-	if r.job.events != nil {
-		r.job.events.begin(&r.opening, r.sandbox.Owner, r.sandbox.Policy.MaxOutputSize)
-		r.service.keepEventLog(r.opening.ID, r.job.events)
-		callbacks.Listener, callbacks.Ordered = r.job.events, r.isStreamed
+	if r.observers.events != nil {
+		r.observers.events.begin(&r.opening, r.sandbox.Owner, r.sandbox.Policy.MaxOutputSize)
+		r.service.keepEventLog(r.opening.ID, r.observers.events)
+		callbacks.Listener, callbacks.Ordered = r.observers.events, r.isStreamed
 	}
 	switch {
-	case r.job.debug != nil:
-		r.recording = r.service.startRecording(&r.opening, r.job.debug.recorded, nil)
-		r.job.debug.begin(r.recording, r.opening.ID, r.sandbox.Policy.MaxOutputSize)
-		callbacks.Debugger, callbacks.Listener, callbacks.Ordered = r.job.debug, r.job.debug, true
+	case r.observers.debug != nil:
+		r.recording = r.service.startRecording(&r.opening, r.observers.debug.recorded, nil)
+		r.observers.debug.begin(r.recording, r.opening.ID, r.sandbox.Policy.MaxOutputSize)
+		callbacks.Debugger, callbacks.Listener, callbacks.Ordered = r.observers.debug, r.observers.debug, true
 	case r.isRecorded():
-		recorded, err := debugger.NewRecording(r.job.Code)
+		recorded, err := debugger.NewRecording(r.request.Code)
 		if err != nil {
 			return sandbox.Outcome{}, err
 		}
-		r.recording = r.service.startRecording(&r.opening, recorded, r.job.Steps)
+		r.recording = r.service.startRecording(&r.opening, recorded, r.observers.steps)
 		callbacks.Debugger = r.recording
 	}
 	if r.recording != nil {
 		r.handler.recorded = r.recording.recorded
 	}
-	request := supervisor.Request{
-		ExecutionID: r.opening.ID,
-		Code:        r.job.Code,
-		Context:     withTraceparent(r.job.Context, r.trace.Traceparent()),
-		Scope:       r.job.Scope,
-		Timeout:     r.job.Timeout,
-
-		CancelTimeout: r.job.CancelTimeout,
-		Interrupts:    r.job.Interrupts,
-	}
-	outcome, err := r.session.Run(ctx, request, callbacks)
+	request := r.request
+	request.Context = withTraceparent(request.Context, r.trace.Traceparent())
+	outcome, err := r.session.Run(ctx, r.opening.ID, request, callbacks)
 	if r.recording != nil {
 		r.recording.end()
 	}
@@ -443,7 +441,7 @@ func (r *run) runCode(ctx context.Context) (sandbox.Outcome, error) {
 }
 
 // withTraceparent returns a context with the variable traceparent, unless it is "" or the caller has set the variable.
-func withTraceparent(variables json.RawMessage, traceparent string) json.RawMessage {
+func withTraceparent(variables sandbox.Object, traceparent string) sandbox.Object {
 	if traceparent == "" {
 		return variables
 	}

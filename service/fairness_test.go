@@ -21,7 +21,7 @@ func TestOneUserDoesNotTakeAllSlots(t *testing.T) {
 	config.Parallel = 5
 	s := service.New(config)
 	run := func(ctx context.Context, caller sandbox.Key, code string) error {
-		_, err := s.QuickExecute(ctx, caller, service.Job{Code: code, Kind: sandbox.KindQuick}, nil)
+		_, err := s.QuickExecute(ctx, caller, sandbox.Request{Code: code, Kind: sandbox.KindQuick}, nil)
 		return err
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -58,7 +58,7 @@ func TestShortRunsOfAUserTakeAShare(t *testing.T) {
 	longest := 0.0
 	for range 60 * runtime.NumCPU() { // a user may begin 18 for each CPU at once
 		all.Go(func() {
-			e, err := s.QuickExecute(t.Context(), ada, service.Job{Code: "1", Kind: sandbox.KindQuick}, nil)
+			e, err := s.QuickExecute(t.Context(), ada, sandbox.Request{Code: "1", Kind: sandbox.KindQuick}, nil)
 			if err != nil {
 				t.Error(err)
 				return
@@ -85,12 +85,12 @@ func TestUsageHasTheWaitForASlot(t *testing.T) {
 	s := service.New(config)
 	ctx, free := context.WithCancel(t.Context())
 	var runs sync.WaitGroup
-	runs.Go(func() { _, _ = s.QuickExecute(ctx, ada, service.Job{Code: "wait", Kind: sandbox.KindQuick}, nil) })
+	runs.Go(func() { _, _ = s.QuickExecute(ctx, ada, sandbox.Request{Code: "wait", Kind: sandbox.KindQuick}, nil) })
 	<-f.runs.started
 	const wait = 500 * time.Millisecond
 	time.AfterFunc(wait, free)
 	began := time.Now()
-	e, err := s.QuickExecute(t.Context(), ada, service.Job{Code: "1", Kind: sandbox.KindQuick}, nil)
+	e, err := s.QuickExecute(t.Context(), ada, sandbox.Request{Code: "1", Kind: sandbox.KindQuick}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

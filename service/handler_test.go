@@ -30,7 +30,7 @@ func TestLargeOutputThatCannotBeStoredStaysInline(t *testing.T) {
 	s.ArtifactBytes = 1 << 30
 	for _, fails := range []bool{false, true} {
 		h.fails = fails
-		e, err := s.QuickExecute(t.Context(), ada, service.Job{Code: "show", Kind: sandbox.KindQuick}, nil)
+		e, err := s.QuickExecute(t.Context(), ada, sandbox.Request{Code: "show", Kind: sandbox.KindQuick}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -99,6 +99,6 @@ func (s *Service) Analyze(
 	if err != nil {
 		return nil, err
 	}
-	return s.QuickExecute(ctx, caller, Job{Code: helpFile("analyze.py"), Context: input, Kind: sandbox.KindAnalyze},
-		nil)
+	request := sandbox.Request{Code: helpFile("analyze.py"), Context: input, Kind: sandbox.KindAnalyze}
+	return s.QuickExecute(ctx, caller, request, nil)
 }

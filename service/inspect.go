@@ -239,11 +239,7 @@ func (s *Service) runTool(ctx context.Context, caller sandbox.Key, name string, 
 	p.MaxExecutionTime, p.CPUPercent = toolSeconds, toolCPUPercent
 	code := helpFile(name)
 	return s.inspectInNewSession(ctx, caller, p, code, func(ctx context.Context, session *supervisor.Session) error {
-		outcome, err := session.Run(
-			ctx,
-			supervisor.Request{ExecutionID: s.NewID(), Code: code, Context: given},
-			supervisor.Callbacks{},
-		)
+		outcome, err := session.Run(ctx, s.NewID(), sandbox.Request{Code: code, Context: given}, supervisor.Callbacks{})
 		switch {
 		case err != nil:
 			return err

@@ -19,8 +19,10 @@ type lease struct {
 // acquireSandbox acquires a live sandbox for one run. It returns FaultBusy if another run has the sandbox. A client
 // that reads in history that a run has ended may start the next run immediately. Therefore the caller calls markIdle
 // before the execution's end is durable, and release afterwards.
-func (s *Service) acquireSandbox(ctx context.Context, caller sandbox.Key, sandboxID string, job Job) (*lease, error) {
-	if job.Steps != nil {
+func (s *Service) acquireSandbox(
+	ctx context.Context, caller sandbox.Key, sandboxID string, o observers,
+) (*lease, error) {
+	if o.steps != nil {
 		if err := access.MayDebug(caller); err != nil {
 			return nil, err
 		}
@@ -29,7 +31,7 @@ func (s *Service) acquireSandbox(ctx context.Context, caller sandbox.Key, sandbo
 	if err != nil {
 		return nil, err
 	}
-	if (job.Steps != nil || job.debug != nil) && !live.sandbox.Policy.EnableDebugging {
+	if (o.steps != nil || o.debug != nil) && !live.sandbox.Policy.EnableDebugging {
 		return nil, errDebuggingOff()
 	}
 	if !s.markBusy(live) {

@@ -38,7 +38,7 @@ func (s *Service) Query(
 	if q.MaxRows > 0 {
 		sb.Policy.MaxRows = min(sb.Policy.MaxRows, q.MaxRows)
 	}
-	r, err := s.newRun(caller, sb, Job{Code: q.SQL, Kind: sandbox.KindQuery})
+	r, err := s.newRun(caller, sb, sandbox.Request{Code: q.SQL, Kind: sandbox.KindQuery}, observers{})
 	if err != nil {
 		return sandbox.QuerySummary{}, err
 	}

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"glasshouse/sandbox"
-	"glasshouse/service"
 )
 
 // A running execution ends when other executions have used the CPU time of its key.
@@ -17,7 +16,7 @@ func TestRunsEndWhenTheirKeyHasUsedItsCPUTime(t *testing.T) {
 		Limits: sandbox.KeyLimits{CPUSeconds: 1}}
 	ended := make(chan *sandbox.Execution, 1)
 	go func() {
-		e, err := s.QuickExecute(ctx, caller, service.Job{Code: "wait", Kind: sandbox.KindQuick}, nil)
+		e, err := s.QuickExecute(ctx, caller, sandbox.Request{Code: "wait", Kind: sandbox.KindQuick}, nil)
 		if err != nil {
 			t.Error(err)
 		}
@@ -25,8 +24,8 @@ func TestRunsEndWhenTheirKeyHasUsedItsCPUTime(t *testing.T) {
 	}()
 	<-s.runs.started
 	for range 2 {
-		job := service.Job{Code: "compute", Kind: sandbox.KindQuick}
-		if _, err := s.QuickExecute(ctx, caller, job, nil); err != nil {
+		request := sandbox.Request{Code: "compute", Kind: sandbox.KindQuick}
+		if _, err := s.QuickExecute(ctx, caller, request, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -59,8 +59,8 @@ func recordSteps(isFirst bool, steps int) []byte {
 func (f *fixture) executeRecorded(t *testing.T) *sandbox.Execution {
 	t.Helper()
 	sb := f.create(t, grace, "")
-	job := service.Job{Code: "record", Kind: sandbox.KindExecute, Steps: func(sandbox.Step) bool { return false }}
-	e, err := f.Execute(t.Context(), grace, sb.ID, job)
+	request := sandbox.Request{Code: "record", Kind: sandbox.KindExecute}
+	e, err := f.ExecuteSteps(t.Context(), grace, sb.ID, request, func(sandbox.Step) bool { return false })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,7 @@
 //
 //	s := service.New(service.Config{...})
 //	sb, err := s.Create(ctx, caller, config)
-//	execution, err := s.Execute(ctx, caller, sb.ID, service.Job{Code: "1 + 1", Kind: sandbox.KindExecute})
+//	execution, err := s.Execute(ctx, caller, sb.ID, sandbox.Request{Code: "1 + 1", Kind: sandbox.KindExecute})
 //	s.Drain(ctx)
 //
 // A Service is safe for concurrent use. It has these responsibilities:
@@ -11,7 +11,7 @@
 //  1. Run code (execute.go is the main path). An execution is on record before its code
 //     runs. Its end is on disk before the answer is sent, also if the caller has left.
 //  2. Answer the requests of running code, and record each statement and connection (handler.go).
-//  3. Keep the live sandboxes. A sandbox runs one job at a time; a second job gets FaultBusy
+//  3. Keep the live sandboxes. A sandbox runs one request at a time; a second one gets FaultBusy
 //     (sandboxes.go).
 //  4. Stream the events of a run to any number of readers (events.go), and record debugged
 //     runs (recording.go, debugsession.go).

@@ -41,7 +41,7 @@ type fakeRuns struct {
 }
 
 func (f *fakeRuns) run(
-	ctx context.Context, request supervisor.Request, callbacks supervisor.Callbacks,
+	ctx context.Context, executionID string, request sandbox.Request, callbacks supervisor.Callbacks,
 ) (sandbox.Outcome, error) {
 	f.runs.Add(1)
 	outcome := sandbox.Outcome{Status: sandbox.StatusCompleted}
@@ -69,7 +69,7 @@ func (f *fakeRuns) run(
 		_, err := callbacks.Requests.Query(ctx, "", "SELECT 1", nil, func(sandbox.RowBatch) error { return nil })
 		return outcome, err
 	case "wait":
-		f.started <- request.ExecutionID
+		f.started <- executionID
 		<-ctx.Done()
 		outcome.Status = sandbox.StatusCancelled
 	}
@@ -171,7 +171,7 @@ func (f *fixture) create(t *testing.T, caller sandbox.Key, config string) sandbo
 }
 
 func (f *fixture) execute(sandboxID, code string) (*sandbox.Execution, error) {
-	return f.Execute(context.Background(), ada, sandboxID, service.Job{Code: code, Kind: sandbox.KindExecute})
+	return f.Execute(context.Background(), ada, sandboxID, sandbox.Request{Code: code, Kind: sandbox.KindExecute})
 }
 
 func isFault(t *testing.T, err error, want sandbox.Fault) {
@@ -209,7 +209,7 @@ func TestDrainCancelsRunsAndRecordsThem(t *testing.T) {
 	isFault(t, err, sandbox.FaultGone)
 	_, err = s.Create(ctx, ada, nil)
 	isFault(t, err, sandbox.FaultFull)
-	_, err = s.QuickExecute(ctx, ada, service.Job{Code: "1", Kind: sandbox.KindQuick}, nil)
+	_, err = s.QuickExecute(ctx, ada, sandbox.Request{Code: "1", Kind: sandbox.KindQuick}, nil)
 	isFault(t, err, sandbox.FaultFull)
 	s.Drain(ctx) // a second time does nothing
 }
@@ -277,7 +277,7 @@ func TestExecutionIsClosedIfItsCallerLeavesAtOnce(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := start(t, func(store *history.Store) service.History { return &leavingHistory{store, cancel} })
 	sb := s.create(t, ada, "")
-	e, err := s.Execute(ctx, ada, sb.ID, service.Job{Code: "1", Kind: sandbox.KindExecute})
+	e, err := s.Execute(ctx, ada, sb.ID, sandbox.Request{Code: "1", Kind: sandbox.KindExecute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -348,13 +348,14 @@ func TestRunThatIsCancelledBeforeItBeginsIsAFault(t *testing.T) {
 	for n := range 4 { // as many as there are slots
 		caller := sandbox.Key{User: strconv.Itoa(n), Role: sandbox.RoleAgent}
 		sb := s.create(t, caller, "")
-		runs.Go(func() { _, _ = s.Execute(ctx, caller, sb.ID, service.Job{Code: "wait", Kind: sandbox.KindExecute}) })
+		wait := sandbox.Request{Code: "wait", Kind: sandbox.KindExecute}
+		runs.Go(func() { _, _ = s.Execute(ctx, caller, sb.ID, wait) })
 		<-s.runs.started
 	}
 	sb := s.create(t, ada, "")
 	short, cancelShort := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancelShort()
-	_, err := s.Execute(short, ada, sb.ID, service.Job{Code: "1", Kind: sandbox.KindExecute})
+	_, err := s.Execute(short, ada, sb.ID, sandbox.Request{Code: "1", Kind: sandbox.KindExecute})
 	isFault(t, err, sandbox.FaultGone)
 	cancel()
 	runs.Wait()

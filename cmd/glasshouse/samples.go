@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 
 	"glasshouse/sandbox"
-	"glasshouse/service"
 )
 
 // samples are executions that a service with the demo data makes at its first start, so that a newcomer finds something
@@ -59,8 +58,8 @@ func (a *app) runSamples(ctx context.Context, dataDir string) {
 	}
 	for _, sample := range samples {
 		if err == nil {
-			job := service.Job{Code: sample.code, Kind: sandbox.KindQuick, Record: sample.record}
-			_, err = a.service.QuickExecute(ctx, caller, job, []byte(sample.config))
+			request := sandbox.Request{Code: sample.code, Kind: sandbox.KindQuick, Record: sample.record}
+			_, err = a.service.QuickExecute(ctx, caller, request, []byte(sample.config))
 		}
 	}
 	if err != nil && ctx.Err() == nil {

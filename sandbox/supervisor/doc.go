@@ -3,7 +3,7 @@
 //
 //	s := supervisor.New(isolator, queueTimeout)
 //	session, err := s.Open(ctx, sandbox, "")
-//	outcome, err := session.Run(ctx, supervisor.Request{Code: "1 + 1"}, supervisor.Callbacks{})
+//	outcome, err := session.Run(ctx, executionID, sandbox.Request{Code: "1 + 1"}, supervisor.Callbacks{})
 //	files, missed, err := session.CollectArtifacts(store)
 //	session.Close()
 //

@@ -15,23 +15,6 @@ import (
 	"glasshouse/sandbox/protocol"
 )
 
-// Request describes one run.
-type Request struct {
-	ExecutionID string
-	Code        string
-	Context     json.RawMessage // a JSON object
-	Scope       sandbox.Scope
-	Timeout     time.Duration // ends the run before the policy's max_execution_time does; 0: no such limit
-
-	// CancelTimeout is how long the code may take to end after its run was cancelled; then its process is killed.
-	// 0: cancelGracePeriod.
-	CancelTimeout time.Duration
-
-	// Interrupts has the interrupts that follow the cancellation: each interrupts the code again, and gives it another
-	// CancelTimeout. nil: there are none.
-	Interrupts <-chan struct{}
-}
-
 // Callbacks handle the requests and events of a run. Each may be nil. Without Requests every
 // request of the code is refused. Without a Recorder outputs are not changed and connections
 // are not recorded. Without a Debugger the run is not debugged.
@@ -51,9 +34,11 @@ type Callbacks struct {
 // ctx's end is FaultLimit, the code has as long to end as at its time limit, whatever
 // request.CancelTimeout is. Run returns FaultFull if no guest became free in time; any other
 // error is internal.
-func (s *Session) Run(ctx context.Context, request Request, callbacks Callbacks) (sandbox.Outcome, error) {
+func (s *Session) Run(
+	ctx context.Context, executionID string, request sandbox.Request, callbacks Callbacks,
+) (sandbox.Outcome, error) {
 	if s.supervisor.stub != nil {
-		outcome, err := s.supervisor.stub(ctx, request, callbacks)
+		outcome, err := s.supervisor.stub(ctx, executionID, request, callbacks)
 		s.cpu.add(time.Duration(outcome.Usage.CPUMS * float64(time.Millisecond)))
 		return outcome, err
 	}
@@ -99,7 +84,7 @@ func (s *Session) Run(ctx context.Context, request Request, callbacks Callbacks)
 	defer s.supervisor.runs.Add(-1)
 
 	started := time.Now()
-	done, ended, guestErr := s.exchange(ctx, loop, request)
+	done, ended, guestErr := s.exchange(ctx, loop, executionID, request)
 	elapsed := time.Since(started) - ended.held
 	process.Freeze()
 	if limit := process.ExceededLimit(); limit != "" && guestErr == nil {
@@ -140,12 +125,14 @@ func (s *Session) Run(ctx context.Context, request Request, callbacks Callbacks)
 // exchange sends the request and reads the guest's frames until the Done frame, whose body it
 // returns. It returns an error if the watchdog kills the guest or the guest breaks the
 // protocol.
-func (s *Session) exchange(ctx context.Context, loop *runLoop, request Request) (done []byte, ended runEnd, err error) {
+func (s *Session) exchange(
+	ctx context.Context, loop *runLoop, executionID string, request sandbox.Request,
+) (done []byte, ended runEnd, err error) {
 	process, debugger := loop.process, loop.callbacks.Debugger
 	order := protocol.Run{
-		ExecutionID: request.ExecutionID,
+		ExecutionID: executionID,
 		Code:        request.Code,
-		Context:     request.Context,
+		Context:     json.RawMessage(request.Context),
 		Watch:       debugger != nil,
 		Ordered:     loop.callbacks.Ordered,
 		Scope:       request.Scope,
@@ -169,10 +156,10 @@ func (s *Session) exchange(ctx context.Context, loop *runLoop, request Request) 
 }
 
 // limit returns how long a run may take.
-func (s *Session) limit(request Request) time.Duration {
+func (s *Session) limit(request sandbox.Request) time.Duration {
 	limit := time.Duration(s.sandbox.Policy.MaxExecutionTime) * time.Second
-	if request.Timeout > 0 {
-		limit = min(limit, request.Timeout)
+	if timeout := request.TimeLimit(); timeout > 0 {
+		limit = min(limit, timeout)
 	}
 	return limit
 }
@@ -261,7 +248,7 @@ func explainEnd(process *isolate.Process, err error) error {
 // the guest's claim. guestErr says why there is no claim; endedBy says why the watchdog ended
 // the run.
 func (s *Session) conclude(
-	o *sandbox.Outcome, request Request, process *isolate.Process, done []byte, guestErr error, endedBy string,
+	o *sandbox.Outcome, request sandbox.Request, process *isolate.Process, done []byte, guestErr error, endedBy string,
 ) {
 	var claimed claim
 	if guestErr == nil {
@@ -304,9 +291,9 @@ func (s *Session) conclude(
 			o.Error = new(
 				fmt.Sprintf("the run took longer than max_execution_time = %d s", s.sandbox.Policy.MaxExecutionTime),
 			)
-			if s.limit(request) == request.Timeout {
+			if s.limit(request) == request.TimeLimit() {
 				o.Usage.EndedBy = "timeout"
-				o.Error = new(fmt.Sprintf("the run took longer than its timeout of %s", request.Timeout))
+				o.Error = new(fmt.Sprintf("the run took longer than its timeout of %s", request.TimeLimit()))
 			}
 		case endedByCancel:
 			o.Status, o.Usage.EndedBy, o.Error = sandbox.StatusCancelled, endedByCancel, new("the run was cancelled")

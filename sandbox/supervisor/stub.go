@@ -7,7 +7,9 @@ import (
 )
 
 // RunFunc is the signature of Session.Run.
-type RunFunc func(context.Context, Request, Callbacks) (sandbox.Outcome, error)
+type RunFunc func(
+	ctx context.Context, executionID string, request sandbox.Request, callbacks Callbacks,
+) (sandbox.Outcome, error)
 
 // NewStub returns a Supervisor without processes, for tests of code that uses sessions.
 // run replaces Session.Run, and onClose is called when a session is closed. The sessions have

@@ -49,7 +49,9 @@ type watchdog struct {
 
 // newWatchdog starts the watchdog of a run that may take as long as limit, and a CancelTimeout after its last
 // interrupt.
-func newWatchdog(ctx context.Context, process *isolate.Process, limit time.Duration, request Request) *watchdog {
+func newWatchdog(
+	ctx context.Context, process *isolate.Process, limit time.Duration, request sandbox.Request,
+) *watchdog {
 	w := &watchdog{process: process, caller: ctx, deadline: time.Now().Add(limit), stopped: make(chan struct{})}
 	w.requests, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	w.timer = time.AfterFunc(limit, func() { w.endRun(endedByTimeout, timeoutGracePeriod) })

@@ -11,15 +11,14 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"glasshouse/sandbox"
-	"glasshouse/service"
 	"glasshouse/service/access"
 )
 
 // debugBody is the body of POST /sandbox/{id}/debug. gin decodes it, with any content type.
 type debugBody struct {
-	Code        *string `json:"code" nullable:"false" maxLength:"4000000"`
-	Context     object  `json:"context,omitempty"`
-	Breakpoints []any   `json:"breakpoints,omitempty" doc:"Accepted and ignored: a stream does not stop"`
+	Code        *string        `json:"code" nullable:"false" maxLength:"4000000"`
+	Context     sandbox.Object `json:"context,omitempty"`
+	Breakpoints []any          `json:"breakpoints,omitempty" doc:"Accepted and ignored: a stream does not stop"`
 }
 
 func (a *api) routeDebug(r *routes) {
@@ -55,20 +54,19 @@ func (a *api) debugCode(g *gin.Context) {
 			Detail: "expected required property code to be present"})
 		return
 	}
-	job := service.Job{Code: *body.Code, Context: json.RawMessage(body.Context), Kind: sandbox.KindDebug}
-	a.streamSteps(g, job)
+	a.streamSteps(g, sandbox.Request{Code: *body.Code, Context: body.Context, Kind: sandbox.KindDebug})
 }
 
 // maxQueuedSteps is the maximum number of steps that wait for the client. A client that reads more slowly delays the
 // program.
 const maxQueuedSteps = 1024
 
-// streamSteps executes a job in its own goroutine and writes its steps as they come.
-func (a *api) streamSteps(g *gin.Context, job service.Job) {
+// streamSteps executes a request in its own goroutine and writes its steps as they come.
+func (a *api) streamSteps(g *gin.Context, request sandbox.Request) {
 	ctx, cancel := context.WithCancel(g.Request.Context())
 	defer cancel()
 	steps := make(chan sandbox.Step, maxQueuedSteps)
-	job.Steps = func(step sandbox.Step) bool {
+	queue := func(step sandbox.Step) bool {
 		select {
 		case steps <- step:
 		case <-ctx.Done():
@@ -81,7 +79,7 @@ func (a *api) streamSteps(g *gin.Context, job service.Job) {
 	}
 	ended := make(chan outcome, 1)
 	go func() {
-		e, err := a.service.Execute(ctx, callerFrom(ctx), g.Param("id"), job)
+		e, err := a.service.ExecuteSteps(ctx, callerFrom(ctx), g.Param("id"), request, queue)
 		close(steps)
 		ended <- outcome{e, err}
 	}()

@@ -28,7 +28,7 @@ type openDebugInput struct {
 	Wait   string `query:"wait" pattern:"^([0-9]|[1-5][0-9]|60)$" doc:"Seconds to wait for a stop; 10 by default"`
 	Body   struct {
 		Code        string         `json:"code" maxLength:"4000000"`
-		Context     object         `json:"context,omitempty"`
+		Context     sandbox.Object `json:"context,omitempty"`
 		Breakpoints breakpointList `json:"breakpoints,omitempty"`
 		Exceptions  []string       `json:"exceptions,omitempty" enum:"raised,uncaught" doc:"Stop at every exception, or at unhandled ones"`
 		StopOnEntry bool           `json:"stop_on_entry,omitempty"`
@@ -176,11 +176,7 @@ func (a *api) routeDebugSessions(r *routes) {
 
 func (a *api) openDebugSession(ctx context.Context, caller sandbox.Key, in *openDebugInput) (*debugSession, error) {
 	session, breakpoints, err := a.service.OpenDebug(ctx, caller, in.ID, service.DebugStart{
-		Job: service.Job{
-			Code:    in.Body.Code,
-			Context: json.RawMessage(in.Body.Context),
-			Kind:    sandbox.KindDebug,
-		},
+		Request: sandbox.Request{Code: in.Body.Code, Context: in.Body.Context, Kind: sandbox.KindDebug},
 		Breakpoints: dap.LineBreakpoints(
 			in.Body.Breakpoints,
 		), Exceptions: in.Body.Exceptions, StopOnEntry: in.Body.StopOnEntry,
@@ -237,7 +233,7 @@ func (a *api) sendDebugCommand(g *gin.Context) (map[string]any, error) {
 	if err := checkBody(arguments); len(arguments) > 0 && err != nil {
 		return nil, err
 	}
-	var checked object
+	var checked sandbox.Object
 	if len(arguments) > 0 && json.Unmarshal(arguments, &checked) != nil {
 		return nil, sandbox.Errorf(sandbox.FaultMalformed,
 			"the body is not a JSON object; send the request's arguments as one, or no body")

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"unicode/utf8"
 
@@ -92,27 +91,8 @@ func decodeStrict(text []byte, v any) error {
 	return sandbox.Errorf(sandbox.FaultMalformed, "the body is not valid JSON: %s", err)
 }
 
-// object is a JSON object as the client sent it, so that its numbers keep all digits. It is nil if the
-// client sent null or nothing.
-type object json.RawMessage
-
-// UnmarshalJSON keeps a copy of the text, and rejects other JSON types.
-func (o *object) UnmarshalJSON(text []byte) error {
-	other := map[byte]string{'[': "array", '"': "string", 't': "bool", 'f': "bool"}
-	switch text[0] {
-	case '{':
-		*o = bytes.Clone(text)
-		return nil
-	case 'n':
-		*o = nil
-		return nil
-	}
-	value := other[text[0]]
-	if value == "" {
-		value = "number"
-	}
-	return &json.UnmarshalTypeError{Value: value, Type: reflect.TypeFor[object]()}
-}
+// object has the schema of sandbox.Object.
+type object struct{}
 
 // Schema implements huma.SchemaProvider.
 func (object) Schema(huma.Registry) *huma.Schema {

@@ -82,7 +82,9 @@ var tagDescriptions = []*huma.Tag{
 func (a *api) newRoutes(router *gin.Engine, groups groups, version string) *routes {
 	config := huma.DefaultConfig("Glasshouse", version)
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", "" // routeService serves them
-	config.CreateHooks = nil                                             // no $schema in responses
+	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[sandbox.Object](), reflect.TypeFor[object]())
+	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[sandbox.Base64](), reflect.TypeFor[base64]())
+	config.CreateHooks = nil // no $schema in responses
 	format := huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: decode}
 	config.Formats = map[string]huma.Format{"application/json": format, "json": format}
 	config.RejectUnknownQueryParameters = true // a misspelt filter would have no effect

@@ -17,9 +17,9 @@ import (
 // QueryBody is a statement. It is exported because huma reads exported embedded fields only.
 type QueryBody struct {
 	Body struct {
-		Query      string `json:"query" minLength:"1" maxLength:"4000000" format:"sql"`
-		Database   string `json:"database,omitempty" doc:"A name of GET /databases; none: the default one"`
-		Parameters object `json:"parameters,omitempty" doc:"The values of :name in the statement"`
+		Query      string         `json:"query" minLength:"1" maxLength:"4000000" format:"sql"`
+		Database   string         `json:"database,omitempty" doc:"A name of GET /databases; none: the default one"`
+		Parameters sandbox.Object `json:"parameters,omitempty" doc:"The values of :name in the statement"`
 	}
 }
 

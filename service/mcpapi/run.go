@@ -29,12 +29,11 @@ type runInput struct {
 func (s *Server) runPython(
 	ctx context.Context, caller sandbox.Key, req *mcp.CallToolRequest, in runInput,
 ) (*mcp.CallToolResult, error) {
-	job := service.Job{Code: in.Code, Kind: sandbox.KindExecute, Timeout: seconds(in.Timeout), Record: in.Record}
+	run := sandbox.Request{Code: in.Code, Kind: sandbox.KindExecute, Timeout: in.Timeout, Record: in.Record}
 	for _, name := range slices.Sorted(maps.Keys(in.Files)) {
-		job.Files = append(
-			job.Files,
-			service.JobFile{Path: strings.TrimPrefix(name, "/data/"), Body: []byte(in.Files[name])},
-		)
+		run.Files = append(run.Files, sandbox.RequestFile{
+			Path: strings.TrimPrefix(name, "/data/"), Content: new(in.Files[name]),
+		})
 	}
 	isNew := in.Session == ""
 	if isNew {
@@ -50,9 +49,9 @@ func (s *Server) runPython(
 	}
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	log, err := s.service.Start(ctx, caller, in.Session, job, nil)
+	log, err := s.service.Start(ctx, caller, in.Session, run, nil)
 	for sandbox.FaultOf(err) == sandbox.FaultBusy && s.service.AwaitSandbox(waiting, caller, in.Session) {
-		log, err = s.service.Start(ctx, caller, in.Session, job, nil) // models send calls of one session in parallel
+		log, err = s.service.Start(ctx, caller, in.Session, run, nil) // models send calls of one session in parallel
 	}
 	if err != nil {
 		return nil, err

@@ -177,8 +177,8 @@ func RunWith(
 	if given == nil {
 		given = json.RawMessage("{}")
 	}
-	request := supervisor.Request{ExecutionID: "e", Code: code, Context: given}
-	return s.Run(ctx, request, supervisor.Callbacks{Requests: h})
+	request := sandbox.Request{Code: code, Context: sandbox.Object(given)}
+	return s.Run(ctx, "e", request, supervisor.Callbacks{Requests: h})
 }
 
 // Why returns an outcome's error, or "".

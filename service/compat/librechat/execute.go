@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"glasshouse/sandbox"
-	"glasshouse/service"
 	"glasshouse/service/compat"
 	"glasshouse/service/compat/librechat/session"
 )
@@ -136,9 +135,9 @@ func (a *api) run(ctx context.Context, caller sandbox.Key, in executeRequest, co
 	if err != nil {
 		return executeAnswer{}, err
 	}
-	job := service.Job{Code: code, Kind: sandbox.KindLibreChat, Scope: sandbox.Scope{Forget: []string{""}}}
+	request := sandbox.Request{Code: code, Kind: sandbox.KindLibreChat, Scope: sandbox.Scope{Forget: []string{""}}}
 	err = a.WhenIdle(ctx, id, func() (err error) {
-		e, err = a.Service.Execute(ctx, caller, id, job)
+		e, err = a.Service.Execute(ctx, caller, id, request)
 		return err
 	})
 	if err == nil && ctx.Err() != nil { // the client has left, or its key was revoked

@@ -18,7 +18,6 @@ import (
 
 	"glasshouse/policy"
 	"glasshouse/sandbox"
-	"glasshouse/service"
 	"glasshouse/service/compat"
 )
 
@@ -39,9 +38,11 @@ type answer struct {
 
 // run runs one request. It returns an error only for a failure of the service; failed code is a normal answer.
 func (s *Server) run(ctx context.Context, in request) (answer, error) {
-	job := service.Job{Code: in.code, Kind: sandbox.KindNeMo, Timeout: in.timeout, WithoutDatabase: true}
+	run := sandbox.Request{
+		Code: in.code, Kind: sandbox.KindNeMo, Timeout: in.timeout.Seconds(), WithoutDatabase: true,
+	}
 	caller := sandbox.Key{User: sandbox.NeMoUser}
-	execution, err := s.Service.ExecuteEphemeral(ctx, caller, s.policy(in.timeout), job, s.Open)
+	execution, err := s.Service.ExecuteEphemeral(ctx, caller, s.policy(in.timeout), run, s.Open)
 	if err != nil {
 		return answer{}, err
 	}

@@ -45,7 +45,7 @@ func TestPartialFramesAreBounded(t *testing.T) {
 		for n := range guests {
 			session := open("many")
 			runs.Go(func() {
-				_, err := session.Run(ctx, supervisor.Request{ExecutionID: fmt.Sprint(n), Code: `import os, struct, time
+				_, err := session.Run(ctx, fmt.Sprint(n), sandbox.Request{Code: `import os, struct, time
 rest = memoryview(struct.pack(">IB", 32 << 20, ord("D")) + bytes((32 << 20) - 1))
 while rest: rest = rest[os.write(3, rest):]
 os.write(1, b".")

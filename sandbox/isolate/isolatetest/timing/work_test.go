@@ -125,8 +125,8 @@ func TestForgedStopsAreCharged(t *testing.T) {
 			s := isolatetest.NewSession(t, isolatetest.Shared(t), func(p *policy.Policy) { p.MaxExecutionTime = 4 })
 			stops := 0
 			before := cpuTime()
-			e, err := s.Run(context.Background(), supervisor.Request{
-				ExecutionID: "e", Code: sendFrames + "forged = " + code + `
+			e, err := s.Run(context.Background(), "e", sandbox.Request{
+				Code: sendFrames + "forged = " + code + `
 while True:
     rest = memoryview(forged) # a stop may cut a write short
     while rest: rest = rest[os.write(3, rest):]`,

@@ -101,8 +101,8 @@ func (r *Runner) execute(w http.ResponseWriter, req *http.Request, caller sandbo
 		if err != nil {
 			return err
 		}
-		job := service.Job{Code: in.Code, Kind: sandbox.KindE2B, Scope: scope, CancelTimeout: interruptTimeout}
-		log, err = r.Service.Start(ctx, caller, id, job, nil)
+		run := sandbox.Request{Code: in.Code, Kind: sandbox.KindE2B, Scope: scope, CancelTimeout: interruptTimeout}
+		log, err = r.Service.Start(ctx, caller, id, run, nil)
 		number = done(err == nil)
 		return err
 	})

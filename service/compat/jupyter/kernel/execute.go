@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"glasshouse/sandbox"
-	"glasshouse/service"
 	"glasshouse/service/compat"
 	"glasshouse/service/compat/jupyter/socket"
 	"glasshouse/service/compat/jupyter/wire"
@@ -128,7 +127,7 @@ func (k *Kernel) run(
 	if !in.Silent {
 		k.broadcast("execute_input", m.Header, wire.Object{"code": in.Code, "execution_count": executions})
 	}
-	log, err := k.config.Service.Start(ctx, c.Caller, k.SandboxID, service.Job{
+	log, err := k.config.Service.Start(ctx, c.Caller, k.SandboxID, sandbox.Request{
 		Code: in.Code, Kind: sandbox.KindJupyter, CancelTimeout: interruptTimeout,
 		Interrupts: interrupts,
 	}, nil)
