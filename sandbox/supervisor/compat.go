@@ -69,7 +69,6 @@ func (r *CompatRunner) Open(ctx context.Context, sb sandbox.Sandbox) (session *S
 	}
 	r.supervisor.shareLargeFrames(process, sb.Owner)
 	session.process = process
-	session.cpuBefore = process.CPU()
 	session.cpu.follow(process)
 	return session, nil
 }

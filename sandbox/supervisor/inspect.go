@@ -91,13 +91,6 @@ func errNotParsed(reason string) error {
 	return sandbox.Errorf(sandbox.FaultInvalid, "Python could not read this code: %s", reason)
 }
 
-// endInspection notes the CPU time of the guest at the end of an inspection, which is not a part of the next run.
-func (s *Session) endInspection(cpu time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.cpuBefore = max(s.cpuBefore, cpu) // 0 if it cannot be read
-}
-
 // ask sends one question to the guest and parses its answer into v. After timeout, or when
 // ctx ends, it interrupts the guest. If the guest still does not answer, ask kills it.
 func (s *Session) ask(
@@ -109,10 +102,7 @@ func (s *Session) ask(
 	defer process.Rest()
 	process.EnforceLimits()
 	process.Thaw()
-	defer func() {
-		process.Freeze()
-		s.endInspection(process.CPU())
-	}()
+	defer process.Freeze()
 	answered := make(chan error, 1)
 	go func() { // in a goroutine, because a guest that does not read blocks the write
 		var kind protocol.Kind

@@ -36,8 +36,7 @@ type runLoop struct {
 	stdout    *outputBuffer
 	stderr    *outputBuffer
 	meter     *workMeter
-	isAlone   bool          // no other run is active
-	cpuBefore time.Duration // CPU time of the process when the run began
+	isAlone   bool // no other run is active
 
 	debugInfo       sandbox.DebugInfo
 	outputs         []sandbox.Output
@@ -128,8 +127,8 @@ func (l *runLoop) isFlood() bool {
 	if l.frames++; l.frames%framesPerSample != 0 {
 		return false
 	}
-	used := l.process.CPU() // 0 if it cannot be read
-	return used > 0 && used-l.cpuBefore < time.Duration(l.frames-framesPerSample)*minFrameTime
+	used := l.meter.used() // 0 if it cannot be read
+	return used > 0 && used < time.Duration(l.frames-framesPerSample)*minFrameTime
 }
 
 // handleFrame handles a frame that may arrive at any time during a run.

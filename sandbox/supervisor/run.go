@@ -67,7 +67,7 @@ func (s *Session) Run(
 	}
 	maxOutput := s.sandbox.Policy.MaxOutputSize
 	loop := &runLoop{
-		process: process, callbacks: callbacks, pump: pump, cpuBefore: s.cpuBefore,
+		process: process, callbacks: callbacks, pump: pump,
 		stdout:    newOutputBuffer(process.Stdout, maxOutput, printTo(callbacks.Listener, "stdout")),
 		stderr:    newOutputBuffer(process.Stderr, maxOutput, printTo(callbacks.Listener, "stderr")),
 		debugInfo: sandbox.DebugInfo{Logs: []sandbox.Note{}, Variables: map[string][]sandbox.Note{}},
@@ -112,7 +112,7 @@ func (s *Session) Run(
 		outcome.Isolation.EnforcedBy = maps.Clone(outcome.Isolation.EnforcedBy)
 		outcome.Isolation.EnforcedBy["network"] = "network namespace of its own, seccomp, broker"
 	}
-	s.conclude(&outcome, request, process, done, guestErr, ended.by)
+	s.conclude(&outcome, request, process, meter, done, guestErr, ended.by)
 	outcome.SessionReset = outcome.SessionReset || ended.killed // the Done frame may have come just before the kill
 	outcome.Stdout = loop.stdout.text("stdout", outcome.Truncated)
 	outcome.Stderr = loop.stderr.text("stderr", outcome.Truncated)
@@ -248,7 +248,8 @@ func explainEnd(process *isolate.Process, err error) error {
 // the guest's claim. guestErr says why there is no claim; endedBy says why the watchdog ended
 // the run.
 func (s *Session) conclude(
-	o *sandbox.Outcome, request sandbox.Request, process *isolate.Process, done []byte, guestErr error, endedBy string,
+	o *sandbox.Outcome, request sandbox.Request, process *isolate.Process, meter *workMeter, done []byte,
+	guestErr error, endedBy string,
 ) {
 	var claimed claim
 	if guestErr == nil {
@@ -261,9 +262,7 @@ func (s *Session) conclude(
 		<-process.Done() // the kernel does not count the CPU time of a process while it exits
 		peak = max(peak, process.Peak())
 	}
-	cpu := process.CPU() // 0 if it died with its zygote
-	o.Usage.CPUMS, o.Usage.PeakMemoryMB = milliseconds(max(cpu-s.cpuBefore, 0)), megabytes(peak)
-	s.cpuBefore = cpu
+	o.Usage.CPUMS, o.Usage.PeakMemoryMB = milliseconds(meter.used()), megabytes(peak)
 
 	if guestErr == nil {
 		o.Result, o.Exception = claimed.result, claimed.exception

@@ -25,7 +25,6 @@ type Session struct {
 	closed    bool
 	onClose   func()              // called once by Close; may be nil
 	start     *sandbox.GuestStart // of the guest; nil after its first run
-	cpuBefore time.Duration       // CPU time of the process before this run or inspection
 	cpu       cpuMeter
 }
 
@@ -72,8 +71,7 @@ func (s *Session) guest(ctx context.Context, code string) (*isolate.Process, err
 	if last != nil && last != s.directory {
 		last.Close() // the process has another descriptor of the same mount
 	}
-	s.cpuBefore = process.CPU() // the CPU time of the start does not count for the run
-	s.cpu.follow(process)
+	s.cpu.follow(process) // the CPU time of the start does not count for the run
 	if s.closed {
 		s.release(isolate.ExitTimeout)
 		return nil, errDeleted()

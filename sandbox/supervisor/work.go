@@ -40,6 +40,8 @@ type workMeter struct {
 	cpu     *limit.CPU
 	user    string
 	process *isolate.Process
+	guests  *cpuMeter     // of the session
+	began   time.Duration // of guests, when the run began
 
 	over     chan struct{} // closed by stop; then nobody waits
 	overOnce sync.Once
@@ -47,15 +49,14 @@ type workMeter struct {
 	owed atomic.Int64 // nanoseconds of work that are not settled
 
 	mu       sync.Mutex
-	credited time.Duration // CPU time of the process that was credited
+	credited time.Duration // the CPU time of the run that was credited
 }
 
 func (s *Session) newWorkMeter(process *isolate.Process) *workMeter {
 	return &workMeter{
 		work: &s.supervisor.work, share: s.supervisor.Share, cpu: s.supervisor.CPU,
-		user: s.sandbox.Owner, process: process,
-		over:     make(chan struct{}),
-		credited: s.cpuBefore,
+		user: s.sandbox.Owner, process: process, guests: &s.cpu, began: s.cpu.used(),
+		over: make(chan struct{}),
 	}
 }
 
@@ -127,12 +128,14 @@ func (m *workMeter) wait() {
 // requests beside 60 runs that query without end took 2.5 to 4.5 times as long without this limit.
 func (m *workMeter) waitForStatement(ctx context.Context) { m.share.Wait(ctx, m.user, statementWork) }
 
-// earned returns the CPU time of the process since it was last called.
+// used returns the CPU time of the run so far.
+func (m *workMeter) used() time.Duration { return max(m.guests.used()-m.began, 0) }
+
+// earned returns the CPU time of the run since it was last called.
 func (m *workMeter) earned() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	used := m.process.CPU() // 0 if it cannot be read
-	earned := max(used-m.credited, 0)
+	earned := max(m.used()-m.credited, 0)
 	m.credited += earned
 	return earned
 }
