@@ -167,19 +167,6 @@ func TestNewSetsNoGlobals(t *testing.T) {
 	}
 }
 
-func TestOpenAPIEncodes(t *testing.T) {
-	t.Parallel()
-	_, openapi := newRouter(Config{Log: logrus.New(), Version: "test"})
-	for name, encode := range map[string]func() ([]byte, error){
-		"3.1 JSON": func() ([]byte, error) { return json.Marshal(openapi) }, "3.1 YAML": openapi.YAML,
-		"3.0 JSON": openapi.Downgrade, "3.0 YAML": openapi.DowngradeYAML,
-	} {
-		if text, err := encode(); err != nil || len(text) < 10_000 {
-			t.Errorf("%s: got %d bytes and %v, want the document", name, len(text), err)
-		}
-	}
-}
-
 // DescribedAnswers returns a function that returns an error unless OpenAPI describes an answer: its status and, if it
 // is JSON, its body. A request without a route is described.
 func DescribedAnswers() func(method, path, status, contentType string, text []byte) error {

@@ -57,29 +57,17 @@ func (a *api) routeService(r *routes) {
 	r.handle(r.pages, page, gin.WrapH(webui.Embedded()))
 	r.handle(r.public, get("/docs", "getDocs", "Get this documentation as a page", "200", "text/html", text),
 		gin.WrapF(webui.Embedded().ServeDocs))
-	openapi := r.api.OpenAPI()
-	for _, document := range []struct {
-		path, id, summary, contentType string
-		encode                         func() ([]byte, error)
-	}{
-		{"/openapi.json", "getOpenAPI", "Get the OpenAPI 3.1 document as JSON", "application/openapi+json",
-			func() ([]byte, error) { return json.Marshal(openapi) }},
-		{"/openapi.yaml", "getOpenAPIYAML", "Get the OpenAPI 3.1 document as YAML", "application/openapi+yaml",
-			openapi.YAML},
-		{"/openapi-3.0.json", "getOpenAPI30", "Get the OpenAPI 3.0 document as JSON", "application/openapi+json",
-			openapi.Downgrade},
-		{"/openapi-3.0.yaml", "getOpenAPI30YAML", "Get the OpenAPI 3.0 document as YAML", "application/openapi+yaml",
-			openapi.DowngradeYAML},
-	} {
-		encode := sync.OnceValues(document.encode) // when first asked for: all routes are registered by then
-		r.handle(r.public, get(document.path, document.id, document.summary, "200", document.contentType, object),
-			func(g *gin.Context) {
-				body, err := encode()
-				if err != nil {
-					a.fail(g, err)
-					return
-				}
-				g.Data(http.StatusOK, document.contentType, body)
-			})
-	}
+	encode := sync.OnceValues(func() ([]byte, error) { // when first asked for: all routes are registered by then
+		return json.Marshal(r.api.OpenAPI())
+	})
+	const documentType = "application/openapi+json"
+	r.handle(r.public, get("/openapi.json", "getOpenAPI", "Get the OpenAPI 3.1 document", "200", documentType, object),
+		func(g *gin.Context) {
+			body, err := encode()
+			if err != nil {
+				a.fail(g, err)
+				return
+			}
+			g.Data(http.StatusOK, documentType, body)
+		})
 }
