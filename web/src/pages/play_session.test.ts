@@ -3,7 +3,7 @@ import { Problem } from "../api/problem";
 import { EventStream, json, serve, settle } from "../testing/service";
 import { advice, Session } from "./play_session";
 
-let session: Session;
+let session = new Session();
 afterEach(() => session.leave());
 
 const rules = { limits: { write_policy: "reject" }, functions: { Database: [] } };

@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 import { changesFirst, withChanges } from "./writes_rows";
 
 test("an updated row has its old values, and the new ones of what changes", () => {
-  const before = { id: 1, city: "Rome", tags: ["a"], note: null };
-  const after = { id: 1, city: "Paris", tags: ["a", "b"], note: null };
+  const before = { id: 1, city: "Rome", tags: ["a"], note: null, data: { x: [1] } };
+  const after = { id: 1, city: "Paris", tags: ["a", "b"], note: null, data: { x: [1] } };
   expect(withChanges({ before, after })).toEqual({ ...before, "new city": "Paris", "new tags": ["a", "b"] });
 });
 
