@@ -5,49 +5,7 @@ import (
 	"time"
 
 	"glasshouse/sandbox"
-	"glasshouse/service"
 )
-
-// A clock that is set forward deletes nothing: old is what has become old while the service ran, or before.
-func TestClockThatIsSetForwardDeletesNothing(t *testing.T) {
-	t.Parallel()
-	f := start(t)
-	elapsed := time.Minute
-	config := f.Config
-	config.HistoryMaxAge, config.ArtifactAge = 24*time.Hour, 24*time.Hour
-	config.Elapsed = func() time.Duration { return elapsed }
-	s := service.New(config)
-	t.Cleanup(func() { s.Drain(t.Context()) })
-	request := sandbox.Request{Code: "1", Kind: sandbox.KindQuick}
-	if _, err := s.QuickExecute(t.Context(), ada, request, nil); err != nil {
-		t.Fatal(err)
-	}
-	executions := func() int {
-		t.Helper()
-		if _, err := s.Statistics(t.Context(), ada); err != nil { // the execution is in PostgreSQL
-			t.Fatal(err)
-		}
-		if err := s.ApplyRetention(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Sweep(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		st, err := s.Statistics(t.Context(), ada)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return st.TotalExecutions
-	}
-	f.clock.move(10 * 365 * 24 * time.Hour)
-	if n := executions(); n != 1 {
-		t.Errorf("after a jump of ten years: got %d executions, want 1", n)
-	}
-	elapsed = 25 * time.Hour
-	if n := executions(); n != 0 {
-		t.Errorf("after 25 hours: got %d executions, want none", n)
-	}
-}
 
 // A clock that is set back ends no sandbox, refuses no key and no request, and loses no execution.
 func TestClockThatIsSetBackRefusesNothing(t *testing.T) {
@@ -80,7 +38,7 @@ func TestClockThatIsSetBackRefusesNothing(t *testing.T) {
 			t.Errorf("a run: got %+v, %v; want it completed", e, err)
 		}
 	}
-	st, err := f.Statistics(t.Context(), ada)
+	st, err := f.Records.Statistics(t.Context(), ada)
 	if err != nil || st.TotalExecutions != runs {
 		t.Errorf("statistics: got %+v, %v; want %d executions", st, err, runs)
 	}

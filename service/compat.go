@@ -2,15 +2,7 @@ package service
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
-	"errors"
-	"io"
-	"maps"
-	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"glasshouse/policy"
 	"glasshouse/sandbox"
@@ -106,43 +98,4 @@ func (s *Service) Touch(ctx context.Context, caller sandbox.Key, id string) erro
 		s.touch(live)
 	}
 	return err
-}
-
-// WholeOutput returns an output with its large parts, which are stored as artifacts, in place of the references to
-// them.
-func (s *Service) WholeOutput(ctx context.Context, caller sandbox.Key, o sandbox.Output) (sandbox.Output, error) {
-	var references map[string]sandbox.Artifact
-	if json.Unmarshal(o.Data[sandbox.ArtifactMIME], &references) != nil {
-		return o, nil
-	}
-	o.Data = maps.Clone(o.Data)
-	delete(o.Data, sandbox.ArtifactMIME)
-	for kind, reference := range references {
-		f, _, err := s.OpenArtifact(ctx, caller, reference.ID)
-		if err != nil {
-			return o, err
-		}
-		body, err := io.ReadAll(f)
-		if err = errors.Join(err, f.Close()); err != nil {
-			return o, err
-		}
-		o.Data[kind] = encodePart(kind, body)
-	}
-	return o, nil
-}
-
-// binaryTypes are the MIME types whose parts are binary, even if their bytes happen to be text.
-var binaryTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"}
-
-// encodePart undoes decodePart.
-func encodePart(kind string, body []byte) json.RawMessage {
-	text := string(body)
-	switch {
-	case slices.Contains(binaryTypes, kind) || !utf8.ValidString(text):
-		text = base64.StdEncoding.EncodeToString(body)
-	case (kind == "application/json" || strings.HasSuffix(kind, "+json")) && json.Valid(body):
-		return body
-	}
-	encoded, _ := json.Marshal(text) // a string always has a JSON form
-	return encoded
 }

@@ -112,11 +112,11 @@ func (s *Service) OpenDebug(ctx context.Context, caller sandbox.Key, sandboxID s
 
 // OpenPast opens the recording of an execution as a session.
 func (s *Service) OpenPast(ctx context.Context, caller sandbox.Key, executionID, driver string) (*DebugSession, error) {
-	r, err := s.Recorded(ctx, caller, executionID)
+	r, err := s.Records.Recorded(ctx, caller, executionID)
 	if err != nil {
 		return nil, err
 	}
-	e, err := s.Execution(ctx, caller, executionID)
+	e, err := s.Records.Execution(ctx, caller, executionID)
 	if err != nil {
 		return nil, err
 	}

@@ -84,7 +84,7 @@ func (h slowEnds) EndSandbox(ctx context.Context, id, owner string, state sandbo
 func TestRequestsToAnEndingSandboxAreToldWhy(t *testing.T) {
 	t.Parallel()
 	h := slowEnds{begun: make(chan struct{}), record: make(chan struct{})}
-	f := start(t, func(store *history.Store) service.History { h.Store = store; return h })
+	f := start(t, func(store *history.Store) historyOfAll { h.Store = store; return h })
 	for reason, end := range map[string]func(sandboxID string){
 		"it was deleted": func(sandboxID string) {
 			if err := f.Delete(t.Context(), ada, sandboxID); err != nil {

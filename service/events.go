@@ -339,7 +339,7 @@ func (s *Service) Follow(ctx context.Context, caller sandbox.Key, id string, aft
 		return l, after, s.Access.AuditView(ctx, caller, "execution/"+id, l.owner)
 	}
 	s.Await(ctx, caller, id)
-	e, err := s.Execution(context.WithoutCancel(ctx), caller, id)
+	e, err := s.Records.Execution(context.WithoutCancel(ctx), caller, id)
 	if err = errors.Join(err, ctx.Err()); err != nil {
 		return nil, 0, err
 	}

@@ -290,7 +290,7 @@ const maxInlineBytes = 256 << 10
 func (h *guestHandler) Show(ctx context.Context, out sandbox.Output) sandbox.Output {
 	s := h.service
 	h.outputs++
-	store, unpin := s.storePinned()
+	store, unpin := s.Records.StorePinned()
 	defer unpin()
 	var large []sandbox.Artifact
 	var err error
@@ -310,7 +310,7 @@ func (h *guestHandler) Show(ctx context.Context, out sandbox.Output) sandbox.Out
 		artifact.Path, artifact.MIME, artifact.Change = name, kind, sandbox.ChangeNew
 		large = append(large, artifact)
 	}
-	hostPaths, recordErr := s.recordArtifacts(ctx, h.execution, path.Join("shown", h.execution.ID), large,
+	hostPaths, recordErr := s.Records.KeepArtifacts(ctx, h.execution, path.Join("shown", h.execution.ID), large,
 		recordTimeout)
 	if hostPaths != nil {
 		h.artifacts = append(h.artifacts, large...)

@@ -7,7 +7,6 @@ import (
 
 	"glasshouse/dbaccess/history"
 	"glasshouse/sandbox"
-	"glasshouse/service"
 )
 
 // historyWithoutArtifacts fails to record artifacts while fails is set.
@@ -26,8 +25,7 @@ func (h *historyWithoutArtifacts) KeepArtifacts(ctx context.Context, list []sand
 func TestLargeOutputThatCannotBeStoredStaysInline(t *testing.T) {
 	t.Parallel()
 	h := &historyWithoutArtifacts{}
-	s := start(t, func(store *history.Store) service.History { h.Store = store; return h })
-	s.ArtifactBytes = 1 << 30
+	s := start(t, func(store *history.Store) historyOfAll { h.Store = store; return h })
 	for _, fails := range []bool{false, true} {
 		h.fails = fails
 		e, err := s.QuickExecute(t.Context(), ada, sandbox.Request{Code: "show", Kind: sandbox.KindQuick}, nil)

@@ -13,12 +13,6 @@ import (
 	"glasshouse/sandbox/supervisor"
 )
 
-// RecordingRetention says which recordings of debugged runs are kept.
-type RecordingRetention struct {
-	Age   time.Duration // 0: of any age
-	Bytes int64         // of all recordings together, the oldest are removed first; 0: no limit
-}
-
 // chunkWriteTimeout limits the time in which history stores one chunk of a recording.
 const chunkWriteTimeout = 5 * time.Second
 
@@ -42,9 +36,9 @@ func (s *Service) startRecording(
 	e *sandbox.Execution, recorded *debugger.Recording, steps func(sandbox.Step) bool,
 ) *recording {
 	r := &recording{service: s, execution: e, recorded: recorded}
-	s.recordings.begin(e.ID, &OpenRecording{Recording: recorded})
+	s.Records.BeginRecording(e.ID, recorded)
 	if steps != nil {
-		recorded.StreamLines(func(l debugger.Line) bool { return steps(s.step(l)) })
+		recorded.StreamLines(func(l debugger.Line) bool { return steps(s.Records.Step(l)) })
 	}
 	return r
 }
@@ -131,23 +125,5 @@ func (r *recording) end() {
 	r.mu.Unlock()
 	r.writeChunks()
 	r.missing = int64(r.wait())
-	r.service.recordings.end(r.execution.ID)
-}
-
-// step returns a line in the form of the step stream.
-func (s *Service) step(l debugger.Line) sandbox.Step {
-	result := struct {
-		Status     string `json:"status"`
-		Error      string `json:"error,omitempty"`
-		DuringCall bool   `json:"during_call,omitempty"`
-	}{l.Status, l.Error, l.DuringCall}
-	text, _ := json.Marshal(result) // cannot fail: two strings and a bool
-	if l.Changed == nil {
-		l.Changed = []string{}
-	}
-	return sandbox.Step{
-		Number: int64(l.Step), LineNumber: int(l.Number), LineCode: l.Code, Result: text, Timestamp: s.Clock(),
-		State: sandbox.StepState{Variables: l.Variables, Changed: l.Changed, Function: l.Function,
-			Exactness: l.Exactness, Unread: l.Unread},
-	}
+	r.service.Records.EndRecording(r.execution.ID)
 }

@@ -9,7 +9,6 @@ import (
 	"glasshouse/dbaccess/history"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/supervisor"
-	"glasshouse/service"
 )
 
 // slowHistory stores a chunk when the test sends its reply.
@@ -29,7 +28,7 @@ func (h *slowHistory) KeepChunk(ctx context.Context, execution string, c sandbox
 
 func newSlowHistory(t *testing.T) (*slowHistory, *fixture) {
 	h := &slowHistory{asked: make(chan int, 100), reply: make(chan error)}
-	return h, start(t, func(store *history.Store) service.History { h.Store = store; return h })
+	return h, start(t, func(store *history.Store) historyOfAll { h.Store = store; return h })
 }
 
 // recordSteps returns the records of a number of steps. Each step sets a variable to a new text. The first records of a
@@ -93,7 +92,7 @@ func TestRecordingIsWrittenDuringTheRun(t *testing.T) {
 	if len(e.Truncated) > 0 {
 		t.Errorf("got truncated %v, want none", e.Truncated)
 	}
-	r, err := s.Recorded(t.Context(), grace, e.ID)
+	r, err := s.Records.Recorded(t.Context(), grace, e.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/supervisor"
 	"glasshouse/service/access"
+	"glasshouse/service/records"
 )
 
 // liveSandbox is a sandbox with a session.
@@ -156,7 +157,7 @@ func (s *Service) find(ctx context.Context, caller sandbox.Key, id string) (*liv
 	s.mu.Unlock()
 	switch {
 	case live == nil:
-		sb, err := s.sandboxRecord(ctx, caller, id)
+		sb, err := s.Records.Sandbox(ctx, caller, id)
 		if err != nil {
 			return nil, err
 		}
@@ -170,28 +171,9 @@ func (s *Service) find(ctx context.Context, caller sandbox.Key, id string) (*liv
 		return nil, sandbox.Errorf(sandbox.FaultGone,
 			"this sandbox has ended: %s; create another (its history can still be read)", reason)
 	case !access.MaySee(caller, live.sandbox.Owner):
-		return nil, errNoSandbox()
+		return nil, records.NoSandbox()
 	}
 	return live, s.Access.AuditView(ctx, caller, "sandbox/"+id, live.sandbox.Owner)
-}
-
-// sandboxRecord returns the record of a sandbox, live or ended, that the caller may see.
-func (s *Service) sandboxRecord(ctx context.Context, caller sandbox.Key, id string) (sandbox.Sandbox, error) {
-	sb, err := s.History.Sandbox(ctx, id)
-	if err == nil && !access.MaySee(caller, sb.Owner) {
-		err = errNoSandbox()
-	}
-	if err == nil && sb.State == sandbox.StateActive {
-		sb.State = sandbox.StateLost // the service ended before the sandbox did
-	}
-	if err == nil {
-		err = s.Access.AuditView(ctx, caller, "sandbox/"+id, sb.Owner)
-	}
-	return sb, err
-}
-
-func errNoSandbox() error {
-	return sandbox.Errorf(sandbox.FaultNotFound, "there is no such sandbox, or it is not yours")
 }
 
 // Delete ends a sandbox. When it returns, no code of the sandbox runs any more, and its process and files are removed,
@@ -285,7 +267,6 @@ func (s *Service) runJanitor() {
 		case <-ticker.C:
 			s.Expire()
 			s.debugSessions.expire(s.Clock())
-			s.pruneRecordings()
 		}
 	}
 }
@@ -320,15 +301,6 @@ func (s *Service) isLive(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.live[id] != nil
-}
-
-// touchByID postpones the idle expiry of a sandbox, if it is live.
-func (s *Service) touchByID(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if live := s.live[id]; live != nil {
-		live.lastUsed = s.Clock()
-	}
 }
 
 // markBusy reports whether the sandbox was idle, and marks it as busy.

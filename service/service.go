@@ -15,12 +15,11 @@
 //     (sandboxes.go).
 //  4. Stream the events of a run to any number of readers (events.go), and record debugged
 //     runs (recording.go, debugsession.go).
-//  5. Store the files that runs leave, and remove old ones (artifact.go).
 //
-// Package access admits callers before it, and holds them to their limits.
+// Package access admits callers before it, and holds them to their limits. Package records reads and deletes what runs
+// have left.
 //
-// New starts three goroutines: the janitor ends expired sandboxes, the sweeper removes old artifacts, and retention
-// deletes the oldest executions if history has a limit. Drain ends these goroutines and all runs, and waits for them.
+// New starts the janitor, a goroutine that ends expired sandboxes. Drain ends it and all runs, and waits for them.
 package service
 
 import (
@@ -35,44 +34,34 @@ import (
 	"glasshouse/policy"
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
-	"glasshouse/sandbox/blob"
 	"glasshouse/sandbox/supervisor"
 	"glasshouse/service/access"
 	"glasshouse/service/metrics"
+	"glasshouse/service/records"
 	"glasshouse/service/tracing"
 )
 
 // Config configures a Service. Only Clock and NewID are optional.
 type Config struct {
-	Access             *access.Service // of keys, which it holds to their limits
-	Supervisor         *supervisor.Supervisor
-	Environments       Environments
-	Databases          []Database // at least one; the first is the default
-	History            History
-	Blobs              *blob.Store
-	Default            policy.Policy      // of a sandbox without a config
-	Ceiling            policy.Policy      // the highest limits in a config
-	PerUser            int                // maximum number of live sandboxes of one user
-	InAll              int                // maximum number of live sandboxes
-	Parallel           int                // maximum number of concurrent executions; limit.Shared shares them
-	RecordingRetention RecordingRetention // which recordings are kept
-	MaxSearchTime      time.Duration      // of a recording; 0: DefaultMaxSearchTime
-	HistoryMaxAge      time.Duration      // of executions; 0: no limit
-	HistoryMaxBytes    int64              // of all records and recordings; 0: no limit
-	Mask               []string           // parameters of statements whose values history does not keep; "*" means all
-	Log                logrus.FieldLogger
-	Metrics            *metrics.Metrics // nil: nothing is counted
-	Tracer             *tracing.Tracer  // nil: there are no traces
-
-	SigningKey    []byte        // of URLs
-	ArtifactAge   time.Duration // maximum age of artifacts
-	ArtifactBytes int64         // maximum size of one user's artifacts
+	Access        *access.Service  // of keys, which it holds to their limits
+	Records       *records.Service // which Start is given the Service
+	Supervisor    *supervisor.Supervisor
+	Environments  Environments
+	Databases     []Database // at least one; the first is the default
+	History       History
+	Default       policy.Policy // of a sandbox without a config
+	Ceiling       policy.Policy // the highest limits in a config
+	PerUser       int           // maximum number of live sandboxes of one user
+	InAll         int           // maximum number of live sandboxes
+	Parallel      int           // maximum number of concurrent executions; limit.Shared shares them
+	MaxSearchTime time.Duration // of a recording; 0: DefaultMaxSearchTime
+	Mask          []string      // parameters of statements whose values history does not keep; "*" means all
+	Log           logrus.FieldLogger
+	Metrics       *metrics.Metrics // nil: nothing is counted
+	Tracer        *tracing.Tracer  // nil: there are no traces
 
 	Clock func() time.Time // nil: the machine's clock, in UTC
-	// Elapsed returns the time since New by a clock that nobody sets; nil: the difference of two readings of Clock,
-	// which is that of the machine's monotonic clock.
-	Elapsed func() time.Duration
-	NewID   func() string // nil: random bits as hex
+	NewID func() string    // nil: random bits as hex
 }
 
 // Service runs code and records every run. New returns one; Drain ends it.
@@ -90,25 +79,18 @@ type Service struct {
 
 	work          sync.WaitGroup // Drain waits for it
 	debugSessions debugSessions
-	recordings    openRecordings
 	logsEnded     atomic.Int64 // event logs whose executions have ended
-	lastPrune     time.Time    // of recordings; the janitor's
 
 	slots       *limit.Shared // of executions
 	inspections *limit.Shared // of work that runs no user code
 	editors     *limit.Keyed  // attached clients of the Debug Adapter Protocol, by user
 	share       *limit.Share  // of executions and new sandboxes
 
-	storedBytes atomic.Int64  // of artifacts, since the last sweep
-	sweepNow    chan struct{} // wakes the sweeper
-	sweeping    sync.Mutex    // held while a sweep runs
-
 	startedAt time.Time
 
-	retention retention
-	feed      *ExecutionFeed
+	feed *ExecutionFeed
 
-	stop     chan struct{} // closed to end the janitor, the sweeper and retention
+	stop     chan struct{} // closed to end the janitor
 	stopOnce sync.Once
 }
 
@@ -120,7 +102,7 @@ func (s *Service) Users() *limit.Users {
 	return s.Supervisor.CPU.Users()
 }
 
-// New starts a Service with its janitor, its sweeper and its retention.
+// New starts a Service with its janitor.
 func New(config Config) *Service {
 	if config.Clock == nil {
 		config.Clock = func() time.Time { return time.Now().UTC() }
@@ -132,7 +114,7 @@ func New(config Config) *Service {
 		Config: config, live: map[string]*liveSandbox{}, ending: map[string]sandbox.State{},
 		opening: map[string]int{}, liveOf: map[string]int{},
 		running: map[string]*run{}, eventLogs: map[string]*EventLog{},
-		sweepNow: make(chan struct{}, 1), stop: make(chan struct{}), feed: newExecutionFeed(),
+		stop: make(chan struct{}), feed: newExecutionFeed(),
 	}
 	s.slots = limit.NewShared(config.Parallel, s.Users())
 	s.editors = limit.NewKeyed(maxEditors)
@@ -141,13 +123,8 @@ func New(config Config) *Service {
 		s.share = s.Supervisor.Share
 	}
 	s.startedAt = s.Clock()
-	if s.Elapsed == nil {
-		s.Elapsed = func() time.Duration { return s.Clock().Sub(s.startedAt) }
-	}
-	s.work.Add(3)
+	s.work.Add(1)
 	go s.runJanitor()
-	go s.runSweeper()
-	go s.runRetention()
 	return s
 }
 

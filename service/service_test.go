@@ -24,6 +24,7 @@ import (
 	"glasshouse/sandbox/supervisor"
 	"glasshouse/service"
 	"glasshouse/service/access"
+	"glasshouse/service/records"
 )
 
 func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
@@ -109,13 +110,19 @@ type fixture struct {
 	postgres *dbtest.Databases
 }
 
+// historyOfAll is the history of a service and of its records.
+type historyOfAll interface {
+	service.History
+	records.History
+}
+
 // start starts a service. wrap may replace its history.
-func start(t *testing.T, wrap ...func(*history.Store) service.History) *fixture {
+func start(t *testing.T, wrap ...func(*history.Store) historyOfAll) *fixture {
 	t.Helper()
 	return startOn(t, dbtest.Start(t), wrap...)
 }
 
-func startOn(t *testing.T, postgres *dbtest.Databases, wrap ...func(*history.Store) service.History) *fixture {
+func startOn(t *testing.T, postgres *dbtest.Databases, wrap ...func(*history.Store) historyOfAll) *fixture {
 	t.Helper()
 	ctx := context.Background()
 	log := logrus.New()
@@ -144,7 +151,7 @@ func startOn(t *testing.T, postgres *dbtest.Databases, wrap ...func(*history.Sto
 	f.clock.now.Store(new(time.Now().UTC().Truncate(time.Second)))
 	config := service.Config{
 		Supervisor:   supervisor.NewStub(f.runs.run, func() { f.runs.closed.Add(1) }),
-		Environments: defaultEnvironment{}, History: store, Blobs: blobs,
+		Environments: defaultEnvironment{}, History: store,
 		Databases: []service.Database{{Name: "knowledge", Reader: reader, Writer: reader}},
 		Default:   policy.Default(), Ceiling: policy.Default(), PerUser: 2, InAll: 10, Parallel: 4,
 		Log: log, Clock: f.clock.Now,
@@ -154,10 +161,17 @@ func startOn(t *testing.T, postgres *dbtest.Databases, wrap ...func(*history.Sto
 		Log: log, Clock: f.clock.Now,
 	})
 	t.Cleanup(config.Access.Close)
-	for _, w := range wrap {
-		config.History = w(store)
+	ofRecords := records.Config{
+		Access: config.Access, History: store, Blobs: blobs, Log: log, Clock: f.clock.Now, ArtifactBytes: 1 << 30,
 	}
+	for _, w := range wrap {
+		wrapped := w(store)
+		config.History, ofRecords.History = wrapped, wrapped
+	}
+	config.Records = records.New(ofRecords)
+	t.Cleanup(config.Records.Close)
 	f.Service = service.New(config)
+	f.Records.Start(f.Service)
 	return f
 }
 
@@ -199,13 +213,14 @@ func TestDrainCancelsRunsAndRecordsThem(t *testing.T) {
 	if e := <-ended; e == nil || e.Status != sandbox.StatusCancelled || e.Usage.EndedBy != "shutdown" {
 		t.Errorf("got execution %+v, want it cancelled by the shutdown", e)
 	}
-	if e, err := s.Execution(ctx, ada, id); err != nil || e.Status != sandbox.StatusCancelled || e.CompletedAt == nil {
+	e, err := s.Records.Execution(ctx, ada, id)
+	if err != nil || e.Status != sandbox.StatusCancelled || e.CompletedAt == nil {
 		t.Errorf("got record %+v, error %v; want it cancelled and completed", e, err)
 	}
 	if got := s.runs.closed.Load(); got != 1 {
 		t.Errorf("got %d closed sessions, want 1", got)
 	}
-	_, err := s.execute(sb.ID, "1")
+	_, err = s.execute(sb.ID, "1")
 	isFault(t, err, sandbox.FaultGone)
 	_, err = s.Create(ctx, ada, nil)
 	isFault(t, err, sandbox.FaultFull)
@@ -243,7 +258,7 @@ func TestRunsAreRejectedSoonWithoutHistory(t *testing.T) {
 	err = nil
 	for attempts = 0; err == nil && time.Since(began) < limit; attempts++ {
 		_, err = s.execute(sb.ID, "1")
-		_, _ = s.Statistics(ctx, ada) // takes some time
+		_, _ = s.Records.Statistics(ctx, ada) // takes some time
 	}
 	isFault(t, err, sandbox.FaultUnavailable)
 	if int(s.runs.runs.Load()) != attempts-1 || time.Since(began) > limit {
@@ -275,14 +290,14 @@ func (h *leavingHistory) Begin(ctx context.Context, e *sandbox.Execution) error 
 func TestExecutionIsClosedIfItsCallerLeavesAtOnce(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
-	s := start(t, func(store *history.Store) service.History { return &leavingHistory{store, cancel} })
+	s := start(t, func(store *history.Store) historyOfAll { return &leavingHistory{store, cancel} })
 	sb := s.create(t, ada, "")
 	e, err := s.Execute(ctx, ada, sb.ID, sandbox.Request{Code: "1", Kind: sandbox.KindExecute})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.Drain(context.Background())
-	list, _, err := s.Executions(context.Background(), ada, sandbox.ExecutionFilter{Limit: 10})
+	list, _, err := s.Records.Executions(context.Background(), ada, sandbox.ExecutionFilter{Limit: 10})
 	if err != nil || len(list) != 1 || list[0].ID != e.ID || list[0].CompletedAt == nil {
 		t.Errorf("got records %+v, error %v; want one that is completed", list, err)
 	}
@@ -303,13 +318,13 @@ func (h *fullHistory) Progress(_ context.Context, p sandbox.Progress) error {
 func TestStatementDoesNotRunIfHistoryIsFull(t *testing.T) {
 	t.Parallel()
 	var full *fullHistory
-	s := start(t, func(store *history.Store) service.History { full = &fullHistory{Store: store}; return full })
+	s := start(t, func(store *history.Store) historyOfAll { full = &fullHistory{Store: store}; return full })
 	sb := s.create(t, ada, "")
 	e, err := s.execute(sb.ID, "query")
 	if len(full.starts) != 1 || !full.starts[0] {
 		t.Errorf("got progress %v, error %v; want the start of the statement alone", full.starts, err)
 	}
-	record, err := s.Execution(context.Background(), ada, e.ID)
+	record, err := s.Records.Execution(context.Background(), ada, e.ID)
 	if err != nil || len(record.Queries) != 1 || record.Queries[0].Status != "failed" || record.Queries[0].Rows != 0 {
 		t.Errorf("got statements %+v, error %v; want one that failed, without rows", record.Queries, err)
 	}
@@ -334,7 +349,8 @@ func TestUnusedSandboxExpires(t *testing.T) {
 	s.Expire()
 	_, err := s.execute(sb.ID, "1")
 	isFault(t, err, sandbox.FaultGone)
-	if list, _, total, err := s.SandboxHistory(ctx, ada, sb.ID, 10, ""); err != nil || len(list) != 2 || total != 2 {
+	list, _, total, err := s.Records.SandboxHistory(ctx, ada, sb.ID, 10, "")
+	if err != nil || len(list) != 2 || total != 2 {
 		t.Errorf("got %d of %d executions, error %v; want 2 of 2", len(list), total, err)
 	}
 	s.Drain(ctx)

@@ -21,7 +21,7 @@ func (s *Service) ServiceStatus(ctx context.Context, caller sandbox.Key) (sandbo
 	st.Sandboxes = sandbox.Occupancy{Now: len(s.live), Max: s.InAll}
 	st.Runs = sandbox.Occupancy{Now: len(s.running), Max: s.Parallel}
 	s.mu.Unlock()
-	st.Retention = s.RetentionStatus()
+	st.Retention = s.Records.RetentionStatus()
 	var err error
 	st.History, err = s.History.Status(ctx)
 	return st, err

@@ -9,6 +9,7 @@ import (
 
 	"glasshouse/debugger"
 	"glasshouse/sandbox"
+	"glasshouse/service/records"
 )
 
 // maxEarlierExecutions bounds the executions of a session that are searched for the one that set a variable.
@@ -20,11 +21,11 @@ const maxEarlierExecutions = 30
 func (s *Service) Why(
 	ctx context.Context, caller sandbox.Key, executionID string, q debugger.WhyQuestion,
 ) (*debugger.Why, error) {
-	e, err := s.Execution(ctx, caller, executionID)
+	e, err := s.Records.Execution(ctx, caller, executionID)
 	if err != nil {
 		return nil, err
 	}
-	opened, err := s.Explainable(ctx, caller, executionID)
+	opened, err := s.Records.Explainable(ctx, caller, executionID)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +50,7 @@ func (s *Service) Why(
 
 // Explain explains a recorded run in at most about budget tokens. It returns the errors of an inspection.
 func (s *Service) Explain(
-	ctx context.Context, caller sandbox.Key, opened *OpenRecording, budget int,
+	ctx context.Context, caller sandbox.Key, opened *records.OpenRecording, budget int,
 ) (text string, err error) {
 	err = s.SearchRecording(ctx, caller, func(context.Context) error {
 		text, err = opened.Explain(budget)
@@ -72,7 +73,7 @@ func contextNames(context json.RawMessage) []string {
 func (s *Service) earlierSetter(
 	ctx context.Context, caller sandbox.Key, e *sandbox.Execution, name string,
 ) *debugger.WhyEarlier {
-	list, _, err := s.Executions(ctx, caller, sandbox.ExecutionFilter{
+	list, _, err := s.Records.Executions(ctx, caller, sandbox.ExecutionFilter{
 		SandboxID: e.SandboxID, Until: e.CreatedAt, Limit: maxEarlierExecutions,
 	})
 	if err != nil {
@@ -80,7 +81,7 @@ func (s *Service) earlierSetter(
 	}
 	for _, earlier := range list {
 		line, code := debugger.LineThatSets(earlier.Code, name)
-		if opened, err := s.Explainable(ctx, caller, earlier.ID); err == nil {
+		if opened, err := s.Records.Explainable(ctx, caller, earlier.ID); err == nil {
 			if set := opened.LastSet(ctx, name); set != nil {
 				set.Execution = earlier.ID
 				return set

@@ -27,12 +27,14 @@ import (
 	"glasshouse/service"
 	"glasshouse/service/access"
 	"glasshouse/service/metrics"
+	"glasshouse/service/records"
 	"glasshouse/service/tracing"
 )
 
 // app has every part of the service.
 type app struct {
 	access     *access.Service
+	records    *records.Service
 	service    *service.Service
 	isolator   *isolate.Isolator
 	supervisor *supervisor.Supervisor
@@ -163,19 +165,23 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 		KeyLimits: s.limits.keys, AdminKeyID: adminKey.ID, SessionAge: s.signIn.sessionAge, Users: a.users,
 		Connections: a.clients, Log: a.log,
 	})
-	a.service = service.New(service.Config{
-		Access: a.access, Supervisor: a.supervisor, Environments: a.isolator, Databases: a.databases,
-		History: a.history, Blobs: a.blobs, Default: s.defaults, Ceiling: ceiling,
-		PerUser: s.limits.sandboxesPerUser, InAll: s.limits.sandboxes,
-		Parallel: s.limits.parallel, Mask: splitList(s.databases.maskParameters), SigningKey: signing, Log: a.log,
-		Metrics: a.metrics, Tracer: a.tracer,
-		RecordingRetention: service.RecordingRetention{
+	a.records = records.New(records.Config{
+		Access: a.access, History: a.history, Blobs: a.blobs, SigningKey: signing, Log: a.log,
+		ArtifactAge: s.retention.artifactAge, ArtifactBytes: s.retention.artifactMB << 20,
+		RecordingRetention: records.RecordingRetention{
 			Age:   s.retention.recordingAge,
 			Bytes: int64(s.retention.recordingsMB) << 20,
 		},
 		HistoryMaxAge: s.retention.historyAge, HistoryMaxBytes: s.retention.historyMB << 20,
-		ArtifactAge: s.retention.artifactAge, ArtifactBytes: s.retention.artifactMB << 20,
 	})
+	a.service = service.New(service.Config{
+		Access: a.access, Records: a.records, Supervisor: a.supervisor, Environments: a.isolator,
+		Databases: a.databases, History: a.history, Default: s.defaults, Ceiling: ceiling,
+		PerUser: s.limits.sandboxesPerUser, InAll: s.limits.sandboxes,
+		Parallel: s.limits.parallel, Mask: splitList(s.databases.maskParameters), Log: a.log,
+		Metrics: a.metrics, Tracer: a.tracer,
+	})
+	a.records.Start(a.service)
 	a.metrics.Watch(metrics.Sources{
 		Sandboxes: a.service.SandboxStates, PoolReady: a.isolator.Waiting, History: a.history.Waiting,
 		PendingWrites: a.history.PendingWrites, LateCleanups: a.isolator.LateCleanups,
@@ -268,6 +274,9 @@ func (a *app) close(ctx context.Context, s settings) {
 		drain, cancel := context.WithTimeout(ctx, s.server.drain)
 		a.service.Drain(drain)
 		cancel()
+	}
+	if a.records != nil {
+		a.records.Close()
 	}
 	if a.access != nil {
 		a.access.Close()

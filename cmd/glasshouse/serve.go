@@ -111,15 +111,19 @@ func serve(ctx context.Context, s settings, _ []string) error {
 		a.log.Warn(warning)
 	}
 	tools := mcpapi.New(mcpapi.Config{
-		Service: a.service, Log: a.log, Version: version, CPU: a.cpu,
+		Service: a.service, Records: a.records, Log: a.log, Version: version, CPU: a.cpu,
 	})
-	conversations := chat.New(chat.Config{Service: a.service, Access: a.access, Tools: tools, Model: model, Log: a.log})
+	conversations := chat.New(chat.Config{
+		Service: a.service, Records: a.records, History: a.history, Access: a.access, Tools: tools, Model: model,
+		Log: a.log,
+	})
 	defer conversations.Drain() // before the service closes
 	publicURL := strings.TrimSuffix(s.signIn.publicURL, "/")
 	compatAPIs := a.newCompatHandlers(s.compat, publicURL)
 	defer compatAPIs.close()
 	api := httpapi.New(httpapi.Config{
-		Service: a.service, Access: a.access, Log: a.log, Version: version, LogRequests: s.server.accessLog, CPU: a.cpu,
+		Service: a.service, Records: a.records, Access: a.access, Log: a.log, Version: version,
+		LogRequests: s.server.accessLog, CPU: a.cpu,
 		MCP: tools, Chat: conversations, Metrics: a.metrics, Proxy: proxy, Results: a.results, PublicURL: publicURL,
 	})
 	var tlsConfig *tls.Config // nil: without TLS

@@ -32,34 +32,18 @@ import (
 
 // History stores keys, the CPU time that they used, and the audit log.
 type History interface {
-	KeyStore
-	KeyRetention
-	UsageStore
-	AuditLog
-}
-
-// KeyStore keeps API keys.
-type KeyStore interface {
+	// Keys. ForgetKeys deletes those of an account that expired before a time.
 	CreateKey(ctx context.Context, k sandbox.Key, hash []byte, most int) error
 	KeyByHash(ctx context.Context, hash []byte) (sandbox.Key, error)
 	Keys(ctx context.Context, user string) ([]sandbox.Key, error)
 	RevokeKeys(ctx context.Context, id string, at time.Time, choose func([]sandbox.Key) (ids []string, err error)) error
-}
-
-// KeyRetention deletes keys.
-type KeyRetention interface {
-	// ForgetKeys deletes the keys of an account that expired before a time.
 	ForgetKeys(ctx context.Context, account string, before time.Time) error
-}
 
-// UsageStore keeps the CPU time that accounts have used, by day.
-type UsageStore interface {
+	// The CPU time that accounts have used, by day.
 	CPUUsed(ctx context.Context, account string, day time.Time) (time.Duration, error)
 	AddCPU(ctx context.Context, account string, day time.Time, used time.Duration) error
-}
 
-// AuditLog says who did what to the records of others.
-type AuditLog interface {
+	// Who did what to the records of others.
 	AddAudit(context.Context, sandbox.AuditEntry) error
 }
 

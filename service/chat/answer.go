@@ -28,7 +28,7 @@ const storeTimeout = 30 * time.Second
 func (r *replyWriter) put(ctx context.Context, m sandbox.ChatMessage) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	if err := r.chat.Service.History.PutMessages(ctx, r.conversation.ID, r.chat.Service.Clock(), m); err != nil {
+	if err := r.chat.History.PutMessages(ctx, r.conversation.ID, r.chat.Service.Clock(), m); err != nil {
 		return err
 	}
 	r.answer.log.stored(m)
@@ -104,7 +104,7 @@ func (r *replyWriter) rounds(ctx context.Context) error {
 // ask gets one answer of the model and stores it. It returns the calls in it.
 func (r *replyWriter) ask(ctx context.Context) ([]sandbox.ToolCall, error) {
 	// The messages are read again in each round: an admin may have erased an execution since the last one.
-	messages, err := r.chat.Service.History.Messages(ctx, r.conversation.ID)
+	messages, err := r.chat.History.Messages(ctx, r.conversation.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +153,7 @@ func (r *replyWriter) checkSession(ctx context.Context) error {
 		return nil
 	}
 	r.conversation.SandboxID = ""
-	if err := r.chat.Service.History.UpdateConversation(ctx, r.conversation); err != nil {
+	if err := r.chat.History.UpdateConversation(ctx, r.conversation); err != nil {
 		return err
 	}
 	_, err := r.add(ctx, newSessionNote(r.chat.Service.Clock()))
@@ -170,7 +170,7 @@ func (r *replyWriter) openSession(ctx context.Context) error {
 		return err
 	}
 	r.conversation.SandboxID, r.conversation.UpdatedAt = created.ID, r.chat.Service.Clock()
-	return r.chat.Service.History.UpdateConversation(ctx, r.conversation)
+	return r.chat.History.UpdateConversation(ctx, r.conversation)
 }
 
 // callTool calls a tool and stores its answer. The model reads a mistake in its call, and can repair it.
@@ -249,7 +249,7 @@ func (r *replyWriter) isOwn(ctx context.Context, execution string) bool {
 	if execution == "" || len(execution) > maxIDBytes {
 		return false
 	}
-	_, err := r.chat.Service.Execution(ctx, r.caller, execution)
+	_, err := r.chat.Records.Execution(ctx, r.caller, execution)
 	return err == nil
 }
 

@@ -33,6 +33,7 @@ import (
 	"glasshouse/sandbox"
 	"glasshouse/service"
 	"glasshouse/service/access"
+	"glasshouse/service/records"
 )
 
 // Limits of conversations.
@@ -56,9 +57,20 @@ type Tools interface {
 		onRun func(service.ToolRun)) service.ToolResult
 }
 
+// History stores conversations.
+type History interface {
+	Messages(ctx context.Context, conversation string) ([]sandbox.ChatMessage, error)
+	Message(ctx context.Context, conversation string, position int) (sandbox.ChatMessage, error)
+	CreateConversation(context.Context, sandbox.Conversation) error
+	UpdateConversation(context.Context, sandbox.Conversation) error
+	PutMessages(ctx context.Context, conversation string, at time.Time, list ...sandbox.ChatMessage) error
+}
+
 // Config configures a Chat.
 type Config struct {
 	Service *service.Service
+	Records *records.Service
+	History History
 	Access  *access.Service // of callers
 	Tools   Tools
 	Model   *Model // nil: conversations can be read, and nobody answers
@@ -130,7 +142,7 @@ func (c *Chat) Create(ctx context.Context, caller sandbox.Key) (sandbox.Conversa
 	conversation := sandbox.Conversation{
 		ID: c.Service.NewID(), User: caller.User, Model: c.Model.Name, CreatedAt: now, UpdatedAt: now,
 	}
-	return conversation, c.Service.History.CreateConversation(ctx, conversation)
+	return conversation, c.History.CreateConversation(ctx, conversation)
 }
 
 // ConversationView is a conversation with its messages.
@@ -143,12 +155,12 @@ type ConversationView struct {
 // View returns a conversation that the caller may see. A conversation whose answer the end of the service interrupted
 // has a note that says so.
 func (c *Chat) View(ctx context.Context, caller sandbox.Key, id string) (ConversationView, error) {
-	conversation, err := c.Service.Conversation(ctx, caller, id)
+	conversation, err := c.Records.Conversation(ctx, caller, id)
 	if err != nil {
 		return ConversationView{}, err
 	}
 	view := ConversationView{Conversation: conversation, Answering: c.answerOf(id) != nil}
-	if view.Messages, err = c.Service.History.Messages(ctx, id); err != nil {
+	if view.Messages, err = c.History.Messages(ctx, id); err != nil {
 		return ConversationView{}, err
 	}
 	if !view.Answering && c.answerOf(id) == nil { // an answer may have begun after the messages were read
@@ -194,7 +206,7 @@ func (c *Chat) answerOf(conversation string) *answer {
 
 // own returns a conversation of the caller. Nobody writes into the conversation of another user.
 func (c *Chat) own(ctx context.Context, caller sandbox.Key, id string) (sandbox.Conversation, error) {
-	conversation, err := c.Service.Conversation(ctx, caller, id)
+	conversation, err := c.Records.Conversation(ctx, caller, id)
 	if err == nil && conversation.User != caller.User {
 		err = sandbox.Errorf(sandbox.FaultForbidden, "this conversation belongs to %s: you may read it; begin one of "+
 			"your own to write", conversation.User)
@@ -337,7 +349,7 @@ func (c *Chat) unregister(conversation string, a *answer) {
 func (c *Chat) storeInput(
 	ctx context.Context, conversation *sandbox.Conversation, text string,
 ) (m sandbox.ChatMessage, next int, err error) {
-	list, err := c.Service.History.Messages(ctx, conversation.ID)
+	list, err := c.History.Messages(ctx, conversation.ID)
 	if err != nil {
 		return m, 0, err
 	}
@@ -365,10 +377,10 @@ func (c *Chat) storeInput(
 		conversation.Title = title(text)
 	}
 	conversation.Model, conversation.UpdatedAt = c.Model.Name, now
-	if err := c.Service.History.UpdateConversation(ctx, *conversation); err != nil {
+	if err := c.History.UpdateConversation(ctx, *conversation); err != nil {
 		return m, 0, err
 	}
-	return m, m.Position + 1, c.Service.History.PutMessages(ctx, conversation.ID, now, append(put, m)...)
+	return m, m.Position + 1, c.History.PutMessages(ctx, conversation.ID, now, append(put, m)...)
 }
 
 // size returns about how many bytes messages have.
@@ -443,13 +455,13 @@ func (c *Chat) Session(ctx context.Context, caller sandbox.Key, id string) (stri
 		return "", err
 	}
 	conversation.SandboxID, conversation.UpdatedAt = created.ID, c.Service.Clock()
-	if err := c.Service.History.UpdateConversation(ctx, conversation); err != nil {
+	if err := c.History.UpdateConversation(ctx, conversation); err != nil {
 		return "", err
 	}
 	if !hadOne {
 		return created.ID, nil
 	}
-	list, err := c.Service.History.Messages(ctx, id)
+	list, err := c.History.Messages(ctx, id)
 	if err != nil {
 		return "", err
 	}
@@ -457,7 +469,7 @@ func (c *Chat) Session(ctx context.Context, caller sandbox.Key, id string) (stri
 	for n := range note {
 		note[n].Position = len(list) + n + 1
 	}
-	return created.ID, c.Service.History.PutMessages(ctx, id, conversation.UpdatedAt, note...)
+	return created.ID, c.History.PutMessages(ctx, id, conversation.UpdatedAt, note...)
 }
 
 // isLive reports whether the caller has a live sandbox with an id.

@@ -29,7 +29,7 @@ type EventReader struct {
 // Follow returns a reader of the events of the answer that is being written in a conversation that the caller may see;
 // with an id, of those after that event. If no answer is being written, the only event is the end.
 func (c *Chat) Follow(ctx context.Context, caller sandbox.Key, id, after string) (*EventReader, error) {
-	if _, err := c.Service.Conversation(ctx, caller, id); err != nil {
+	if _, err := c.Records.Conversation(ctx, caller, id); err != nil {
 		return nil, err
 	}
 	r := &EventReader{chat: c, conversation: id, answer: c.answerOf(id)}
@@ -69,7 +69,7 @@ func (r *EventReader) Next(ctx context.Context) (Event, error) {
 	}
 	out := Event{r.answer.id + "." + strconv.Itoa(number), e.name, e.data}
 	if position, ok := e.data.(int); ok {
-		m, err := r.chat.Service.History.Message(ctx, r.conversation, position)
+		m, err := r.chat.History.Message(ctx, r.conversation, position)
 		if err != nil {
 			return Event{}, err
 		}

@@ -30,11 +30,13 @@ import (
 	"glasshouse/sandbox"
 	"glasshouse/service"
 	"glasshouse/service/access"
+	"glasshouse/service/records"
 )
 
 // Config configures an API.
 type Config struct {
 	Service *service.Service
+	Records *records.Service
 	Access  *access.Service // admits requests
 	Log     logrus.FieldLogger
 	Version string // of the program

@@ -73,7 +73,7 @@ func (c Config) Follow(
 				out.Print(event.Name, data.Text)
 			}
 		case sandbox.Output:
-			whole, err := c.Service.WholeOutput(toTheEnd, caller, data)
+			whole, err := c.Records.WholeOutput(toTheEnd, caller, data)
 			if err != nil {
 				c.Log.WithError(err).Warn("a part of an output cannot be read")
 				out.Print("stderr", "[a part of this output could not be read; the log of the service says why]\n")

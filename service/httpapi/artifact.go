@@ -10,7 +10,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"glasshouse/sandbox"
-	"glasshouse/service"
+	"glasshouse/service/records"
 )
 
 type artifactsInput struct {
@@ -56,16 +56,16 @@ func (a *api) routeArtifacts(r *routes) {
 }
 
 func (a *api) listArtifacts(ctx context.Context, caller sandbox.Key, in *artifactsInput) (*artifactList, error) {
-	list, next, err := a.service.Artifacts(ctx, caller, in.ID, in.Limit, in.After)
+	list, next, err := a.records.Artifacts(ctx, caller, in.ID, in.Limit, in.After)
 	return &artifactList{in.ID, list, next}, err
 }
 
-func (a *api) signArtifact(ctx context.Context, caller sandbox.Key, in *signArtifactInput) (*service.SignedURL, error) {
+func (a *api) signArtifact(ctx context.Context, caller sandbox.Key, in *signArtifactInput) (*records.SignedURL, error) {
 	var lifetime time.Duration
 	if in.Body != nil {
 		lifetime = time.Duration(in.Body.Seconds) * time.Second
 	}
-	signed, err := a.service.SignArtifact(ctx, caller, in.ID, lifetime)
+	signed, err := a.records.SignArtifact(ctx, caller, in.ID, lifetime)
 	signed.URL = infoFrom(ctx).prefix + signed.URL
 	return &signed, err
 }
@@ -80,9 +80,9 @@ func (a *api) downloadArtifact(g *gin.Context) {
 	var err error
 	ctx, id := g.Request.Context(), g.Param("aid")
 	if isSigned(g) {
-		file, artifact, err = a.service.OpenSigned(ctx, id, g.Query("expires"), g.Query("signature"))
+		file, artifact, err = a.records.OpenSigned(ctx, id, g.Query("expires"), g.Query("signature"))
 	} else {
-		file, artifact, err = a.service.OpenArtifact(ctx, callerFrom(ctx), id)
+		file, artifact, err = a.records.OpenArtifact(ctx, callerFrom(ctx), id)
 	}
 	if err != nil {
 		a.fail(g, err)

@@ -63,7 +63,7 @@ func (a *api) routeChat(r *routes) {
 		func(ctx context.Context, caller sandbox.Key, in *conversationsInput) (*conversationList, error) {
 			f := filterOf(in.Page, in.OfUser, OfExecution{})
 			f.Text = in.Text
-			list, next, err := a.service.Conversations(ctx, caller, f)
+			list, next, err := a.records.Conversations(ctx, caller, f)
 			return &conversationList{list, next}, err
 		})
 	route(a, r, r.describe("GET", "/chat/conversations/{id}", "getConversation", tagChat,
@@ -79,7 +79,7 @@ func (a *api) routeChat(r *routes) {
 		"Erase a conversation from history, without its executions; needs an admin's key", http.StatusForbidden),
 		func(ctx context.Context, caller sandbox.Key, in *InConversation) (*message, error) {
 			return &message{"the conversation is erased; its executions stay"},
-				a.service.EraseConversation(ctx, caller, in.ID)
+				a.records.EraseConversation(ctx, caller, in.ID)
 		})
 	send := r.describe("POST", "/chat/conversations/{id}/messages", "sendMessage", tagChat,
 		"Send a message; the language model answers it by events", busy, http.StatusForbidden)

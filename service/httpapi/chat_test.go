@@ -47,11 +47,13 @@ func serveChat(t *testing.T, model *chat.Model) *chatServer {
 	log := logrus.New()
 	log.SetOutput(s.log)
 	s.chat = chat.New(chat.Config{
-		Service: testService, Access: testService.Access, Model: model, Log: log,
-		Tools: mcpapi.New(mcpapi.Config{Service: testService, Log: log}),
+		Service: testService, Records: testService.Records, History: testChats, Access: testService.Access,
+		Model: model, Log: log,
+		Tools: mcpapi.New(mcpapi.Config{Service: testService, Records: testService.Records, Log: log}),
 	})
 	server := httptest.NewServer(httpapi.New(httpapi.Config{
-		Service: testService, Access: testService.Access, Log: log, Version: "test", Chat: s.chat,
+		Service: testService, Records: testService.Records, Access: testService.Access,
+		Log: log, Version: "test", Chat: s.chat,
 	}))
 	s.url = server.URL
 	t.Cleanup(func() { server.CloseClientConnections(); s.chat.Drain(); server.Close() })

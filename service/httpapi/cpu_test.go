@@ -23,7 +23,8 @@ func TestKeysHaveWeights(t *testing.T) {
 	users := new(limit.Users)
 	userAccess := newAccess(t, func(c *access.Config) { c.Users = users })
 	handler := httpapi.New(httpapi.Config{
-		Service: testService, Access: userAccess, Log: log, Version: "test", CPU: limit.NewCPU(2, users),
+		Service: testService, Records: testService.Records, Access: userAccess, Log: log,
+		Version: "test", CPU: limit.NewCPU(2, users),
 	})
 	weight := func(c client) int {
 		r := httptest.NewRequestWithContext(t.Context(), "GET", "/executions", nil)
@@ -67,7 +68,7 @@ func TestLargeBodiesTakeTurns(t *testing.T) {
 	users := new(limit.Users)
 	cpu, userAccess := limit.NewCPU(2, users), newAccess(t, func(c *access.Config) { c.Users = users })
 	handler := httpapi.New(httpapi.Config{
-		Service: testService, Access: userAccess, Log: log, Version: "test", CPU: cpu,
+		Service: testService, Records: testService.Records, Access: userAccess, Log: log, Version: "test", CPU: cpu,
 	})
 	send := func(c client, path, body string) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(t.Context(), "POST", path, strings.NewReader(body))
@@ -127,7 +128,7 @@ func TestLargeResponsesTakeTurns(t *testing.T) {
 	users := new(limit.Users)
 	cpu, userAccess := limit.NewCPU(2, users), newAccess(t, func(c *access.Config) { c.Users = users })
 	handler := httpapi.New(httpapi.Config{
-		Service: testService, Access: userAccess, Log: log, Version: "test", CPU: cpu,
+		Service: testService, Records: testService.Records, Access: userAccess, Log: log, Version: "test", CPU: cpu,
 	})
 	get := func(c client, path string) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(t.Context(), "GET", path, nil)

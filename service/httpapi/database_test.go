@@ -141,16 +141,16 @@ func serveDatabases(t *testing.T, beside ...dbaccess.Config) client {
 	t.Helper()
 	config := testConfig
 	config.Databases = withDatabases(t, beside...)
-	s := newService(config, testAccess)
+	s := newService(config, testAccess, testRecords)
 	server := httptest.NewServer(httpapi.New(httpapi.Config{
-		Service: s, Access: s.Access, Log: config.Log, Version: "test",
-		MCP: mcpapi.New(mcpapi.Config{Service: s, Log: config.Log}),
+		Service: s, Records: s.Records, Access: s.Access, Log: config.Log, Version: "test",
+		MCP: mcpapi.New(mcpapi.Config{Service: s, Records: s.Records, Log: config.Log}),
 	}))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		s.Drain(ctx)
-		s.Access.Close()
+		endService(s)
 		server.Close()
 	})
 	return client{secret: admin.secret, server: server.URL}

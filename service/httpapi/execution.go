@@ -109,7 +109,7 @@ func (a *api) getExecution(ctx context.Context, caller sandbox.Key, in *getExecu
 	if err := a.access.HoldLarge(ctx, caller.User); err != nil {
 		return nil, err
 	}
-	e, err := a.service.Execution(ctx, caller, in.ID)
+	e, err := a.records.Execution(ctx, caller, in.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func (a *api) listExecutions(ctx context.Context, caller sandbox.Key, in *execut
 		Since: in.Since.Time, Until: in.Until.Time, Text: in.Text, Limit: in.Limit, After: in.After,
 	}
 	if !slices.Contains(in.Include, "record") {
-		list, next, err := a.service.ExecutionSummaries(ctx, caller, filter)
+		list, next, err := a.records.ExecutionSummaries(ctx, caller, filter)
 		if err != nil {
 			return nil, err
 		}
@@ -142,7 +142,7 @@ func (a *api) listExecutions(ctx context.Context, caller sandbox.Key, in *execut
 	if err := a.access.HoldLarge(ctx, caller.User); err != nil {
 		return nil, err
 	}
-	list, next, err := a.service.Executions(ctx, caller, filter)
+	list, next, err := a.records.Executions(ctx, caller, filter)
 	if err != nil {
 		return nil, err
 	}
@@ -160,11 +160,11 @@ type eraseUserInput struct {
 }
 
 func (a *api) eraseExecution(ctx context.Context, caller sandbox.Key, in *InExecution) (*erasure, error) {
-	numbers, err := a.service.EraseExecution(ctx, caller, in.ID)
+	numbers, err := a.records.EraseExecution(ctx, caller, in.ID)
 	return &erasure{"the execution is erased", numbers}, err
 }
 
 func (a *api) eraseUser(ctx context.Context, caller sandbox.Key, in *eraseUserInput) (*erasure, error) {
-	numbers, err := a.service.EraseUser(ctx, caller, in.User)
+	numbers, err := a.records.EraseUser(ctx, caller, in.User)
 	return &erasure{"the user's history is erased; keys and the audit log stay", numbers}, err
 }

@@ -89,7 +89,7 @@ func TestUnreadResponsesAreLimited(t *testing.T) {
 	log := logrus.New()
 	log.SetLevel(logrus.PanicLevel)
 	handler := httpapi.New(httpapi.Config{
-		Service: testService, Access: testService.Access, Log: log, Version: "test",
+		Service: testService, Records: testService.Records, Access: testService.Access, Log: log, Version: "test",
 	})
 	get := func(ctx context.Context, c client, path string, w http.ResponseWriter) {
 		r := httptest.NewRequestWithContext(ctx, "GET", path, nil)

@@ -73,16 +73,16 @@ func newSlotServer(t *testing.T, slots int) slotServer {
 	t.Helper()
 	config := testConfig
 	config.Parallel = slots
-	s := newService(config, testAccess)
+	s := newService(config, testAccess, testRecords)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		s.Drain(ctx)
-		s.Access.Close()
+		endService(s)
 	})
 	return slotServer{httpapi.New(httpapi.Config{
-		Service: s, Access: s.Access, Log: config.Log, Version: "test",
-		MCP: mcpapi.New(mcpapi.Config{Service: s, Log: config.Log}),
+		Service: s, Records: s.Records, Access: s.Access, Log: config.Log, Version: "test",
+		MCP: mcpapi.New(mcpapi.Config{Service: s, Records: s.Records, Log: config.Log}),
 	})}
 }
 

@@ -35,6 +35,7 @@ import (
 	"glasshouse/service/chat"
 	"glasshouse/service/httpapi"
 	"glasshouse/service/mcpapi"
+	"glasshouse/service/records"
 )
 
 // The tests share one complete service: real isolation, a real PostgreSQL with the demo data and a real HTTP server.
@@ -51,6 +52,8 @@ var (
 	testPostgres   *embedded.Server
 	testConfig     service.Config // of testService; a test can start another service with it
 	testAccess     access.Config  // of testService
+	testRecords    records.Config // of testService
+	testChats      chat.History
 	dataDir        string
 	admin          = client{secret: "gh_the-admin-of-the-tests"}
 )
@@ -154,28 +157,34 @@ func runTests(m *testing.M) (int, error) {
 	config := service.Config{
 		Supervisor: large, Environments: isolation, History: store,
 		Databases: []service.Database{{Name: "knowledge", Reader: reader, Writer: reader}},
-		Blobs:     blobs, Default: defaults, Ceiling: ceiling,
+		Default:   defaults, Ceiling: ceiling,
 		PerUser: 4, InAll: 400, Parallel: 8, Mask: []string{"secret"}, Log: log,
-		SigningKey: []byte("of the tests"), ArtifactAge: time.Hour, ArtifactBytes: 2 << 20,
 		MaxSearchTime: 5 * time.Minute, // a busy machine with the race detector; a test of the limit sets its own
 	}
 	testConfig = config
 	testAccess = access.Config{
 		History: store, Default: defaults, Environments: isolation, AdminKeyID: "admin", Log: log,
 	}
-	testService = newService(config, testAccess)
-	defer testService.Access.Close()
+	testChats = store
+	testRecords = records.Config{
+		History: store, Blobs: blobs, Log: log, SigningKey: []byte("of the tests"),
+		ArtifactAge: time.Hour, ArtifactBytes: 2 << 20,
+	}
+	testService = newService(config, testAccess, testRecords)
+	defer endService(testService)
 	hash := access.HashKey(admin.secret)
 	adminKey := sandbox.Key{ID: "admin", Name: "tests", User: "root", Role: sandbox.RoleAdmin, CreatedAt: time.Now()}
 	if err := store.CreateKey(ctx, adminKey, hash[:], 0); err != nil {
 		return 1, err
 	}
 	serve := func(s *service.Service) *httptest.Server {
-		tools := mcpapi.New(mcpapi.Config{Service: s, Log: log})
-		unanswered := chat.New(chat.Config{Service: s, Access: s.Access, Tools: tools, Log: log})
+		tools := mcpapi.New(mcpapi.Config{Service: s, Records: s.Records, Log: log})
+		unanswered := chat.New(chat.Config{
+			Service: s, Records: s.Records, History: store, Access: s.Access, Tools: tools, Log: log,
+		})
 		return httptest.NewServer(httpapi.New(httpapi.Config{
-			Service: s, Access: s.Access, Log: log, Version: "test", LogRequests: true, Chat: unanswered,
-			Results: results,
+			Service: s, Records: s.Records, Access: s.Access, Log: log, Version: "test", LogRequests: true,
+			Chat: unanswered, Results: results,
 		}))
 	}
 	server := serve(testService)
@@ -183,8 +192,8 @@ func runTests(m *testing.M) (int, error) {
 	small := supervisor.New(isolation, 100*time.Millisecond)
 	small.Uploads.All = 4 << 20
 	config.Supervisor = small
-	smallService = newService(config, testAccess)
-	defer smallService.Access.Close()
+	smallService = newService(config, testAccess, testRecords)
+	defer endService(smallService)
 	smallServer := serve(smallService)
 	smallServerURL = smallServer.URL
 	code := 1
@@ -200,15 +209,25 @@ func runTests(m *testing.M) (int, error) {
 	return code, err
 }
 
-// newService starts a service with an access of its own, which has the clock and the databases of the service. The
-// caller ends both.
-func newService(config service.Config, keys access.Config) *service.Service {
+// newService starts a service with an access and records of its own, which have the clock of the service. The caller
+// drains it and calls endService.
+func newService(config service.Config, keys access.Config, stored records.Config) *service.Service {
 	keys.Clock, keys.Databases = config.Clock, nil
 	for _, d := range config.Databases {
 		keys.Databases = append(keys.Databases, d.Name)
 	}
 	config.Access = access.New(keys)
-	return service.New(config)
+	stored.Clock, stored.Access = config.Clock, config.Access
+	config.Records = records.New(stored)
+	s := service.New(config)
+	s.Records.Start(s)
+	return s
+}
+
+// endService ends the access and the records of a service.
+func endService(s *service.Service) {
+	s.Records.Close()
+	s.Access.Close()
 }
 
 // newAccess starts an access like that of testService, which ends with the test.

@@ -22,8 +22,8 @@ func serveMCP(t *testing.T) string {
 	t.Helper()
 	log := logrus.New()
 	server := httptest.NewServer(httpapi.New(httpapi.Config{
-		Service: testService, Access: testService.Access, Log: log, Version: "test",
-		MCP: mcpapi.New(mcpapi.Config{Service: testService, Log: log, Version: "test"}),
+		Service: testService, Records: testService.Records, Access: testService.Access, Log: log, Version: "test",
+		MCP: mcpapi.New(mcpapi.Config{Service: testService, Records: testService.Records, Log: log, Version: "test"}),
 	}))
 	t.Cleanup(server.Close)
 	return server.URL

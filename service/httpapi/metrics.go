@@ -29,7 +29,7 @@ func (a *api) serveMetrics(g *gin.Context) {
 		a.metrics.Handler().ServeHTTP(g.Writer, g.Request)
 		return
 	}
-	statistics, err := a.service.Statistics(ctx, callerFrom(ctx))
+	statistics, err := a.records.Statistics(ctx, callerFrom(ctx))
 	if err != nil {
 		a.fail(g, err)
 		return

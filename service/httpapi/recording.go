@@ -13,7 +13,7 @@ import (
 	"glasshouse/debugger/expr"
 	"glasshouse/debugger/recording"
 	"glasshouse/sandbox"
-	"glasshouse/service"
+	"glasshouse/service/records"
 )
 
 type stepsInput struct {
@@ -143,31 +143,31 @@ func (a *api) routeRecordings(r *routes) {
 }
 
 // openRecording opens the recording of an execution for a caller.
-type openRecording func(context.Context, sandbox.Key, string) (*service.OpenRecording, error)
+type openRecording func(context.Context, sandbox.Key, string) (*records.OpenRecording, error)
 
 // routeExplain registers the explanation of a run, which agents may read of their own executions.
 func (a *api) routeExplain(r *routes) {
 	routeOpened(a, r, "/explain", "explainExecution",
 		"Explain a debugged execution briefly: its outcome, the steps to a failure, returned and assigned values",
-		a.service.Explainable, a.explainExecution)
+		a.records.Explainable, a.explainExecution)
 }
 
 // routeRecording registers an operation on the recording of an execution, at a path below the execution's.
 func routeRecording[I interface{ executionID() string }, O any](
-	a *api, r *routes, path, id, summary string, handle func(context.Context, *service.OpenRecording, *I) (*O, error),
+	a *api, r *routes, path, id, summary string, handle func(context.Context, *records.OpenRecording, *I) (*O, error),
 ) {
-	routeOpened(a, r, path, id, summary, a.service.Recorded,
-		func(ctx context.Context, _ sandbox.Key, opened *service.OpenRecording, in *I) (*O, error) {
+	routeOpened(a, r, path, id, summary, a.records.Recorded,
+		func(ctx context.Context, _ sandbox.Key, opened *records.OpenRecording, in *I) (*O, error) {
 			return handle(ctx, opened, in)
 		})
 }
 
 // routeSearch is routeRecording for an operation that may read all steps of a recording.
 func routeSearch[I interface{ executionID() string }, O any](
-	a *api, r *routes, path, id, summary string, search func(context.Context, *service.OpenRecording, *I) (*O, error),
+	a *api, r *routes, path, id, summary string, search func(context.Context, *records.OpenRecording, *I) (*O, error),
 ) {
-	routeOpened(a, r, path, id, summary, a.service.Recorded,
-		func(ctx context.Context, caller sandbox.Key, opened *service.OpenRecording, in *I) (out *O, err error) {
+	routeOpened(a, r, path, id, summary, a.records.Recorded,
+		func(ctx context.Context, caller sandbox.Key, opened *records.OpenRecording, in *I) (out *O, err error) {
 			err = a.service.SearchRecording(ctx, caller, func(ctx context.Context) error {
 				out, err = search(ctx, opened, in)
 				return err
@@ -178,7 +178,7 @@ func routeSearch[I interface{ executionID() string }, O any](
 
 func routeOpened[I interface{ executionID() string }, O any](
 	a *api, r *routes, path, id, summary string, open openRecording,
-	handle func(context.Context, sandbox.Key, *service.OpenRecording, *I) (*O, error),
+	handle func(context.Context, sandbox.Key, *records.OpenRecording, *I) (*O, error),
 ) {
 	op := r.describe("GET", "/executions/{id}"+path, id, tagRecordings, summary, http.StatusForbidden,
 		http.StatusGone) // gone: the recording was pruned
@@ -204,8 +204,8 @@ func recordingError(err error) error {
 	return err
 }
 
-func (a *api) listSteps(_ context.Context, opened *service.OpenRecording, in *stepsInput) (*stepPage, error) {
-	steps, err := a.service.Steps(opened, in.From, in.Limit, in.Fold != "")
+func (a *api) listSteps(_ context.Context, opened *records.OpenRecording, in *stepsInput) (*stepPage, error) {
+	steps, err := a.records.Steps(opened, in.From, in.Limit, in.Fold != "")
 	out := &stepPage{ExecutionID: in.ID, Total: opened.Steps(), Steps: steps, Bytes: opened.Bytes}
 	if in.From+in.Limit <= out.Total {
 		out.Next = in.From + in.Limit
@@ -213,12 +213,12 @@ func (a *api) listSteps(_ context.Context, opened *service.OpenRecording, in *st
 	return out, err
 }
 
-func getStep(_ context.Context, opened *service.OpenRecording, in *InStep) (*debugger.StepView, error) {
+func getStep(_ context.Context, opened *records.OpenRecording, in *InStep) (*debugger.StepView, error) {
 	view, err := opened.View(in.Step, stepViewVariables)
 	return &view, err
 }
 
-func listStepViews(ctx context.Context, opened *service.OpenRecording, in *stepViewsInput) (*stepViews, error) {
+func listStepViews(ctx context.Context, opened *records.OpenRecording, in *stepViewsInput) (*stepViews, error) {
 	views, next, err := opened.Views(ctx, in.From, in.Limit, stepViewVariables)
 	return &stepViews{opened.Steps(), views, next}, err
 }
@@ -234,10 +234,10 @@ func (a *api) routeLineMap(r *routes) {
 	op.Responses["200"] = &huma.Response{Description: "The lines", Content: binaryContent()}
 	huma.Register(r.api, op, func(ctx context.Context, in *InExecution) (*compressed, error) {
 		caller := callerFrom(ctx)
-		var opened *service.OpenRecording
+		var opened *records.OpenRecording
 		err := a.access.HoldLarge(ctx, caller.User)
 		if err == nil {
-			opened, err = a.service.Recorded(ctx, caller, in.ID)
+			opened, err = a.records.Recorded(ctx, caller, in.ID)
 		}
 		var zip []byte
 		if err == nil {
@@ -254,20 +254,20 @@ func (a *api) routeLineMap(r *routes) {
 }
 
 func listStepVariables(
-	_ context.Context, opened *service.OpenRecording, in *stepVariablesInput,
+	_ context.Context, opened *records.OpenRecording, in *stepVariablesInput,
 ) (*stepVariables, error) {
 	list, total, err := opened.Scope(in.Step, in.Frame, in.Start, in.Count)
 	return &stepVariables{list, total}, err
 }
 
-func getStepObject(_ context.Context, opened *service.OpenRecording, in *stepObjectInput) (*debugger.ObjectView,
+func getStepObject(_ context.Context, opened *records.OpenRecording, in *stepObjectInput) (*debugger.ObjectView,
 	error) {
 	view, err := opened.Object(in.Step, in.Ref, in.Start, in.Count)
 	return &view, err
 }
 
 func (a *api) explainExecution(
-	ctx context.Context, caller sandbox.Key, opened *service.OpenRecording, in *explainInput,
+	ctx context.Context, caller sandbox.Key, opened *records.OpenRecording, in *explainInput,
 ) (*explanation, error) {
 	budget, err := strconv.Atoi(in.Budget)
 	if err != nil { // not given: huma has checked the pattern
@@ -281,7 +281,7 @@ func (a *api) explainExecution(
 const maxNamedFrames = 2
 
 func listVariableChanges(
-	_ context.Context, opened *service.OpenRecording, in *changesInput,
+	_ context.Context, opened *records.OpenRecording, in *changesInput,
 ) (*variableChanges, error) {
 	variable := debugger.Variable{Frame: in.Frame, Name: in.Name}
 	if in.Before == 0 {
@@ -309,7 +309,7 @@ func listVariableChanges(
 	return &variableChanges{in.Name, list}, err
 }
 
-func findStep(ctx context.Context, opened *service.OpenRecording, in *findStepInput) (*foundStep, error) {
+func findStep(ctx context.Context, opened *records.OpenRecording, in *findStepInput) (*foundStep, error) {
 	condition, err := expr.Parse(in.Condition)
 	if err != nil {
 		return nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "condition", Detail: err.Error()}

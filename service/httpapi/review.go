@@ -137,7 +137,7 @@ func (a *api) routeReview(r *routes) {
 		func(ctx context.Context, caller sandbox.Key, in *sandboxesInput) (*sandboxList, error) {
 			f := filterOf(in.Page, in.OfUser, OfExecution{})
 			f.Status = in.Status
-			list, next, err := a.service.Sandboxes(ctx, caller, f)
+			list, next, err := a.records.Sandboxes(ctx, caller, f)
 			return &sandboxList{list, next}, err
 		})
 	route(a, r, r.describe("GET", "/statements", "listStatements", tagReview,
@@ -145,7 +145,7 @@ func (a *api) routeReview(r *routes) {
 		func(ctx context.Context, caller sandbox.Key, in *statementsInput) (*statementList, error) {
 			f := filterOf(in.Page, in.OfUser, in.OfExecution)
 			f.Status, f.Fingerprint, f.Text, f.Database = in.Status, in.Fingerprint, in.Text, in.Database
-			list, next, err := a.service.Statements(ctx, caller, f)
+			list, next, err := a.records.Statements(ctx, caller, f)
 			return &statementList{list, next}, err
 		})
 	route(a, r, r.describe("GET", "/statements/top", "listTopStatements", tagReview,
@@ -156,7 +156,7 @@ func (a *api) routeReview(r *routes) {
 		func(ctx context.Context, caller sandbox.Key, in *connectionsInput) (*connectionList, error) {
 			f := filterOf(in.Page, in.OfUser, in.OfExecution)
 			f.Host, f.Status = in.Host, in.Status
-			list, next, err := a.service.Connections(ctx, caller, f)
+			list, next, err := a.records.Connections(ctx, caller, f)
 			return &connectionList{list, next}, err
 		})
 	route(a, r, r.describe("GET", "/artifacts", "listAllArtifacts", tagReview,
@@ -164,7 +164,7 @@ func (a *api) routeReview(r *routes) {
 		func(ctx context.Context, caller sandbox.Key, in *artifactRecordsInput) (*artifactRecordList, error) {
 			f := filterOf(in.Page, in.OfUser, in.OfExecution)
 			f.Text = in.Text
-			list, next, err := a.service.ArtifactRecords(ctx, caller, f)
+			list, next, err := a.records.ArtifactRecords(ctx, caller, f)
 			out := &artifactRecordList{make([]artifactRecord, len(list)), next}
 			for i, artifact := range list {
 				out.Artifacts[i] = artifactRecord{artifact, artifact.User}
@@ -177,7 +177,7 @@ func (a *api) routeReview(r *routes) {
 		func(ctx context.Context, caller sandbox.Key, in *auditInput) (*auditList, error) {
 			f := filterOf(in.Page, OfUser{in.User, in.Since, in.Until}, OfExecution{})
 			f.Action, f.Object = in.Action, in.Object
-			list, next, err := a.service.AuditEntries(ctx, caller, f)
+			list, next, err := a.records.AuditEntries(ctx, caller, f)
 			return &auditList{list, next}, err
 		})
 	route(a, r, r.describe("GET", "/system", "getSystem", tagReview,
@@ -196,6 +196,6 @@ func (a *api) listTopStatements(
 	if f.Since.IsZero() {
 		f.Since = time.Now().UTC().Add(-topStatementsAge)
 	}
-	list, considered, err := a.service.TopStatements(ctx, caller, f, sandbox.StatementOrder(in.Order))
+	list, considered, err := a.records.TopStatements(ctx, caller, f, sandbox.StatementOrder(in.Order))
 	return &topStatementList{list, considered, f.Since}, err
 }

@@ -32,12 +32,14 @@ import (
 	"glasshouse/service/access"
 	"glasshouse/service/chat"
 	"glasshouse/service/metrics"
+	"glasshouse/service/records"
 	"glasshouse/service/signin"
 )
 
 // Config configures the API.
 type Config struct {
 	Service *service.Service
+	Records *records.Service
 	Access  *access.Service // admits requests
 	Log     logrus.FieldLogger
 	Version string           // of the service, for OpenAPI
@@ -64,6 +66,7 @@ type MCP interface {
 // api is the state that handlers and middlewares share.
 type api struct {
 	service      *service.Service
+	records      *records.Service
 	chat         *chat.Chat
 	log          logrus.FieldLogger
 	access       *access.Service
@@ -107,7 +110,7 @@ func New(c Config) http.Handler {
 // newRouter returns the router and the description of its routes.
 func newRouter(c Config) (*gin.Engine, *huma.OpenAPI) {
 	a := &api{
-		service: c.Service, chat: c.Chat, log: c.Log, access: c.Access, version: c.Version,
+		service: c.Service, records: c.Records, chat: c.Chat, log: c.Log, access: c.Access, version: c.Version,
 		logsRequests: c.LogRequests,
 		metrics:      c.Metrics, cpu: c.CPU, proxy: c.Proxy,
 		publicURL: c.PublicURL, results: c.Results,

@@ -177,7 +177,7 @@ func (a *api) listSandboxExecutions(
 	if err := a.access.HoldLarge(ctx, caller.User); err != nil {
 		return nil, err
 	}
-	list, next, total, err := a.service.SandboxHistory(ctx, caller, in.ID, in.Limit, in.After)
+	list, next, total, err := a.records.SandboxHistory(ctx, caller, in.ID, in.Limit, in.After)
 	if err != nil {
 		return nil, err
 	}
@@ -191,6 +191,6 @@ func (a *api) listSandboxExecutions(
 }
 
 func (a *api) getStatistics(ctx context.Context, caller sandbox.Key, _ *struct{}) (*statisticsResponse, error) {
-	st, err := a.service.Statistics(ctx, caller)
+	st, err := a.records.Statistics(ctx, caller)
 	return &statisticsResponse{st, caller.User, time.Now().UTC()}, err
 }

@@ -18,6 +18,7 @@ import (
 	"glasshouse/service/access"
 	"glasshouse/service/httpapi"
 	"glasshouse/service/mcpapi"
+	"glasshouse/service/records"
 	"glasshouse/service/signin"
 	"glasshouse/service/signin/signintest"
 )
@@ -45,6 +46,7 @@ type company struct {
 type companyConfig struct {
 	service service.Config
 	access  access.Config
+	records records.Config
 	api     httpapi.Config
 }
 
@@ -65,7 +67,7 @@ func newCompanyWithDatabases(
 	rights := signin.Rights{Roles: map[string]sandbox.Role{
 		"developers": sandbox.RoleDeveloper, "agents": sandbox.RoleAgent, "admins": sandbox.RoleAdmin,
 	}, Databases: databases}
-	config := companyConfig{testConfig, testAccess, httpapi.Config{Log: log, Version: "test"}}
+	config := companyConfig{testConfig, testAccess, testRecords, httpapi.Config{Log: log, Version: "test"}}
 	p, err := signin.NewProvider(signin.Config{
 		Clock: func() time.Time {
 			if config.service.Clock != nil {
@@ -79,20 +81,21 @@ func newCompanyWithDatabases(
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.service.Log, config.access.Log = log, log
+	config.service.Log, config.access.Log, config.records.Log = log, log, log
 	config.access.Provider, config.access.SessionAge = p, time.Hour
 	if change != nil {
 		change(&config)
 	}
-	s, api := newService(config.service, config.access), config.api
-	api.Service, api.Access, api.MCP = s, s.Access, mcpapi.New(mcpapi.Config{Service: s, Log: log, Version: "test"})
+	s, api := newService(config.service, config.access, config.records), config.api
+	api.Service, api.Records, api.Access = s, s.Records, s.Access
+	api.MCP = mcpapi.New(mcpapi.Config{Service: s, Records: s.Records, Log: log, Version: "test"})
 	if api.Proxy != nil {
 		api.Proxy.Rights = rights
 	}
 	server := httptest.NewServer(httpapi.New(api))
 	t.Cleanup(func() {
 		s.Drain(t.Context()) // which has ended: nothing waits
-		s.Access.Close()
+		endService(s)
 		server.Close()
 	})
 	provider.Allow(server.URL + "/login/oidc/callback")

@@ -33,7 +33,7 @@ func stallServer(t *testing.T, timeout time.Duration) string {
 	log := logrus.New()
 	log.SetLevel(logrus.PanicLevel)
 	server := httptest.NewServer(httpapi.New(httpapi.Config{
-		Service: testService, Access: testService.Access, Log: log, Version: "test",
+		Service: testService, Records: testService.Records, Access: testService.Access, Log: log, Version: "test",
 		StallTimeout: timeout,
 	}))
 	t.Cleanup(server.Close)
@@ -136,7 +136,7 @@ func TestDisconnectedClientIsNotLoggedAsFailure(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(&logged)
 	handler := httpapi.New(httpapi.Config{
-		Service: testService, Access: testService.Access, Log: log, Version: "test",
+		Service: testService, Records: testService.Records, Access: testService.Access, Log: log, Version: "test",
 	})
 	get := func(ctx context.Context, secret, path string) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(ctx, "GET", path, nil)

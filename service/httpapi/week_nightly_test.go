@@ -20,8 +20,7 @@ import (
 	"glasshouse/debugger"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/blob"
-	"glasshouse/service"
-	"glasshouse/service/httpapi"
+	"glasshouse/service/records"
 )
 
 // weekClock is a clock that a test sets forward.
@@ -60,10 +59,11 @@ func TestWeek(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = blobs.Close() })
-		c.service.History, c.service.Blobs, c.service.Clock = store, blobs, clock.now
+		c.service.History, c.service.Clock = store, clock.now
+		c.records.History, c.records.Blobs = store, blobs
 		c.access.History, c.access.AdminKeyID = store, ""
-		c.service.HistoryMaxAge, c.service.ArtifactAge, c.service.ArtifactBytes = 3*24*time.Hour, 2*24*time.Hour, 1<<30
-		c.service.RecordingRetention = service.RecordingRetention{} // their age is that of PostgreSQL's clock
+		c.records.HistoryMaxAge, c.records.ArtifactAge, c.records.ArtifactBytes = 3*24*time.Hour, 2*24*time.Hour, 1<<30
+		c.records.RecordingRetention = records.RecordingRetention{} // their age is that of PostgreSQL's clock
 		c.access.SessionAge = 8 * time.Hour
 	})
 	c.provider.SetClock(clock.now)
@@ -153,13 +153,13 @@ func TestWeek(t *testing.T) {
 		}
 		wantProblem(t, root.do(t, "GET", "/me", nil), http.StatusUnauthorized, "unauthorized")
 		hour += 2
-		if err := errors.Join(c.service.ApplyRetention(ctx), c.service.Sweep(ctx)); err != nil {
+		if err := errors.Join(c.service.Records.ApplyRetention(ctx), c.service.Records.Sweep(ctx)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	stop()
 	users.Wait()
-	if err := errors.Join(c.service.ApplyRetention(ctx), c.service.Sweep(ctx)); err != nil {
+	if err := errors.Join(c.service.Records.ApplyRetention(ctx), c.service.Records.Sweep(ctx)); err != nil {
 		t.Fatal(err)
 	}
 

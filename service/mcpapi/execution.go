@@ -15,6 +15,7 @@ import (
 	"glasshouse/debugger/expr"
 	"glasshouse/sandbox"
 	"glasshouse/service"
+	"glasshouse/service/records"
 )
 
 type getExecutionInput struct {
@@ -33,7 +34,7 @@ func (s *Server) getExecution(
 		s.service.Await(waiting, caller, in.ID)
 		cancel()
 	}
-	e, err := s.service.Execution(ctx, caller, in.ID)
+	e, err := s.records.Execution(ctx, caller, in.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +171,7 @@ func (s *Server) explainExecution(
 	argument = strings.TrimSpace(argument)
 	opened, err := s.openExplained(ctx, caller, in.ID, kind)
 	if err != nil {
-		e, readErr := s.service.Execution(ctx, caller, in.ID)
+		e, readErr := s.records.Execution(ctx, caller, in.ID)
 		if readErr != nil {
 			return nil, readErr
 		}
@@ -222,15 +223,15 @@ func (s *Server) explainExecution(
 // show all variables of a step, and need a key that may debug.
 func (s *Server) openExplained(
 	ctx context.Context, caller sandbox.Key, id, kind string,
-) (*service.OpenRecording, error) {
+) (*records.OpenRecording, error) {
 	if kind == "failure" || kind == "value" {
-		return s.service.Explainable(ctx, caller, id)
+		return s.records.Explainable(ctx, caller, id)
 	}
-	return s.service.Recorded(ctx, caller, id)
+	return s.records.Recorded(ctx, caller, id)
 }
 
 // explainLine shows the variables at the first and the last time that a line ran.
-func explainLine(ctx context.Context, opened *service.OpenRecording, argument string) (string, error) {
+func explainLine(ctx context.Context, opened *records.OpenRecording, argument string) (string, error) {
 	line, err := strconv.Atoi(argument)
 	if err != nil {
 		return "", errNoNumber(argument)
@@ -271,7 +272,7 @@ func errNoNumber(argument string) error {
 }
 
 // explainStep shows the stack and the variables of a step.
-func explainStep(opened *service.OpenRecording, argument string) (string, error) {
+func explainStep(opened *records.OpenRecording, argument string) (string, error) {
 	step, err := strconv.Atoi(argument)
 	if err != nil {
 		return "", errNoNumber(argument)
@@ -303,7 +304,7 @@ func explainStep(opened *service.OpenRecording, argument string) (string, error)
 }
 
 // explainFind shows the first step at which a condition holds.
-func explainFind(ctx context.Context, opened *service.OpenRecording, argument string) (string, error) {
+func explainFind(ctx context.Context, opened *records.OpenRecording, argument string) (string, error) {
 	condition, err := expr.Parse(argument)
 	if err != nil {
 		return "", err

@@ -59,7 +59,7 @@ func (s *Server) sessionFiles(
 	if err != nil {
 		return nil, err
 	}
-	artifacts, _, err := s.service.Artifacts(ctx, caller, in.Session, maxListedArtifacts, "")
+	artifacts, _, err := s.records.Artifacts(ctx, caller, in.Session, maxListedArtifacts, "")
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (s *Server) readFile(ctx context.Context, caller sandbox.Key, session, name
 		if listErr != nil || !found {
 			return nil, err
 		}
-		if f, artifact, err = s.service.OpenArtifact(ctx, caller, artifact.ID); err != nil {
+		if f, artifact, err = s.records.OpenArtifact(ctx, caller, artifact.ID); err != nil {
 			return nil, err
 		}
 		size, kind = artifact.Size, artifact.MIME
@@ -123,7 +123,7 @@ func (s *Server) readFile(ctx context.Context, caller sandbox.Key, session, name
 func (s *Server) findArtifact(
 	ctx context.Context, caller sandbox.Key, session, name string,
 ) (artifact sandbox.Artifact, found bool, err error) {
-	list, _, err := s.service.Artifacts(ctx, caller, session, maxListedArtifacts, "")
+	list, _, err := s.records.Artifacts(ctx, caller, session, maxListedArtifacts, "")
 	for _, a := range list {
 		if a.Path == name {
 			return a, true, nil

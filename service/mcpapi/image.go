@@ -58,7 +58,7 @@ func (s *Server) outputPart(ctx context.Context, caller sandbox.Key, o sandbox.O
 	if !ok {
 		return nil
 	}
-	f, _, err := s.service.OpenArtifact(ctx, caller, a.ID)
+	f, _, err := s.records.OpenArtifact(ctx, caller, a.ID)
 	if err != nil {
 		return nil // deleted; the text has its summary
 	}

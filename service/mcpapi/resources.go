@@ -52,7 +52,7 @@ func (s *Server) addResources() {
 }
 
 func (s *Server) readExecution(ctx context.Context, caller sandbox.Key, id string) (*mcp.ResourceContents, error) {
-	e, err := s.service.Execution(ctx, caller, id)
+	e, err := s.records.Execution(ctx, caller, id)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (s *Server) readExecution(ctx context.Context, caller sandbox.Key, id strin
 }
 
 func (s *Server) readArtifact(ctx context.Context, caller sandbox.Key, id string) (*mcp.ResourceContents, error) {
-	f, a, err := s.service.OpenArtifact(ctx, caller, id)
+	f, a, err := s.records.OpenArtifact(ctx, caller, id)
 	if err != nil {
 		return nil, err
 	}

@@ -31,6 +31,7 @@ import (
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/service"
+	"glasshouse/service/records"
 )
 
 // maxTextChars is the maximum number of characters of the text of an answer: a long table or traceback, and a small
@@ -40,6 +41,7 @@ const maxTextChars = service.DefaultModelTextChars
 // Config configures the server.
 type Config struct {
 	Service *service.Service
+	Records *records.Service
 	Log     logrus.FieldLogger
 	Version string // of Glasshouse, which clients show
 
@@ -49,6 +51,7 @@ type Config struct {
 // Server is the MCP server.
 type Server struct {
 	service *service.Service
+	records *records.Service
 	log     logrus.FieldLogger
 	mcp     *mcp.Server
 	http    http.Handler
@@ -65,7 +68,7 @@ const instructions = "Glasshouse runs Python in an isolated sandbox next to a Po
 
 // New returns a server.
 func New(c Config) *Server {
-	s := &Server{service: c.Service, log: c.Log, cpu: c.CPU, images: c.CPU.Serial(0)}
+	s := &Server{service: c.Service, records: c.Records, log: c.Log, cpu: c.CPU, images: c.CPU.Serial(0)}
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "glasshouse", Title: "Glasshouse", Version: c.Version},
 		&mcp.ServerOptions{Instructions: instructions, Capabilities: &mcp.ServerCapabilities{
 			Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}, // neither list changes

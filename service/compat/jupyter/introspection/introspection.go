@@ -9,11 +9,13 @@ import (
 	"glasshouse/sandbox"
 	"glasshouse/service"
 	"glasshouse/service/compat/jupyter/wire"
+	"glasshouse/service/records"
 )
 
 // Sandbox is what a request of a caller asks about.
 type Sandbox struct {
 	Service *service.Service
+	Records *records.Service
 	ID      string
 	Caller  sandbox.Key
 }
@@ -140,7 +142,7 @@ func History(ctx context.Context, in Sandbox, m *wire.Message) (wire.Object, err
 	if err := m.DecodeContent(&wanted); err != nil {
 		return nil, err
 	}
-	list, _, total, err := in.Service.SandboxHistory(ctx, in.Caller, in.ID, min(max(wanted.N, 1), maxHistory), "")
+	list, _, total, err := in.Records.SandboxHistory(ctx, in.Caller, in.ID, min(max(wanted.N, 1), maxHistory), "")
 	if err != nil {
 		return nil, err
 	}

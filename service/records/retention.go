@@ -1,4 +1,4 @@
-package service
+package records
 
 import (
 	"context"
@@ -49,10 +49,9 @@ func (r *retention) update(change func(*sandbox.HistoryRetention)) {
 	change(&r.status)
 }
 
-// runRetention applies the limits of history at once and then every retentionInterval, until the service stops. It runs
-// in a goroutine of its own.
+// runRetention applies the limits of history and of recordings at once and then every retentionInterval, until the
+// service closes. It runs in a goroutine of its own.
 func (s *Service) runRetention() {
-	defer s.work.Done()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {
@@ -69,6 +68,7 @@ func (s *Service) runRetention() {
 			s.Log.WithError(err).Warnf("could not delete all executions beyond the limits of history; the next "+
 				"attempt is in %s", next)
 		}
+		s.pruneRecordings(ctx)
 		select {
 		case <-ctx.Done():
 			return

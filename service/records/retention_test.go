@@ -1,4 +1,4 @@
-package service_test
+package records_test
 
 import (
 	"context"
@@ -6,12 +6,13 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"glasshouse/dbaccess/history"
 	"glasshouse/sandbox"
-	"glasshouse/service"
+	"glasshouse/service/records"
 )
 
 // interruptedHistory fails after a number of batches, as a service that is killed between two batches.
@@ -35,17 +36,14 @@ func TestRetentionDeletesOldExecutions(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	interrupted := &interruptedHistory{}
-	s := start(t, func(store *history.Store) service.History { interrupted.Store = store; return interrupted })
-	for tick := time.Tick(time.Millisecond); s.RetentionStatus().CheckedAt == nil; <-tick { // the check of the start
-	}
+	s := start(t, func(c *records.Config, store *history.Store) {
+		interrupted.Store = store
+		c.History = interrupted
+	})
+	s.awaitFirstCheck()
 	store := func(id string, at time.Time) sandbox.Artifact {
 		t.Helper()
-		end := at.Add(time.Second)
-		e := &sandbox.Execution{ID: id, SandboxID: "s", User: "ada", Kind: sandbox.KindExecute,
-			Status: sandbox.StatusCompleted, Code: "1", CreatedAt: at, Timestamp: at, CompletedAt: &end}
-		if err := s.History.(*interruptedHistory).Finish(ctx, e); err != nil {
-			t.Fatal(err)
-		}
+		s.finish(t, id, at)
 		a, err := s.Blobs.Put("a.txt", strings.NewReader("of "+id))
 		if err != nil {
 			t.Fatal(err)
@@ -73,25 +71,14 @@ func TestRetentionDeletesOldExecutions(t *testing.T) {
 			first = a
 		}
 	}
-	if _, err := s.Statistics(ctx, ada); err != nil { // all are inserted
-		t.Fatal(err)
-	}
+	s.total(t) // all are inserted
 	s.HistoryMaxAge, interrupted.batches = 24*time.Hour, 1
 	if err := s.ApplyRetention(ctx); !errors.Is(err, errInterrupted) {
 		t.Fatalf("got %v, want %v", err, errInterrupted)
 	}
-	total := func() int {
-		t.Helper()
-		st, err := s.Statistics(ctx, ada)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return st.TotalExecutions
-	}
-	if got := total(); got != old+young-100 {
+	if got := s.total(t); got != old+young-100 {
 		t.Errorf("after one batch: got %d executions, want %d", got, old+young-100)
 	}
-	admin := sandbox.Key{User: "root", Role: sandbox.RoleAdmin}
 	st := s.RetentionStatus()
 	want := "interrupted"
 	if st.Error != want || st.Deleted != 100 || st.MaxAgeSeconds != 86400 || !st.CheckedAt.Equal(now) {
@@ -103,7 +90,7 @@ func TestRetentionDeletesOldExecutions(t *testing.T) {
 	if err := s.ApplyRetention(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if got := total(); got != young {
+	if got := s.total(t); got != young {
 		t.Errorf("got %d executions, want %d", got, young)
 	}
 	if st = s.RetentionStatus(); st.Error != "" || st.Deleted != old || st.CheckedAt.Equal(now) || st.IsDeleting {
@@ -116,7 +103,7 @@ func TestRetentionDeletesOldExecutions(t *testing.T) {
 		t.Errorf("bytes of an artifact of a deleted execution: got %v, want %v", err, os.ErrNotExist)
 	}
 	var entries []string
-	list, _, err := s.AuditEntries(ctx, admin, sandbox.RecordFilter{Object: "history"})
+	list, _, err := s.AuditEntries(ctx, root, sandbox.RecordFilter{Object: "history"})
 	for _, entry := range list {
 		var detail struct {
 			Setting string
@@ -140,7 +127,36 @@ func TestRetentionDeletesOldExecutions(t *testing.T) {
 	if err := s.ApplyRetention(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if list, _, err = s.AuditEntries(ctx, admin, sandbox.RecordFilter{Object: "history"}); len(list) != 4 {
+	if list, _, err = s.AuditEntries(ctx, root, sandbox.RecordFilter{Object: "history"}); len(list) != 4 {
 		t.Errorf("after a check that found nothing: got %d audit entries, %v; want 4", len(list), err)
+	}
+}
+
+// A clock that is set forward deletes nothing: old is what has become old while the service ran, or before.
+func TestClockThatIsSetForwardDeletesNothing(t *testing.T) {
+	t.Parallel()
+	var elapsed atomic.Int64
+	elapsed.Store(int64(time.Minute))
+	f := start(t, func(c *records.Config, _ *history.Store) {
+		c.HistoryMaxAge, c.ArtifactAge = 24*time.Hour, 24*time.Hour
+		c.Elapsed = func() time.Duration { return time.Duration(elapsed.Load()) }
+	})
+	f.awaitFirstCheck()
+	f.finish(t, "e", f.clock.Now())
+	executions := func() int {
+		t.Helper()
+		f.total(t) // the execution is in PostgreSQL
+		if err := errors.Join(f.ApplyRetention(t.Context()), f.Sweep(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		return f.total(t)
+	}
+	f.clock.move(10 * 365 * 24 * time.Hour)
+	if n := executions(); n != 1 {
+		t.Errorf("after a jump of ten years: got %d executions, want 1", n)
+	}
+	elapsed.Store(int64(25 * time.Hour))
+	if n := executions(); n != 0 {
+		t.Errorf("after 25 hours: got %d executions, want none", n)
 	}
 }

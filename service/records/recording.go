@@ -1,20 +1,17 @@
-package service
+package records
 
 import (
-	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
-	"runtime"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"glasshouse/debugger"
 	recordings "glasshouse/debugger/recording"
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
-	"glasshouse/sandbox/supervisor"
 	"glasshouse/service/access"
 )
 
@@ -119,6 +116,14 @@ func (o *openRecordings) forgetPast(isErased func(execution, user string) bool) 
 	})
 }
 
+// BeginRecording adds the recording of a running execution, which can be read until EndRecording.
+func (s *Service) BeginRecording(executionID string, recorded *debugger.Recording) {
+	s.recordings.begin(executionID, &OpenRecording{Recording: recorded})
+}
+
+// EndRecording removes the recording of an execution that was running: history has it now.
+func (s *Service) EndRecording(executionID string) { s.recordings.end(executionID) }
+
 // chunkReadTimeout limits the time in which history returns one chunk.
 const chunkReadTimeout = 10 * time.Second
 
@@ -187,52 +192,6 @@ func (s *Service) Explainable(ctx context.Context, caller sandbox.Key, execution
 	return r, nil
 }
 
-// DefaultMaxSearchTime is how long a search of a recording may take. A million steps take about 5 s, and longer with
-// breakpoints whose conditions are long.
-const DefaultMaxSearchTime = 30 * time.Second
-
-// SearchRecording calls search, which may read all steps of a recording. It is an inspection, and the CPU time of the
-// calling thread in it counts for the key. After MaxSearchTime its context ends. SearchRecording returns the errors of
-// search and of an inspection, and FaultInvalid for a search that takes too long.
-func (s *Service) SearchRecording(
-	ctx context.Context, caller sandbox.Key, search func(context.Context) error,
-) error {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	thread := syscall.Gettid()
-	counted := supervisor.ThreadCPUTime(thread)
-	takeCPU := func() time.Duration {
-		used := supervisor.ThreadCPUTime(thread)
-		taken := used - counted
-		counted = used
-		return taken
-	}
-	inspection, end, err := s.beginInspection(ctx, caller, access.Meter{TakeCPU: takeCPU})
-	if err != nil {
-		return err
-	}
-	defer end()
-	maxTime := cmp.Or(s.MaxSearchTime, DefaultMaxSearchTime)
-	limited, cancel := context.WithTimeout(inspection, maxTime)
-	defer cancel()
-	err = search(limited)
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return sandbox.Errorf(sandbox.FaultInvalid, "this search of the recording takes longer than %s: use fewer or "+
-			"shorter conditions", maxTime)
-	}
-	if err != nil {
-		return cmp.Or(access.LimitReached(inspection), err)
-	}
-	return nil
-}
-
-// SearcherOf returns what calls the searches of a debug session for a caller.
-func (s *Service) SearcherOf(caller sandbox.Key) debugger.Searcher {
-	return func(ctx context.Context, search func(context.Context) error) error {
-		return s.SearchRecording(ctx, caller, search)
-	}
-}
-
 // Steps returns a page of a recording's steps, in the form of the step stream. If folded is set, the page is without
 // the steps of comprehensions.
 func (s *Service) Steps(r *OpenRecording, from, limit int, folded bool) ([]sandbox.Step, error) {
@@ -243,32 +202,53 @@ func (s *Service) Steps(r *OpenRecording, from, limit int, folded bool) ([]sandb
 	lines, err := read(from, from+limit-1)
 	steps := []sandbox.Step{}
 	for _, l := range lines {
-		step := s.step(l)
+		step := s.Step(l)
 		step.Timestamp, step.Edits = time.Time{}, r.EditsAt(l.Step)
 		steps = append(steps, step)
 	}
 	return steps, err
 }
 
-// pruneInterval is the time between two removals of old recordings.
-const pruneInterval = time.Hour
+// Step returns a line in the form of the step stream.
+func (s *Service) Step(l debugger.Line) sandbox.Step {
+	result := struct {
+		Status     string `json:"status"`
+		Error      string `json:"error,omitempty"`
+		DuringCall bool   `json:"during_call,omitempty"`
+	}{l.Status, l.Error, l.DuringCall}
+	text, _ := json.Marshal(result) // cannot fail: two strings and a bool
+	if l.Changed == nil {
+		l.Changed = []string{}
+	}
+	return sandbox.Step{
+		Number: int64(l.Step), LineNumber: int(l.Number), LineCode: l.Code, Result: text, Timestamp: s.Clock(),
+		State: sandbox.StepState{Variables: l.Variables, Changed: l.Changed, Function: l.Function,
+			Exactness: l.Exactness, Unread: l.Unread},
+	}
+}
+
+// RecordingRetention says which recordings of debugged runs are kept.
+type RecordingRetention struct {
+	Age   time.Duration // 0: of any age
+	Bytes int64         // of all recordings together, the oldest are removed first; 0: no limit
+}
 
 // pruneRecordings removes the recordings beyond the bounds of RecordingRetention.
-func (s *Service) pruneRecordings() {
-	if s.RecordingRetention.Age <= 0 && s.RecordingRetention.Bytes <= 0 ||
-		s.Clock().Before(s.lastPrune.Add(pruneInterval)) {
+func (s *Service) pruneRecordings(ctx context.Context) {
+	if s.RecordingRetention.Age <= 0 && s.RecordingRetention.Bytes <= 0 {
 		return
 	}
-	s.lastPrune = s.Clock()
 	var before time.Time
 	if s.RecordingRetention.Age > 0 {
 		before = s.deletionTime().Add(-s.RecordingRetention.Age)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	if n, err := s.History.PruneRecordings(ctx, before, s.RecordingRetention.Bytes); err != nil {
+	n, err := s.History.PruneRecordings(ctx, before, s.RecordingRetention.Bytes)
+	switch {
+	case err != nil && context.Cause(ctx) != context.Canceled:
 		s.Log.WithError(err).Warn("could not remove old recordings")
-	} else if n > 0 {
+	case n > 0:
 		s.Log.Infof("removed %d old recordings", n)
 	}
 }

@@ -1,4 +1,4 @@
-package service
+package records
 
 import (
 	"context"

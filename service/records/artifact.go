@@ -1,68 +1,31 @@
-package service
+package records
 
 import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
-	"path"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"glasshouse/sandbox"
-	"glasshouse/sandbox/supervisor"
 	"glasshouse/service/access"
 )
 
-// artifactTimeout limits the time in which history records the artifacts of a run.
-const artifactTimeout = 30 * time.Second
-
-// collectedArtifacts are the files that a run left in /session/artifacts.
-type collectedArtifacts struct {
-	list      []sandbox.Artifact
-	hostPaths map[string]string // by the path in the sandbox
-	missed    int64             // files that could not be stored
-	unlinked  int64             // stored files that have no path on the host
-}
-
-// collectArtifacts stores the files that the run has left. It logs errors and counts the files as missed; the
-// status of the run does not change.
-func (r *run) collectArtifacts(ctx context.Context) {
-	store, unpin := r.service.storePinned()
-	defer unpin()
-	found, missed, err := r.session.CollectArtifacts(store)
-	folder, prefix := path.Join("sessions", r.sandbox.ID, "artifacts"), "/session/artifacts/"
-	if r.sandbox.Ephemeral {
-		folder, prefix = path.Join("outputs", r.opening.ID), "/work/artifacts/"
-	}
-	hostPaths, recordErr := r.service.recordArtifacts(ctx, &r.opening, folder, found, artifactTimeout)
-	r.artifacts.missed = missed
-	if hostPaths == nil {
-		r.artifacts.missed += int64(len(found))
-	} else {
-		r.artifacts.list, r.artifacts.hostPaths = found, map[string]string{}
-	}
-	for n, hostPath := range hostPaths {
-		if hostPath != "" {
-			r.artifacts.hostPaths[prefix+found[n].Path] = hostPath
-		} else {
-			r.artifacts.unlinked++
-		}
-	}
-	if err = errors.Join(err, recordErr); err != nil {
-		r.service.logOf(&r.opening).WithError(err).
-			Error("could not keep all artifacts of an execution")
-	}
-}
-
-// storePinned returns a function that stores files in the blob store, pinned until unpin
+// StorePinned returns a function that stores files in the blob store, pinned until unpin
 // is called: the sweeper must not remove them before history has them.
-func (s *Service) storePinned() (store supervisor.StoreArtifact, unpin func()) {
+func (s *Service) StorePinned() (store func(name string, body io.Reader) (sandbox.Artifact, error), unpin func()) {
 	var sums []string
 	store = func(name string, body io.Reader) (sandbox.Artifact, error) {
 		a, err := s.Blobs.Put(name, body)
@@ -74,11 +37,11 @@ func (s *Service) storePinned() (store supervisor.StoreArtifact, unpin func()) {
 	return store, func() { s.Blobs.Unpin(sums) }
 }
 
-// recordArtifacts records the artifacts of an execution, even if its caller has left. The order is fixed: the
+// KeepArtifacts records the artifacts of an execution, even if its caller has left. The order is fixed: the
 // bytes are on disk before history has the record, and history has the record before the artifact has a name in
-// folder on the host. recordArtifacts fills in the fields of list. It returns the host paths, with "" for a file
+// folder on the host. KeepArtifacts fills in the fields of list. It returns the host paths, with "" for a file
 // that could not be linked, or nil if history could not record the list.
-func (s *Service) recordArtifacts(
+func (s *Service) KeepArtifacts(
 	ctx context.Context, e *sandbox.Execution, folder string, list []sandbox.Artifact, timeout time.Duration,
 ) (hostPaths []string, err error) {
 	if len(list) == 0 {
@@ -118,10 +81,10 @@ func (s *Service) recordArtifacts(
 // file. next is the cursor of the next page, or "" for the last page.
 func (s *Service) Artifacts(ctx context.Context, caller sandbox.Key, sandboxID string, limit int, after string) (
 	list []sandbox.Artifact, next string, err error) {
-	if _, err := s.sandboxRecord(ctx, caller, sandboxID); err != nil {
+	if _, err := s.Sandbox(ctx, caller, sandboxID); err != nil {
 		return nil, "", err
 	}
-	s.touchByID(sandboxID)
+	s.live.TouchSandbox(sandboxID)
 	list, next, err = s.History.Artifacts(ctx, sandboxID, after, limit)
 	for n := range list {
 		list[n].URL = "/artifacts/" + list[n].ID
@@ -149,7 +112,7 @@ func (s *Service) OpenArtifact(ctx context.Context, caller sandbox.Key, id strin
 	if err := s.auditExport(ctx, caller, a); err != nil {
 		return nil, a, err
 	}
-	s.touchByID(a.SandboxID)
+	s.live.TouchSandbox(a.SandboxID)
 	return s.openBlob(a)
 }
 
@@ -242,9 +205,8 @@ func (s *Service) wakeSweeper() {
 // sweepInterval is the time between two runs of the sweeper.
 const sweepInterval = 10 * time.Minute
 
-// runSweeper removes old artifacts until the service stops. It runs in a goroutine of its own.
+// runSweeper removes old artifacts until the service closes. It runs in a goroutine of its own.
 func (s *Service) runSweeper() {
-	defer s.work.Done()
 	sweep := time.NewTicker(sweepInterval)
 	defer sweep.Stop()
 	for {
@@ -277,4 +239,43 @@ func (s *Service) Sweep(ctx context.Context) error {
 	_, sweepErr := s.Blobs.Sweep(func(sums []string) ([]string, error) { return s.History.SumsInUse(ctx, sums) },
 		func(folders []string) ([]string, error) { return s.History.PlacesInUse(ctx, folders) })
 	return errors.Join(err, sweepErr)
+}
+
+// WholeOutput returns an output with its large parts, which are stored as artifacts, in place of the references to
+// them.
+func (s *Service) WholeOutput(ctx context.Context, caller sandbox.Key, o sandbox.Output) (sandbox.Output, error) {
+	var references map[string]sandbox.Artifact
+	if json.Unmarshal(o.Data[sandbox.ArtifactMIME], &references) != nil {
+		return o, nil
+	}
+	o.Data = maps.Clone(o.Data)
+	delete(o.Data, sandbox.ArtifactMIME)
+	for kind, reference := range references {
+		f, _, err := s.OpenArtifact(ctx, caller, reference.ID)
+		if err != nil {
+			return o, err
+		}
+		body, err := io.ReadAll(f)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return o, err
+		}
+		o.Data[kind] = encodePart(kind, body)
+	}
+	return o, nil
+}
+
+// binaryTypes are the MIME types whose parts are binary, even if their bytes happen to be text.
+var binaryTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"}
+
+// encodePart undoes decodePart.
+func encodePart(kind string, body []byte) json.RawMessage {
+	text := string(body)
+	switch {
+	case slices.Contains(binaryTypes, kind) || !utf8.ValidString(text):
+		text = base64.StdEncoding.EncodeToString(body)
+	case (kind == "application/json" || strings.HasSuffix(kind, "+json")) && json.Valid(body):
+		return body
+	}
+	encoded, _ := json.Marshal(text) // a string always has a JSON form
+	return encoded
 }

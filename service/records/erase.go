@@ -1,8 +1,9 @@
-package service
+package records
 
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"glasshouse/sandbox"
 	"glasshouse/service/access"
@@ -34,7 +35,7 @@ func (s *Service) EraseExecution(ctx context.Context, caller sandbox.Key, id str
 	if err != nil {
 		return sandbox.Erased{}, err
 	}
-	if s.runningExecution(caller, id) != nil || e.CompletedAt == nil {
+	if _, running := s.live.Activity(e.User); slices.Contains(running, id) || e.CompletedAt == nil {
 		return sandbox.Erased{}, sandbox.Errorf(sandbox.FaultBusy, "the execution runs: cancel it first")
 	}
 	if err := s.Access.Audit(ctx, caller, sandbox.AuditErased, "execution/"+id, e.User); err != nil {
@@ -53,17 +54,9 @@ func (s *Service) EraseUser(ctx context.Context, caller sandbox.Key, user string
 	if err := sandbox.CheckName("user_id", user); err != nil {
 		return sandbox.Erased{}, err
 	}
-	s.mu.Lock()
-	sandboxes, executions := s.liveOf[user], 0
-	for _, r := range s.running {
-		if r.opening.User == user {
-			executions++
-		}
-	}
-	s.mu.Unlock()
-	if sandboxes+executions > 0 {
+	if sandboxes, executions := s.live.Activity(user); sandboxes+len(executions) > 0 {
 		return sandbox.Erased{}, sandbox.Errorf(sandbox.FaultBusy, "the user has %d live sandboxes and %d running "+
-			"executions: revoke the user's keys and delete the sandboxes first", sandboxes, executions)
+			"executions: revoke the user's keys and delete the sandboxes first", sandboxes, len(executions))
 	}
 	if err := s.Access.Audit(ctx, caller, sandbox.AuditErased, "user/"+user, user); err != nil {
 		return sandbox.Erased{}, err
@@ -72,19 +65,11 @@ func (s *Service) EraseUser(ctx context.Context, caller sandbox.Key, user string
 	return erased, errors.Join(err, s.forget(erased, func(_, owner string) bool { return owner == user }))
 }
 
-// forget removes what was erased from memory and from the blob store: event logs, events of the feed, recordings, debug
-// sessions over them, and files. isErased gets the id and the user of an execution.
+// forget removes what was erased from memory and from the blob store. isErased gets the id and the user of an
+// execution.
 func (s *Service) forget(erased sandbox.Erased, isErased func(execution, user string) bool) (err error) {
-	s.mu.Lock()
-	for id, l := range s.eventLogs {
-		if e, ended := l.Execution(); ended && e != nil && isErased(id, e.User) {
-			delete(s.eventLogs, id)
-		}
-	}
-	s.mu.Unlock()
-	s.feed.forget(isErased)
 	s.recordings.forgetPast(isErased)
-	s.debugSessions.forget(isErased)
+	s.live.Forget(isErased)
 	if len(erased.Files) == 0 {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package service
+package records
 
 import (
 	"context"
@@ -6,40 +6,6 @@ import (
 	"glasshouse/sandbox"
 	"glasshouse/service/access"
 )
-
-// Cancel ends a running execution. It returns before the execution has ended.
-func (s *Service) Cancel(ctx context.Context, caller sandbox.Key, id string) error {
-	if r := s.runningExecution(caller, id); r != nil {
-		r.cancel(nil)
-		return nil
-	}
-	e, err := s.Execution(ctx, caller, id)
-	if err != nil {
-		return err
-	}
-	return sandbox.Errorf(sandbox.FaultBusy, "the execution has already ended: %s", e.Status)
-}
-
-// Await returns when the execution has ended, or when ctx ends. It returns immediately if the execution does not run or the
-// caller may not see it.
-func (s *Service) Await(ctx context.Context, caller sandbox.Key, id string) {
-	if r := s.runningExecution(caller, id); r != nil {
-		select {
-		case <-r.ended:
-		case <-ctx.Done():
-		}
-	}
-}
-
-// runningExecution returns the run of an execution that the caller may see, or nil if it does not run.
-func (s *Service) runningExecution(caller sandbox.Key, id string) *run {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if r := s.running[id]; r != nil && access.MaySee(caller, r.sandbox.Owner) {
-		return r
-	}
-	return nil
-}
 
 // Execution returns one execution that the caller may see.
 func (s *Service) Execution(ctx context.Context, caller sandbox.Key, id string) (sandbox.Execution, error) {
@@ -75,7 +41,7 @@ func (s *Service) Executions(
 // and the number of all executions.
 func (s *Service) SandboxHistory(ctx context.Context, caller sandbox.Key, id string, limit int, after string) (
 	list []sandbox.Execution, next string, total int, err error) {
-	if _, err := s.sandboxRecord(ctx, caller, id); err != nil {
+	if _, err := s.Sandbox(ctx, caller, id); err != nil {
 		return nil, "", 0, err
 	}
 	list, next, err = s.History.Executions(ctx, sandbox.ExecutionFilter{SandboxID: id, Limit: limit, After: after})
@@ -90,10 +56,6 @@ func (s *Service) SandboxHistory(ctx context.Context, caller sandbox.Key, id str
 func (s *Service) Statistics(ctx context.Context, caller sandbox.Key) (sandbox.Statistics, error) {
 	user := access.VisibleUser(caller)
 	st, err := s.History.Statistics(ctx, user)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if st.ActiveSandboxes = s.liveOf[user]; user == "" {
-		st.ActiveSandboxes = len(s.live)
-	}
+	st.ActiveSandboxes, _ = s.live.Activity(user)
 	return st, err
 }

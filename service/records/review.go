@@ -1,4 +1,4 @@
-package service
+package records
 
 import (
 	"context"
@@ -22,14 +22,12 @@ func (s *Service) ExecutionSummaries(ctx context.Context, caller sandbox.Key, f 
 func (s *Service) Sandboxes(ctx context.Context, caller sandbox.Key, f sandbox.RecordFilter) (
 	list []sandbox.SandboxSummary, next string, err error) {
 	list, next, err = s.History.SandboxSummaries(ctx, ownRecords(caller, f))
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for n := range list {
 		b := &list[n]
-		live := s.live[b.ID]
+		live, isLive := s.live.CurrentSandbox(b.ID)
 		switch {
-		case live != nil:
-			*b = live.current().Summary()
+		case isLive:
+			*b = live.Summary()
 		case b.State == sandbox.StateActive: // the service ended before the sandbox did
 			b.State, b.ExpiresAt = sandbox.StateLost, nil
 		}

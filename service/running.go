@@ -1,0 +1,90 @@
+package service
+
+import (
+	"context"
+
+	"glasshouse/sandbox"
+	"glasshouse/service/access"
+)
+
+// Cancel ends a running execution. It returns before the execution has ended.
+func (s *Service) Cancel(ctx context.Context, caller sandbox.Key, id string) error {
+	if r := s.runningExecution(caller, id); r != nil {
+		r.cancel(nil)
+		return nil
+	}
+	e, err := s.Records.Execution(ctx, caller, id)
+	if err != nil {
+		return err
+	}
+	return sandbox.Errorf(sandbox.FaultBusy, "the execution has already ended: %s", e.Status)
+}
+
+// Await returns when the execution has ended, or when ctx ends. It returns immediately if the execution does not run or
+// the caller may not see it.
+func (s *Service) Await(ctx context.Context, caller sandbox.Key, id string) {
+	if r := s.runningExecution(caller, id); r != nil {
+		select {
+		case <-r.ended:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// runningExecution returns the run of an execution that the caller may see, or nil if it does not run.
+func (s *Service) runningExecution(caller sandbox.Key, id string) *run {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.running[id]; r != nil && access.MaySee(caller, r.sandbox.Owner) {
+		return r
+	}
+	return nil
+}
+
+// Activity implements records.Live.
+func (s *Service) Activity(user string) (sandboxes int, executions []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sandboxes = s.liveOf[user]; user == "" {
+		sandboxes = len(s.live)
+	}
+	for id, r := range s.running {
+		if user == "" || r.opening.User == user {
+			executions = append(executions, id)
+		}
+	}
+	return sandboxes, executions
+}
+
+// CurrentSandbox implements records.Live.
+func (s *Service) CurrentSandbox(id string) (sb sandbox.Sandbox, isLive bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	live := s.live[id]
+	if live == nil {
+		return sb, false
+	}
+	return live.current(), true
+}
+
+// TouchSandbox implements records.Live.
+func (s *Service) TouchSandbox(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if live := s.live[id]; live != nil {
+		live.lastUsed = s.Clock()
+	}
+}
+
+// Forget implements records.Live: it removes event logs, events of the feed, and debug sessions over recordings.
+func (s *Service) Forget(isErased func(execution, user string) bool) {
+	s.mu.Lock()
+	for id, l := range s.eventLogs {
+		if e, ended := l.Execution(); ended && e != nil && isErased(id, e.User) {
+			delete(s.eventLogs, id)
+		}
+	}
+	s.mu.Unlock()
+	s.feed.forget(isErased)
+	s.debugSessions.forget(isErased)
+}
