@@ -36,18 +36,23 @@ func newRunCommand() *cobra.Command {
 	cmd.Flags().StringVar(&out, "out", "",
 		"`FOLDER` for the pictures and files of the run; empty: they stay in history")
 	return withSettings(cmd, func(ctx context.Context, s settings, args []string) error {
-		code, err := readFile(args[0])
+		name := args[0]
+		code, err := readFile(name)
 		if err != nil {
 			return err
 		}
+		if name == "-" {
+			name = "<stdin>"
+		}
 		return withServiceForCode(ctx, s, *url, string(code), func(c *client) error {
-			return c.runFile(ctx, string(code), out)
+			return c.runFile(ctx, name, string(code), out)
 		})
 	})
 }
 
-// runFile runs code, prints what it prints, and writes its pictures and files to the folder out, unless that is empty.
-func (c *client) runFile(ctx context.Context, code, out string) error {
+// runFile runs the code of a file, prints what it prints, and writes its pictures and files to the folder out, unless
+// that is empty.
+func (c *client) runFile(ctx context.Context, name, code, out string) error {
 	var folder *os.Root
 	if out != "" {
 		err := os.MkdirAll(out, 0o755)
@@ -76,50 +81,12 @@ func (c *client) runFile(ctx context.Context, code, out string) error {
 			"in history has them\n", files, e.ID)
 	}
 	if e.Exception != nil {
-		printException(e.Exception)
+		fmt.Fprint(os.Stderr, e.Exception.TracebackText(name))
 	}
 	if e.Error != nil {
 		return errors.Join(fmt.Errorf("%s: %s", e.Status, *e.Error), err)
 	}
 	return err
-}
-
-// printException prints the tracebacks of code, of the first exception first, and the hint.
-func printException(e *sandbox.Exception) {
-	for n := range e.Chain {
-		printTraceback(&e.Chain[n])
-		reason := "while this was handled:"
-		if e.Chain[n].IsCause {
-			reason = "which caused:"
-		}
-		fmt.Fprintf(os.Stderr, "%s\n%s\n", e.Chain[n].Text(), reason)
-	}
-	printTraceback(e)
-	for _, note := range e.Notes {
-		fmt.Fprintln(os.Stderr, note)
-	}
-	if e.Hint != "" && !strings.Contains(e.Message, e.Hint) {
-		fmt.Fprintln(os.Stderr, "hint:", e.Hint)
-	}
-}
-
-func printTraceback(e *sandbox.Exception) {
-	for n, f := range e.Traceback {
-		if n == 0 {
-			fmt.Fprintln(os.Stderr, "Traceback (most recent call last):")
-		}
-		fmt.Fprintf(os.Stderr, "  line %d", f.Line)
-		if f.Function != "" {
-			fmt.Fprintf(os.Stderr, ", in %s", f.Function)
-		}
-		fmt.Fprintln(os.Stderr)
-		for _, line := range f.Source() {
-			fmt.Fprintln(os.Stderr, "    "+line)
-		}
-	}
-	if len(e.Traceback) == 0 && e.Line > 0 {
-		fmt.Fprintf(os.Stderr, "line %d\n", e.Line)
-	}
 }
 
 // cancelTimeout is the maximum time for cancelling the run of a command that was interrupted.

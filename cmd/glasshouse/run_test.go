@@ -26,7 +26,8 @@ func TestRunPrintsOutputAndResult(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err := exec.Command(path, "run", "--data-dir", dir, file).CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "  line 2\n    def (\n        ^\n") {
+	if want := fmt.Sprintf("  File %q, line 2\n    def (\n        ^\nSyntaxError: ", file); err == nil ||
+		!strings.Contains(string(out), want) {
 		t.Errorf("got %q, %v, want the line of the syntax error with a caret", out, err)
 	}
 }
