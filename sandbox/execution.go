@@ -336,3 +336,112 @@ type StepState struct {
 	Exactness map[string]string `json:"exactness,omitempty" doc:"Variables whose objects the recording has in part: truncated, sampled or unread"`
 	Unread    string            `json:"unread,omitempty"` // the reason why Variables is missing
 }
+
+// Outcome says how one run of code ended. The supervisor takes the status, the usage and the
+// error from the clock and the kernel, not from the code. The service makes an Execution of
+// the Outcome.
+type Outcome struct {
+	Status    Status
+	Result    json.RawMessage // any JSON; null if there is none
+	Stdout    string          // valid UTF-8, cut in its middle at max_output_size
+	Stderr    string          // in the same form as Stdout
+	Error     *string         // "TypeError: ...", or the limit that ended the run
+	Exception *Exception
+
+	Start        *GuestStart   // of the guest, if no earlier run had it
+	Began        time.Time     // when the guest got the code; zero if it did not
+	Duration     time.Duration // wall-clock time, without the time that the program was stopped in a debugger
+	CompileTime  time.Duration // to compile and check the code, as the guest claims; part of Duration
+	Usage        Usage
+	DebugInfo    DebugInfo
+	Outputs      []Output
+	Connections  []Connection
+	Truncated    map[string]int64 // what was cut; see Execution.Truncated
+	Isolation    Isolation
+	Environment  *EnvironmentVersion
+	SessionReset bool // the process ended, and the session's variables with it
+}
+
+// GuestStart says how long a guest took to start.
+type GuestStart struct {
+	At       time.Time
+	Took     time.Duration
+	FromPool bool // it was waiting; otherwise it was forked for this sandbox
+}
+
+// Progress is a statement, a connection or an edit of a running execution. History keeps it until the
+// execution's own record contains it. A later Progress with the same number replaces it.
+type Progress struct {
+	Execution  string      `json:"progress_of"`
+	Number     int64       `json:"number"` // from 0, counted for each kind
+	Query      *Query      `json:"query,omitempty"`
+	Connection *Connection `json:"connection,omitempty"`
+	Edit       *Edit       `json:"edit,omitempty"`
+}
+
+// IsStart reports whether the statement or connection has just begun.
+func (p Progress) IsStart() bool {
+	if p.Query != nil {
+		return p.Query.Status == QueryRunning
+	}
+	return p.Connection != nil && p.Connection.Status == ConnectionOpen
+}
+
+// TextBytes returns the size of the texts that may be large.
+func (p Progress) TextBytes() int {
+	if p.Query == nil {
+		return 0
+	}
+	return p.Query.TextBytes()
+}
+
+// Kind returns "query", "connection" or "edit".
+func (p Progress) Kind() string {
+	switch {
+	case p.Query != nil:
+		return "query"
+	case p.Edit != nil:
+		return "edit"
+	}
+	return "connection"
+}
+
+// Edit is a change that a person made to a stopped program in the debugger, or code that they ran in it. The service
+// records it; the program cannot forge it.
+type Edit struct {
+	Number   uint64       `json:"number"` // of the execution, from 1; numbers of edits without effect are missing
+	Step     int          `json:"step" doc:"The step at which the program was stopped; its line ran with the new value"`
+	Line     int64        `json:"line_number"`
+	Function string       `json:"function,omitempty"`
+	Code     string       `json:"code" doc:"The assignment or the code, as the person wrote it"`
+	Changes  []EditChange `json:"changes" doc:"Variables that it changed, also in place; at most 20"`
+	User     string       `json:"user_id"`
+	Key      string       `json:"key,omitempty" doc:"The name of the person's key"`
+	Time     time.Time    `json:"timestamp"`
+}
+
+// EditChange is a variable after an Edit.
+type EditChange struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+	Type  string `json:"type,omitempty"`
+}
+
+// By returns the user and the name of the key, for texts.
+func (e Edit) By() string {
+	if e.Key == "" || e.Key == e.User {
+		return e.User
+	}
+	return e.User + " (key " + e.Key + ")"
+}
+
+// Chunk is a part of the recording of a debugged run. Package debugger writes it and history
+// stores it.
+type Chunk struct {
+	Sequence    int // from 0
+	First, Last int // steps
+	Definitions []byte
+	Index       []byte // index of Data, so that a search reads few chunks
+	Data        []byte // compressed
+	Bytes       int64  // total size of the chunk in history, if a query requested it
+}

@@ -53,3 +53,63 @@ func (s Sandbox) Summary() SandboxSummary {
 	}
 	return out
 }
+
+// Scope says where the code of a run finds its variables and its settings.
+type Scope struct {
+	Namespace string            `json:"namespace,omitempty"` // of variables in the process; "" is the first
+	Folder    string            `json:"folder,omitempty"`    // below /session, in which a new namespace begins to work
+	Forget    []string          `json:"forget,omitempty"`    // namespaces that are removed before the run
+	Environ   map[string]string `json:"environ,omitempty"`   // environment variables of this run only
+}
+
+// Environment is the current version of a set of packages that code may run with.
+type Environment struct {
+	Name     string   `json:"name"`
+	Digest   string   `json:"digest" doc:"SHA-256 of its lock file: environments with the same digest have the same packages"`
+	Python   string   `json:"python" doc:"Version of its interpreter"`
+	Packages int      `json:"packages" doc:"Number of packages"`
+	Modules  []string `json:"modules" doc:"Modules that code may import beyond those of a profile, from packages that the operator added"`
+}
+
+// ModulesOf returns the modules that the operator has added to each environment, by its name.
+func ModulesOf(environments []Environment) policy.Environments {
+	all := policy.Environments{}
+	for _, e := range environments {
+		all[e.Name] = e.Modules
+	}
+	return all
+}
+
+// EnvironmentVersion is the version of an environment that something ran with.
+type EnvironmentVersion struct {
+	Name   string `json:"name"`
+	Digest string `json:"digest" doc:"SHA-256 of its lock file"`
+}
+
+// Package is a package that is installed in an environment.
+type Package struct {
+	Name    string   `json:"name"`
+	Version string   `json:"version"`
+	Summary string   `json:"summary"`
+	Modules []string `json:"modules" doc:"Names to import it by"`
+}
+
+// EntryKind is the kind of an Entry.
+type EntryKind string
+
+// The kinds of an Entry.
+const (
+	EntryFile   EntryKind = "file"
+	EntryFolder EntryKind = "folder"
+	EntryLink   EntryKind = "link"
+	EntryOther  EntryKind = "other" // a socket, FIFO or device
+)
+
+// Entry is a file, folder or link below a sandbox's /session.
+type Entry struct {
+	Path       string // below /session, "." for /session itself; any bytes that Linux allows in names
+	Kind       EntryKind
+	Size       int64
+	Mode       uint32 // permission bits
+	ModifiedAt time.Time
+}
