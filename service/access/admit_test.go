@@ -203,7 +203,11 @@ func TestRequestEndsWhenItsKeyIsRevoked(t *testing.T) {
 		if _, err := s.RevokeKey(t.Context(), admin, caller.Key.ID, false); err != nil {
 			t.Fatal(err)
 		}
-		<-ctx.Done()
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Minute):
+			t.Fatal("a minute after the revocation: the request goes on")
+		}
 		isFault(t, access.LostKey(ctx), sandbox.FaultUnauthorized)
 		_, _, _, err = s.Admit(t.Context(), secret)
 		isFault(t, err, sandbox.FaultUnauthorized)
