@@ -11,7 +11,6 @@ import (
 // come the exit code and the end. A program that cannot begin ends in the same way, and stops nowhere.
 func TestEditorShowsWhyTheProgramEnded(t *testing.T) {
 	t.Parallel()
-	c := newUser(t, sandbox.RoleDeveloper)
 	const file = `  File "/home/ada/double.py", line `
 	for name, test := range map[string]struct {
 		code   string
@@ -35,7 +34,7 @@ func TestEditorShowsWhyTheProgramEnded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := dapConnect(t)
+			c, e := newUser(t, sandbox.RoleDeveloper), dapConnect(t) // a user may have few sandboxes at once
 			e.mustRequest("initialize", map[string]any{"adapterID": "glasshouse"})
 			config := map[string]any{"max_execution_time": 2}
 			e.mustRequest("attach", map[string]any{"token": c.secret, "sandbox": c.create(t, config), "code": test.code,
