@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -42,13 +43,17 @@ func reserveCompat(t *testing.T) (url, setting string) {
 // reserveAddress returns a free loopback address.
 func reserveAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	// The kernel gives ports of its own range (ip_local_port_range, from 32768) to outgoing connections at any time, so
+	// the port is below it.
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
+		if l, err := net.Listen("tcp", address); err == nil {
+			l.Close()
+			return address
+		}
 	}
-	address := l.Addr().String()
-	l.Close() // the kernel does not reuse the port soon
-	return address
+	t.Fatal("none of 100 ports of 127.0.0.1 is free")
+	return ""
 }
 
 // postCompat sends a request to the compatibility API. headers are pairs of name and value.
