@@ -1,6 +1,7 @@
 """Prints a report of the gate's test groups.
 
-    report.py GROUPS            prints the whole report; exits with 1 where a group failed
+    report.py GROUPS [LIST]     prints the whole report; exits with 1 if the gate fails, and with 3 if it passes
+                                with unsteady tests, all of which LIST has (default scripts/unsteady.txt)
     report.py --line KIND LOG   prints one line of counts for one group
     report.py --again LOG       prints what to run again of a failed Go group: an expression that matches
                                 its tests and, on the next line, their packages
@@ -9,8 +10,9 @@ GROUPS is a file with a line for each group: name, kind, exit status, seconds an
 tabs. The kinds are "go" (the log is the output of `go test -json`), "pytest" (pytest's output) and
 "command" (a check with an exit status; status 3 says that it could not run).
 
-A failed Go group of at most three tests is followed by a group "NAME, again", which runs them once more. If they pass
-then, the group counts as good, and the report begins with what failed the first time.
+A failed Go group of at most three tests, none of which crashed, is followed by a group "NAME, again", which runs them
+once more. If they pass then, the group counts as good, and the report begins with their names and with what they
+printed the first time. unsteady.py reads LIST.
 
 The report has failures first, then the tests that were not run with the reasons, the lines that tests printed
 after "report: ", the slowest tests, and a table of the groups. A line "report: not tested, because ..." counts as a
@@ -22,6 +24,8 @@ import dataclasses
 import json
 import re
 import sys
+
+import unsteady
 
 
 @dataclasses.dataclass
@@ -36,6 +40,9 @@ class Group:
     good: bool = True
     failures: list[str] = dataclasses.field(default_factory=list)
     unsteady: list[str] = dataclasses.field(default_factory=list)  # failures of tests that passed when run again
+    names: set[str] = dataclasses.field(default_factory=set)  # of failed tests, later of unsteady ones, as in LIST
+    ended_well: set[str] = dataclasses.field(default_factory=set)  # names of tests that passed
+    crashed: bool = False  # a data race, a panic, a fatal error or a timeout: no second run excuses it
     not_run: list[str] = dataclasses.field(default_factory=list)
     reports: list[str] = dataclasses.field(default_factory=list)
     times: list[tuple[float, str]] = dataclasses.field(default_factory=list)
@@ -85,6 +92,8 @@ def read_go(group: Group, lines: list[str]) -> None:
         ended.setdefault(key, "fail")
     for key, how in ended.items():
         package, test = key
+        if test and "/" not in test:
+            {"fail": group.names, "pass": group.ended_well}.get(how, set()).add(unsteady.name_of(package, test))
         if how == "fail":
             group.failures += [f"--- FAIL {package} {test}".rstrip(), *output[key]]
             group.good = False
@@ -95,6 +104,8 @@ def read_go(group: Group, lines: list[str]) -> None:
         group.mark(f"{package} {test}", output[key])
     if group.failures or not ended:
         group.failures += broken
+    failed = {key for key, how in ended.items() if how == "fail"}
+    group.crashed = any(crashes(text, key in failed) for key, texts in output.items() for text in texts)
     counts = collections.Counter(how for (_, test), how in ended.items() if test)
     group.passed, group.failed = counts["pass"], counts["fail"]
     group.skipped += counts["skip"]
@@ -102,11 +113,28 @@ def read_go(group: Group, lines: list[str]) -> None:
         group.failed = 1  # a package that did not build or broke off outside of a test
 
 
+# What the race detector and Go's runtime print. It stands among the output of any test that runs at the same time.
+CRASH = re.compile(
+    r"WARNING: DATA RACE|race detected during execution of test|test timed out after|^(panic|fatal error): "
+)
+# The same of another program, in what a failed test says about it.
+QUOTED_CRASH = re.compile(r"\b(panic|fatal error): ")
+
+
+def crashes(text: str, failed: bool) -> bool:
+    """Report whether a line of a test, which may have failed, tells of a data race, a panic, a fatal error or a
+    timeout."""
+    return bool(CRASH.search(text) or (failed and QUOTED_CRASH.search(text)))
+
+
 MAX_AGAIN = 3  # tests of a group; if more fail, something is wrong with all of them
 
 
 def again(lines: list[str]) -> list[str]:
-    """Return the expression and the packages of the failed tests, or nothing if other things failed as well."""
+    """Return the expression and the packages of the failed tests, or nothing if other things failed as well or if a
+    test crashed."""
+    group = Group("")
+    read_go(group, lines)
     tests: dict[str, set[str]] = collections.defaultdict(set)  # by package
     packages: set[str] = set()
     running: set[tuple[str, str]] = set()
@@ -125,17 +153,17 @@ def again(lines: list[str]) -> list[str]:
         elif action in ("fail", "build-fail"):
             packages.add(package)
     count = sum(len(names) for names in tests.values())
-    if running or not packages or packages != set(tests) or count > MAX_AGAIN:
+    if group.crashed or running or not packages or packages != set(tests) or count > MAX_AGAIN:
         return []
     return ["^(" + "|".join(sorted(set().union(*tests.values()))) + ")$", " ".join(sorted(packages))]
 
 
 def forgive(groups: list[Group]) -> None:
-    """Count groups as good whose failed tests passed when they were run again."""
+    """Count groups as good whose failed tests all passed when they were run again."""
     by_name = {group.name: group for group in groups}
     for group in groups:
         repeated = by_name.get(f"{group.name}, again")
-        if not group.good and repeated and repeated.good and repeated.passed:
+        if not group.good and repeated and repeated.good and not group.crashed and group.names <= repeated.ended_well:
             group.good, group.failed = True, 0
             group.unsteady, group.failures = group.failures, []
 
@@ -192,15 +220,28 @@ def main() -> int:
         with open(sys.argv[2], encoding="utf-8", errors="replace") as file:
             print("\n".join(again(file.read().splitlines())))
         return 0
+    listed, mistakes = unsteady.read(sys.argv[2] if len(sys.argv) > 2 else unsteady.FILE)
     groups = []
     with open(sys.argv[1], encoding="utf-8") as file:
         for text in file:
             name, kind, status, seconds, log = text.rstrip("\n").split("\t")
             groups.append(read(name, kind, int(status), float(seconds), log))
     forgive(groups)
-    unsteady = "Failed, and passed when run again: a defect of the test or of the program"
+    names = sorted(set().union(*(group.names for group in groups if group.unsteady)))
+    print_report(groups, [*mistakes, *(unsteady.verdict(name, listed) for name in names)])
+    if not all(group.good for group in groups) or not any(group.passed for group in groups):
+        return 1
+    if mistakes or any(name not in listed for name in names):
+        return 1
+    return 3 if names else 0
+
+
+def print_report(groups: list[Group], steadiness: list[str]) -> None:
+    """Print the report, which begins with the unsteady tests and the mistakes of their list."""
+    if steadiness:
+        print("\nUNSTEADY\n" + "\n".join(f"  {text}" for text in steadiness))
     titles = (
-        (unsteady, "unsteady"),
+        ("Failed, and passed when run again: a defect of the test or of the program", "unsteady"),
         ("Failures", "failures"),
         ("Not run", "not_run"),
         ("Measured by tests", "reports"),
@@ -222,7 +263,6 @@ def main() -> int:
     count = sum(bool(group.unsteady) for group in groups)
     note = f"; groups with tests that passed only when run again: {count}" if count else ""
     print(f"\ntotal: {total[0]} passed, {total[1]} failed, {total[2]} skipped{note}")
-    return int(not all(group.good for group in groups) or total[0] == 0)
 
 
 if __name__ == "__main__":
