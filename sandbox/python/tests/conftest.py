@@ -3,6 +3,7 @@ that strict readers accept, within the size of a frame."""
 
 import asyncio
 import builtins
+import functools
 import importlib.util
 import json
 import pathlib
@@ -42,9 +43,14 @@ session._OWN = "/glasshouse"  # the tests go on importing our modules after hide
 FRAME = 1 << 20
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def extension():
     """syscall_batch of this source, whatever is installed."""
+    return _syscall_batch()
+
+
+@functools.cache  # a fixture of the session would keep a failure, too
+def _syscall_batch():
     target = programs.extension("syscall_batch", sys.executable)
     spec = importlib.util.spec_from_file_location("syscall_batch", target)
     module = importlib.util.module_from_spec(spec)

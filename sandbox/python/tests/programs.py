@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 
 import recording
 
@@ -84,20 +85,78 @@ def extension(name: str, python: str) -> pathlib.Path:
 
 def record(python: str, cases: list, path: str = "") -> list:
     """Returns the results of each case without and with a recorder: the extension, if path is its folder."""
-    jobs = json.dumps([{**case, "fast": bool(path)} for case in cases])
-    done = subprocess.run(
-        [python, str(HERE / "record.py")],
-        input=jobs,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env={**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": "0"},
-    )
-    assert done.returncode == 0, done.stderr
-    out = json.loads(done.stdout.splitlines()[-1])
-    for _, watched in out:
-        watched["reader"] = recording.Reader(base64.b64decode(watched["records"]))
-    return out
+    recordings = Recordings(python, dict(enumerate(cases)), path)
+    try:
+        return [recordings[number] for number in range(len(cases))]
+    finally:
+        recordings.close()
+
+
+class Recordings:
+    """The results of cases, by their keys: each without and with a recorder, the extension if path is its folder.
+
+    A case runs when a test first asks for it, in a process that the cases share. A process that ends or hangs fails
+    this test only: the next one gets a new process, and runs the case again.
+    """
+
+    timeout = 300.0  # seconds for a case; it only ends a program that hangs
+
+    def __init__(self, python: str, cases: dict, path: str = "") -> None:
+        self._command, self._path = [python, str(HERE / "record.py")], path
+        self._cases, self._results = cases, {}
+        self._process: subprocess.Popen | None = None
+
+    def __getitem__(self, key):
+        if key not in self._results:
+            plain, watched = self._run({**self._cases[key], "fast": bool(self._path)})
+            watched["reader"] = recording.Reader(base64.b64decode(watched["records"]))
+            self._results[key] = plain, watched
+        return self._results[key]
+
+    def close(self) -> None:
+        """Ends the process. Results that are there stay."""
+        atexit.unregister(self.close)
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._errors.close()
+            self._process = None
+
+    def _run(self, case: dict) -> list:
+        process = self._process or self._start()
+        hangs = threading.Timer(self.timeout, process.kill)
+        hangs.start()
+        try:
+            process.stdin.write(json.dumps(case) + "\n")
+            process.stdin.flush()
+            answer = process.stdout.readline()
+        except BrokenPipeError:  # an earlier program left something that has ended the process
+            answer = ""
+        finally:
+            hangs.cancel()
+        if answer.endswith("\n"):
+            return json.loads(answer)
+        status = process.wait()
+        self._errors.seek(0)
+        errors = self._errors.read()[-5000:]
+        self.close()
+        raise AssertionError(
+            f"the recorder's process ended with status {status} (-9 after {self.timeout:g} s) and wrote: {errors}"
+        )
+
+    def _start(self) -> subprocess.Popen:
+        self._errors = tempfile.TemporaryFile("w+", errors="replace")
+        environment = {**os.environ, "PYTHONPATH": self._path, "PYTHONHASHSEED": "0"}
+        self._process = subprocess.Popen(
+            self._command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+            env=environment,
+        )
+        atexit.register(self.close)
+        return self._process
 
 
 COMPREHENSIONS = re.compile(r"<(list|set|dict)comp>(\.|$)")

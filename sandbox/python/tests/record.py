@@ -1,7 +1,8 @@
 """Runs programs with and without the recorder, in the interpreter that runs this file.
 
-It reads a JSON list of {"name", "code", "limits", "stops", "moves"} from stdin and writes a JSON list of results to
-stdout. At its first stop a program continues with the first move, and so on; the last move is repeated.
+It reads lines from stdin, each a JSON object {"name", "code", "limits", "stops", "moves"}, and writes a line with the
+JSON list of the results for each to stdout. At its first stop a program continues with the first move, and so on; the
+last move is repeated.
 """
 
 import base64
@@ -10,6 +11,7 @@ import gc
 import io
 import json
 import linecache
+import os
 import pathlib
 import sys
 import threading
@@ -100,18 +102,22 @@ def run(source: str, watched: bool, fast: bool = False, stops=None, moves=()) ->
 
 
 def main() -> None:
-    out = []
+    asked, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
+    with open(os.devnull) as nothing:
+        os.dup2(nothing.fileno(), 0)  # a program reads no other program
+    os.dup2(2, 1)  # and writes no result
     for i in range(40):  # until the interpreter has specialised run
         run("x = 1", i % 2 == 1)
-    for case in json.load(sys.stdin):
+    for line in asked:
+        case = json.loads(line)
         kept = {name: getattr(recorder_budget, name) for name in case.get("limits", {})}
         for name, value in case.get("limits", {}).items():
             setattr(recorder_budget, name, value)
         watched = run(case["code"], True, case.get("fast", False), case.get("stops"), case.get("moves", ["continue"]))
-        out.append([run(case["code"], False), watched])
+        result = [run(case["code"], False), watched]
         for name, value in kept.items():
             setattr(recorder_budget, name, value)
-    print(json.dumps(out))
+        print(json.dumps(result), file=answers, flush=True)
 
 
 if __name__ == "__main__":

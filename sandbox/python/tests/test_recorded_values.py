@@ -24,12 +24,12 @@ def record(recorder, code):
 
 @functools.cache
 def _recorded(recorder):
-    """Runs all programs in one process."""
+    """Returns the recordings of all programs, by their code."""
     path = str(programs.extension("recorder_fast", sys.executable).parent) if recorder == "extension" else ""
     codes = [f"x = {e}" for e in VALUES] + [change_of(name) for name in CHANGES]
     codes += [FRAME, *LARGE, *MANY_ROWS, *LOOPS, HOSTILE]
-    jobs = [{"name": code, "code": IMPORTS + code} for code in codes]
-    return dict(zip(codes, programs.record(sys.executable, jobs, path)))
+    jobs = {code: {"name": code, "code": IMPORTS + code} for code in codes}
+    return programs.Recordings(sys.executable, jobs, path)
 
 
 def shown(recorder, code):

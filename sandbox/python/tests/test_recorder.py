@@ -52,15 +52,15 @@ def recorded(version):
 @functools.cache
 def _recorded(version):
     cases = {**CASES, **SAME, **LOST}
-    jobs = [{"name": name, "code": case["code"], "limits": LIMITS.get(name, {})} for name, case in cases.items()]
-    return dict(zip(cases, record(version, jobs)))
+    jobs = {n: {"name": n, "code": case["code"], "limits": LIMITS.get(n, {})} for n, case in cases.items()}
+    return recordings(version, jobs)
 
 
-def record(version, jobs):
-    """Returns what programs.record returns for the recorder of a version, such as "3.12" or "3.12 extension"."""
+def recordings(version, jobs):
+    """Returns programs.Recordings of the recorder of a version, such as "3.12" or "3.12 extension"."""
     python = FOUND[version[:4]]
     path = str(programs.extension("recorder_fast", python).parent) if has_extension(version) else ""
-    return programs.record(python, jobs, path)
+    return programs.Recordings(python, jobs, path)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -211,7 +211,8 @@ def test_calls_through_c_reach_the_same_depth(version):
     if version < "3.12" or not has_extension(version):
         return  # see recorder.py
     calls = "list(map(f, [n + 1]))", "sorted([n + 1], key=f)", "f(n + 1)"
-    for plain, watched in record(version, [{"name": call, "code": NESTED.format(call=call)} for call in calls]):
+    found = recordings(version, {call: {"name": call, "code": NESTED.format(call=call)} for call in calls})
+    for plain, watched in map(found.__getitem__, calls):
         assert plain["same"] == watched["same"] and "depth exceeded" in plain["same"]["result"]
         assert watched["reader"].lost == []
 

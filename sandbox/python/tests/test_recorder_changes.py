@@ -113,10 +113,9 @@ def recorder(request):
 
 @functools.cache
 def _recorded(recorder):
-    """Runs all programs in one process."""
+    """Returns the recordings of all programs, by their code."""
     path = str(programs.extension("recorder_fast", sys.executable).parent) if recorder == "extension" else ""
-    jobs = [{"name": code, "code": code} for code in PROGRAMS]
-    return dict(zip(PROGRAMS, programs.record(sys.executable, jobs, path)))
+    return programs.Recordings(sys.executable, {code: {"name": code, "code": code} for code in PROGRAMS}, path)
 
 
 def records(recorder, code) -> list:

@@ -3,10 +3,8 @@
 Each program runs with the usual budget and with a small one. Its stops must be the same: steps, lines and variables.
 """
 
-import functools
-
 import pytest
-from test_recorder import EXTENSIONS, VERSIONS, record
+from test_recorder import EXTENSIONS, VERSIONS, recordings
 
 pytestmark = pytest.mark.long
 
@@ -144,18 +142,15 @@ FULL = {**SMALL, "SEGMENT_STEPS": 10**6, "MAX_SENT_BYTES": 1200}
 @pytest.fixture(scope="module", params=[*VERSIONS, *EXTENSIONS])
 def recorded(request):
     """Returns what each program did, by the names of its stops and limits."""
-    return _recorded(request.param)
-
-
-@functools.cache
-def _recorded(version):
     jobs = {}
     for name, (code, stops, moves) in STOPS.items():
         for limits, values in {"none": {}, **LIMITS}.items():
             jobs[name, limits] = {"code": code, "stops": stops, "moves": moves, "limits": values}
     jobs["full"] = {"code": SUM, "stops": at(3, hits="% 40"), "moves": ["continue"], "limits": FULL}
     jobs["not full"] = {**jobs["full"], "limits": {}}
-    return dict(zip(jobs, record(version, list(jobs.values()))))
+    found = recordings(request.param, jobs)
+    yield found
+    found.close()
 
 
 @pytest.mark.parametrize("limits", LIMITS)
