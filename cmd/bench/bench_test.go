@@ -245,29 +245,83 @@ func TestReportHasEveryRow(t *testing.T) {
 		},
 		{Suite: "api", Name: "slow", Unit: "ms", Median: new(40.0), Goal: "≤ 1 ms", Met: new(false)},
 		{Suite: "sql", Name: "broken", Unit: "ms", Goal: "≤ 1 ms", Met: new(false), Error: "HTTP 500"},
+		{Suite: "peers", Name: "lost", Unit: "ms", Goal: "≤ 1x", Peer: "server", Error: "no server"},
 	}}
 	var terminal bytes.Buffer
 	table.print(&terminal)
+	for _, want := range []string{
+		"1 of 3 goals are met", "MISSED", "could not be measured: HTTP 500", "0.250", "slow", "broken",
+	} {
+		if !strings.Contains(terminal.String(), want) {
+			t.Errorf("got no %q in:\n%s", want, &terminal)
+		}
+	}
 	file := filepath.Join(t.TempDir(), "benchmarks.md")
 	if err := table.writeMarkdown(file); err != nil {
 		t.Fatal(err)
 	}
-	markdown, err := os.ReadFile(file)
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{terminal.String(), string(markdown)} {
-		for _, want := range []string{"1 of 3 goals are met", "MISSED", "could not be measured: HTTP 500", "0.250"} {
-			if !strings.Contains(text, want) {
-				t.Errorf("got no %q in:\n%s", want, text)
-			}
+	_, markdown, _ := strings.Cut(string(text), "\n## Results\n")
+	for _, want := range []string{
+		"### The API\n\n| what | ours | p99 | peer | its figure | ratio |\n|---|---|---|---|---|---|\n",
+		"| fast | 1.00 ms | 2.00 | peer | 4.00 ms | 0.250 |\n",
+		"### Beside other servers\n", "| lost | could not be measured: no server |  | server |  |  |\n",
+	} {
+		if !strings.Contains(markdown, want) {
+			t.Errorf("got no %q in:\n%s", want, markdown)
 		}
 	}
-	if want := "| fast | 1.00 ms | 2.00 | peer | 4.00 ms | 0.250 | ≤ 1x | met |\n"; !strings.Contains(
-		string(markdown),
-		want,
-	) {
-		t.Errorf("got no %q in:\n%s", want, markdown)
+	for _, wrong := range []string{"slow", "broken", "SQL", "goal", "MISSED", "≤"} { // no peer, or for developers
+		if strings.Contains(markdown, wrong) {
+			t.Errorf("got %q, which users do not compare, in:\n%s", wrong, markdown)
+		}
+	}
+}
+
+// TestReportWaitsForAQuietMachine checks when a report begins, and that it refuses a machine that stays busy.
+func TestReportWaitsForAQuietMachine(t *testing.T) {
+	const looks = 121 // one at once, then one every 5 s for ten minutes
+	repeat := func(load float64, n int) []float64 { return slices.Repeat([]float64{load}, n) }
+	unread := errors.New("unread")
+	for _, c := range []struct {
+		name  string
+		cores int
+		loads []float64 // of each look; after them it fails
+		waits int
+		want  string // in the error
+	}{
+		{"a quiet machine", 2, []float64{1}, 0, ""},
+		{"a busy machine", 2, []float64{9, 1.01, 0.2}, 2, ""},
+		{"many cores", 64, []float64{32.1, 31}, 1, ""},
+		{"one core", 1, []float64{0.6, 0.5}, 1, ""},
+		{"quiet at the last look", 2, append(repeat(3, looks-1), 1), looks - 1, ""},
+		{"busy for ten minutes", 2, append(repeat(3, looks), 1), looks - 1, "is 3.00 after 10m0s, and a report needs"},
+		{"no load", 2, nil, 0, unread.Error()},
+	} {
+		waits, next := 0, c.loads
+		load := func() (float64, error) {
+			if len(next) == 0 {
+				return 0, unread
+			}
+			defer func() { next = next[1:] }()
+			return next[0], nil
+		}
+		err := waitForQuiet(t.Context(), c.cores, load, func(context.Context) error { waits++; return nil })
+		if waits != c.waits || (c.want == "") != (err == nil) || !strings.Contains(fmt.Sprint(err), c.want) {
+			t.Errorf("%s: got %v after %d waits, want %d waits and error %q", c.name, err, waits, c.waits, c.want)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	busy := func() (float64, error) { return 9, nil }
+	if err := waitForQuiet(ctx, 2, busy, pause); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: got %v, want %v", err, context.Canceled)
+	}
+	if load, err := loadOfMinute(); err != nil || load < 0 {
+		t.Errorf("got a load of %v, %v", load, err)
 	}
 }
 
@@ -283,8 +337,8 @@ func TestMissingPeersMissNoGoal(t *testing.T) {
 	}
 	m.peer = nil
 	m.open = func(context.Context, *glasshouse) (sampler, error) { return sampler{}, errors.New("no") }
-	if r := b.measure(t.Context(), m); r.Met == nil || *r.Met || r.Error != "no" {
-		t.Errorf("got %+v, want a missed goal", r)
+	if r := b.measure(t.Context(), m); r.Met == nil || *r.Met || r.Error != "no" || r.Peer != baselineName {
+		t.Errorf("got %+v, want a missed goal and a row of the report", r)
 	}
 }
 

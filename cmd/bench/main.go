@@ -3,7 +3,7 @@
 //
 //	bench [SUITE...]        measure the suites and print a table; without one: api and peers
 //	bench compare           measure two binaries in turn (--old and --binary) and print the ratios
-//	bench report            measure all suites and write a Markdown table
+//	bench report            measure all suites on a quiet machine and write Markdown tables of the rows beside peers
 //	bench soak              make many executions, and check that the service does not grow
 //
 // Machines differ, and a shared machine differs from one hour to the next. Most rows are therefore
@@ -25,6 +25,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -110,9 +111,6 @@ func run(o options, words []string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, o.timeout)
-	defer cancel()
-
 	command := ""
 	if len(words) > 0 && slices.Contains([]string{"compare", "report", "soak"}, words[0]) {
 		command, words = words[0], words[1:]
@@ -120,6 +118,13 @@ func run(o options, words []string) error {
 			return fmt.Errorf("%s takes no argument, got %q", command, words[0])
 		}
 	}
+	if command == "report" { // before the limit, which is for the measurements
+		if err := waitForQuiet(ctx, runtime.NumCPU(), loadOfMinute, pause); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
 	switch command {
 	case "compare":
 		return compare(ctx, o)

@@ -54,6 +54,9 @@ var (
 	wrongAnswers       = unit{label: "wrong"}
 )
 
+// baselineName is the peer of rows that name none; it measures the machine.
+const baselineName = "python3 -c pass"
+
 // goal is the figure that a row must reach. The zero value is no goal.
 type goal struct {
 	set    bool
@@ -184,6 +187,9 @@ func (b *bench) measure(ctx context.Context, m measurement) row {
 	if first, _, _ := strings.Cut(m.settings, " "); first != "" {
 		r.Name += ", " + first
 	}
+	if r.Peer == "" && m.peer == nil && m.unit.baseline != nil {
+		r.Peer = baselineName
+	}
 	took, peers, err := b.pairs(ctx, m)
 	if err != nil {
 		r.Error = err.Error()
@@ -197,9 +203,6 @@ func (b *bench) measure(ctx context.Context, m measurement) row {
 	if len(peers) > 0 {
 		ratio, peer = median(ratios(took, peers)), median(peers)
 		r.PeerMedian, r.Ratio = &peer, &ratio
-		if r.Peer == "" {
-			r.Peer = "python3 -c pass"
-		}
 	}
 	if m.goal.set {
 		r.Met = new(m.goal.met(m.unit, *r.Median, *r.P99, peer, ratio))
