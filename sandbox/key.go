@@ -41,6 +41,6 @@ type KeyLimits struct {
 	CPUSeconds int `json:"cpu_seconds_per_day,omitempty" minimum:"0" maximum:"2147483647"`
 	// HistoryDays is for how long history keeps the key's executions; 0: as long as those of all keys.
 	HistoryDays int `json:"history_days,omitempty" minimum:"0" maximum:"36500" doc:"Days of its executions in history"`
-	// Weight says how much of the machine the user gets beside other users; 0: 1.
-	Weight int `json:"weight,omitempty" minimum:"1" maximum:"100" doc:"Beside other users; none: 1"`
+	// Weight says how much of the machine the user gets relative to other users; 0: 1.
+	Weight int `json:"weight,omitempty" minimum:"1" maximum:"100" doc:"Relative to other users; none: 1"`
 }

@@ -31,7 +31,7 @@ type WarmPool struct {
 	Environment string    `json:"environment"`
 	Name        string    `json:"name"`
 	Modules     []string  `json:"modules" doc:"The modules that it has imported"`
-	IsWarm      bool      `json:"warm" doc:"It runs; those beside the default environment's start when code needs them"`
+	IsWarm      bool      `json:"warm" doc:"It runs; all but the default environment's start when code needs them"`
 	Waiting     Occupancy `json:"waiting" doc:"Guests that wait for code; max is their number when the pool is full"`
 	InUse       int       `json:"in_use" doc:"Guests of sandboxes and executions"`
 	Problem     string    `json:"problem,omitempty" doc:"Why no further guest can be made"`

@@ -11,7 +11,7 @@ import (
 	"glasshouse/sandbox/environment/environmenttest"
 )
 
-// TestHostileFilesOfPackagesAreRefused installs wheels beside upper, which warm interpreters import, and lower, which
+// TestHostileFilesOfPackagesAreRefused installs wheels next to upper, which warm interpreters import, and lower, which
 // upper needs.
 func TestHostileFilesOfPackagesAreRefused(t *testing.T) {
 	t.Parallel()
@@ -52,11 +52,11 @@ func TestHostileFilesOfPackagesAreRefused(t *testing.T) {
 	must[any](t)(in.Add(t.Context(), "lab", []string{"module"}))
 	if _, err := in.Add(t.Context(), "lab", []string{"upper"}); err == nil ||
 		!strings.Contains(err.Error(), "refused the package lower 2.0, because it has a module of module") {
-		t.Errorf("a warm package beside one with its module: got error %v, want it refused", err)
+		t.Errorf("a warm package next to one with its module: got error %v, want it refused", err)
 	}
 }
 
-// Warm packages and others may share a folder that is no package of Python.
+// Warm packages and others may share a folder that is not a package of Python.
 func TestNamespacesAreShared(t *testing.T) {
 	t.Parallel()
 	in, folder := newInstaller(t)

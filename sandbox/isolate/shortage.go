@@ -72,7 +72,8 @@ type shortage struct {
 	changed chan struct{} // closed when a shortage begins; nil: nobody waits
 }
 
-// note remembers the outcome of making a process: err, or nil if it was made. It ignores an error that is no shortage.
+// note remembers the outcome of making a process: err, or nil if it was made. It ignores an error that is not a
+// shortage.
 func (s *shortage) note(err error) {
 	if err == nil {
 		s.last.Store(nil)

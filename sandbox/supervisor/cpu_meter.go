@@ -7,7 +7,7 @@ import (
 	"glasshouse/sandbox/isolate"
 )
 
-// cpuMeter counts the CPU time of the guests of a session, also while they run. It is the one account of it: history,
+// cpuMeter counts the CPU time of the guests of a session, even while they run. It is the one account of it: history,
 // quotas and the charges for the service's own work read it, and each remembers how far it has read. It is safe for
 // concurrent use, and its methods never wait. The zero value is ready to use; the nil meter counts nothing.
 type cpuMeter struct {

@@ -124,7 +124,7 @@ func TestStatementsLeaveOthersTheMachine(t *testing.T) {
 		users.Seen("few", 1)
 		// 250 us each of half a CPU, after a burst of 250 ms
 		if took := statements(t.Context(), 1800).Round(time.Millisecond); took != 650*time.Millisecond {
-			t.Errorf("beside another user, 1800 statements waited for %s, want 650ms", took)
+			t.Errorf("while another user was active, 1800 statements waited for %s, want 650ms", took)
 		}
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()

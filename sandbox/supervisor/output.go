@@ -210,7 +210,7 @@ func (b *outputBuffer) text(name string, truncated map[string]int64) string {
 	return validText(b.head) + "\n[... cut ...]\n" + validText(b.tail[b.oldest:], b.tail[:b.oldest])
 }
 
-// validText joins the parts of a text. Bytes that are no UTF-8 become U+FFFD. strings.ToValidUTF8 reads a valid text
+// validText joins the parts of a text. Bytes that are not UTF-8 become U+FFFD. strings.ToValidUTF8 reads a valid text
 // ten times more slowly than utf8.ValidString does, which was a tenth of the service's time for a run that prints
 // 900 kB.
 func validText(parts ...[]byte) string {

@@ -20,7 +20,7 @@ const (
 const maxPendingBytes = 1 << 20
 
 // recordingPump delivers the records of a debugged run to the debugger: at intervals, before
-// each frame of the guest, and at the end of the run, also if the run was killed. When the
+// each frame of the guest, and at the end of the run, even if the run was killed. When the
 // guest reports that the ring is full, the pump empties it without waiting for the debugger.
 type recordingPump struct {
 	process  *isolate.Process

@@ -25,7 +25,7 @@ import (
 
 // Uploads holds the files of a sandbox's /data, which code can only read. Only Uploads writes
 // them, so it can enforce the limits by counting. It is
-// safe for concurrent use, also while code runs: code never sees an incomplete file under the
+// safe for concurrent use, even while code runs: code never sees an incomplete file under the
 // file's name.
 type Uploads struct {
 	limits policy.Policy

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The deletion of a sandbox ends the run's context and kills its process. The run is then cancelled, also if the
+// The deletion of a sandbox ends the run's context and kills its process. The run is then cancelled, even if the
 // process was gone before the watchdog saw the end of the context.
 func TestCancelledRunWhoseProcessIsGoneIsCancelled(t *testing.T) {
 	t.Parallel()

@@ -15,9 +15,9 @@ import (
 
 // The CPU time of work that is too short or too often interrupted to be measured.
 const (
-	frameWork       = 2 * time.Microsecond   // to read a frame, beside its bytes
+	frameWork       = 2 * time.Microsecond   // to read a frame, in addition to its bytes
 	frameByteWork   = 1.5                    // to read a byte of a frame, in nanoseconds
-	stopWork        = 20 * time.Microsecond  // to handle a stop, beside freezing and resuming the guest
+	stopWork        = 20 * time.Microsecond  // to handle a stop, in addition to freezing and resuming the guest
 	valueByteWork   = 10                     // to check and decode a byte of the answer to a command, in nanoseconds
 	queryByteWork   = 4                      // a byte of a statement or its parameters, in nanoseconds
 	printedByteWork = 0.3                    // to read and keep a byte of stdout or stderr, in nanoseconds
@@ -125,7 +125,7 @@ func (m *workMeter) wait() {
 }
 
 // waitForStatement returns when the user may run one more statement, or when ctx ends. On two cores, another user's
-// requests beside 60 runs that query without end took 2.5 to 4.5 times as long without this limit.
+// requests next to 60 runs that query without end took 2.5 to 4.5 times as long without this limit.
 func (m *workMeter) waitForStatement(ctx context.Context) { m.share.Wait(ctx, m.user, statementWork) }
 
 // used returns the CPU time of the run so far.

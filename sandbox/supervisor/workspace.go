@@ -376,7 +376,7 @@ func (w *Workspace) tooLarge() error {
 		"a file may have %d bytes, and all files of the sandbox %d", p.FileMaxBytes, p.WorkspaceMaxBytes)}
 }
 
-// formBytes is what a form may have beside the contents of its files.
+// formBytes is what a form may have in addition to the contents of its files.
 const formBytes = 1 << 20
 
 // LimitBody returns a reader of the body of an upload, without its compression. It fails like Write after more bytes

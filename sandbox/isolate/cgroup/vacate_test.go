@@ -22,7 +22,7 @@ func delegatedGroup(t *testing.T) (base, controller string) {
 	for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
 		available, _ := os.ReadFile(filepath.Join(root, "cgroup.controllers"))
 		fields := slices.DeleteFunc(strings.Fields(string(available)), func(c string) bool {
-			return c == "cpu" || c == "pids" // they allow processes beside them
+			return c == "cpu" || c == "pids" // they allow processes next to them
 		})
 		if len(fields) == 0 {
 			continue

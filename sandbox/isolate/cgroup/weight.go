@@ -15,7 +15,7 @@ const (
 	defaultWeight = 100
 )
 
-// weigh gives the tree the weight of one thread on each CPU, beside the threads of other groups.
+// weigh gives the tree the weight of one thread on each CPU, relative to the threads of other groups.
 // The kernel divides the weight of a group among the CPUs where its processes run, so guests
 // with the weight of one thread would wait behind every other thread, also those with a higher nice
 // value. Version 2 compares the tree with other groups only, for which the same holds.

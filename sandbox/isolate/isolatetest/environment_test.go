@@ -14,7 +14,7 @@ import (
 	"glasshouse/sandbox/isolate/zygote"
 )
 
-// installLab makes environments of the test's own: beside the default one, "lab" with the
+// installLab makes environments of the test's own: in addition to the default one, "lab" with the
 // package tinypack.
 func installLab(t *testing.T) environment.Installer {
 	t.Helper()

@@ -111,7 +111,7 @@ for path in file, ours:
         "fchmodat": lambda: os.chmod(os.path.basename(path), 0o777, dir_fd=os.open(os.path.dirname(path), os.O_PATH)),
         "fchmod": lambda: os.fchmod(os.open(path, os.O_RDONLY), 0o777), "futimens": lambda: os.utime(os.open(path, os.O_RDONLY), (1, 1)),
         "utime": lambda: os.utime(path, (1, 1)), "truncate": lambda: os.truncate(path, 0), "open and truncate": lambda: os.open(path, os.O_RDONLY | os.O_TRUNC),
-        "unlink": lambda: os.unlink(path), "rename": lambda: os.rename(path, "mine"), "link": lambda: os.link(path, "mine"), "beside": lambda: open(path + "2", "w"),
+        "unlink": lambda: os.unlink(path), "rename": lambda: os.rename(path, "mine"), "link": lambda: os.link(path, "mine"), "create": lambda: open(path + "2", "w"),
         "chown": lambda: os.chown(path, 0, 0), "mkdir": lambda: os.mkdir(path + "3"), "list": lambda: path == ours or os.listdir(os.path.dirname(path)),
     }.items():
         try:

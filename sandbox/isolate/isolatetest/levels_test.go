@@ -40,7 +40,7 @@ func TestOrdinaryUserGetsNamespaces(t *testing.T) {
 	}
 }
 
-// A folder that only root may pass is no folder for sandboxes with accounts of their own.
+// A folder that only root may pass is not usable by sandboxes with accounts of their own.
 func TestFolderThatSandboxesCannotEnterIsNamed(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 || HasNamespaces() && Level() != "" {

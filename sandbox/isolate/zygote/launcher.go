@@ -230,7 +230,7 @@ func becomeZygote(spec Spec) error {
 	return unix.Exec(spec.Python, args, env)
 }
 
-// becomeUser changes the uid and gid of this thread. It keeps the capabilities kept, also when it executes a program.
+// becomeUser changes the uid and gid of this thread. It keeps the capabilities kept, even when it executes a program.
 func becomeUser(id int, kept uint32) error {
 	if err := unix.Prctl(unix.PR_SET_KEEPCAPS, 1, 0, 0, 0); err != nil {
 		return err

@@ -481,8 +481,8 @@ class DebugControl:
 
 
 def _is_within(frame, filename: str) -> bool:
-    """Tells whether a generator expression is at the line of the statement that runs it. Such a step is no new arrival
-    at the line: otherwise its breakpoint would stop the program for each item."""
+    """Tells whether a generator expression is at the line of the statement that runs it. Such a step is not a new
+    arrival at the line: otherwise its breakpoint would stop the program for each item."""
     if frame.f_code.co_name != "<genexpr>":
         return False
     back = frame.f_back

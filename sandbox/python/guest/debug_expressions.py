@@ -72,7 +72,7 @@ class LineBreakpoint:
 
 
 def condition_error(condition: str) -> str:
-    """Returns why a text is no condition, or ""."""
+    """Returns why a text is not a condition, or ""."""
     try:
         if condition.strip():
             _compile(condition.strip(), FILE, "eval")

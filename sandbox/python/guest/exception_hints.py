@@ -335,9 +335,9 @@ def _file_hint(path: str) -> str:
         if found:
             return f"did you mean {found!r}?"
     try:
-        beside = near(name, sorted(os.listdir(folder or "."))[:MAX_NAMES])
-        if beside:
-            return f"did you mean {os.path.join(folder, beside)!r}?"
+        neighbour = near(name, sorted(os.listdir(folder or "."))[:MAX_NAMES])
+        if neighbour:
+            return f"did you mean {os.path.join(folder, neighbour)!r}?"
     except OSError:
         pass
     names = {os.path.basename(file): file for file in reversed(files)}

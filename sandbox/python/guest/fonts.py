@@ -33,7 +33,7 @@ told: "set[str]" = set()  # what warnings of this run have said
 
 
 def use_fallbacks(matplotlib: typing.Any) -> None:
-    """Makes figures draw the characters that a font lacks with those of FALLBACKS that the machine has, also if code
+    """Makes figures draw the characters that a font lacks with those of FALLBACKS that the machine has, even if code
     has set a font. matplotlib is the module, whose font_manager is imported."""
     manager = matplotlib.font_manager.fontManager
     find = manager._find_fonts_by_props

@@ -44,7 +44,7 @@ _BUILT_IN_SCALARS = {int, str, float, bool, bytes, complex, type(None)}
 
 
 class Raw(tuple):
-    """The text of a value that is no scalar, as its repr would write it. It is a tuple because a table has many of
+    """The text of a value that is not a scalar, as its repr would write it. It is a tuple because a table has many of
     them: an __init__ in Python would take three times as long."""
 
     __slots__ = ()

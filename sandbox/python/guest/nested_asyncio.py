@@ -1,7 +1,7 @@
 """asyncio for code at the top level, which runs in the event loop of the session only while it awaits.
 
 As in IPython, asyncio.get_event_loop() returns this loop, asyncio.create_task() makes tasks of it, and asyncio.run()
-works also while it runs.
+works even while it runs.
 """
 
 import asyncio

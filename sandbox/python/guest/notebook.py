@@ -201,7 +201,7 @@ class Shell:
             try:
                 _print(values.readable("Source:\n" + inspect.getsource(value), MAX_DOCUMENTATION))
             except Exception:
-                pass  # it is no code, or not Python's
+                pass  # it is not code, or not Python's
 
     def _line_pip(self, line: str) -> None:
         """Answers pip's commands: which packages are there, and how an operator adds one."""

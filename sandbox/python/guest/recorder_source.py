@@ -48,7 +48,7 @@ _MUTATORS = frozenset(
 )
 _SAME_ROWS = frozenset("copy groupby rename reset_index sort_index sort_values".split())  # methods that keep the rows
 _MERGE_KEYWORDS = "on", "left_on", "right_on", "left_index", "right_index", "sort"
-_SHIFTS = frozenset("diff shift pct_change ffill bfill rolling".split())  # a row gets values of the rows beside it
+_SHIFTS = frozenset("diff shift pct_change ffill bfill rolling".split())  # a row gets values of neighbouring rows
 _LIBRARIES = frozenset(("np", "numpy", "pd", "pandas", "statistics", "itertools", "math", "stats"))
 _BODIES = "body", "orelse", "finalbody", "handlers", "cases"
 _BRANCHES = {"orelse": "else", "finalbody": "finally"}  # parts of a statement that run under another condition

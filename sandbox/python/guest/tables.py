@@ -307,7 +307,7 @@ def _moments(part) -> "list | None":
     unit = part.dtype.str
     ticks = _TICKS.get(unit)
     if ticks and len(part) > _FEW_MOMENTS:
-        numbers = part.view("i8")  # NaT is no whole second, or before all years
+        numbers = part.view("i8")  # NaT is not a whole second, or before all years
         if not (numbers % ticks).any() and _FIRST_SECOND <= numbers.min() // ticks and numbers.max() // ticks < _LAST:
             # Whole seconds: a datetime of each takes five times as long.
             return "\n".join(part.astype("M8[s]").astype(str).tolist()).replace("T", " ").split("\n")

@@ -5,7 +5,7 @@ import lookup
 import pytest
 
 # A class of names that notes each use of them. ran has the uses. They have the hash of a str, and equal none, so that
-# they can be in a dict beside that str.
+# they can be in a dict next to that str.
 NAME = """
 ran = []
 class Name(str):

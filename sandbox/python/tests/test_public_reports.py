@@ -84,7 +84,7 @@ def test_a_comparison_that_finds_nothing_for_its_types_warns(database, recwarn, 
         ),
         ("big = frame.loc[frame.index.repeat(5000)]", "big.u.isin([str(n) for n in range(5000)])"),
         ("", "frame.d.isin(x for x in ['2024-01-02'])"),
-        # The other column would warn, but is no key.
+        # The other column would warn, but is not a key.
         ("", "frame[['n', 'd']].merge(pd.DataFrame({'n': [5], 'd': ['2024-01-02']}), 'inner', 'n')"),
         ("", "frame[['d']].merge(pd.DataFrame({'d': ['2024-01-02']}, index=[9]), left_index=True, right_index=True)"),
     ],

@@ -11,5 +11,5 @@ try:
 except urllib.error.URLError:
     raise
 except Exception:
-    pass  # the answer is no HTTP
+    pass  # the answer is not HTTP
 "escaped"

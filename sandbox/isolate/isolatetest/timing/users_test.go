@@ -20,7 +20,7 @@ func TestUsersShareCPUTime(t *testing.T) {
 	used := loopTimes(t, isolatetest.Shared(t), loops)
 	share := used["few"] / (used["few"] + used["many"])
 	if share < 0.35 { // one seventh without sharing
-		t.Errorf("%d loops of a user beside %d of another: got %.2f of the CPU time, want at least 0.35",
+		t.Errorf("%d loops of a user next to %d of another: got %.2f of the CPU time, want at least 0.35",
 			loops["few"], loops["many"], share)
 	}
 }

@@ -36,7 +36,7 @@ def read_answers():
 threading.Thread(target=read_answers, daemon=True).start()
 `
 
-// A flood of large frames costs the service about as much CPU time as its sender, beside a burst. Before its work was
+// A flood of large frames costs the service about as much CPU time as its sender, besides a burst. Before its work was
 // charged, an ask of 900 kB cost the service 30 times the CPU time of its sender.
 func TestFramesAreChargedByBytes(t *testing.T) {
 	if testing.Short() {
@@ -109,7 +109,7 @@ func decodeStop(body []byte) error {
 	return json.Unmarshal(body, &stop)
 }
 
-// Stops and log points that the guest forges cost the service about as much CPU time as the guest, beside a burst.
+// Stops and log points that the guest forges cost the service about as much CPU time as the guest, besides a burst.
 func TestForgedStopsAreCharged(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes long; the whole gate runs it")
