@@ -73,13 +73,13 @@ var itemsWithoutColumn = []fromItem{
 	{kind: "joined function", from: "notes n JOIN unnest(ARRAY[{value}]) s ON true", name: "s"},
 	{kind: "expression in place of a function", from: "coalesce({value}, NULL) s", name: "s"},
 	{kind: "expression without an alias", from: "notes n, coalesce({value}, NULL)", name: "coalesce"},
-	{kind: "function beside a table with the column and the name", name: "s",
+	{kind: "function next to a table with the column and the name", name: "s",
 		from: "unnest(ARRAY[{value}]) s LEFT JOIN (SELECT s.id FROM named s) other ON false"},
 	{kind: "function around a table with the column and the name", name: "s",
 		from: "unnest(ARRAY[{value}]) s, LATERAL (SELECT 1 WHERE EXISTS (SELECT FROM named s WHERE s.id = 1)) other"},
-	{kind: "function without an alias beside a table with its name", name: "unnest",
+	{kind: "function without an alias next to a table with its name", name: "unnest",
 		from: "unnest(ARRAY[{value}]) LEFT JOIN (SELECT unnest.id FROM public.unnest) other ON false"},
-	{kind: "expression without an alias beside a table with its name", name: "coalesce",
+	{kind: "expression without an alias next to a table with its name", name: "coalesce",
 		from: `coalesce({value}, NULL) LEFT JOIN (SELECT "coalesce".id FROM "coalesce") other ON false`},
 
 	{kind: "table", from: "notes s", name: "s", functions: []string{"of_note", "of_row", "of_any"}},
@@ -150,7 +150,7 @@ var itemsWithoutColumn = []fromItem{
 		functions: []string{"of_note", "of_type", "of_row"}},
 	{kind: "XMLTABLE", from: "XMLTABLE('/a' PASSING '<a/>' COLUMNS id int, body text) s", name: "s",
 		functions: []string{"of_row"}},
-	{kind: "XMLTABLE without an alias beside a table with its name", name: `"xmltable"`, functions: []string{"of_row"},
+	{kind: "XMLTABLE without an alias next to a table with its name", name: `"xmltable"`, functions: []string{"of_row"},
 		from: "XMLTABLE('/a' PASSING '<a/>' COLUMNS id int, body text) " +
 			`LEFT JOIN (SELECT "xmltable".id FROM "xmltable") other ON false`},
 	{kind: "composite column", from: "holders h", name: "(h.held)", functions: []string{"of_type", "of_row", "of_any"}},
@@ -541,7 +541,7 @@ func TestColumnsWithNamesOfFunctions(t *testing.T) {
 	if got := j.judge(ctx, t, attributeStatement{sql: shadowed}); got != "finds nothing" {
 		t.Errorf("%s: %s, want that it finds nothing", shadowed, got)
 	}
-	// The rows of a statement that writes are no items of FROM.
+	// The rows of a statement that writes are not items of FROM.
 	const merge = "MERGE INTO notes n USING named s ON n.id = s.id WHEN MATCHED THEN UPDATE SET body = "
 	const update = "ON CONFLICT (id) DO UPDATE SET body = "
 	const insert = "INSERT INTO notes AS n SELECT 1, 'a' "

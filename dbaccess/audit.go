@@ -209,7 +209,7 @@ ALTER ROLE ` + pgx.Identifier{role}.Sanitize() + ` SET log_min_messages = fatal;
 		return sql
 	}
 	return sql + `
--- A superuser runs the rest, in the same database. Every login of this database that is no superuser, and not only
+-- A superuser runs the rest, in the same database. Every login of this database that is not a superuser, and not only
 -- the new one, loses these functions:
 --   ` + strings.Join(policy.SQLRevokeLosses(), "\n--   ") + `
 -- GRANT EXECUTE ON FUNCTION pg_advisory_lock(bigint) TO a_login gives a function back. If the service keeps its

@@ -125,7 +125,7 @@ func TestParametersGetTheTypeOfTheirPlaceOrValue(t *testing.T) {
 	}
 }
 
-// The position of an error is that in the caller's text, also where parameters got numbers of their own.
+// The position of an error is that in the caller's text, even where parameters got numbers of their own.
 func TestPositionsAfterParametersWithTypes(t *testing.T) {
 	t.Parallel()
 	r := readerOfNames(t)

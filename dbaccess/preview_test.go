@@ -14,7 +14,7 @@ import (
 	"glasshouse/sandbox"
 )
 
-// A preview has each row before and after, also where another statement is hard to make, and changes nothing.
+// A preview has each row before and after, even where another statement is hard to make, and changes nothing.
 func TestPreviewHasRowsBeforeAndAfter(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

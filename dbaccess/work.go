@@ -8,8 +8,8 @@ import (
 const (
 	// minMeasuredWork is the time after which the CPU time of a statement is read. Reading it takes about 20 µs.
 	minMeasuredWork = 20 * time.Millisecond
-	// maxChargedWork bounds the time that a user is charged for a statement. After some long statements, beside a user
-	// who does little, the next one then waits for seconds and not for minutes.
+	// maxChargedWork bounds the time that a user is charged for a statement. After some long statements, while another
+	// user does little, the next one then waits for seconds and not for minutes.
 	maxChargedWork = time.Second
 )
 

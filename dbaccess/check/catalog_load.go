@@ -174,7 +174,7 @@ func (c *Checker) loadCatalog(ctx context.Context, tx pgx.Tx) (*Catalog, error) 
 	}
 	digits := strings.IndexFunc(version, func(c rune) bool { return c < '0' || c > '9' })
 	if cat.serverVersion, err = strconv.Atoi(version[:max(digits, 0)]); err != nil {
-		return nil, fmt.Errorf("the server's version %q is no number: %w", version, err)
+		return nil, fmt.Errorf("the server's version %q is not a number: %w", version, err)
 	}
 	if encoding != "UTF8" { // the server could read other tokens than the parser, and other names than the catalog's
 		return nil, &sandbox.Error{Fault: sandbox.FaultUnavailable, Detail: fmt.Sprintf("the database %s has the "+

@@ -113,7 +113,7 @@ func (f *function) makesJSON(cat *Catalog) bool {
 }
 
 // domainsIn returns the definitions of the domains in a type of a column, if a value of them may be made. A literal
-// beside an array, a range or a row of a domain is read as one; beside the domain itself, as its base type.
+// next to an array, a range or a row of a domain is read as one; next to the domain itself, as its base type.
 func (cat *Catalog) domainsIn(t *Type, mayBeMade bool, depth int) (out []definition) {
 	if t == nil || depth > maxTypeDepth {
 		return nil

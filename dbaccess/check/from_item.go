@@ -13,7 +13,7 @@ import (
 // fromItem is what is certain about the columns of an item of FROM, a WITH query, or the target of a statement that
 // writes. Columns that an item has beyond them are unknown.
 type fromItem struct {
-	relation *relation // nil: the item is no table, or an unknown one
+	relation *relation // nil: the item is not a table, or an unknown one
 	columns  []outputColumn
 	parts    []*fromItem // the item has their columns
 	listed   []string    // names that an explicit list gives to the first columns

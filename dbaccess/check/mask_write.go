@@ -6,9 +6,9 @@ import (
 	"glasshouse/sandbox"
 )
 
-// The target of a statement that writes is no item of FROM, so its masked columns cannot be replaced. Such a statement
-// may give a masked column a new value. Whatever could read one, of the target or of a masked item of FROM, is refused
-// by its name, because the constant of an item would be stored.
+// The target of a statement that writes is not an item of FROM, so its masked columns cannot be replaced. Such a
+// statement may give a masked column a new value. Whatever could read one, of the target or of a masked item of FROM,
+// is refused by its name, because the constant of an item would be stored.
 
 // checkMaskedWrite refuses a statement that writes and may read a masked column. It is called after the walk.
 func (w *walker) checkMaskedWrite() {

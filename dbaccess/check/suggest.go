@@ -196,7 +196,7 @@ var sqlWord = regexp.MustCompile(`"(?:[^"]|"")*"|[\pL_][\pL\pN_$]*|\S`)
 var atWord = regexp.MustCompile(`^syntax error at or near "(.+)"$`)
 
 // isBeforeExpression reports whether an expression follows the word SELECT, which stands at a place or before it: then
-// the word is no name.
+// the word is not a name.
 func isBeforeExpression(sql string, at int, word string) bool {
 	rest := strings.TrimSpace(strings.TrimPrefix(sql[at:], word))
 	next := sqlWord.FindString(rest)

@@ -27,7 +27,7 @@ type walker struct {
 	allWithQueries []withQuery        // also those that are not visible
 	withQueries    []withQuery        // that are visible at this point of the walk, the innermost last
 	withCount      int                // of the statement, also those that are not visible
-	target         *pg_query.RangeVar // of a statement that writes; it is no WITH query
+	target         *pg_query.RangeVar // of a statement that writes; it is not a WITH query
 	mentionedNames map[string]bool    // types and functions in the statement: possible targets of casts
 	relations      map[*relation]bool
 	usedTypes      map[*Type]bool
@@ -35,7 +35,7 @@ type walker struct {
 	operatorNames map[string]int // without a schema, and where
 	castTypes     map[*Type]bool // to which other values than literals are cast
 	castLiterals  map[*pg_query.TypeName]*pg_query.A_Const
-	numberTypes   map[*Type]bool              // to which literals are cast that are no strings
+	numberTypes   map[*Type]bool              // to which literals are cast that are not strings
 	castsToText   bool                        // a function that it calls casts arguments of any type to text
 	unifiesTypes  bool                        // a literal may take its type from a column of a domain
 	shortNames    []string                    // without a qualification: columns, or rows of an item of FROM

@@ -125,7 +125,7 @@ func (d *Databases) copy(database, template, owner string) {
 	d.names[database] = name
 }
 
-// create makes a database. The privileges on the database itself are no part of its template.
+// create makes a database. The privileges on the database itself are not part of its template.
 func create(t testing.TB, server *embedded.Server, name, template, owner string) {
 	t.Helper()
 	ctx := context.Background()

@@ -173,7 +173,7 @@ func (s *Server) checkReachable(dir string) error {
 }
 
 // lockFolder takes the lock that keeps two services from using one data folder. The kernel releases the lock when the
-// service ends, also if the service is killed.
+// service ends, even if the service is killed.
 func lockFolder(ctx context.Context, path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -8,7 +8,7 @@
 // The package is responsible for:
 //
 //  1. Privacy: the server listens only on a unix socket in a folder of mode 0700, and never runs as root.
-//  2. Lifetime: the server ends with the service, also if the service is killed, and is restarted if it ends by itself.
+//  2. Lifetime: the server ends with the service, even if the service is killed, and is restarted if it ends by itself.
 //     One goroutine holds the thread that is the server's parent (PDEATHSIG belongs to a thread) and waits for the
 //     server. One more goroutine for each server process copies its output to a log of bounded size.
 //  3. Folder: a lock keeps two services from using one folder. A server that a killed service left is stopped first.

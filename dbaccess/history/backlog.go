@@ -40,7 +40,7 @@ type userBacklog struct {
 
 const (
 	largeRowBytes = 64 << 10 // a record of so many bytes is inserted without rows of other users
-	maxLargeBytes = 1 << 20  // of the records that are inserted with a large one, beside the last
+	maxLargeBytes = 1 << 20  // of the records that are inserted with a large one, in addition to the last
 )
 
 // waitingRow is a row in the backlog, at the place of the first row that it replaces.
@@ -111,7 +111,7 @@ func (b *backlog) count(w *waitingRow, sign int) {
 // take returns waiting rows that are to be inserted now, in one transaction: at most maxRows and about maxBytes of
 // records. They are small rows of all users, who get equal numbers of bytes, or rows of one user that begin with a
 // large one, about maxLargeBytes of them. If both wait, they take turns, and so do users with large rows. So a small
-// row waits for few large ones: beside 16 clients that print 900 kB a run, another user's list took 22 ms when all
+// row waits for few large ones: while 16 clients printed 900 kB a run, another user's list took 22 ms when all
 // rows were inserted together, and 4 ms since. Every other take returns rows of wanted users only, if there are any.
 // The rows stay in the backlog until inserted or putBack is called.
 func (b *backlog) take(maxRows, maxBytes int) (rows []row) {

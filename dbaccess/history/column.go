@@ -10,7 +10,7 @@ import (
 	"glasshouse/sandbox"
 )
 
-// executionColumn is a column of the table executions, or an expression that lists show beside the columns.
+// executionColumn is a column of the table executions, or an expression that lists show in addition to the columns.
 type executionColumn struct {
 	name     string               // "": an expression, which is only read
 	kind     string               // its type in PostgreSQL

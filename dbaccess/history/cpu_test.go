@@ -166,7 +166,7 @@ func TestReadsLeaveOthersTheMachine(t *testing.T) {
 	}()
 	// 400 ms at a quarter of a CPU, after a burst of 250 ms
 	if took := read("many"); took < time.Second {
-		t.Errorf("beside another user, 40 reads took %s, want more than 1 s; alone %s", took, alone)
+		t.Errorf("while another user was active, 40 reads took %s, want more than 1 s; alone %s", took, alone)
 	}
 	share.Charge("", time.Hour) // a read that waited for it would not end within the time of the tests
 	read("")

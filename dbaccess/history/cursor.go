@@ -12,7 +12,7 @@ import (
 )
 
 // order is the order of one list. The values of its columns are the place of an item, and a cursor has the name of the
-// list and the place of the last item of a page. So a cursor works also when that item is erased, and no other list
+// list and the place of the last item of a page. So a cursor works even when that item is erased, and no other list
 // accepts it.
 type order struct {
 	list    string   // the name of the list, as in an error

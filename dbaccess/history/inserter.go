@@ -23,7 +23,7 @@ const (
 	maxBatchRows  = 512      // of one transaction
 	maxBatchBytes = 32 << 20 // of one transaction's records; one larger record makes a batch of its own
 
-	insertTimeout  = 30 * time.Second // of one transaction, beside the time that its bytes take
+	insertTimeout  = 30 * time.Second // of one transaction, in addition to the time that its bytes take
 	minInsertBytes = 1 << 20          // a second; a slower connection counts as lost
 )
 

@@ -40,7 +40,7 @@ var plainFields = map[string]bool{
 
 // checkSize returns an error for a record that no service could have written because of its size, or that would take
 // much more memory when it is decoded than its text: the items of lists become structs, so three bytes of "{}," take
-// hundreds. It reads valid JSON of an unknown source, in little memory beside the text.
+// hundreds. It reads valid JSON of an unknown source, in little memory in addition to the text.
 func checkSize(record []byte) error {
 	in := bytes.NewBuffer(record) // the decoder does not copy it
 	d := jsontext.NewDecoder(in, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))

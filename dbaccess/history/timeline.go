@@ -20,7 +20,7 @@ type timeline[T any] struct {
 }
 
 // page returns the rows that match the conditions, at most limit of them, and the cursor of the next page. The cursor
-// has the place of the last row, so it works also when that row is erased.
+// has the place of the last row, so it works even when that row is erased.
 func (t timeline[T]) page(
 	ctx context.Context, s *Store, of scope, c conditions, after string, limit int,
 ) (list []T, next string, err error) {

@@ -17,7 +17,7 @@ import (
 const (
 	flushInterval   = 50 * time.Millisecond  // between a record and its insertion, if nobody waits for it
 	flushNowBytes   = 4 << 20                // a larger backlog is inserted immediately
-	maxFlushBytes   = 4 << 20                // of a flush, beside its last record
+	maxFlushBytes   = 4 << 20                // of a flush, in addition to its last record
 	maxFlushRows    = 512                    // of a flush
 	maxRetryDelay   = 250 * time.Millisecond // between attempts while PostgreSQL is unreachable
 	maxBacklogAge   = 5 * time.Second        // if records wait and none was inserted for longer, no run may begin
@@ -187,7 +187,7 @@ func (w *writer) write(ctx context.Context, r row, timeout time.Duration) error 
 
 // writeLog appends a row to the log, and flushes the log if the row asks for it. Large rows (limit.CPU says from which
 // size on) are written one after the other, in turn by user, because writing and flushing 1 MB takes milliseconds, and
-// all other rows wait for it: beside 16 clients that print 900 kB a run, a small run took 5.5 to 7 ms before large rows
+// all other rows wait for it: while 16 clients printed 900 kB a run, a small run took 5.5 to 7 ms before large rows
 // were written alone, and 4 ms since. While other users send requests, a pause follows each large row of a user. It is
 // three times as long as the row takes in the log and in PostgreSQL, so at most a quarter of the time other users find
 // one of them busy with it.

@@ -221,7 +221,7 @@ func TestUnreadableRecordIsKeptAsAFile(t *testing.T) {
 	}
 }
 
-// incompressible returns text that is too long for an index of PostgreSQL, also when it is compressed.
+// incompressible returns text that is too long for an index of PostgreSQL, even when it is compressed.
 func incompressible() string {
 	var text strings.Builder
 	for range 1000 {

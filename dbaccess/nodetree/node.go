@@ -11,8 +11,8 @@ type Node struct {
 	fields []field
 }
 
-// field is a field of a node. A value that is no list and no node is one word, or several of them: a constant, 4 [ 1 0
-// 0 0 ], or a set, (b 8 9). The first word has a place of its own, because most values are one.
+// field is a field of a node. A value that is neither a list nor a node is one word, or several of them: a constant, 4
+// [ 1 0 0 0 ], or a set, (b 8 9). The first word has a place of its own, because most values are one.
 type field struct {
 	name, word string
 	more       []string

@@ -40,7 +40,7 @@ import (
 	"time"
 )
 
-// syncDelay is the time between SyncSoon and its flush: 100 flushes a second are no load for a disk.
+// syncDelay is the time between SyncSoon and its flush: 100 flushes a second do not load a disk.
 const syncDelay = 10 * time.Millisecond
 
 // Position is a place in a Log: the end of a record. It grows with every record, as PostgreSQL's LSN does.
