@@ -63,7 +63,7 @@ func TestEndedDebugSessionsMakeRoom(t *testing.T) {
 	sessions := openAll("after their sandboxes are deleted")
 	for n, d := range inDeleted {
 		if isOpen(d) {
-			t.Errorf("session %d of a deleted sandbox is open beside %d others", n+1, most)
+			t.Errorf("session %d of a deleted sandbox is open in addition to %d others", n+1, most)
 		}
 	}
 	_, err = open()

@@ -125,7 +125,7 @@ func printedText(events []service.Event) (text string, truncated int) {
 	return b.String(), truncated
 }
 
-// All fields of notes and outputs count towards the size. The log that ended first is removed first, also if two logs
+// All fields of notes and outputs count towards the size. The log that ended first is removed first, even if two logs
 // ended at the same time.
 func TestOldestEventLogIsRemovedWhenThereIsTooMuch(t *testing.T) {
 	t.Parallel()

@@ -30,7 +30,7 @@ type observers struct {
 // OpenSession opens a session for a sandbox.
 type OpenSession func(context.Context, sandbox.Sandbox) (*supervisor.Session, error)
 
-// Execute runs code in a sandbox and returns its execution, also if the code failed. If the code did not start, it
+// Execute runs code in a sandbox and returns its execution, even if the code failed. If the code did not start, it
 // returns FaultBusy, FaultGone, FaultTooLarge, FaultInvalid, FaultUnavailable, FaultLimit, FaultFull or an internal
 // error.
 func (s *Service) Execute(

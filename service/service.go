@@ -9,7 +9,7 @@
 // A Service is safe for concurrent use. It has these responsibilities:
 //
 //  1. Run code (execute.go is the main path). An execution is on record before its code
-//     runs. Its end is on disk before the answer is sent, also if the caller has left.
+//     runs. Its end is on disk before the answer is sent, even if the caller has left.
 //  2. Answer the requests of running code, and record each statement and connection (handler.go).
 //  3. Keep the live sandboxes. A sandbox runs one request at a time; a second one gets FaultBusy
 //     (sandboxes.go).

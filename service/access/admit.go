@@ -37,7 +37,7 @@ func (s *Service) Admit(ctx context.Context, secret string) (_ context.Context, 
 	return s.AdmitCaller(ctx, caller)
 }
 
-// AdmitCaller is Admit for a caller who is known. The caller that it returns has a Rate also if there are no requests
+// AdmitCaller is Admit for a caller who is known. The caller that it returns has a Rate even if there are no requests
 // left.
 func (s *Service) AdmitCaller(
 	ctx context.Context, caller Caller,
@@ -129,8 +129,8 @@ func LostKey(ctx context.Context) error {
 var (
 	errConnections error = &sandbox.Error{
 		Fault: sandbox.FaultLimit, RetryAfter: 2,
-		Detail: "your requests hold all connections of the service that one user may have beside others; close " +
-			"streams and WebSockets that you need no more, or wait for answers",
+		Detail: "your requests hold all connections of the service that one user may have while others are active; " +
+			"close streams and WebSockets that you need no more, or wait for answers",
 	}
 	errUnread error = &sandbox.Error{
 		Fault: sandbox.FaultLimit, RetryAfter: 2,

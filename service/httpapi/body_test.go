@@ -19,10 +19,10 @@ func TestBodiesThatCannotBeReadAreRefused(t *testing.T) {
 	d, _ := c.openDebugSession(t, map[string]any{"code": "x = 1\ny = 2", "stop_on_entry": true}, nil)
 	const body = `{"code":"1"}`
 	for name, chunks := range map[string]string{
-		"a size that is no number": "0xc\r\n" + body + "\r\n0\r\n\r\n",
-		"a chunk without its end":  "c\r\n" + body + "xx0\r\n\r\n",
-		"an endless extension":     "c;" + strings.Repeat("a", 10_000) + "\r\n" + body + "\r\n0\r\n\r\n",
-		"endless trailers":         "c\r\n" + body + "\r\n0\r\n" + strings.Repeat("X: y\r\n", 10_000) + "\r\n",
+		"a size that is not a number": "0xc\r\n" + body + "\r\n0\r\n\r\n",
+		"a chunk without its end":     "c\r\n" + body + "xx0\r\n\r\n",
+		"an endless extension":        "c;" + strings.Repeat("a", 10_000) + "\r\n" + body + "\r\n0\r\n\r\n",
+		"endless trailers":            "c\r\n" + body + "\r\n0\r\n" + strings.Repeat("X: y\r\n", 10_000) + "\r\n",
 	} {
 		for _, path := range []string{
 			"POST /sandbox/agent/quick-execute", "POST /sandbox/" + id + "/execute", "POST /sandbox/" + id + "/debug",

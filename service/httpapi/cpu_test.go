@@ -60,7 +60,7 @@ func TestKeysHaveWeights(t *testing.T) {
 }
 
 // The JSON of large bodies is decoded, and large values of rows are encoded, in the turn of their user. The turn ends
-// before the work for which the body was sent begins, and also if the body is refused.
+// before the work for which the body was sent begins, and it ends too if the body is refused.
 func TestLargeBodiesTakeTurns(t *testing.T) {
 	t.Parallel()
 	log := logrus.New()

@@ -57,7 +57,7 @@ func (a *api) serveDAP(g *gin.Context) {
 	}
 }
 
-// handshakeError returns the error of a request that is no WebSocket handshake, or not an acceptable one.
+// handshakeError returns the error of a request that is not a WebSocket handshake, or not an acceptable one.
 func handshakeError(status int, err error) error {
 	switch status {
 	case http.StatusUpgradeRequired:

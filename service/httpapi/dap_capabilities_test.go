@@ -407,7 +407,7 @@ var capabilityTests = map[string]func(*testing.T, client){
 		frame, line, _ := e.innermostFrame()
 		e.wantEqual("it stands where it did", line, 4)
 		e.wantEqual("and goes on", e.evaluate("n", frame), 449985000)
-		e.mustRequest("cancel", map[string]any{"requestId": seq}) // cancelling too late is no error
+		e.mustRequest("cancel", map[string]any{"requestId": seq}) // cancelling too late is not an error
 		e.move("continue")
 		e.waitEvent("terminated")
 	},

@@ -240,7 +240,7 @@ func TestTwoDAPClients(t *testing.T) {
 	for _, e := range []*dapClient{first, second} {
 		e.wantStop("step", 4)
 	}
-	second.conn.Close() // an observer that leaves changes nothing, also if it asks for the end of the program
+	second.conn.Close() // an observer that leaves changes nothing, even if it asks for the end of the program
 	<-second.served
 	connect(false).mustRequest("disconnect", map[string]any{"terminateDebuggee": true})
 	third := connect(true)

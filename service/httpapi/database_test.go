@@ -135,12 +135,12 @@ func (l *link) cut() {
 	clear(l.open)
 }
 
-// serveDatabases starts a service that has the demo as knowledge, and databases beside it. It returns a client of an
+// serveDatabases starts a service that has the demo as knowledge, and other databases. It returns a client of an
 // admin.
-func serveDatabases(t *testing.T, beside ...dbaccess.Config) client {
+func serveDatabases(t *testing.T, others ...dbaccess.Config) client {
 	t.Helper()
 	config := testConfig
-	config.Databases = withDatabases(t, beside...)
+	config.Databases = withDatabases(t, others...)
 	s := newService(config, testAccess, testRecords)
 	server := httptest.NewServer(httpapi.New(httpapi.Config{
 		Service: s, Records: s.Records, Access: s.Access, Log: config.Log, Version: "test",
@@ -156,11 +156,11 @@ func serveDatabases(t *testing.T, beside ...dbaccess.Config) client {
 	return client{secret: admin.secret, server: server.URL}
 }
 
-// withDatabases returns the databases of the tests, and others beside them.
-func withDatabases(t *testing.T, beside ...dbaccess.Config) []service.Database {
+// withDatabases returns the databases of the tests, and others.
+func withDatabases(t *testing.T, others ...dbaccess.Config) []service.Database {
 	t.Helper()
 	list := slices.Clone(testConfig.Databases)
-	for _, c := range beside {
+	for _, c := range others {
 		reader, err := dbaccess.Open(t.Context(), c)
 		if err != nil {
 			t.Fatal(err)
@@ -181,7 +181,7 @@ func (c client) newUser(t *testing.T, more map[string]any) client {
 	return made
 }
 
-// salesAndStaff are two databases beside the demo, each with its own masks and functions.
+// salesAndStaff are two databases in addition to the demo, each with its own masks and functions.
 func salesAndStaff(t *testing.T) (sales, staff dbaccess.Config, names [2]string) {
 	t.Helper()
 	names = [2]string{newDatabase(t, "sales"), newDatabase(t, "staff")}
@@ -494,7 +494,7 @@ func pathOf(t *testing.T, address string) string {
 	return u.Path
 }
 
-// A database whose login can do more than read is not used, also if it answers only after the start.
+// A database whose login can do more than read is not used, even if it answers only after the start.
 func TestPowerfulLoginOfANamedDatabaseIsNotUsed(t *testing.T) {
 	t.Parallel()
 	name := newDatabase(t, "sales")

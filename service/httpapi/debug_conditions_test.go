@@ -67,8 +67,8 @@ func TestConditionsHoldInThePastAsInTheProgram(t *testing.T) {
 	}
 }
 
-// A breakpoint in a line without code moves to the line before that has some, and one whose condition is no expression
-// is not verified: the answer says so, also to a client that set it before the program began.
+// A breakpoint in a line without code moves to the line before that has some, and one whose condition is not an
+// expression is not verified: the answer says so, also to a client that set it before the program began.
 func TestBreakpointsAreMovedOrRefused(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)

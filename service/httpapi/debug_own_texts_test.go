@@ -73,7 +73,7 @@ func TestStoppedProgramShowsItsOwnTexts(t *testing.T) {
 	values, _ = d.variables(t, "Globals")
 	want("endless", values["endless"].(string), "<Endless>")
 	values, _ = d.variables(t, "Globals") // the endless one is not called again
-	want("x beside an endless one", values["x"].(string), "own-1")
+	want("x next to an endless one", values["x"].(string), "own-1")
 	want("evaluate endless", text("endless", "watch"), "<Endless>")
 
 	d.command(t, "stepBack", nil)

@@ -150,7 +150,7 @@ func (a *api) routeDebugSessions(r *routes) {
 	}
 	op.RequestBody = &huma.RequestBody{Content: object}
 	op.Responses["200"] = &huma.Response{
-		Description: "The body of the DAP response; after a move also where, and result when the execution has ended",
+		Description: "The body of the DAP response, with where after a move, and result when the execution has ended",
 		Content:     object,
 	}
 	r.handle(r.keyed, op, func(g *gin.Context) {

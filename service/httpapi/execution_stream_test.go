@@ -69,7 +69,7 @@ func TestStreamHasEventsInOrder(t *testing.T) {
 	}
 }
 
-// Text takes a pipe, notes and outputs a socket. What is printed after a note or an output comes after it, also when
+// Text takes a pipe, notes and outputs a socket. What is printed after a note or an output comes after it, even when
 // much is printed and when a debugger records.
 func TestStreamHasTextAndOutputsInTheOrderOfTheProgram(t *testing.T) {
 	t.Parallel()

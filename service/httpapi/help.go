@@ -24,7 +24,7 @@ type moduleRules struct {
 	Note    string            `json:"note"`
 }
 
-const moduleNote = "These rules give an agent early errors. They are no protection; the kernel enforces the isolation."
+const moduleNote = "These rules give an agent early errors, not protection: the kernel enforces the isolation."
 
 type helpExamples struct {
 	Examples []service.Example `json:"examples"`

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// History deletes the executions of a key after the days that the key has, with all that belongs to them, also if the
-// key is gone. Those of other keys stay, also if they are of the same user and sandbox.
+// History deletes the executions of a key after the days that the key has, with all that belongs to them, even if the
+// key is gone. Those of other keys stay, even if they are of the same user and sandbox.
 func TestKeyLimitsItsHistory(t *testing.T) {
 	t.Parallel()
 	var offset atomic.Int64

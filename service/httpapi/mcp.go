@@ -62,9 +62,9 @@ func (a *api) routeMCP(r *routes, server MCP) {
 	})
 }
 
-// checkMessage returns an error for a body that is no strict JSON, or no message that a stateless server takes: it asks
-// its clients nothing, so a message without a method, which would be an answer, is a mistake. A batch of messages would
-// pass the limit of requests, and its answer could be a hundred times as large.
+// checkMessage returns an error for a body that is not strict JSON, or not a message that a stateless server takes: it
+// asks its clients nothing, so a message without a method, which would be an answer, is a mistake. A batch of messages
+// would pass the limit of requests, and its answer could be a hundred times as large.
 func checkMessage(body []byte) error {
 	if err := checkBody(body); err != nil {
 		return err

@@ -10,8 +10,8 @@ import (
 // manyRowsQuery returns 100 000 rows of six columns of different types.
 const manyRowsQuery = "SELECT n::int AS a, n::bigint * 7 AS b, (n / 3.0)::numeric(12, 3) AS c, 'row ' || n AS d, now() AS e, n % 2 = 0 AS f FROM generate_series(1, 100000) n"
 
-// BenchmarkRows measures 100 000 rows into Python's objects: ours in a sandbox, beside drivers in a process of their own,
-// from the same server. The figure is the median of the calls, in ms per 100 000 rows.
+// BenchmarkRows measures 100 000 rows into Python's objects: ours in a sandbox, compared with drivers in a process of
+// their own, from the same server. The figure is the median of the calls, in ms per 100 000 rows.
 func BenchmarkRows(b *testing.B) {
 	admin := newUser(b, sandbox.RoleAdmin)
 	const timed = `

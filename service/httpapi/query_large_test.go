@@ -81,7 +81,7 @@ uuid.UUID.__init__ = before
 // bulkQuery returns 56 MiB in 57 344 rows, which is under the limit in bytes.
 const bulkQuery = "SELECT n AS a, repeat(chr(97 + n % 26), 1010) AS b FROM generate_series(1, 57344) n"
 
-// A large result takes little memory of the service, also if it is read slowly and many are read concurrently. In the
+// A large result takes little memory of the service, even if it is read slowly and many are read concurrently. In the
 // guest it takes little more than its size. Not parallel: it measures memory.
 func TestLargeResultsTakeLittleServiceMemory(t *testing.T) {
 	c := newUser(t, sandbox.RoleAgent)

@@ -225,7 +225,7 @@ func TestAuditLogSaysWhoDidWhat(t *testing.T) {
 	a := c.run(t, id, `open("/session/artifacts/a.txt", "w").write("x")`)
 	execution, _ := a.get("execution_id").(string)
 	artifact := textsOf(c.ok(t, "GET", "/artifacts", nil), "artifacts", "artifact_id")[0]
-	c.ok(t, "GET", "/executions/"+execution, nil) // the user's own, which is no entry
+	c.ok(t, "GET", "/executions/"+execution, nil) // the user's own, which is not an entry
 	boss.ok(t, "GET", "/executions/"+execution, nil)
 	boss.ok(t, "GET", "/executions/"+execution, nil)
 	if got := boss.do(t, "GET", "/artifacts/"+artifact, nil); got.status != http.StatusOK {

@@ -24,7 +24,7 @@ type message struct {
 type createSandboxInput struct {
 	Body *struct {
 		policy.Policy
-		Config *policy.Policy `json:"config,omitempty" doc:"The same fields; give them here or beside, not both"`
+		Config *policy.Policy `json:"config,omitempty" doc:"The same fields, here or at the top level, not both"`
 	} `required:"false"`
 	RawBody []byte
 }

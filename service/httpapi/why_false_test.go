@@ -51,9 +51,9 @@ for n in [1, 2]:
 	{"what a statement over several lines read", `a = [1, 2]
 x = (a.pop() +
      a[0])`, "x", []int64{2, 1}, "read a = [1, 2]", ""},
-	{"a lambda in the line is no execution of it", `xs = [3, 1, 2]
+	{"a lambda in the line is not an execution of it", `xs = [3, 1, 2]
 x = sorted(xs, key=lambda v: -v)`, "x", []int64{2, 2, 1}, "ran 3 times", "ran 4 times"},
-	{"a generator expression in the line is no execution of it", `xs = [3, 1, 2]
+	{"a generator expression in the line is not an execution of it", `xs = [3, 1, 2]
 x = sum(v for v in xs)`, "x", []int64{2, 1}, "", "ran "},
 	{"a condition that was never true", `n = 0
 for x in [1, 2, 3]:

@@ -123,7 +123,7 @@ func (b *bridge) forwardProgress(ctx context.Context, req *mcp.ProgressNotificat
 	target, wanted := b.progress[own]
 	b.mu.Unlock()
 	if wanted {
-		_ = target.session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ // a client that left is no error
+		_ = target.session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ // a client that left is not an error
 			ProgressToken: target.token, Message: req.Params.Message,
 			Progress: req.Params.Progress, Total: req.Params.Total,
 		})

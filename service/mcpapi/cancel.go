@@ -49,7 +49,8 @@ func (m *clientMessage) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// callID returns the identity of the call in the message, once, and forgets the message. ok is false if it is no call.
+// callID returns the identity of the call in the message, once, and forgets the message. ok is false if it is not a
+// call.
 func (m *clientMessage) callID() (id callID, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

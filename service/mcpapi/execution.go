@@ -266,9 +266,9 @@ func explainLine(ctx context.Context, opened *records.OpenRecording, argument st
 	return fmt.Sprintf("Line %d ran %d times. The first time:\n%s\nThe last time:\n%s", line, hits, text, end), err
 }
 
-// errNoNumber returns the error for a line or a step that is no integer of 64 bits.
+// errNoNumber returns the error for a line or a step that is not an integer of 64 bits.
 func errNoNumber(argument string) error {
-	return fmt.Errorf("%.40q is no line or step; give a number of the recording", argument)
+	return fmt.Errorf("%.40q is not a line or step; give a number of the recording", argument)
 }
 
 // explainStep shows the stack and the variables of a step.

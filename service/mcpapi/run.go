@@ -132,7 +132,7 @@ func (s *Server) followProgress(ctx context.Context, req *mcp.CallToolRequest, l
 			continue
 		}
 		waiting = time.Now().Add(progressInterval)
-		_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ // a client that left is no error
+		_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ // a client that left is not an error
 			ProgressToken: token, Message: lines.take(), Progress: time.Since(began).Seconds(),
 		})
 	}

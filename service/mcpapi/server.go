@@ -155,7 +155,7 @@ func requestOf(extra *mcp.RequestExtra) context.Context {
 	return request
 }
 
-// toolNames replaces the functions of code that hints name, which are no tools.
+// toolNames replaces the functions of code that hints name, which are not tools.
 var toolNames = strings.NewReplacer("db_tables() lists", "describe_database() lists",
 	"db_schema(table) lists", "describe_database(table) lists")
 

@@ -26,7 +26,7 @@ func TestNilCountsNothing(t *testing.T) {
 	m.RequestEnded("/metrics", "GET", 200, time.Second, false)
 }
 
-// Each database of the service has series from the start. The name that a caller invented is no label.
+// Each database of the service has series from the start. The name that a caller invented is not a label.
 func TestStatementsAreCountedByDatabase(t *testing.T) {
 	t.Parallel()
 	m := metrics.New("test")

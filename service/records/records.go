@@ -147,7 +147,7 @@ func New(config Config) *Service {
 	return s
 }
 
-// Start starts the deletion of old records. live is what runs beside them. Start is called once, before the first call
+// Start starts the deletion of old records. live is what runs next to them. Start is called once, before the first call
 // of another method.
 func (s *Service) Start(live Live) {
 	s.live = live

@@ -34,7 +34,7 @@ func (c *clock) Now() time.Time { return *c.now.Load() }
 
 func (c *clock) move(by time.Duration) { c.now.Store(new(c.Now().Add(by))) }
 
-// life is what lives beside the records. The test sets it before it is read.
+// life is what lives next to the records. The test sets it before it is read.
 type life struct {
 	sandboxes  map[string]sandbox.Sandbox
 	executions []string // running

@@ -30,7 +30,7 @@ func (h *interruptedHistory) EraseExecutions(ctx context.Context, ids []string) 
 	return h.Store.EraseExecutions(ctx, ids)
 }
 
-// Retention deletes the executions beyond an age with their files, also if it was interrupted, and says so in the audit
+// Retention deletes the executions beyond an age with their files, even if it was interrupted, and says so in the audit
 // log. Statistics count what is left.
 func TestRetentionDeletesOldExecutions(t *testing.T) {
 	t.Parallel()

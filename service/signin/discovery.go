@@ -21,7 +21,7 @@ import (
 // errUnknownKey is the error for a token that no key of the provider has signed.
 var errUnknownKey = errors.New("no key of the identity provider has signed it")
 
-// algorithms are those with which a provider may sign. All are asymmetric: the public key is no secret.
+// algorithms are those with which a provider may sign. All are asymmetric: the public key is not a secret.
 var algorithms = []string{
 	oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512,
 	oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA,

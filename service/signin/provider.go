@@ -305,7 +305,7 @@ var tokenTypes = []string{"", "jwt", "at+jwt", "application/at+jwt"}
 
 func checkTokenType(token string) error {
 	header, _, _ := strings.Cut(token, ".")
-	raw, _ := base64.RawURLEncoding.DecodeString(header) // verify refuses what is no JSON
+	raw, _ := base64.RawURLEncoding.DecodeString(header) // verify refuses what is not JSON
 	var fields map[string]any
 	_ = json.Unmarshal(raw, &fields)
 	given := fields["typ"]

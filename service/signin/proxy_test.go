@@ -55,7 +55,8 @@ func TestOnlyTheProxyNamesPersons(t *testing.T) {
 	}
 }
 
-// The bytes after a request whose end is not clear are no request: a client of the proxy may have written them.
+// The bytes after a request whose end is not clear do not count as a request: a client of the proxy may have written
+// them.
 func TestRequestsAreNotSmuggledThroughTheProxy(t *testing.T) {
 	t.Parallel()
 	p := &signin.Proxy{UserHeader: "X-Forwarded-User", Addresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}

@@ -58,8 +58,8 @@ func (m *Message) DecodeContent(v any) error {
 	return nil
 }
 
-// errMalformed is the error for a frame that is no message.
-var errMalformed = errors.New("the frame is no message of the Jupyter protocol")
+// errMalformed is the error for a frame that is not a message.
+var errMalformed = errors.New("the frame is not a message of the Jupyter protocol")
 
 // Parse returns the message in a frame. Its buffers are not read: no request uses them.
 func Parse(frame []byte, isBinary, isV1 bool) (*Message, error) {
