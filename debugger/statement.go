@@ -27,7 +27,7 @@ type statement struct {
 	Checks   []check  `json:"checks"`
 
 	Comprehensions [][2]int64 `json:"comprehensions"` // first and last lines of those over several lines
-	Ranges         [][2]int64 `json:"ranges"`         // of the kind lines, which is no statement: the lines with code
+	Ranges         [][2]int64 `json:"ranges"`         // of the kind lines, not a statement: the lines with code
 }
 
 // check is an operation that often explains a wrong result. Which fields are set depends on the kind.

@@ -17,9 +17,9 @@ type programEnd struct {
 }
 
 // uncaught returns the step that raised the exception that ended the program, and 0 if none did. The recording tells
-// what happened to each exception, so it is no question of the except clauses around that step. As in debugpy, an
-// interrupt and sys.exit without an error are no exceptions here. An exception that ends another thread is not found:
-// the recording does not tell whether library code has handled it. uncaught returns ctx's error when ctx ends.
+// what happened to each exception, so it does not depend on the except clauses around that step. As in debugpy, an
+// interrupt and sys.exit without an error do not count as exceptions here. An exception that ends another thread is not
+// found: the recording does not tell whether library code has handled it. uncaught returns ctx's error when ctx ends.
 func (e *programEnd) uncaught(ctx context.Context, reader *recording.Reader) (int, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -132,7 +132,7 @@ func (t *tableFacts) numberText(column string) (found string) {
 	return found
 }
 
-// isMixed reports whether a column holds texts beside values of other types, as far as its values are recorded.
+// isMixed reports whether a column holds texts as well as values of other types, as far as its values are recorded.
 func (t *tableFacts) isMixed(column string) bool {
 	texts, others := 0, 0
 	for _, v := range t.cellsOf(column) {

@@ -24,7 +24,7 @@ func (w *slicer) checkTables(node *WhyStep, st *statement) {
 		}
 		tables = append(tables, before)
 		if before.dimensions != after.dimensions {
-			continue // the length of a row is no number of rows
+			continue // the length of a row is not a number of rows
 		}
 		rows = append(rows, fmt.Sprintf("%s %d", name, before.rows))
 		if after.rows == 0 && before.rows > 0 && len(before.columns) > 0 && len(st.checksOf("merge")) == 0 {
@@ -51,7 +51,7 @@ func (w *slicer) checkTables(node *WhyStep, st *statement) {
 }
 
 // compareColumns tells of new missing values, and of texts in a column of numbers. A statement that gives a column
-// another type may do that on purpose, so a type alone is no finding.
+// another type may do that on purpose, so a type alone is not a finding.
 func (w *slicer) compareColumns(node *WhyStep, before, after *tableFacts) {
 	for _, c := range after.columns {
 		old := before.column(c.name)
@@ -227,7 +227,7 @@ func (w *slicer) checkGroups(node *WhyStep, _ *statement, c check) {
 	}
 }
 
-// checkShift tells of values that rows get from rows of another group: a text column beside them, with equal values in
+// checkShift tells of values that rows get from rows of another group: a text column next to them, with equal values in
 // neighbouring rows, names the groups.
 func (w *slicer) checkShift(node *WhyStep, _ *statement, c check) {
 	t := w.tableBefore(node, c.Of)

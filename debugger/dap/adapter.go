@@ -22,7 +22,7 @@ import (
 type Adapter struct {
 	// Key is the token of launch and attach.
 	Key string
-	// OpenProgram opens the file of a launch. It returns an error for what is no regular file.
+	// OpenProgram opens the file of a launch. It returns an error for anything but a regular file.
 	OpenProgram func(path string) (io.ReadCloser, error)
 	// Dial connects to the service's DAP endpoint.
 	Dial func(context.Context) (io.ReadWriteCloser, error)

@@ -108,7 +108,7 @@ func largeStream() []byte {
 }
 
 // One reader at a time visits a large chunk, of any recording. It may read other chunks meanwhile. The tests of these
-// turns have no other beside them, because the turns are those of the process.
+// turns do not run in parallel with others, because the turns are those of the process.
 func TestReadersOfLargeChunksTakeTurns(t *testing.T) {
 	stream := largeStream()
 	live := journalOf(t, stream)

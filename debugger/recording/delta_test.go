@@ -102,7 +102,7 @@ func TestDeltasOfSimilarRecordsAreSmall(t *testing.T) {
 }
 
 // A program hands the same texts and numbers from name to name. All but the first of them take one byte for the value,
-// also if others came in between; the value that is gone from the list is written again.
+// even if others came in between; the value that is gone from the list is written again.
 func TestRepeatedValuesAreSmall(t *testing.T) {
 	t.Parallel()
 	const text = "a text of thirty-one characters"

@@ -58,7 +58,7 @@
 //	13 raise    n exception type (a name), value message. An exception is raised in the current frame.
 //	14 handled  No fields. The current frame caught its exception.
 //	15 output   n stream (1 stdout, 2 stderr), n from, n to. The program wrote these bytes, by offset in the stream.
-//	16 event    n kind (a name), n number. Something happened here that is no step. Kind edit: a command of the
+//	16 event    n kind (a name), n number. Something happened here that is not a step. Kind edit: a command of the
 //	            debugger made the changes up to the next edit event with number 0.
 //	17 lost     n steps, text reason. This many steps are missing. All frames, variables and objects are forgotten; the
 //	            recorder restates those that still exist. Step numbers continue after the gap.

@@ -7,7 +7,7 @@ import (
 	"glasshouse/debugger/recording/recordingtest"
 )
 
-// A step has the changes of its edits, also if a chunk ends between its line and the edits. Without SetEdit it has
+// A step has the changes of its edits, even if a chunk ends between its line and the edits. Without SetEdit it has
 // none, whatever events a guest sends.
 func TestStateHasTheEditsOfItsStep(t *testing.T) {
 	t.Parallel()

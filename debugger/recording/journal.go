@@ -16,7 +16,7 @@ import (
 // Limits of one recording.
 const (
 	maxRecordingBytes = 192 << 20 // of records, as they arrive
-	maxRecordedSteps  = 32 << 20  // beside those that are lost; our recorders stop at a million, and then keep few
+	maxRecordedSteps  = 32 << 20  // without those that are lost; our recorders stop at a million, and then keep few
 	maxIndexBytes     = 256 << 20 // of memory for the indexes of all chunks
 	maxKeptRecords    = 1 << 20   // bytes of memory that the next chunk uses again
 )
