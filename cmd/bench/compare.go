@@ -167,7 +167,8 @@ func printComparison(o options, results []comparison) error {
 	fmt.Println("\nRates (/s) are better if the ratio is above 1, all other rows if it is below.")
 	switch {
 	case worse > 0:
-		return fmt.Errorf("%d of %d rows are more than %g %% worse than %s, also when they were measured again", worse, len(results), o.threshold, o.oldName)
+		return fmt.Errorf("%d of %d rows are more than %g %% worse than %s, even when measured again",
+			worse, len(results), o.threshold, o.oldName)
 	case failed > 0:
 		return fmt.Errorf("%d of %d rows could not be measured", failed, len(results))
 	}

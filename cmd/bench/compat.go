@@ -29,8 +29,8 @@ var compatAPIs = []compatRow{
 // maxCompatMilliseconds is how much longer 1+1 may take through a compatibility API than by execute.
 const maxCompatMilliseconds = 0.5
 
-// compatRows returns two rows of each compatibility API: its time beside that of another server of its kind, and how
-// much longer it takes than the same by execute, in the same service.
+// compatRows returns two rows of each compatibility API: its time compared with that of another server of its kind, and
+// how much longer it takes than the same by execute, in the same service.
 func compatRows(options) []measurement {
 	var rows []measurement
 	for _, each := range compatAPIs {

@@ -32,7 +32,7 @@ func densityRows(o options) []measurement {
 	}
 	many := &population{size: o.sessions}
 	few := &population{size: fewSessions}
-	beside := func(sample func(ctx context.Context, g *glasshouse, p *population) sampleFunc) (openFunc, peerFunc) {
+	compared := func(sample func(ctx context.Context, g *glasshouse, p *population) sampleFunc) (openFunc, peerFunc) {
 		return func(ctx context.Context, g *glasshouse) (sampler, error) {
 				err := many.fill(ctx, g)
 				return only(sample(ctx, g, many)), err
@@ -44,8 +44,8 @@ func densityRows(o options) []measurement {
 				return only(sample(ctx, g, few)), err
 			}
 	}
-	open, openFew := beside(timeOpening)
-	use, useFew := beside(timeUse)
+	open, openFew := compared(timeOpening)
+	use, useFew := compared(timeUse)
 	once := func(
 		name string, u unit, most float64, sample func(*population, context.Context, *glasshouse) (float64, error),
 	) measurement {
@@ -69,7 +69,7 @@ func densityRows(o options) []measurement {
 	for n := range rows {
 		rows[n].settings = setting(o.sessions)
 		if rows[n].peer != nil {
-			rows[n].peerName = fmt.Sprintf("beside %d", fewSessions)
+			rows[n].peerName = fmt.Sprintf("with %d", fewSessions)
 		}
 		rows[n].name += fmt.Sprintf("; %d sessions", o.sessions)
 	}

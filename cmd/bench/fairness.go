@@ -40,7 +40,7 @@ func openRequest(method, path string, body any) openFunc {
 	}
 }
 
-// maxSlowdown is the goal of each row: the ratio of a request's time beside a flood to its time without one.
+// maxSlowdown is the goal of each row: the ratio of a request's time during a flood to its time without one.
 const maxSlowdown = 2
 
 // fairnessRows returns a row for each flood and probe. The row of 60 endless loops comes first.

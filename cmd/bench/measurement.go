@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// measurement is one row: what is measured, in which unit, beside which peer, and the goal.
+// measurement is one row: what is measured, in which unit, against which peer, and the goal.
 type measurement struct {
 	suite, name string
 	unit        unit
@@ -57,7 +57,7 @@ var (
 // baselineName is the peer of rows that name none; it measures the machine.
 const baselineName = "python3 -c pass"
 
-// goal is the figure that a row must reach. The zero value is no goal.
+// goal is the figure that a row must reach. The zero value sets no goal.
 type goal struct {
 	set    bool
 	value  float64 // of the median; at least, if the unit's higherIsBetter is set, else at most

@@ -13,7 +13,7 @@ import (
 // errPeersMissing is the error of a row whose peer is not installed. Such a row misses no goal.
 var errPeersMissing = errors.New("not measured")
 
-// peerRows returns the rows beside other servers:
+// peerRows returns the rows that compare with other servers:
 //
 //   - a fork server: Flask under uWSGI with two workers per core. A worker forks a warm interpreter for each
 //     request. The server represents its kind: it creates the child by multiprocessing with a queue, has

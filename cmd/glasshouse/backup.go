@@ -36,10 +36,10 @@ type backupManifest struct {
 	CreatedAt    time.Time         `json:"created_at"`
 	OuterHistory bool              `json:"outer_history"` // the history database is not in the backup
 	Dumps        map[string]string `json:"dumps"`         // SHA-256 sums of NAME.dump, by the name of the database
-	Files        int               `json:"files"`         // beside the manifest; 0: an older backup, which does not say
+	Files        int               `json:"files"`         // without the manifest; 0: an older backup, which does not say
 }
 
-// keptFiles are the files of the data folder that a backup has beside history, the artifacts and the databases.
+// keptFiles are the files of the data folder that a backup has in addition to history, the artifacts and the databases.
 var keptFiles = []string{"admin.key", "signing.key"}
 
 func newBackupCommand() *cobra.Command {
@@ -259,7 +259,7 @@ func restore(ctx context.Context, s settings, args []string) error {
 func readManifest(dir string) (m backupManifest, err error) {
 	path := filepath.Join(dir, manifestFile)
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-		return m, fmt.Errorf("%s has no %s: it is no backup, or the backup did not finish", dir, manifestFile)
+		return m, fmt.Errorf("%s has no %s: it is not a backup, or the backup did not finish", dir, manifestFile)
 	}
 	if err := checkRegular(dir); err != nil { // before anything is read
 		return m, err
@@ -285,7 +285,7 @@ func readManifest(dir string) (m backupManifest, err error) {
 	}
 	for database, want := range m.Dumps {
 		if database != embedded.DatabaseHistory && database != embedded.DatabaseKnowledge {
-			return m, fmt.Errorf("the backup is damaged: it has a dump of %q, which is no embedded database: use "+
+			return m, fmt.Errorf("the backup is damaged: it has a dump of %q, which is not an embedded database: use "+
 				"another backup", database)
 		}
 		f, err := openRegular(dumpPath(dir, database))

@@ -213,7 +213,7 @@ func TestBadBackupsAreRefused(t *testing.T) {
 		os.Link(dumpPath(target, embedded.DatabaseKnowledge), dumpPath(target, address))); err != nil {
 		t.Fatal(err)
 	}
-	wantFailure(t, "which is no embedded database", empty, "restore", target)
+	wantFailure(t, "which is not an embedded database", empty, "restore", target)
 	if err := os.WriteFile(manifest, good, 0o600); err != nil {
 		t.Fatal(err)
 	}

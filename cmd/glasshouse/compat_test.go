@@ -416,5 +416,5 @@ func TestCompatAPIsHaveAListenerOrAFolder(t *testing.T) {
 			t.Errorf("GET %s: got HTTP %d %s, want the version", url, resp.StatusCode, text)
 		}
 	}
-	main.must(t, "GET", "/healthz", nil) // the main API is served beside it
+	main.must(t, "GET", "/healthz", nil) // the main API is served in addition to it
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestProveAttacksTheEmbeddedDatabase runs prove on a new data folder, beside a service, and on a database
+// TestProveAttacksTheEmbeddedDatabase runs prove on a new data folder, next to a running service, and on a database
 // that does not exist.
 func TestProveAttacksTheEmbeddedDatabase(t *testing.T) {
 	if testing.Short() {

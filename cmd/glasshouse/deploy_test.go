@@ -33,7 +33,7 @@ func TestDeployedSettingsExist(t *testing.T) {
 		for _, found := range setting.FindAllString(forScripts.ReplaceAllString(string(text), ""), -1) {
 			seen++
 			if !known[strings.TrimPrefix(strings.Trim(found, `"`), "--")] {
-				t.Errorf("deploy/%s has %s, which is no setting of serve", name, found)
+				t.Errorf("deploy/%s has %s, which is not a setting of serve", name, found)
 			}
 		}
 	}

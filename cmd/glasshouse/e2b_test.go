@@ -510,7 +510,7 @@ func TestE2BUploadsAreBounded(t *testing.T) {
 	for name, upload := range map[string]struct{ kind, head string }{
 		"a file":                     {"application/octet-stream", ""},
 		"a part that is a file":      {form, "--B\r\nContent-Disposition: form-data; name=f; filename=f\r\n\r\n"},
-		"a part that is no file":     {form, "--B\r\nContent-Disposition: form-data; name=f\r\n\r\n"},
+		"a part that is not a file":  {form, "--B\r\nContent-Disposition: form-data; name=f\r\n\r\n"},
 		"text before the first part": {form, ""},
 	} {
 		for encoding, encode := range encode {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What a thread prints after its cell belongs to that cell, also while another runs (jupyterlab/jupyterlab#3936,
+// What a thread prints after its cell belongs to that cell, even while another runs (jupyterlab/jupyterlab#3936,
 // ipython/ipykernel#1186).
 func TestJupyterLateOutputOfThreads(t *testing.T) {
 	t.Parallel()

@@ -590,7 +590,7 @@ func TestJupyterRestart(t *testing.T) {
 		},
 	} {
 		s.run("lost = 1; open('kept.txt', 'w').write('kept')")
-		if name != "exit of the process" { // also while something runs
+		if name != "exit of the process" { // even while something runs
 			s.send("shell", "execute_request", map[string]any{"code": "print('began')\nwhile True: pass"})
 			s.until(func(m kernelMessage) bool { return m.Kind == "stream" })
 		}

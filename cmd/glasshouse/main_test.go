@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
 		_ = parallel.Value.Set(parallelTests) // a valid number
 	}
-	for _, name := range []string{"GLASSHOUSE_URL", keyVariable} { // a developer's service is no part of a test
+	for _, name := range []string{"GLASSHOUSE_URL", keyVariable} { // a developer's service is not part of a test
 		_ = os.Unsetenv(name)
 	}
 	dir, err := os.MkdirTemp("", "gh-shared")

@@ -307,7 +307,7 @@ func testMCP(t *testing.T, c mcpClient) {
 	}
 }
 
-// TestMCPOverStandardStreams runs `glasshouse mcp` as a host does: beside a service, and with one of its own.
+// TestMCPOverStandardStreams runs `glasshouse mcp` as a host does: next to a service, and with one of its own.
 func TestMCPOverStandardStreams(t *testing.T) {
 	t.Parallel()
 	dir := dataDir(t)

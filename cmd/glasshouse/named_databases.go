@@ -27,14 +27,15 @@ var databaseName = regexp.MustCompile(fmt.Sprintf(`^[a-z][a-z0-9_-]{0,%d}$`, san
 // namedURL is the URL of a database with a name.
 type namedURL struct{ name, url string }
 
-// cutNamedURL splits NAME=URL. A connection string of keywords and values, such as host=db, is no NAME=URL.
+// cutNamedURL splits NAME=URL. A connection string of keywords and values, such as host=db, is not a NAME=URL.
 func cutNamedURL(text string) (n namedURL, ok bool) {
 	n.name, n.url, ok = strings.Cut(text, "=")
 	isURL := strings.HasPrefix(n.url, "postgres://") || strings.HasPrefix(n.url, "postgresql://")
 	return n, ok && isURL && databaseName.MatchString(n.name)
 }
 
-// databaseURLs is the value of --database: the databases beside the default one, in the order in which they were given.
+// databaseURLs is the value of --database: the databases in addition to the default one, in the order in which they
+// were given.
 type databaseURLs struct {
 	list   []namedURL
 	chosen string // given without a URL: the database that a command is about

@@ -88,7 +88,7 @@ func TestErrorOfAnURLInTheEnvironmentHidesIt(t *testing.T) {
 	}
 }
 
-// startCluster starts a PostgreSQL beside that of the service, with the table orders.
+// startCluster starts a PostgreSQL in addition to that of the service, with the table orders.
 func startCluster(t *testing.T, dir string) *embedded.Server {
 	t.Helper()
 	log := logrus.New()

@@ -126,7 +126,7 @@ pd.Series([1, 2], name='total')`)
 			t.Errorf("got %s, %v, want an error that names the file", text, err)
 		}
 		if entries, _ := os.ReadDir(other); len(entries) > 0 {
-			t.Errorf("got %v beside the folder, want nothing", entries)
+			t.Errorf("got %v next to the folder, want nothing", entries)
 		}
 	})
 }

@@ -59,8 +59,8 @@ func startTextClient(t *testing.T) (c textClient, pid int) {
 	return textClient{admin.address, fmt.Sprint(admin.must(t, "POST", "/keys", body)["key"]), nemoURL}, cmd.Process.Pid
 }
 
-// ask sends a request and returns the status and the text of the answer. A body that is no string is sent as JSON; nil
-// is none. Pairs of a header's name and value follow.
+// ask sends a request and returns the status and the text of the answer. A body that is not a string is sent as JSON;
+// nil is none. Pairs of a header's name and value follow.
 func (c textClient) ask(t *testing.T, method, path string, body any, headers ...string) (int, string) {
 	t.Helper()
 	var in io.Reader
