@@ -26,7 +26,7 @@ test("parameters are values of the address; an empty one is removed", () => {
   expect(parameter("user")).toBe("");
 });
 
-test("a replaced address is no step of the history, and the same address is none either", () => {
+test("a replaced address is not a step of the history, and the same address is none either", () => {
   const push = vi.spyOn(history, "pushState");
   const replace = vi.spyOn(history, "replaceState");
   setParameters({ step: "1" });

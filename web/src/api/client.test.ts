@@ -51,7 +51,7 @@ test("the session learns of a key that is no longer valid", async () => {
   expect(reasons).toEqual(["This key was revoked."]);
 });
 
-test("a request that was aborted is no problem", async () => {
+test("a request that was aborted is not a problem", async () => {
   const request = new AbortController();
   serve(() => new Promise<Response>(() => {}));
   const answer = get("/me", {}, request.signal);

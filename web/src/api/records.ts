@@ -265,7 +265,7 @@ export interface KeyLimits {
   concurrent_executions?: number;
   cpu_seconds_per_day?: number;
   history_days?: number;
-  weight?: number; // beside other users
+  weight?: number; // relative to other users
 }
 
 export interface Key {

@@ -96,7 +96,7 @@ function OpenDebugger() {
             note={
               position?.line_number
                 ? `line ${position.line_number}, before it runs`
-                : "click beside a line, or press F9, for a breakpoint"
+                : "click next to a line, or press F9, for a breakpoint"
             }
           >
             {code === undefined ? (

@@ -22,7 +22,7 @@ export function Breakpoints({
 }) {
   return (
     <Panel title="Breakpoints" note={list.length ? count(list.length) : undefined}>
-      {list.length === 0 && <p class="body muted">Click beside a line of the code, or press F9 in it.</p>}
+      {list.length === 0 && <p class="body muted">Click next to a line of the code, or press F9 in it.</p>}
       <ul class="breakpoints">
         {list.map((breakpoint) => (
           <li key={breakpoint.line}>

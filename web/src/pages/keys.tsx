@@ -173,7 +173,7 @@ const limitFields: { name: keyof KeyLimits; label: string; most: number }[] = [
   { name: "concurrent_executions", label: "Executions at once", most: 2_147_483_647 },
   { name: "cpu_seconds_per_day", label: "CPU seconds a day", most: 2_147_483_647 },
   { name: "history_days", label: "Days in history", most: 36_500 },
-  { name: "weight", label: "Weight beside other users", most: 100 },
+  { name: "weight", label: "Weight relative to other users", most: 100 },
 ];
 
 function LimitFields({ of: limits, set }: { of: KeyLimits; set: (limits: KeyLimits) => void }) {

@@ -8,7 +8,7 @@ import { parameter, setParameters } from "../router";
 import { type Example, examples } from "./play_examples";
 import type { Session } from "./play_session";
 
-// The panels beside the editor, except that of the files.
+// The panels next to the editor, except that of the files.
 
 export function Examples({
   session,

@@ -67,7 +67,8 @@ export function useAddressedExecution(
   }, [execution]);
 }
 
-// parseContext returns the values of a context, or undefined for an empty text. It throws for what is no JSON object.
+// parseContext returns the values of a context, or undefined for an empty text. It throws for anything but a JSON
+// object.
 export function parseContext(text: string): Record<string, unknown> | undefined {
   if (!text.trim()) return undefined;
   const value: unknown = JSON.parse(text);

@@ -68,7 +68,7 @@ test("code that the service refuses was not run", async () => {
   expect(run.problem?.detail).toBe("Something else runs.");
 });
 
-test("a lost connection is no end: the run is followed on", async () => {
+test("a lost connection is not an end: the run is followed on", async () => {
   const next = new EventStream();
   serve((_, number) => (number === 0 ? stream.response : next.response));
   void run.start("s-1", { code: "" });

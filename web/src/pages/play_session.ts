@@ -43,7 +43,7 @@ export class Session {
   private creating: Promise<string> | undefined;
   private inspecting: Promise<unknown> = Promise.resolve();
 
-  // config is what the sandbox is created with, beside the times.
+  // config is what the sandbox is created with, in addition to the times.
   constructor(
     id = "",
     private readonly config: Record<string, unknown> = {},

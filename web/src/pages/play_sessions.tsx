@@ -9,7 +9,7 @@ import { useLoaded } from "../parts/loaded";
 import { me } from "../session";
 import type { Session } from "./play_session";
 
-// The sessions beside the one that the playground shows.
+// The sessions in addition to the one that the playground shows.
 
 const maxListed = 100;
 

@@ -17,7 +17,7 @@ const panels = [
   ["sessions", "Sessions"],
 ] as const;
 
-// Side has the panels beside the code, one at a time.
+// Side has the panels next to the code, one at a time.
 export function Side({
   session,
   uploads,

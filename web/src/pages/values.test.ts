@@ -23,7 +23,7 @@ test("the rows of a query are a table, also with odd names of columns", () => {
   expect(found?.rest).toBe("2 rows");
 });
 
-test("another answer of the tool is no table", () => {
+test("another answer of the tool is not a table", () => {
   expect(rowsOf("ERROR: no such column")).toBeUndefined();
   expect(rowsOf("columns: [broken")).toBeUndefined();
   expect(rowsOf("")).toBeUndefined();

@@ -12,7 +12,7 @@ test("an inserted row and a deleted row are shown as they are", () => {
   expect(withChanges({ before: { id: 3 }, after: null })).toEqual({ id: 3 });
 });
 
-test("new values stand beside the old ones, behind the first column", () => {
+test("new values stand next to the old ones, behind the first column", () => {
   expect(changesFirst(["id", "name", "city", "new city"])).toEqual(["id", "city", "new city", "name"]);
   expect(changesFirst(["city", "name", "new city"])).toEqual(["city", "new city", "name"]);
   expect(changesFirst(["id", "name"])).toEqual(["id", "name"]);

@@ -10,7 +10,8 @@ export function withChanges({ before, after }: WritePreview["rows"][number]): Re
   return { ...before, ...Object.fromEntries(changes) };
 }
 
-// changesFirst puts the columns that an UPDATE sets beside their new values, behind the first column, which is mostly the key.
+// changesFirst puts the columns that an UPDATE sets next to their new values, behind the first column, which is mostly
+// the key.
 export function changesFirst(columns: string[]): string[] {
   const changed = columns.filter((name) => columns.includes(`new ${name}`)).flatMap((name) => [name, `new ${name}`]);
   return [...new Set([...columns.slice(0, 1), ...changed, ...columns])];

@@ -5,7 +5,7 @@ import { Compartment, EditorState, RangeSet, StateEffect, StateField } from "@co
 import { EditorView, GutterMarker, gutter, highlightSpecialChars, keymap, lineNumbers } from "@codemirror/view";
 import { highlighting, largeEdits, leave, markedLine, theme } from "./editor";
 
-// This module is loaded with the page of the debugger: an editor with breakpoints beside the lines.
+// This module is loaded with the page of the debugger: an editor with breakpoints next to the lines.
 
 interface EditorBreakpoint {
   line: number;

@@ -12,7 +12,7 @@ export const shownCharacters = /[\u202a-\u202c\u2068]/g;
 
 const numberOf = (character: string) => "U+" + character.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0");
 
-// visible returns a text in which the numbers of such characters stand in their place, for what is no element.
+// visible returns a text in which the numbers of such characters stand in their place, for anything but an element.
 export function visible(text: string): string {
   return one.test(text) ? text.replace(all, (character) => `[${numberOf(character)}]`) : text;
 }

@@ -20,7 +20,7 @@ test.each([
   expect(html(text)).toBe(shown);
 });
 
-test("code keeps its text as it is, also while its end is still to come", () => {
+test("code keeps its text as it is, even while its end is still to come", () => {
   expect(html("```python\nprint(1)\n# *x*\n```\nafter")).toBe(`${code("print(1)\n# *x*", "python")}<p>after</p>`);
   expect(html("~~~\na\n```\nb\n~~~")).toBe(code("a\n```\nb"));
   expect(html("```sql\nSELECT")).toBe(code("SELECT", "sql"));
@@ -36,7 +36,7 @@ test("a table has a heading, and numbers on the right", () => {
   expect(table.querySelector("p")?.textContent).toBe("after");
 });
 
-test("a line between bars without a rule below it is no table", () => {
+test("a line between bars without a rule below it is not a table", () => {
   expect(html("a | b\nc | d")).toBe("<p>a | b\nc | d</p>");
 });
 

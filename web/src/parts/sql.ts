@@ -31,7 +31,7 @@ const reserved = new Set(
   ).split(" "),
 );
 
-// Words that end a table of FROM and its alias, beside the reserved ones.
+// Words that end a table of FROM and its alias, in addition to the reserved ones.
 const joins = new Set("cross full inner join left natural right tablesample".split(" "));
 
 // Words after which there is no table any more.

@@ -61,10 +61,10 @@ module.exports = {
     await page.getByLabel('Name').fill(name);
     await page.getByText('Limits of this key').click();
     await page.getByLabel('Requests a minute').fill('90');
-    await page.getByLabel('Weight beside other users').fill('101');
+    await page.getByLabel('Weight relative to other users').fill('101');
     await page.getByRole('button', { name: 'Create key' }).click();
     await page.locator('input:invalid').waitFor(); // at most 100
-    await page.getByLabel('Weight beside other users').fill('4');
+    await page.getByLabel('Weight relative to other users').fill('4');
     await wantAccessible(page);
     await page.getByRole('button', { name: 'Create key' }).click();
     await page.locator('code.secret').waitFor();
