@@ -7,7 +7,7 @@ import (
 )
 
 // CodeRules are the import and call rules for user code, as the guest receives them. They give agents an early and
-// helpful error; they are no protection.
+// helpful error; they do not protect the machine.
 type CodeRules struct {
 	Enabled          bool              `json:"enabled"`
 	Allowed          []string          `json:"allowed"`         // modules with their submodules; "*" is any

@@ -10,7 +10,7 @@
 package policy
 
 // Profile names a set of rules for imports and calls in user code. Profiles give agents an early and helpful
-// error. They are no protection: the isolation layers protect the machine.
+// error. They do not protect the machine: the isolation layers protect the machine.
 type Profile string
 
 // The profiles. ProfileUnrestricted has no import rules; only an admin's key may choose it. ProfileNotebook is the same

@@ -28,7 +28,7 @@ const (
 	minComputedBytes = 64 << 10
 	// pauseFactor is how many times as long as a computation the pause after it is, if there is one and
 	// all users have the same weight: a user's computations then take a quarter of the CPUs for computations.
-	// On two cores, another user's 1+1 beside 16 clients that upload took 3.5 to 6 times as long without
+	// On two cores, while 16 clients uploaded, another user's 1+1 took 3.5 to 6 times as long without
 	// pauses, and 1.5 with.
 	pauseFactor = 3
 )
@@ -52,9 +52,9 @@ func (c *CPU) Users() *Users {
 	return c.users
 }
 
-// Serial returns a CPU that runs one computation at a time, beside those of c, and pauses for the same users. It is for
-// work that mostly waits for a disk, and from which perByte nanoseconds of other work follow for each byte, such as
-// that of a database. A pause counts that work as a part of the computation.
+// Serial returns a CPU that runs one computation at a time, in addition to those of c, and pauses for the same users.
+// It is for work that mostly waits for a disk, and from which perByte nanoseconds of other work follow for each byte,
+// such as that of a database. A pause counts that work as a part of the computation.
 func (c *CPU) Serial(perByte float64) *CPU { return newCPU(1, c.Users(), perByte) }
 
 // Compute runs f, which computes with a number of bytes. If they are many, f runs in the turn of

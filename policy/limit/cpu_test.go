@@ -126,7 +126,8 @@ func TestComputationsPauseForOtherUsers(t *testing.T) {
 	}
 }
 
-// A Serial runs one computation at a time, beside those of its CPU, and pauses for the requests that the CPU has seen.
+// A Serial runs one computation at a time, in addition to those of its CPU, and pauses for the requests that the CPU
+// has seen.
 func TestSerial(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -6,7 +6,7 @@
 //     who hold none. WithUser passes the user to layers that do not know users.
 //   - Users knows who sends requests, and the weight of each user in Shared, CPU and Share.
 //   - CPU shares the time of the process's own computations, so that other work finds a free CPU.
-//   - Share bounds the part of the machine that a user's small operations take beside other users.
+//   - Share bounds the part of the machine that a user's small operations take while other users are active.
 //   - Work slows down work that costs the service more CPU time than its user's processes use.
 //   - Rates gives each key a token bucket of requests per minute.
 //   - Responses counts the bytes of responses that each key has not yet read, and limits how many

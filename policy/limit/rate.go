@@ -16,7 +16,7 @@ type Rates struct {
 
 // RateState describes a key's bucket after a request.
 type RateState struct {
-	Limit      int           // requests per minute; 0 is no limit
+	Limit      int           // requests per minute; 0 means no limit
 	Remaining  int           // requests that the key may make now
 	Reset      time.Duration // until the bucket is full again
 	RetryAfter time.Duration // until the next request is allowed; 0 if this one was

@@ -62,7 +62,7 @@ type keySlots struct {
 	users int // callers that wait for a slot or hold one
 }
 
-// NewKeyed returns slots for any number of keys, size for each. A size of 0 or less is no limit.
+// NewKeyed returns slots for any number of keys, size for each. A size of 0 or less means no limit.
 func NewKeyed(size int) *Keyed {
 	return &Keyed{size: size, inUse: map[string]*keySlots{}}
 }

@@ -17,8 +17,8 @@ type Share struct {
 }
 
 const (
-	// userPart is the part of the machine that a user's small operations take beside a user with the same
-	// weight. Beside a user with another weight, this part and the rest are divided in proportion to the weights.
+	// userPart is the part of the machine that a user's small operations take next to a user with the same
+	// weight. Next to a user with another weight, this part and the rest are divided in proportion to the weights.
 	userPart = 0.25
 	// shareBurst is the time for which a user who did nothing before may exceed the share.
 	shareBurst = 250 * time.Millisecond
@@ -47,8 +47,8 @@ func (s *Share) Wait(ctx context.Context, user string, work time.Duration) {
 	}
 }
 
-// Charge notes that an operation of a user has taken an amount of CPU time beside the one that it waited for. The
-// user's next operation waits for it.
+// Charge notes that an operation of a user has taken an amount of CPU time in addition to the one that it waited for.
+// The user's next operation waits for it.
 func (s *Share) Charge(user string, work time.Duration) { s.reserve(user, work) }
 
 // reserve returns when an operation may begin that takes an amount of CPU time. A user who was alone may have used more

@@ -86,7 +86,7 @@ func TestShareEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// What an operation takes beside the amount that it waited for delays the user's next one.
+// What an operation takes in addition to the amount that it waited for delays the user's next one.
 func TestShareChargesWhatAnOperationTook(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

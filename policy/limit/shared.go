@@ -18,7 +18,7 @@ const reserveFactor = 4
 //     gets one at once. A Shared of fewer than 5 slots has no such reserve.
 //   - A slot that becomes free goes to the waiting user who holds the fewest slots. Users who
 //     hold the same number take turns. The operations of one user are served in their order.
-//   - Slots of a user with the weight w count 1/w each, and the user has w turns. Beside a user with
+//   - Slots of a user with the weight w count 1/w each, and the user has w turns. Next to a user with
 //     the weight w, one with the weight 1 gets another slot only while more than n*w/4 are free.
 type Shared struct {
 	of *Users // their weights

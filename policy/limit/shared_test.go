@@ -124,7 +124,7 @@ func (h *holders) add(user string, n int) {
 	h.held[user] += n
 }
 
-// The user with the fewest slots is served first, also if another user waits for longer.
+// The user with the fewest slots is served first, even if another user waits for longer.
 func TestSharedServesTheUserWithFewestSlotsFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := limit.NewShared(4, nil)
@@ -256,7 +256,7 @@ func TestSharedGivesSlotsByWeight(t *testing.T) {
 	})
 }
 
-// Beside a user who waits as well, a user with the weight 3 has three turns of four.
+// Next to a user who waits as well, a user with the weight 3 has three turns of four.
 func TestSharedGivesTurnsByWeight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		users := new(limit.Users)
@@ -291,7 +291,7 @@ func TestSharedGivesTurnsByWeight(t *testing.T) {
 			}
 		}
 		if count != 30 {
-			t.Errorf("got %d of 40 turns for the weight 3 beside 1, want 30: %v", count, served[:40])
+			t.Errorf("got %d of 40 turns for the weight 3 next to 1, want 30: %v", count, served[:40])
 		}
 	})
 }

@@ -62,7 +62,7 @@ type Transfer struct {
 	body    io.ReadCloser
 	timeout time.Duration
 
-	readBy time.Time // the body is not read after it; zero is no bound
+	readBy time.Time // the body is not read after it; zero means no bound
 	// to its end: a read deadline would now end the request, as net/http watches for a closed connection
 	bodyRead     bool
 	begun        bool // the response has begun, or the connection was hijacked

@@ -61,7 +61,7 @@ func TestDocumentationNamesExistingTestsAndFiles(t *testing.T) {
 		}
 		for _, test := range testName.FindAllString(string(text), -1) {
 			if !tests[test] && test != "TestX" { // TestX is the placeholder of CONTRIBUTING
-				t.Errorf("%s names %s, which is no test", filepath.Base(name), test)
+				t.Errorf("%s names %s, which is not a test", filepath.Base(name), test)
 			}
 		}
 		for _, link := range mdLink.FindAllSubmatch(text, -1) {

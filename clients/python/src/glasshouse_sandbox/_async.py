@@ -28,7 +28,7 @@ class AsyncClient:
     API key; by default GLASSHOUSE_KEY. http: an httpx client to use instead of one made for this client; it has the
     address and the key then. Use the client as a context manager, or call close.
 
-    Every method raises a GlasshouseError if the service does not do what was asked. Code that fails is no such error:
+    Every method raises a GlasshouseError if the service does not do what was asked. Code that fails does not raise one:
     its Execution has the status "failed".
     """
 
