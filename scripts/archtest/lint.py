@@ -1,7 +1,8 @@
-"""Checks commit messages, the length of lines, and the length of the pages' functions.
+"""Checks commit messages, the length of lines, the length of the pages' functions, and the prose.
 
     lint.py messages    commit messages since the base revision
     lint.py functions   functions over 150 lines in web/src
+    lint.py prose       words that have a plainer form, listed in HABITS
     lint.py lines       lines over 120 columns in Go, Python and C, over 100 in Markdown prose
     lint.py budget      writes scripts/archtest/long_lines.txt anew, from today's lines
 
@@ -27,6 +28,18 @@ NOT_IMPERATIVE = re.compile(r"[^:]+: (?!(?:embed|need|feed|bring|string)\b)(?:\w
 SUBJECT = 72
 FUNCTION_LINES = 150
 WITH_BODY = 0.6  # the share of commits whose message has a body that says why
+PROSE = {".go", ".py", ".ts", ".tsx", ".c", ".h", ".md"}
+
+# Constructions that a reader has to read twice, each with its plain form.
+_BE, _START = "(?:is|are|was|were)", r"(?:^\s*|[.;:] |// |# )"
+_AUXILIARY = "(?:does|do|did|is|are|was|were|can|may|has|have|will)"
+HABITS = [
+    (re.compile(rf"(?<![Tt]here )\b{_BE} no (?!longer\b|more\b)"), "is not a ..."),
+    (re.compile(r"\b[Bb]eside\b"), "besides, in addition to, next to, while another user ..."),
+    (re.compile(r"\balso (?:if|when|where|while|though)\b"), "even if, even where"),
+    (re.compile(rf"{_START}(?:Not|Nor|Neither|Never|Only|So|As) {_AUXILIARY}\b"), "subject, verb, object"),
+    (re.compile(rf"(?:^\s*|[.] |// |# )Not (?!all\b|every\b)\w+(?: \w+){{0,3}} {_BE} "), "subject, verb, object"),
+]
 
 
 def git(*arguments: str) -> str:
@@ -164,6 +177,34 @@ def check_functions() -> list[str]:
     return problems
 
 
+def prose_of(path: str) -> bool:
+    """Return whether `lint.py prose` reads the file with this path. It reads scripts without a suffix too."""
+    file = pathlib.PurePath(path)
+    if "testdata" in file.parts or path.startswith("web/dist/") or path == "scripts/archtest/lint.py":
+        return False
+    return file.suffix in PROSE or (not file.suffix and path.startswith(("scripts/", ".ci/")))
+
+
+def habits_in(line: str) -> list[tuple[str, str]]:
+    """Return the words of a line that have a plainer form, each with that form."""
+    return [(found[0].strip(" \t.;:/#"), plain) for pattern, plain in HABITS for found in pattern.finditer(line)]
+
+
+def check_prose() -> list[str]:
+    """Return the places in the repository whose words have a plainer form."""
+    problems = []
+    for path in git("ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0"):
+        file = ROOT / path
+        if not prose_of(path) or not file.is_file():
+            continue
+        text = file.read_text(encoding="utf-8", errors="replace")
+        if "DO NOT EDIT" in text[:500]:
+            continue
+        for number, line in enumerate(text.splitlines(), 1):
+            problems += [f"{path}:{number}: {words!r}: write {plain}" for words, plain in habits_in(line)]
+    return problems
+
+
 def write_budget() -> None:
     """Write long_lines.txt from today's lines."""
     text = "# Overlong lines that a folder may still have. The numbers only go down: `lint.py budget` writes them.\n"
@@ -175,7 +216,7 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["budget"]:
         write_budget()
         sys.exit()
-    checks = {"messages": check_messages, "lines": check_lines, "functions": check_functions}
+    checks = {"messages": check_messages, "lines": check_lines, "functions": check_functions, "prose": check_prose}
     problems = checks[sys.argv[1]]()
     print("\n".join(problems), end="\n" if problems else "")
     sys.exit(bool(problems))
