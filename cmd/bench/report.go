@@ -146,7 +146,7 @@ var suiteTitles = map[string]string{
 // them.
 var reportColumns = columns[:6]
 
-// compared returns the rows with a peer, also if they could not be measured.
+// compared returns the rows with a peer, even if they could not be measured.
 func (t *table) compared() *table {
 	some := *t
 	some.Rows = slices.DeleteFunc(slices.Clone(t.Rows), func(r row) bool { return r.Peer == "" })

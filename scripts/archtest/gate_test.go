@@ -144,10 +144,10 @@ func TestGateRunsNoCrashAgain(t *testing.T) {
 		"a data race of a subtest": failed("TestA/x", "    testing.go:1: race detected during execution of test") +
 			outcome("fail", "TestA"),
 		"a data race of the service": failed("TestA", "    main_test.go:7: the service printed: "+race),
-		"a data race beside it":      printed("TestGood", race) + good + outcome("fail", "TestA"),
+		"a data race next to it":     printed("TestGood", race) + good + outcome("fail", "TestA"),
 		"a data race of the package": printed("", race) + outcome("fail", "TestA"),
 		"a panic":                    failed("TestA", "panic: runtime error: index out of range [recovered]"),
-		"a panic beside it":          printed("TestGood", "panic: x") + good + outcome("fail", "TestA"),
+		"a panic next to it":         printed("TestGood", "panic: x") + good + outcome("fail", "TestA"),
 		"a panic of the service":     failed("TestA", "    main_test.go:7: the service printed: panic: x"),
 		"a fatal error":              failed("TestA", "fatal error: concurrent map writes"),
 		"a timeout":                  failed("TestA", "panic: test timed out after 20m0s"),
@@ -166,7 +166,7 @@ func TestGateRunsNoCrashAgain(t *testing.T) {
 	log := writeFile(t, t.TempDir(), "log", printed("TestGood", "    recovered: a panic: x")+good+
 		outcome("fail", "TestA")+event("fail", ""))
 	if got, _ := runReport(t, "--again", log); got != "^(TestA)$\nglasshouse/p\n" {
-		t.Errorf("got %q to run again beside a test of panics that passes, want TestA", got)
+		t.Errorf("got %q to run again next to a test of panics that passes, want TestA", got)
 	}
 }
 

@@ -37,7 +37,7 @@ def test_a_program_that_hangs_fails_once():
 
 
 def test_a_program_reads_and_writes_nothing_of_the_protocol():
-    """Its input is empty, and its output past sys.stdout is no result."""
+    """Its input is empty, and its output past sys.stdout is not a result."""
     code = "import os\nos.write(1, b'[]\\n')\ntry:\n    input()\nexcept EOFError:\n    r = 'no input'"
     ((plain, watched),) = programs.record(sys.executable, [{"code": code}])
     assert plain["same"]["result"] == watched["same"]["result"] == "'no input'"
