@@ -36,7 +36,8 @@ CREATE TABLE executions (
   rows_read bigint NOT NULL DEFAULT 0,
   connection_count integer NOT NULL DEFAULT 0,
   artifact_count integer NOT NULL DEFAULT 0,
-  expires_at timestamptz -- by its key's history_days: it is deleted also if its key is gone
+  expires_at timestamptz, -- by its key's history_days: it is deleted also if its key is gone
+  tags jsonb -- texts by name; NULL: none
 );
 -- Each list is in the order of an index, also with the filters that select few of many rows.
 CREATE INDEX ON executions (sandbox_id, created_at DESC, id DESC);
@@ -47,6 +48,7 @@ CREATE INDEX ON executions (status, created_at DESC, id DESC);
 CREATE INDEX ON executions (owner, status, created_at DESC, id DESC);
 CREATE INDEX ON executions (kind, created_at DESC, id DESC);
 CREATE INDEX ON executions (expires_at, id) WHERE expires_at IS NOT NULL;
+CREATE INDEX ON executions USING gin (tags jsonb_path_ops) WHERE tags IS NOT NULL;
 
 -- Counts of executions for statistics, kept by triggers: counting a million rows takes a second.
 CREATE TABLE execution_totals (

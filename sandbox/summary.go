@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"strings"
 	"time"
 )
 
@@ -30,6 +31,8 @@ type ExecutionSummary struct {
 	RecordedSteps int64      `json:"recorded_steps" doc:"Length of its recording; 0: it has none"`
 	CreatedAt     time.Time  `json:"created_at"`
 	CompletedAt   *time.Time `json:"completed_at"`
+
+	Tags map[string]string `json:"tags,omitempty"`
 }
 
 // Summary returns the summary of e. Its texts are cut at a character.
@@ -39,7 +42,7 @@ func (e *Execution) Summary() ExecutionSummary {
 		Code: firstChars(e.Code, SummaryCodeChars), CodeBytes: int64(len(e.Code)), ExecutionTime: e.ExecutionTime,
 		CPUMS: e.Usage.CPUMS, MemoryUsage: e.MemoryUsage, Queries: len(e.Queries), RowsRead: e.RowsRead(),
 		Connections: len(e.Connections), Artifacts: len(e.Artifacts), RecordedSteps: e.RecordedSteps,
-		CreatedAt: e.CreatedAt, CompletedAt: e.CompletedAt,
+		CreatedAt: e.CreatedAt, CompletedAt: e.CompletedAt, Tags: e.Tags,
 	}
 	if e.Error != nil {
 		s.Error = new(firstChars(*e.Error, SummaryErrorChars))
@@ -85,9 +88,22 @@ type ExecutionFilter struct {
 	Kind      Kind
 	Since     time.Time
 	Until     time.Time
+	Tags      []Tag  // the execution has all of them
 	Text      string // a part of the code or the error, in upper or lower case
 	Limit     int    // at most 1000; 0 means 50
 	After     string // the cursor at the end of the previous page
+}
+
+// Tag is one of the tags of an execution.
+type Tag struct{ Name, Value string }
+
+// ParseTag returns the tag of a text such as team:risk. It returns FaultInvalid if the text has no colon.
+func ParseTag(text string) (Tag, error) {
+	name, value, ok := strings.Cut(text, ":")
+	if !ok {
+		return Tag{}, &Error{Fault: FaultInvalid, Field: "tag", Detail: "write a tag as NAME:VALUE, such as team:risk"}
+	}
+	return Tag{name, value}, nil
 }
 
 // RecordFilter selects sandboxes, statements, connections, artifacts or audit entries for a list, newest first. A zero

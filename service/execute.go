@@ -206,6 +206,9 @@ func (s *Service) newRun(caller sandbox.Key, sb sandbox.Sandbox, request sandbox
 	if err := request.CheckFiles(); err != nil {
 		return nil, err
 	}
+	if err := request.CheckTags(); err != nil {
+		return nil, err
+	}
 	if sandbox.JSONDepth(request.Context) > maxDepth {
 		return nil, &sandbox.Error{
 			Fault: sandbox.FaultInvalid, Field: "context",
@@ -225,7 +228,8 @@ func (s *Service) newRun(caller sandbox.Key, sb sandbox.Sandbox, request sandbox
 	r := &run{service: s, caller: caller, request: request, observers: o, sandbox: sb, ended: make(chan struct{})}
 	r.opening = sandbox.Execution{
 		ID: s.NewID(), SandboxID: sb.ID, User: caller.User, Kind: request.Kind, Status: sandbox.StatusRunning,
-		Code: request.Code, Context: json.RawMessage(request.Context), Timestamp: now, CreatedAt: now,
+		Code: request.Code, Context: json.RawMessage(request.Context), Tags: request.Tags,
+		Timestamp: now, CreatedAt: now,
 	}
 	if days := caller.Limits.HistoryDays; days > 0 {
 		r.opening.ExpiresAt = new(now.AddDate(0, 0, days))

@@ -49,7 +49,7 @@ func TestHistorySurvivesARestart(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		interrupted := c.newSandbox(t, nil)
 		go func(c *client) {
-			body := map[string]any{"code": "import time\ntime.sleep(25)"}
+			body := map[string]any{"code": "import time\ntime.sleep(25)", "tags": map[string]string{"run": interrupted}}
 			_ = c.call(context.Background(), "POST", "/sandbox/"+interrupted+"/execute", body, &map[string]any{})
 		}(c)
 		eventually(t, func() error {
@@ -70,6 +70,12 @@ func TestHistorySurvivesARestart(t *testing.T) {
 		}
 		if got := statuses(interrupted); got != "cancelled" {
 			t.Errorf("after %s: got the interrupted run %q, want cancelled", signal, got)
+		}
+		for _, form := range []string{"", "&include=record"} {
+			tagged := fmt.Sprint(c.must(t, "GET", "/executions?tag=run:"+interrupted+form, nil)["executions"])
+			if strings.Count(tagged, "execution_id:") != 1 || !strings.Contains(tagged, "tags:map[run:"+interrupted+"]") {
+				t.Errorf("after %s: got the tagged executions %s, want the interrupted run", signal, tagged)
+			}
 		}
 		err := c.call(
 			context.Background(),

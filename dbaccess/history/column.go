@@ -73,6 +73,7 @@ var executionColumns = []executionColumn{
 	column("created_at", "timestamptz", func(r *row) *time.Time { return &r.summary.CreatedAt }).kept().listed(),
 	column("completed_at", "timestamptz", func(r *row) **time.Time { return &r.summary.CompletedAt }).listed(),
 	column("expires_at", "timestamptz", func(r *row) **time.Time { return &r.expiresAt }).kept(),
+	column("tags", "jsonb", func(r *row) *map[string]string { return &r.summary.Tags }).kept().listed(),
 	column("record", "bytea", func(r *row) *[]byte { return &r.record }),
 	column("", "", func(r *row) *int64 { return &r.summary.CodeBytes }).listedAs("octet_length(code)"),
 	column("", "", func(r *row) *int64 { return &r.summary.RecordedSteps }).listedAs(recordedSteps("id")),

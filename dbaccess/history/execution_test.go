@@ -20,10 +20,11 @@ func TestEveryFieldComesBack(t *testing.T) {
 	h := newStore(t)
 	e := runningExecution("e")
 	e.Context = json.RawMessage(`{"b":1,"a":2}`)
+	e.Tags = map[string]string{"team": "risk", "": "any\x00text"}
 	h.begin(t, e)
 	begun, err := h.Execution(ctx, "e")
 	if err != nil || string(begun.Result) != "null" || string(begun.Context) != string(e.Context) ||
-		begun.Code != e.Code || begun.CompletedAt != nil {
+		begun.Code != e.Code || begun.CompletedAt != nil || !reflect.DeepEqual(begun.Tags, e.Tags) {
 		t.Errorf("running execution: got %+v, %v", begun, err)
 	}
 	at, message := e.CreatedAt.Add(time.Second), "ValueError: no"

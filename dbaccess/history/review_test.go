@@ -183,7 +183,7 @@ func TestSummariesAgreeWithRecords(t *testing.T) {
 	got := e.Summary()
 	got = sandbox.ExecutionSummary{Queries: got.Queries, RowsRead: got.RowsRead, Connections: got.Connections,
 		Artifacts: got.Artifacts, CPUMS: got.CPUMS, CodeBytes: got.CodeBytes}
-	if got != want {
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("numbers: got %+v, want %+v", got, want)
 	}
 	if code := e.Summary().Code; code != strings.Repeat("é", sandbox.SummaryCodeChars) {

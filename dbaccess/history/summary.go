@@ -12,9 +12,9 @@ import (
 	"glasshouse/sandbox"
 )
 
-// A search reads the newest executions before it asks the index for text. A text that is frequent is found among them
-// in milliseconds; the index would first find all executions that have the text. A text that few of the first
-// minScanned have is rare, and the index finds it soonest.
+// A search reads the newest executions before it asks the index for text or for tags. What is frequent is found among
+// them in milliseconds; the index would first find all executions that have it. What few of the first minScanned have
+// is rare, and the index finds it soonest.
 const (
 	minScanned = 1000
 	maxScanned = 5000
@@ -41,7 +41,7 @@ func (s *Store) ExecutionSummaries(
 	ctx context.Context, f sandbox.ExecutionFilter,
 ) (list []sandbox.ExecutionSummary, next string, err error) {
 	c, t := conditionsOf(f), executionSummaries
-	if f.Text == "" {
+	if f.Text == "" && len(f.Tags) == 0 {
 		return t.page(ctx, s, scopeOf(f), c, f.After, f.Limit)
 	}
 	if f.After != "" {
@@ -51,6 +51,9 @@ func (s *Store) ExecutionSummaries(
 	}
 	matches := conditions{args: c.args}
 	matches.addText(f.Text, "code", "error")
+	for _, tag := range f.Tags {
+		matches.add("tags @> ?", map[string]string{clean(tag.Name): clean(tag.Value)})
+	}
 	for _, scanned := range []int{minScanned, maxScanned} {
 		newest := t
 		newest.from = fmt.Sprintf(

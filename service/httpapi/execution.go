@@ -37,6 +37,7 @@ type executionsInput struct {
 	Since   timestamp `query:"since" doc:"Only executions that began at this time or later"`
 	Until   timestamp `query:"until" doc:"Only executions that began before this time"`
 	Text    string    `query:"text" maxLength:"200" doc:"Text in the code or the error"`
+	Tags    []string  `query:"tag,explode" maxItems:"16" doc:"A tag that they have, as NAME:VALUE; repeatable"`
 	Limit   int       `query:"limit" minimum:"1" maximum:"1000" default:"50"`
 	After   string    `query:"after" doc:"Value of next in the previous page"`
 	Include []string  `query:"include" enum:"record" doc:"record: list whole executions instead of summaries"`
@@ -131,6 +132,13 @@ func (a *api) listExecutions(ctx context.Context, caller sandbox.Key, in *execut
 	filter := sandbox.ExecutionFilter{
 		User: in.User, SandboxID: in.Sandbox, Status: sandbox.Status(in.Status), Kind: sandbox.Kind(in.Kind),
 		Since: in.Since.Time, Until: in.Until.Time, Text: in.Text, Limit: in.Limit, After: in.After,
+	}
+	for _, text := range in.Tags {
+		tag, err := sandbox.ParseTag(text)
+		if err != nil {
+			return nil, err
+		}
+		filter.Tags = append(filter.Tags, tag)
 	}
 	if !slices.Contains(in.Include, "record") {
 		list, next, err := a.records.ExecutionSummaries(ctx, caller, filter)

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -126,6 +127,9 @@ func (b requestBody) Read(p []byte) (int, error) {
 	return n, sandbox.Errorf(sandbox.FaultMalformed, "the body cannot be read: %s", err)
 }
 
+// repeatableParameter is the name that a query string may repeat: all values of the filter count.
+const repeatableParameter = "tag"
+
 // rejectAmbiguousQuery rejects a query string that can't be parsed, repeats a name or has a name without a value. If a
 // filter was ignored, the answer would contain items that the client wants to exclude.
 func (a *api) rejectAmbiguousQuery(g *gin.Context) {
@@ -145,10 +149,10 @@ func checkQuery(query string) error {
 	}
 	for name, given := range values {
 		switch {
-		case len(given) > 1:
+		case len(given) > 1 && name != repeatableParameter:
 			return &sandbox.Error{Fault: sandbox.FaultInvalid, Field: name,
 				Detail: "the query has it more than once; give it once"}
-		case given[0] == "":
+		case slices.Contains(given, ""):
 			return &sandbox.Error{Fault: sandbox.FaultInvalid, Field: name,
 				Detail: "the query has it without a value; give it a value or leave it out"}
 		}

@@ -21,6 +21,7 @@ type runInput struct {
 	Files   map[string]string `json:"files"`
 	Wait    *float64          `json:"wait_seconds"`
 	Record  bool              `json:"record"`
+	Tags    map[string]string `json:"tags"`
 }
 
 // runPython runs code in a session, which it creates if none is named. A run that takes longer than the call waits
@@ -29,7 +30,9 @@ type runInput struct {
 func (s *Server) runPython(
 	ctx context.Context, caller sandbox.Key, req *mcp.CallToolRequest, in runInput,
 ) (*mcp.CallToolResult, error) {
-	run := sandbox.Request{Code: in.Code, Kind: sandbox.KindExecute, Timeout: in.Timeout, Record: in.Record}
+	run := sandbox.Request{
+		Code: in.Code, Kind: sandbox.KindExecute, Timeout: in.Timeout, Record: in.Record, Tags: in.Tags,
+	}
 	for _, name := range slices.Sorted(maps.Keys(in.Files)) {
 		run.Files = append(run.Files, sandbox.RequestFile{
 			Path: strings.TrimPrefix(name, "/data/"), Content: new(in.Files[name]),

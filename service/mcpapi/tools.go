@@ -38,7 +38,9 @@ func (s *Server) addTools() {
 				"description":"Text files by name, put into /data first"},
 			"wait_seconds":{"type":"number","minimum":0,"maximum":300,
 				"default":55,"description":"A longer run answers status=running"},
-			"record":{"type":"boolean","description":"Record it, so that explain_execution can tell why a value is so"}
+			"record":{"type":"boolean","description":"Record it, so that explain_execution can tell why a value is so"},
+			"tags":{"type":"object","additionalProperties":{"type":"string"},
+				"description":"Texts by name to find the run in history, if asked for"}
 		}`, "code"),
 		Annotations: &mcp.ToolAnnotations{Title: "Run Python", DestructiveHint: no, OpenWorldHint: no},
 	}, s.runPython)
