@@ -295,3 +295,32 @@ def test_package_is_built_and_installed(tmp_path):
         assert out.startswith(str(target)) and (target / "glasshouse_sandbox" / "py.typed").exists()
         assert not (target / "glasshouse").exists()  # the name belongs to another project on PyPI
     assert len(list(tmp_path.glob("*.whl"))) == len(list(tmp_path.glob("*.tar.gz"))) == 1
+
+
+def test_tags_are_kept_and_filter_lists(service, sandbox):
+    tags = {"team": "client", "ticket": "OPS:12, é"}
+    e = service.run("1", tags=tags)
+    assert e.tags == tags and service.executions.get(e.execution_id).tags == tags
+    team = sandbox.run("2", tags={"team": "client"})
+    *_, last = sandbox.debug("3", tags=tags)
+    streamed = sandbox.run("4", tags=tags, on_stdout=lambda text: None)
+    assert streamed.tags == tags and service.run("5").tags == {}
+
+    def ids(**wanted):
+        return [found.execution_id for found in service.executions.list(tags=wanted).executions]
+
+    both = [streamed.execution_id, last.execution.execution_id, e.execution_id]
+    assert ids(**tags) == both
+    assert ids(team="client") == [*both[:2], team.execution_id, both[2]]
+    assert ids(team="client", ticket="OPS-13") == []
+    with pytest.raises(glasshouse_sandbox.InvalidInput, match=r"team.*256"):
+        service.run("6", tags={"team": "x" * 257})
+
+    async def run():
+        async with async_client(service) as client:
+            e = await client.run("7", tags={"team": "async"})
+            page = await client.executions.list(tags={"team": "async"})
+            return e, page.executions
+
+    e, found = asyncio.run(run())
+    assert e.tags == {"team": "async"} and [each.execution_id for each in found] == [e.execution_id]

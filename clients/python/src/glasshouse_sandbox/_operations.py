@@ -61,6 +61,7 @@ def run_call(
     config: Mapping[str, Any] | None = None,
     *,
     record: bool = False,
+    tags: Mapping[str, str] | None = None,
     stream: bool = False,
 ) -> Call:
     """Returns the call that runs code, in a fresh sandbox if sandbox_id is None."""
@@ -71,6 +72,8 @@ def run_call(
         body["timeout"] = timeout
     if record:
         body["record"] = True
+    if tags:
+        body["tags"] = dict(tags)
     if files:
         body["files"] = [_file(path, content) for path, content in files.items()]
     path = "/sandbox/agent/quick-execute"
@@ -123,8 +126,10 @@ def get_execution(execution_id: str, wait: float) -> Operation[models.Execution]
     return models.Execution.from_json(reply.json())
 
 
-def list_executions(filters: Mapping[str, Any]) -> Operation[models.Page]:
-    params = {name: str(value) for name, value in filters.items() if value is not None}
+def list_executions(filters: Mapping[str, Any], tags: Mapping[str, str] | None) -> Operation[models.Page]:
+    params: Json = {name: str(value) for name, value in filters.items() if value is not None}
+    if tags:
+        params["tag"] = [f"{name}:{value}" for name, value in tags.items()]
     answer = yield from fetch(Call("GET", "/executions", params={**params, "include": "record"}))
     return models.Page([models.Execution.from_json(e) for e in answer["executions"]], answer.get("next", ""))
 
@@ -212,8 +217,16 @@ def complete(sandbox_id: str, code: str, cursor: int | None) -> Operation[Json]:
     return answer
 
 
-def debug_call(sandbox_id: str, code: str, context: Mapping[str, Any] | None, breakpoints: Sequence[int]) -> Call:
+def debug_call(
+    sandbox_id: str,
+    code: str,
+    context: Mapping[str, Any] | None,
+    breakpoints: Sequence[int],
+    tags: Mapping[str, str] | None = None,
+) -> Call:
     body: Json = {"code": code, "context": dict(context or {})}
+    if tags:
+        body["tags"] = dict(tags)
     if breakpoints:
         body["breakpoints"] = list(breakpoints)
     return Call("POST", f"/sandbox/{sandbox_id}/debug", body, stream=True)

@@ -75,13 +75,16 @@ class Client:
         timeout: float | None = None,
         config: Mapping[str, Any] | None = None,
         record: bool = False,
+        tags: Mapping[str, str] | None = None,
     ) -> Execution:
         """Runs code in a new sandbox, which is deleted afterwards.
 
         context: variables of the code. files: uploads that are in /data first, by path. timeout: seconds. config: the
         sandbox's config, such as {"max_memory_mb": 512}. record: keep a recording, for `executions.why`.
+        tags: texts by name, to find the execution with `executions.list`.
         """
-        return self._do(ops.run(ops.run_call(None, code, context, files, timeout, config, record=record)))
+        call = ops.run_call(None, code, context, files, timeout, config, record=record, tags=tags)
+        return self._do(ops.run(call))
 
     def query(
         self, sql: str, params: Mapping[str, Any] | None = None, *, database: str | None = None
@@ -223,10 +226,12 @@ class Executions:
         since: str | None = None,
         until: str | None = None,
         text: str | None = None,
+        tags: Mapping[str, str] | None = None,
         limit: int = 50,
         after: str | None = None,
     ) -> models.Page:
-        """Returns a page of executions, newest first. since, until: times in RFC 3339. text: in code or error."""
+        """Returns a page of executions, newest first. since, until: times in RFC 3339. text: in code or error.
+        tags: the executions have all of them."""
         filters = {
             "user_id": user_id,
             "sandbox_id": sandbox_id,
@@ -237,7 +242,7 @@ class Executions:
             "limit": limit,
             "after": after,
         }
-        return self._client._do(ops.list_executions(filters))
+        return self._client._do(ops.list_executions(filters, tags))
 
     def cancel(self, execution_id: str) -> None:
         """Ends a running execution."""
@@ -345,6 +350,7 @@ class Sandbox:
         files: ops.Files | None = None,
         timeout: float | None = None,
         record: bool = False,
+        tags: Mapping[str, str] | None = None,
         on_stdout: Callable[[str], object] | None = None,
         on_stderr: Callable[[str], object] | None = None,
         on_output: Callable[[models.Output], object] | None = None,
@@ -353,11 +359,11 @@ class Sandbox:
         """Runs code. With a callback, the run is streamed, and goes on being so if the connection breaks.
 
         context: variables of the code. files: uploads that are in /data first, by path. timeout: seconds. record:
-        keep a recording, for `executions.why`. on_stdout and on_stderr get text as it is printed; on_output and
-        on_query get rich outputs and statements.
+        keep a recording, for `executions.why`. tags: as in Client.run. on_stdout and on_stderr get
+        text as it is printed; on_output and on_query get rich outputs and statements.
         """
         streams = any(each is not None for each in (on_stdout, on_stderr, on_output, on_query))
-        call = ops.run_call(self.id, code, context, files, timeout, record=record, stream=streams)
+        call = ops.run_call(self.id, code, context, files, timeout, record=record, tags=tags, stream=streams)
         if not streams:
             return self._client._do(ops.run(call))
         for event in self._client._events(call):
@@ -377,10 +383,15 @@ class Sandbox:
         raise ConnectionFailed("the stream of events ended without the execution")
 
     def debug(
-        self, code: str, *, context: Mapping[str, Any] | None = None, breakpoints: Sequence[int] = ()
+        self,
+        code: str,
+        *,
+        context: Mapping[str, Any] | None = None,
+        breakpoints: Sequence[int] = (),
+        tags: Mapping[str, str] | None = None,
     ) -> Iterator[models.Step]:
         """Runs code under the debugger and yields each line that ran. The last step has the execution."""
-        call = ops.debug_call(self.id, code, context, breakpoints)
+        call = ops.debug_call(self.id, code, context, breakpoints, tags)
         try:
             with self._client._open(call, {}) as response:
                 reader = ops.EventReader()

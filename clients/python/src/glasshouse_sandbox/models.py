@@ -87,8 +87,8 @@ class Execution:
     result: the value of __result__ or of the last expression as JSON, or None. stdout, stderr: what was printed.
     error: "TypeError: ..." or the limit, or None. execution_time: seconds. memory_usage: MB. truncated: how much is
     missing, by part. notes: how values differ from those of the database. recorded_steps: the length of the
-    recording, 0 if there is none. text: the execution in the words that a language model should read. raw: the answer
-    as it came.
+    recording, 0 if there is none. tags: as the client sent them. text: the execution in the words that a
+    language model should read. raw: the answer as it came.
     """
 
     execution_id: str
@@ -115,6 +115,7 @@ class Execution:
     created_at: str
     completed_at: str | None
     recorded_steps: int
+    tags: dict[str, str]
     text: str
     raw: Json = dataclasses.field(repr=False)
 
@@ -180,6 +181,7 @@ class Execution:
             created_at=answer.get("created_at", ""),
             completed_at=answer.get("completed_at"),
             recorded_steps=answer.get("recorded_steps", 0),
+            tags=answer.get("tags") or {},
             text=answer.get("text", ""),
             raw=dict(answer),
         )
