@@ -1,7 +1,7 @@
 import { signal } from "@preact/signals";
 import { Problem } from "./problem";
 
-type Query = Record<string, string | number | undefined>;
+export type Query = Record<string, string | number | string[] | undefined>;
 
 interface Options {
   query?: Query;
@@ -26,11 +26,12 @@ export function reportUnauthorized(problem: Problem): void {
   whenUnauthorized(problem);
 }
 
-// address returns a path with a query. It leaves out empty values, which the API refuses.
+// address returns a path with a query. It leaves out empty values, which the API refuses, and repeats the name of a list.
 export function address(path: string, query: Query = {}): string {
   const pairs = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
-    if (value !== undefined && value !== "") pairs.set(name, String(value));
+    for (const each of Array.isArray(value) ? value : [value])
+      if (each !== undefined && each !== "") pairs.append(name, String(each));
   }
   const text = pairs.toString();
   return text ? `${path}?${text}` : path;

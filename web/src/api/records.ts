@@ -45,6 +45,7 @@ export interface Summary {
   connections: number;
   artifacts: number;
   recorded_steps: number; // 0: there is no recording
+  tags?: Record<string, string>;
   created_at: string;
   completed_at: string | null;
 }
@@ -161,6 +162,7 @@ export interface Execution {
   status: Status;
   code?: string;
   context?: Record<string, unknown>;
+  tags?: Record<string, string>;
   result: unknown;
   stdout: string;
   stderr: string;

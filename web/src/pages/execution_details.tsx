@@ -364,6 +364,12 @@ export function Facts({ of: e }: { of: Execution }) {
         <dd>
           <SandboxLink id={e.sandbox_id} />
         </dd>
+        {Object.entries(e.tags ?? {}).flatMap(([name, value]) => [
+          <dt key={`${name} name`}>Tag {name}</dt>,
+          <dd key={`${name} value`}>
+            <a href={`/ui/?tag=${encodeURIComponent(`${name}:${value}`)}`}>{value || "(empty)"}</a>
+          </dd>,
+        ])}
         <dt>Accepted</dt>
         <dd>{fullTime(e.created_at)}</dd>
         {e.completed_at && (
