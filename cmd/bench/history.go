@@ -14,10 +14,10 @@ var historySizes = []int{1_000, 100_000, 1_000_000}
 
 // fillHistory adds executions, from one number to another, with a statement each. They are a minute apart; one in ten
 // failed, and one in 50 000 was killed. Their 50 users have equal shares. Each code has the text "revenue", and one in
-// 500 000 "zebra".
+// 500 000 "zebra". One in two has the tag team, with 20 values; each of these has a ticket of its own.
 const fillHistory = `
 INSERT INTO executions (id, sandbox_id, owner, kind, status, code, error, seconds, memory_mb, created_at, completed_at,
-	record, cpu_ms, query_count, rows_read)
+	record, cpu_ms, query_count, rows_read, tags)
 SELECT format('bench-%%s', lpad(n::text, 8, '0')), format('s-%%s', n / 20), format('user-%%s', n %% 50),
 	(ARRAY['execute', 'quick-execute', 'debug'])[1 + n %% 3],
 	CASE WHEN n %% 50000 = 7 THEN 'killed' WHEN n %% 10 = 3 THEN 'failed' ELSE 'completed' END,
@@ -27,7 +27,8 @@ SELECT format('bench-%%s', lpad(n::text, 8, '0')), format('s-%%s', n / 20), form
 		'# %%s\nframe.tail(12)\n', n, n %% 997, CASE WHEN n %% 500000 = 9 THEN 'zebra' ELSE md5(n::text) END),
 	CASE WHEN n %% 10 = 3 THEN format('KeyError: %%L', md5(n::text)) END, 0.1 + n %% 7, 20 + n %% 90,
 	at, at + interval '1 second', convert_to(format('{"execution_id":"bench-%%s","status":"completed","stdout":"%%s"}',
-		lpad(n::text, 8, '0'), repeat('x', 1000)), 'UTF8'), n %% 900, 1, n %% 5000
+		lpad(n::text, 8, '0'), repeat('x', 1000)), 'UTF8'), n %% 900, 1, n %% 5000,
+	CASE WHEN n %% 2 = 0 THEN jsonb_build_object('team', format('t%%s', n / 2 %% 20), 'ticket', format('OPS-%%s', n)) END
 FROM (SELECT n, now() - interval '1 minute' * (%[2]d - n) - interval '1 day' AS at
 	FROM generate_series(%[1]d, %[2]d) n) numbered;
 INSERT INTO queries (execution_id, number, sandbox_id, owner, sql, fingerprint, status, reason, error, rows, bytes,
@@ -58,6 +59,8 @@ func historyRows(options) (rows []measurement) {
 		get("search for a text that all have", "/executions?text=revenue")
 		get("search for a rare text", "/executions?text=zebra")
 		get("search for a text that is nowhere", "/executions?text=crocodile")
+		get("list by a tag that one in 40 has", "/executions?tag=team:t7")
+		get("list by a rare tag and a frequent one", "/executions?tag=team:t7&tag=ticket:OPS-414")
 		get("statistics", "/sandbox/statistics")
 		get("metrics", "/metrics")
 		get("statements of a user", "/statements?user_id=user-7")
