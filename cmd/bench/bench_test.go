@@ -268,7 +268,7 @@ func TestReportHasEveryRow(t *testing.T) {
 	for _, want := range []string{
 		"### The API\n\n| what | ours | p99 | peer | its figure | ratio |\n|---|---|---|---|---|---|\n",
 		"| fast | 1.00 ms | 2.00 | peer | 4.00 ms | 0.250 |\n",
-		"### Other servers\n", "| lost | could not be measured: no server |  | server |  |  |\n",
+		"### Compared with other servers\n", "| lost | could not be measured: no server |  | server |  |  |\n",
 	} {
 		if !strings.Contains(markdown, want) {
 			t.Errorf("got no %q in:\n%s", want, markdown)

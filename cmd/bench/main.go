@@ -3,7 +3,7 @@
 //
 //	bench [SUITE...]        measure the suites and print a table; without one: api and peers
 //	bench compare           measure two binaries in turn (--old and --binary) and print the ratios
-//	bench report            measure all suites on a quiet machine and write Markdown tables of the rows that have peers
+//	bench report            measure all suites on a quiet machine and write Markdown tables of rows that have peers
 //	bench soak              make many executions, and check that the service does not grow
 //
 // Machines differ, and a shared machine differs from one hour to the next. Most rows are therefore

@@ -265,7 +265,11 @@ func (a *app) greet(s settings, address string, took time.Duration) {
 	fmt.Printf("Listening on %s (started in %.1f s)\n", address, took.Seconds())
 	fmt.Printf("Isolation: %s", level)
 	if reason != "" {
-		fmt.Printf("\n  It lacks: %s\n  `%s doctor` says why, and what helps", a.isolator.MissingProtection(), ownCommand())
+		fmt.Printf(
+			"\n  It lacks: %s\n  `%s doctor` says why, and what helps",
+			a.isolator.MissingProtection(),
+			ownCommand(),
+		)
 	}
 	if s.signIn.issuer != "" {
 		fmt.Printf("\nSign-in: %s", s.signIn.issuer)
