@@ -202,14 +202,6 @@ func (p *previewer) pairs(o *Object, depth int, first, join string) {
 	}
 }
 
-func (p *previewer) separator(first bool) {
-	if first {
-		p.out.WriteString(": ")
-	} else {
-		p.out.WriteString(", ")
-	}
-}
-
 // PythonText returns a str as Python's repr writes it. Lone surrogates are encoded in s like UTF-8.
 func PythonText(s string) string {
 	quote := byte('\'')
