@@ -881,6 +881,9 @@ func TestJupyterFormOfAPassword(t *testing.T) {
 	if policy := form.Header.Get("Content-Security-Policy"); !strings.Contains(policy, "frame-ancestors 'none'") {
 		t.Errorf("the form: got the policy %q, want that no page shows it in a frame", policy)
 	}
+	if kept := form.Header.Get("Cache-Control"); kept != "no-store" {
+		t.Errorf("the form: got Cache-Control %q, want that no cache keeps its token", kept)
+	}
 	xsrf := token(form)
 	for name, x := range map[string]struct {
 		form url.Values
@@ -901,9 +904,16 @@ func TestJupyterFormOfAPassword(t *testing.T) {
 	if resp := send("POST", "/login", right, "Sec-Fetch-Site", "cross-site"); resp.StatusCode != http.StatusForbidden {
 		t.Errorf("a form of another site: got HTTP %d, want 403", resp.StatusCode)
 	}
+	empty := url.Values{"password": {c.key}, "_xsrf": {""}}
+	if resp := send("POST", "/login", empty, "Cookie", "_xsrf="); resp.StatusCode != http.StatusForbidden {
+		t.Errorf("an empty _xsrf in the form and the cookie: got HTTP %d, want 403", resp.StatusCode)
+	}
 	resp := send("POST", "/login", right)
 	if resp.StatusCode != 200 || len(resp.Cookies()) != 1 {
 		t.Fatalf("the right key: got HTTP %d and %s, want 200 and a cookie", resp.StatusCode, resp.Cookies())
+	}
+	if cookie := resp.Cookies()[0]; !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode {
+		t.Errorf("got the cookie %s, want one that no script and no other site can use", cookie)
 	}
 	session, _ := url.QueryUnescape(resp.Cookies()[0].Value)
 	me := (&client{admin.address, session}).must(t, "GET", "/me", nil)
