@@ -371,6 +371,8 @@ func TestBadArchivesAreRefused(t *testing.T) {
 	bare := regexp.MustCompile(`(?m)^\{"(sandbox|bytes|artifact)":.*\n`).ReplaceAllString(text[:lastLine], "")
 	const year10000 = "9999-12-31T23:59:59-12:00" // in UTC
 	for name, c := range map[string]struct{ archive, want string }{
+		"count": {zipped(fmt.Sprintf(`%s{"end":{"executions":4,"sha256":"%x"}}`+"\n", text[:lastLine],
+			sha256.Sum256([]byte(text[:lastLine])))), "it has 3 executions"},
 		"execution id": {forged(`"e01"`, `"../../e01"`), `"../../e01" cannot be an id`},
 		"sandbox id":   {forged(`"s-ada"`, `"a/b"`), `"a/b" cannot be an id`},
 		"artifact id":  {forged(`"large-e01"`, `""`), `"" cannot be an id`},
