@@ -158,7 +158,7 @@ func TestServiceLimitsItself(t *testing.T) {
 		}
 		got, err := timerSlack(pid)
 		if errors.Is(err, os.ErrPermission) {
-			t.Log("report: the timer slack of the service cannot be read without CAP_SYS_NICE")
+			t.Log("report: not tested, because it needs CAP_SYS_NICE: the timer slack of the service")
 			return
 		}
 		if got != "500000" {

@@ -38,7 +38,7 @@ func column[T any](name, kind string, field func(r *row) *T) executionColumn {
 // listed returns c as a column that lists read.
 func (c executionColumn) listed() executionColumn { return c.listedAs(c.name) }
 
-// listedAs returns c as a column of which lists read an expression.
+// listedAs returns c as a column that lists read through an SQL expression.
 func (c executionColumn) listedAs(expr string) executionColumn {
 	c.expr = expr
 	return c

@@ -12,9 +12,10 @@ import (
 	"glasshouse/sandbox"
 )
 
-// A search reads the newest executions before it asks the index for text or for tags. What is frequent is found among
-// them in milliseconds; the index would first find all executions that have it. What few of the first minScanned have
-// is rare, and the index finds it soonest.
+// A search for a text or for tags first reads the newest executions, and uses the index only if they do not fill the
+// page. The newest executions have enough matches if matches are frequent: reading them takes milliseconds, while the
+// index would find all matches first. If few of the newest minScanned executions match, matches are rare, and the index
+// finds them fastest.
 const (
 	minScanned = 1000
 	maxScanned = 5000

@@ -10,9 +10,9 @@ GROUPS is a file with a line for each group: name, kind, exit status, seconds an
 tabs. The kinds are "go" (the log is the output of `go test -json`), "pytest" (pytest's output) and
 "command" (a check with an exit status; status 3 says that it could not run).
 
-A failed Go group of at most three tests, none of which crashed, is followed by a group "NAME, again", which runs them
-once more. If they pass then, the group counts as good, and the report begins with their names and with what they
-printed the first time. unsteady.py reads LIST.
+If at most three tests of a Go group fail, and none of them crashes, scripts/test runs these tests once more, as the
+group "NAME, again". If they pass then, the group counts as good, and the report begins with their names and with what
+they printed the first time. unsteady.py reads LIST.
 
 The report has failures first, then the tests that were not run with the reasons, the lines that tests printed
 after "report: ", the slowest tests, and a table of the groups. A line "report: not tested, because ..." counts as a

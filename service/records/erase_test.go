@@ -12,7 +12,7 @@ import (
 )
 
 // What runs is not erased: neither an execution that is still known as running when history has its end, nor anything
-// of a user who has a sandbox. What was erased is gone from history, from the disk and from memory.
+// of a user who has a sandbox. After an erase nothing of it remains in history, on the disk or in memory.
 func TestEraseWaitsForWhatRuns(t *testing.T) {
 	t.Parallel()
 	f := start(t)

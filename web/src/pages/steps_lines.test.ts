@@ -2,7 +2,7 @@ import { beforeEach, expect, test } from "vitest";
 import { serve } from "../testing/service";
 import { buckets, firstAtLeast, runBeside, StepLines } from "./steps_lines";
 
-// A recording of 12 steps, of which 5 to 7 were not recorded. The lines of the others are below.
+// A recording of 12 steps. Steps 5 to 7 were not recorded; the lines of all other steps are below.
 const lines = [1, 2, 3, 2, /* gap */ 3, 2, 3, 4, 0];
 let recording: StepLines;
 

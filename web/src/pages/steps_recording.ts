@@ -24,7 +24,7 @@ export interface Recording {
   isShown: boolean; // false: nothing is there yet
   problem: Problem | undefined;
   go: (to: number) => void;
-  latestStep: () => number; // the step after all moves, of which the last may not be drawn yet
+  latestStep: () => number; // the step that all moves lead to; the page may still show an earlier one
 }
 
 // useRecording loads a recording, and moves through its steps.
