@@ -167,7 +167,7 @@ func (s *Session) limit(request sandbox.Request) time.Duration {
 // Bounds of the values in a guest's Done frame.
 const (
 	maxExceptionBytes = 1 << 20  // JSON; our guest code sends at most fifty frames, with bounded lines and values
-	maxResultBytes    = 21 << 20 // JSON; our guest code sends at most 20 MiB (values.py)
+	maxResultBytes    = 21 << 20 // JSON; our guest code sends at most 20 MiB (json_values.py)
 	maxTruncatedBytes = 1000     // JSON
 	maxMissing        = 1 << 50  // one count in truncated; the sum of two does not overflow
 	maxCompileMS      = 1e9      // the outcome has at most the duration of the run

@@ -9,6 +9,7 @@ import warnings
 
 import database
 import helpers
+import json_values
 import values
 from helpers import helper
 
@@ -54,7 +55,7 @@ class Helpers(database.Database):
         text = message if type(message) is str else values.safe_repr(message, 10_000)
         note = {"level": level, "message": values.readable(text, 10_000), **_source_position(sys._getframe(1))}
         if data is not None:
-            note["data"] = values.plain(data, 50_000, 5_000)[0]
+            note["data"] = json_values.plain(data, 50_000, 5_000)[0]
         self._note_count += 1
         self._count_by_level[level] = self._count_by_level.get(level, 0) + 1
         self._logs.append(note)

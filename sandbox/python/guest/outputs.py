@@ -17,6 +17,7 @@ import fonts
 import html_text
 import import_hooks
 import ipython_display
+import json_values
 import output_summary
 import values
 
@@ -36,7 +37,7 @@ MAX_SUMMARY = 300
 TABLE = "application/vnd.dataresource+json"  # the type of a table with its schema, in notebooks
 
 _loads, _dumps = json.loads, json.dumps
-# What a library may write as JSON, and not every reader takes: values.plain replaces it.
+# What a library may write as JSON, and not every reader takes: json_values.plain replaces it.
 _find_unfit = re.compile(rf"NaN|Infinity|[0-9]{{{values.MAX_DIGITS + 1}}}|\\ud[89a-f]").search
 # IPython.display takes its names from IPython.core.display_functions.
 _HOOKED_MODULES = (
@@ -316,7 +317,8 @@ class Outputs:
             if isinstance(representation, bytes):
                 representation = _base64(representation)
             if isinstance(representation, str) or mime == "application/json" and representation is not None:
-                bundle[mime] = representation if isinstance(representation, str) else values.plain(representation)[0]
+                is_text = isinstance(representation, str)
+                bundle[mime] = representation if is_text else json_values.plain(representation)[0]
         return bundle
 
     def _special(self, v, kind: str) -> "dict | None":
@@ -393,7 +395,7 @@ class Outputs:
         }
         text = _dumps(data)
         if _find_unfit(text):
-            data = {mime: part if type(part) is str else values.plain(part)[0] for mime, part in data.items()}
+            data = {mime: part if type(part) is str else json_values.plain(part)[0] for mime, part in data.items()}
             text = _dumps(data)
         output: dict = {"role": role, "summary": values.readable(" ".join(line.split()), MAX_SUMMARY), "data": data}
         if display_id:
@@ -493,7 +495,7 @@ def _plain_bundle(representation) -> dict:
     for mime, part in dict(representation).items():
         if type(mime) is str and "/" in mime and values.encodable(mime):
             part = _base64(part) if isinstance(part, bytes) else part
-            out[mime] = part if isinstance(part, str) else values.plain(part)[0]
+            out[mime] = part if isinstance(part, str) else json_values.plain(part)[0]
     return out
 
 

@@ -33,6 +33,7 @@ import directories
 import exception_report
 import helpers
 import incomplete_code
+import json_values
 import late_output
 import lookup
 import namespace
@@ -435,7 +436,7 @@ class Session:
             shown.left_out += 1
         if "__result__" in self._names:
             value = self._names["__result__"]
-        outcome["result"], cut = values.plain(value)
+        outcome["result"], cut = json_values.plain(value)
         cuts = (
             ("result", cut),
             ("outputs", shown.left_out),

@@ -1,20 +1,13 @@
-"""Converts values to JSON for any reader, and to short text.
+"""Shows values as short text.
 
-A value that JSON can't represent becomes {"type", "repr"}. Dates become ISO 8601 strings. A Decimal becomes a number if
-a float has its digits, else a string. A DataFrame becomes {"type", "repr", "columns", "dtypes", "shape", "head"}, a
-dataclass or named tuple an object of its fields.
-
-These functions do not fail for any value, and they are bounded in size, depth and time. plain() and safe_repr() may
-call the value's own __repr__, unless sharing.py finds that it would be too long. preview() runs no user code.
+These functions do not fail for any value, and they are bounded in size, depth and time. safe_repr() may call the
+value's own __repr__, unless sharing.py finds that it would be too long. preview() runs no user code.
 """
 
 import builtins
 import collections
-import datetime
-import decimal
 import functools
 import itertools
-import json
 import math
 import sys
 import types
@@ -27,9 +20,7 @@ import tables
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
-MAX_DEPTH = 32
 MAX_ITEMS = 200_000  # of one value, in all its containers
-MAX_BYTES = 10 << 20  # of one value as JSON
 MAX_REPR = 1000  # characters
 MAX_DIGITS = 4300  # of an int: Python's own JSON reader refuses a longer one
 MAX_SHOWN_ROWS = 60  # of a table, as in notebooks; a longer one has its first SHOWN_ROWS
@@ -38,17 +29,13 @@ MAX_SHOWN_COLUMNS = 20
 MAX_SHOWN = 16  # items of a view, a deque or an object in a preview
 MAX_NESTED = 4  # objects in objects in a preview
 MAX_LEVELS = 8  # containers in containers in a text
-MAX_COLUMNS = 1000
 VISITED = 1000  # objects that a text visits, besides one for each 4 characters: a shorter object is "[], "
 MAX_TABLES = 16  # tables of objects in a text; reading one takes as long as 100 other objects
-ARRAY_BYTES, TABLE_BYTES = 500, 4000  # of MAX_BYTES that a text of numpy or pandas takes, for its time of 0.1 or 1 ms
 
-_dumps = json.dumps
 _max_digits = sys.get_int_max_str_digits
 _TOO_LARGE = 10**MAX_DIGITS
 _intern_name, _intern_qualname = (vars(type)[n].__get__ for n in ("__name__", "__qualname__"))
 _SCALARS = {int, str, float, bool, bytes, complex, type(None), type(...)}
-_DATES = {datetime.datetime, datetime.date, datetime.time}
 
 # The classes of lists and dicts whose items preview shows; a module adds its own.
 LISTS: set = {list, tuple, set, frozenset}
@@ -60,178 +47,7 @@ TEXTS: set = {uuid.UUID}
 DICTS: set = {dict}
 
 
-def plain(v, max_bytes: int = MAX_BYTES, max_items: int = MAX_ITEMS) -> "tuple[object, int]":
-    """Returns v as a value that json.dumps accepts, and how many items (characters of a str) were left out."""
-    maker = _Converter(max_items, max_bytes)
-    try:
-        out = maker.value(v, 0)
-        if type(out) in (list, dict) and len(_dumps(out)) > 2 * max_bytes:
-            return opaque(v), 1
-        return out, maker.cut
-    except KeyboardInterrupt:
-        raise
-    except BaseException:  # out of memory, a recursion, a container that another thread changes
-        return {"type": name_of(type(v)), "repr": f"<{name_of(type(v))}>"}, 1
-
-
-class _Converter:
-    def __init__(self, items_left: int, bytes_left: int):
-        self.items_left, self.bytes_left = items_left, bytes_left
-        self.cut = 0
-        self._in_progress: set = set()
-        self._texts = Preview(4 * items_left, runs_code=True)
-
-    def value(self, v, depth: int):
-        kind = type(v)
-        if v is None or kind is bool:
-            return v
-        if kind is int:
-            self.bytes_left -= v.bit_length() >> 2
-            return v if _printable(v) else opaque(v)
-        if kind is str:
-            return self._text(v)
-        if kind is float:
-            return v if math.isfinite(v) else opaque(v)
-        if depth >= MAX_DEPTH:
-            self.bytes_left -= 1000  # there may be very many if values share their items
-            return {"type": name_of(kind), "repr": readable(self._texts.show(v, 100), 100)}
-        if issubclass(kind, dict):
-            return self._container(v, depth, self._dict)
-        if issubclass(kind, (list, tuple)):
-            return self._container(v, depth, self._list)
-        try:
-            if kind is decimal.Decimal:
-                return _decimal(v)
-            if kind in _DATES:
-                return v.isoformat()
-            if kind in TEXTS:
-                return str(v)
-            if _is_of_package(kind, "numpy", "pandas"):
-                return self._array(v, name_of(kind), depth)
-            if "__dataclass_fields__" in vars(kind):
-                return self._container(v, depth, self._fields)
-        except Exception:
-            pass
-        return self._opaque(v)
-
-    def _opaque(self, v):
-        text = escaped(self._texts.show(v, MAX_REPR))
-        self.cut += max(len(text) - MAX_REPR, 0)
-        out = {"type": name_of(type(v)), "repr": readable(text, MAX_REPR)}
-        self.bytes_left -= len(out["repr"])
-        return out
-
-    def _text(self, v: str):
-        if not encodable(v):
-            return self._opaque(v)
-        if len(v) > self.bytes_left:
-            self.cut += len(v) - MAX_REPR
-            return self._opaque(v)
-        self.bytes_left -= len(v) if v.isascii() else len(_dumps(v))
-        return v
-
-    def _container(self, v, depth: int, build):
-        if id(v) in self._in_progress:
-            return {"type": name_of(type(v)), "repr": "<a cycle: it holds itself>"}
-        self._in_progress.add(id(v))
-        try:
-            return build(v, depth)
-        finally:
-            self._in_progress.discard(id(v))
-
-    def _is_full(self) -> bool:
-        self.items_left -= 1
-        self.bytes_left -= 8  # the least that an item takes
-        return self.items_left < 0 or self.bytes_left < 0
-
-    def _list(self, v, depth: int):
-        kind = type(v)
-        fields = getattr(kind, "_fields", None)
-        if issubclass(kind, tuple) and type(fields) is tuple and len(fields) == tuple.__len__(v):
-            return self._dict(dict(zip(fields, tuple.__iter__(v))), depth)
-        base = list if issubclass(kind, list) else tuple
-        out: list = []
-        for item in base.__iter__(v):
-            if self._is_full():
-                self.cut += base.__len__(v) - len(out)
-                break
-            out.append(self.value(item, depth + 1))
-        return out
-
-    def _dict(self, v, depth: int):
-        ordered = type(v) is collections.OrderedDict
-        out: dict = {}
-        size = dict.__len__(v)
-        for key, item in v.items() if ordered else dict.items(v):
-            name = _key(key)
-            if name is None or name in out:  # a key that JSON does not have, or 1 next to "1"
-                return self._opaque(v)
-            self.bytes_left -= len(name)
-            if self._is_full():
-                self.cut += size - len(out)
-                break
-            out[name] = self.value(item, depth + 1)
-        return out
-
-    def _fields(self, v, depth: int):
-        return self._dict({name: getattr(v, name) for name in vars(type(v))["__dataclass_fields__"]}, depth)
-
-    def _array(self, v, name: str, depth: int):
-        is_array, is_table = name == "ndarray", hasattr(v, "iloc") or hasattr(v, "get_loc")
-        if is_array or is_table:
-            self.bytes_left -= ARRAY_BYTES if is_array else TABLE_BYTES
-            if self._texts.needs_preview(v):
-                return self._opaque(v)
-            out: dict = {"type": name_of(type(v)), "repr": readable(_call_repr(v), MAX_REPR)}
-        if is_array:
-            flat = v.ravel()
-            flat = flat[: self._shown_rows(len(flat))]
-            out.update(dtype=str(v.dtype), shape=list(v.shape), head=self.value(flat.tolist(), depth + 1))
-            return out
-        if hasattr(v, "columns") and hasattr(v, "iloc"):
-            return self._frame(v, depth, out)
-        if is_table:
-            return self._series(v, depth, out)
-        if name == "Timestamp":
-            return v.isoformat()
-        if name == "datetime64":
-            return self._opaque(v) if str(v) == "NaT" else str(v)
-        item = getattr(v, "item", None)
-        if item is not None and name != "timedelta64" and v.shape == ():
-            converted = item()
-            if type(converted) is not type(v):
-                return self.value(converted, depth + 1)
-        return self._opaque(v)
-
-    def _shown_rows(self, size: int) -> int:
-        """Returns how many of a table's rows a result has, and counts the others."""
-        most, least = row_bounds()
-        shown = size if size <= most else min(least, most)
-        self.cut += size - shown
-        return shown
-
-    def _frame(self, v, depth: int, out: dict):
-        columns = unique(escaped(str(c)) for c in v.columns[:MAX_COLUMNS])
-        self.cut += len(v.columns) - len(columns)
-        head = v.head(self._shown_rows(len(v))).iloc[:, :MAX_COLUMNS]
-        out.update(columns=columns, dtypes={c: escaped(str(d)) for c, d in zip(columns, v.dtypes)}, shape=list(v.shape))
-        out["index"] = self.value(head.index.tolist(), depth + 1)
-        rows = [dict(zip(columns, row)) for row in head.itertuples(index=False, name=None)]
-        out["head"] = self.value(rows, depth + 1)
-        return out
-
-    def _series(self, v, depth: int, out: dict):
-        rows = self._shown_rows(len(v))
-        head = v[:rows] if hasattr(v, "get_loc") else v.head(rows)
-        name = v.name if v.name is None else escaped(str(v.name))
-        out.update(name=name, dtype=escaped(str(v.dtype)), shape=list(v.shape))
-        if hasattr(v, "iloc"):
-            out["index"] = self.value(head.index.tolist(), depth + 1)
-        out["head"] = self.value(head.tolist(), depth + 1)
-        return out
-
-
-def _printable(v: int) -> bool:
+def printable(v: int) -> bool:
     """Tells whether an int has a decimal text that JSON readers take: Python limits its length, and the user may limit
     it further."""
     bits = v.bit_length()
@@ -239,34 +55,6 @@ def _printable(v: int) -> bool:
         return True
     limit = _max_digits()
     return -_TOO_LARGE < v < _TOO_LARGE and (limit == 0 or limit >= MAX_DIGITS or bits * 0.30103 + 2 < limit)
-
-
-def _decimal(v: decimal.Decimal):
-    if not v.is_finite():
-        return opaque(v)
-    near = float(v)
-    return near if math.isfinite(near) and decimal.Decimal(repr(near)) == v else str(v)
-
-
-def _key(key) -> "str | None":
-    """Returns the text of a key as json.dumps writes it, or None if it has none."""
-    kind = type(key)
-    if kind is str:
-        return key if encodable(key) else None
-    if kind is int:
-        return str(key) if _printable(key) else None
-    if kind is bool or key is None or kind is float and math.isfinite(key):
-        return _dumps(key)
-    if kind in _DATES:
-        return key.isoformat()
-    if kind in TEXTS or kind is decimal.Decimal:
-        return str(key)
-    if _is_of_package(kind, "numpy", "pandas"):
-        if name_of(kind) == "Timestamp":
-            return key.isoformat()
-        converted = key.item() if hasattr(key, "item") else None
-        return _key(converted) if type(converted) in (int, str, float, bool) else None
-    return None
 
 
 def encodable(s: str) -> bool:
@@ -319,7 +107,7 @@ def type_name(v) -> str:
     return name if module in ("builtins", "__main__", "") else f"{readable(module, 100)}.{name}"
 
 
-def _is_of_package(kind: type, *packages: str) -> bool:
+def is_of_package(kind: type, *packages: str) -> bool:
     """Tells whether kind or one of its base classes belongs to one of these packages."""
     return any(lookup.module_of(base).partition(".")[0] in packages for base in type.__dict__["__mro__"].__get__(kind))
 
@@ -362,7 +150,7 @@ def shown_repr(v, limit: int) -> "tuple[str, int]":
 def summarized(v) -> int:
     """Returns how many values the repr of an array, a Series or an Index leaves out, as the user's settings say."""
     kind = type(v)
-    if not _is_of_package(kind, "numpy", "pandas"):
+    if not is_of_package(kind, "numpy", "pandas"):
         return 0
     try:
         if shape(v) is not None and name_of(kind) == "ndarray":
@@ -434,11 +222,11 @@ def own_repr(v, limit: int) -> "tuple[str, int]":
     """Returns the first limit characters of the value's repr, or of its preview if its repr would take too long, and
     how many items of lists and characters it lacks. A __repr__ that fails becomes text."""
     texts = Preview(limit, runs_code=True)
-    text = texts.show(v, limit) if texts.needs_preview(v) else _call_repr(v)
+    text = texts.show(v, limit) if texts.needs_preview(v) else call_repr(v)
     return readable(text, limit), max(texts.left_out, len(text) - limit, 0)
 
 
-def _call_repr(v) -> str:
+def call_repr(v) -> str:
     try:
         return str.__str__(repr(v))
     except KeyboardInterrupt:
@@ -490,7 +278,7 @@ class Preview:
         kind = type(v)
         known = type(kind) is type  # a metaclass of the user's may have a __hash__
         if known and kind in _SCALARS:
-            if kind is int and (v.bit_length() > 14_000 or not _printable(v)):
+            if kind is int and (v.bit_length() > 14_000 or not printable(v)):
                 return f"<int of {v.bit_length()} bits>"
             if kind not in (str, bytes) or len(v) <= limit:
                 return repr(v)
@@ -514,9 +302,9 @@ class Preview:
                 return self._items(v, type_name(v), limit, depth) if depth < self.max_nested else f"<{type_name(v)}>"
             if base.__len__(v) > 200 or depth > 20 or self.needs_preview(v):  # its own repr would be too long
                 return self._items(v, name_of(kind), limit, depth)
-            return _call_repr(v)
+            return call_repr(v)
         if self._runs_code and not self.needs_preview(v):
-            return _call_repr(v)
+            return call_repr(v)
         try:
             return self._without_code(v, limit, depth)
         except Exception:  # another thread changes the value, or user code has replaced a part of a library

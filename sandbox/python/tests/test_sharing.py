@@ -5,6 +5,7 @@ The tests count visits, and end a program that visits more objects than it may: 
 
 import sys
 
+import json_values
 import programs
 import pytest
 import recorder_factory
@@ -156,7 +157,7 @@ def test_texts_visit_few_objects(run, visits, name):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_results_and_outputs_visit_few_objects(notebook, visits, monkeypatch, name):
     visits.most = MAX_OUTPUT_VISITS
-    monkeypatch.setattr(values.plain, "__defaults__", (values.MAX_BYTES // 20, values.MAX_ITEMS // 20))
+    monkeypatch.setattr(json_values.plain, "__defaults__", (json_values.MAX_BYTES // 20, values.MAX_ITEMS // 20))
     notebook.session._names["visit"] = visits.visit
     notebook(SETUP)
     out = notebook(f"{PROGRAMS[name]}\na")
