@@ -431,6 +431,12 @@ func TestBadArchivesAreRefused(t *testing.T) {
 	if rows := to.contents(t); len(rows) > 0 {
 		t.Errorf("rows after refused imports: got %.300q, want none", rows)
 	}
+	// The files are read while what comes before them is imported.
+	archive = forgedLine("bytes", `^\{"bytes":"...`, `{"bytes":"AAA`)
+	_, err = to.Import(ctx, strings.NewReader(archive), to.blobs, checkAnyChunk)
+	if err == nil || !strings.Contains(err.Error(), "has the checksum") {
+		t.Errorf("another content of a file: got %v, want an error that names its checksum", err)
+	}
 }
 
 // An execution does not become one in a sandbox that belongs to another user in the importing history.
