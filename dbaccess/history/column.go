@@ -18,6 +18,10 @@ type executionColumn struct {
 	expr     string               // what lists read; "": they do not read the column
 	field    func(r *row) any     // a pointer to its field, which has its value and which a read fills
 	valuesOf func(rows []row) any // its values in many rows, as an array
+
+	// filter adds the conditions of lists on the column, and search those that no index finds in the order of a list.
+	// nil: there are none.
+	filter, search func(f sandbox.ExecutionFilter, to *conditions)
 }
 
 // column returns a column that lists do not read.
@@ -50,17 +54,43 @@ func (c executionColumn) kept() executionColumn {
 	return c
 }
 
-// executionColumns has the columns of the table executions. All SQL that writes them, and that reads more than one of
-// them, is made of this table.
+// filtered returns c as a column that lists filter by. value returns the value that it must have; "": any.
+func (c executionColumn) filtered(value func(sandbox.ExecutionFilter) string) executionColumn {
+	return c.filteredBy(func(f sandbox.ExecutionFilter, to *conditions) {
+		if wanted := value(f); wanted != "" {
+			to.add(c.name+" = ?", clean(wanted))
+		}
+	})
+}
+
+// filteredBy returns c as a column on which add adds conditions. An index has the column before created_at and id.
+func (c executionColumn) filteredBy(add func(sandbox.ExecutionFilter, *conditions)) executionColumn {
+	c.filter = add
+	return c
+}
+
+// searched returns c as a column on which add adds conditions that only an index without an order can find.
+func (c executionColumn) searched(add func(sandbox.ExecutionFilter, *conditions)) executionColumn {
+	c.search = add
+	return c
+}
+
+// executionColumns has the columns of the table executions. All SQL that writes them, that reads more than one of them,
+// and that selects the executions of a list is made of this table.
 var executionColumns = []executionColumn{
 	column("id", "text", func(r *row) *string { return &r.executionID }).kept().listed(),
-	column("sandbox_id", "text", func(r *row) *string { return &r.sandboxID }).kept().listed(),
-	column("owner", "text", func(r *row) *string { return &r.user }).kept().listed(),
+	column("sandbox_id", "text", func(r *row) *string { return &r.sandboxID }).kept().listed().
+		filtered(func(f sandbox.ExecutionFilter) string { return f.SandboxID }),
+	column("owner", "text", func(r *row) *string { return &r.user }).kept().listed().
+		filtered(func(f sandbox.ExecutionFilter) string { return f.User }),
 	column("node", "text", func(r *row) *string { return &r.node }).kept(),
-	column("kind", "text", func(r *row) *sandbox.Kind { return &r.summary.Kind }).kept().listed(),
-	column("status", "text", func(r *row) *sandbox.Status { return &r.summary.Status }).listed(),
+	column("kind", "text", func(r *row) *sandbox.Kind { return &r.summary.Kind }).kept().listed().
+		filtered(func(f sandbox.ExecutionFilter) string { return string(f.Kind) }),
+	column("status", "text", func(r *row) *sandbox.Status { return &r.summary.Status }).listed().
+		filtered(func(f sandbox.ExecutionFilter) string { return string(f.Status) }),
 	column("code", "text", func(r *row) *string { return &r.code }).kept().
-		listedAs(fmt.Sprintf("left(code, %d)", sandbox.SummaryCodeChars)),
+		listedAs(fmt.Sprintf("left(code, %d)", sandbox.SummaryCodeChars)).
+		searched(func(f sandbox.ExecutionFilter, to *conditions) { to.addText(f.Text, "code", "error") }),
 	column("error", "text", func(r *row) **string { return &r.failure }).
 		listedAs(fmt.Sprintf("left(error, %d)", sandbox.SummaryErrorChars)),
 	column("seconds", "float8", func(r *row) *float64 { return &r.summary.ExecutionTime }).listed(),
@@ -70,10 +100,16 @@ var executionColumns = []executionColumn{
 	column("rows_read", "bigint", func(r *row) *int64 { return &r.summary.RowsRead }).listed(),
 	column("connection_count", "int", func(r *row) *int { return &r.summary.Connections }).listed(),
 	column("artifact_count", "int", func(r *row) *int { return &r.summary.Artifacts }).listed(),
-	column("created_at", "timestamptz", func(r *row) *time.Time { return &r.summary.CreatedAt }).kept().listed(),
+	column("created_at", "timestamptz", func(r *row) *time.Time { return &r.summary.CreatedAt }).kept().listed().
+		filteredBy(func(f sandbox.ExecutionFilter, to *conditions) { to.addTimes("created_at", f.Since, f.Until) }),
 	column("completed_at", "timestamptz", func(r *row) **time.Time { return &r.summary.CompletedAt }).listed(),
 	column("expires_at", "timestamptz", func(r *row) **time.Time { return &r.expiresAt }).kept(),
-	column("tags", "jsonb", func(r *row) *map[string]string { return &r.summary.Tags }).kept().listed(),
+	column("tags", "jsonb", func(r *row) *map[string]string { return &r.summary.Tags }).kept().listed().
+		searched(func(f sandbox.ExecutionFilter, to *conditions) {
+			for _, tag := range f.Tags {
+				to.add("tags @> ?", map[string]string{clean(tag.Name): clean(tag.Value)})
+			}
+		}),
 	column("record", "bytea", func(r *row) *[]byte { return &r.record }),
 	column("", "", func(r *row) *int64 { return &r.summary.CodeBytes }).listedAs("octet_length(code)"),
 	column("", "", func(r *row) *int64 { return &r.summary.RecordedSteps }).listedAs(recordedSteps("id")),
@@ -131,6 +167,50 @@ func fieldsOf(columns []executionColumn, r *row) []any {
 		fields[n] = c.field(r)
 	}
 	return fields
+}
+
+// addFilter adds the conditions of a filter, apart from its searches and its cursor.
+func (c *conditions) addFilter(f sandbox.ExecutionFilter) {
+	for _, column := range executionColumns {
+		if column.filter != nil {
+			column.filter(f, c)
+		}
+	}
+}
+
+// addSearches adds the conditions of a filter that no index finds in the order of a list.
+func (c *conditions) addSearches(f sandbox.ExecutionFilter) {
+	for _, column := range executionColumns {
+		if column.search != nil {
+			column.search(f, c)
+		}
+	}
+}
+
+// cleanColumns makes the texts in the columns of an execution valid for PostgreSQL, which takes no U+0000. It changes
+// no text, pointer or map that the execution has.
+func cleanColumns(r *row) {
+	for _, c := range storedColumns {
+		switch field := c.field(r).(type) {
+		case *string:
+			*field = clean(*field)
+		case *sandbox.Kind:
+			*field = sandbox.Kind(clean(string(*field)))
+		case *sandbox.Status:
+			*field = sandbox.Status(clean(string(*field)))
+		case **string:
+			if *field != nil {
+				*field = new(clean(**field))
+			}
+		case *map[string]string:
+			if given := *field; given != nil {
+				*field = make(map[string]string, len(given))
+				for name, value := range given {
+					(*field)[clean(name)] = clean(value)
+				}
+			}
+		}
+	}
 }
 
 // queueExecutions queues one statement for all rows.

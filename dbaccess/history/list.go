@@ -33,29 +33,6 @@ func (c *conditions) String() string {
 	return strings.Join(append([]string{"true"}, c.clauses...), " AND ")
 }
 
-// conditionsOf returns the conditions of a filter, apart from its text and its cursor.
-func conditionsOf(f sandbox.ExecutionFilter) (c conditions) {
-	if f.User != "" {
-		c.add("owner = ?", clean(f.User))
-	}
-	if f.SandboxID != "" {
-		c.add("sandbox_id = ?", clean(f.SandboxID))
-	}
-	if f.Status != "" {
-		c.add("status = ?", clean(string(f.Status)))
-	}
-	if f.Kind != "" {
-		c.add("kind = ?", clean(string(f.Kind)))
-	}
-	if !f.Since.IsZero() {
-		c.add("created_at >= ?", f.Since)
-	}
-	if !f.Until.IsZero() {
-		c.add("created_at < ?", f.Until)
-	}
-	return c
-}
-
 // scopeOf returns a scope that has all executions of a filter.
 func scopeOf(f sandbox.ExecutionFilter) scope {
 	if f.SandboxID != "" {

@@ -72,18 +72,9 @@ func executionRow(e *sandbox.Execution) (row, error) {
 	if err != nil {
 		return r, err
 	}
-	r.executionID, r.sandboxID, r.user = r.key, clean(e.SandboxID), clean(e.User)
-	r.code, r.expiresAt, r.summary = clean(e.Code), e.ExpiresAt, e.Summary()
-	r.summary.Kind, r.summary.Status = sandbox.Kind(clean(string(e.Kind))), sandbox.Status(clean(string(e.Status)))
-	if len(e.Tags) > 0 {
-		r.summary.Tags = make(map[string]string, len(e.Tags))
-		for name, value := range e.Tags {
-			r.summary.Tags[clean(name)] = clean(value)
-		}
-	}
-	if e.Error != nil {
-		r.failure = new(clean(*e.Error))
-	}
+	r.executionID, r.sandboxID, r.user = e.ID, e.SandboxID, e.User
+	r.code, r.failure, r.expiresAt, r.summary = e.Code, e.Error, e.ExpiresAt, e.Summary()
+	cleanColumns(&r)
 	if r.mustSync = r.isEnd(); !r.mustSync {
 		return r, nil
 	}

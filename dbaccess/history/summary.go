@@ -41,19 +41,18 @@ func inUTC(at *time.Time) *time.Time {
 func (s *Store) ExecutionSummaries(
 	ctx context.Context, f sandbox.ExecutionFilter,
 ) (list []sandbox.ExecutionSummary, next string, err error) {
-	c, t := conditionsOf(f), executionSummaries
-	if f.Text == "" && len(f.Tags) == 0 {
-		return t.page(ctx, s, scopeOf(f), c, f.After, f.Limit)
-	}
+	t := executionSummaries
+	var c conditions
+	c.addFilter(f)
 	if f.After != "" {
 		if err := t.order.addCursor(&c, f.After); err != nil {
 			return nil, "", err
 		}
 	}
 	matches := conditions{args: c.args}
-	matches.addText(f.Text, "code", "error")
-	for _, tag := range f.Tags {
-		matches.add("tags @> ?", map[string]string{clean(tag.Name): clean(tag.Value)})
+	matches.addSearches(f)
+	if len(matches.clauses) == 0 {
+		return t.page(ctx, s, scopeOf(f), c, "", f.Limit)
 	}
 	for _, scanned := range []int{minScanned, maxScanned} {
 		newest := t

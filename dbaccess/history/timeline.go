@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -56,11 +57,16 @@ func (c *conditions) addRecordFilter(f sandbox.RecordFilter, user, box, executio
 			c.add(field.column+" = ?", clean(field.value))
 		}
 	}
-	if !f.Since.IsZero() {
-		c.add(at+" >= ?", f.Since)
+	c.addTimes(at, f.Since, f.Until)
+}
+
+// addTimes adds the condition that a column has a time from since on and before until. A zero time sets no limit.
+func (c *conditions) addTimes(column string, since, until time.Time) {
+	if !since.IsZero() {
+		c.add(column+" >= ?", since)
 	}
-	if !f.Until.IsZero() {
-		c.add(at+" < ?", f.Until)
+	if !until.IsZero() {
+		c.add(column+" < ?", until)
 	}
 }
 
