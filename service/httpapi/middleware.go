@@ -127,18 +127,17 @@ func (b requestBody) Read(p []byte) (int, error) {
 	return n, sandbox.Errorf(sandbox.FaultMalformed, "the body cannot be read: %s", err)
 }
 
-// repeatableParameter is the name that a query string may repeat: all values of the filter count.
-const repeatableParameter = "tag"
-
-// rejectAmbiguousQuery rejects a query string that can't be parsed, repeats a name or has a name without a value. If a
-// filter was ignored, the answer would contain items that the client wants to exclude.
+// rejectAmbiguousQuery rejects a query string that can't be parsed, has a name without a value, or repeats a name that
+// the operation does not declare as a list. If a filter was ignored, the answer would contain items that the client
+// wants to exclude.
 func (a *api) rejectAmbiguousQuery(g *gin.Context) {
-	if err := checkQuery(g.Request.URL.RawQuery); err != nil {
+	path := strings.TrimPrefix(g.FullPath(), versionPrefix)
+	if err := checkQuery(g.Request.URL.RawQuery, a.repeatable[path]); err != nil {
 		a.fail(g, err)
 	}
 }
 
-func checkQuery(query string) error {
+func checkQuery(query string, repeatable []string) error {
 	if query == "" {
 		return nil
 	}
@@ -149,7 +148,7 @@ func checkQuery(query string) error {
 	}
 	for name, given := range values {
 		switch {
-		case len(given) > 1 && name != repeatableParameter:
+		case len(given) > 1 && !slices.Contains(repeatable, name):
 			return &sandbox.Error{Fault: sandbox.FaultInvalid, Field: name,
 				Detail: "the query has it more than once; give it once"}
 		case slices.Contains(given, ""):

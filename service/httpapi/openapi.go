@@ -211,6 +211,11 @@ func (r *routes) finish(a *api) {
 		for method, op := range operationsOf(item) {
 			a.methods = append(a.methods, pathMethod{strings.Split(path, "/"), method})
 			r.finishOperation(op)
+			for _, p := range op.Parameters {
+				if p.In == "query" && p.Explode != nil && *p.Explode {
+					a.repeatable[ginPath(path)] = append(a.repeatable[ginPath(path)], p.Name)
+				}
+			}
 		}
 	}
 	// A path such as /sandbox/create also matches /sandbox/{id}, which has other methods, and gin would redirect

@@ -78,6 +78,8 @@ type api struct {
 	results      *limit.Results
 	publicURL    string
 	methods      []pathMethod // of all paths, without the prefix; for 405
+
+	repeatable map[string][]string // the query parameters that are lists, by gin's path without the prefix
 }
 
 // The maximum body sizes of requests, in bytes. An upload is also bounded by its sandbox's policy.
@@ -113,7 +115,7 @@ func newRouter(c Config) (*gin.Engine, *huma.OpenAPI) {
 		service: c.Service, records: c.Records, chat: c.Chat, log: c.Log, access: c.Access, version: c.Version,
 		logsRequests: c.LogRequests,
 		metrics:      c.Metrics, cpu: c.CPU, proxy: c.Proxy,
-		publicURL: c.PublicURL, results: c.Results,
+		publicURL: c.PublicURL, results: c.Results, repeatable: map[string][]string{},
 	}
 	if a.metrics == nil {
 		a.metrics = metrics.New(c.Version)
