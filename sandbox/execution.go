@@ -75,7 +75,7 @@ type Execution struct {
 	Code      string          `json:"code,omitempty"`
 	Context   json.RawMessage `json:"context,omitempty"` // a JSON object
 
-	Tags map[string]string `json:"tags,omitempty" doc:"Texts by name, which the client sent with the request"`
+	Annotations
 
 	Result    json.RawMessage `json:"result"` // any JSON; null if there is none
 	Stdout    string          `json:"stdout"`

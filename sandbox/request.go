@@ -4,18 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
 	"reflect"
-	"regexp"
-	"slices"
-	"strings"
 	"time"
-	"unicode"
 )
 
 // Request is a piece of code to run, with what it gets. HTTP decodes its body into it, and other transports fill it.
-// The record of the execution has its code, context, kind and tags; the supervisor runs it.
+// The record of the execution has its code, context, kind and annotations; the supervisor runs it.
 type Request struct {
 	Code    string `json:"code" maxLength:"4000000" doc:"The body of one module"`
 	Context Object `json:"context,omitempty" doc:"Each key is a variable of the code; context is the whole object"`
@@ -25,7 +20,7 @@ type Request struct {
 	Timeout float64 `json:"timeout,omitempty" minimum:"0.1" maximum:"86400" doc:"Seconds; lowers max_execution_time"`
 	Record  bool    `json:"record,omitempty" doc:"Record the run, so that its values can be explained"`
 
-	Tags map[string]string `json:"tags,omitempty" maxProperties:"16" doc:"Names [A-Za-z0-9_.-]{1,64}, values 256 bytes"`
+	Annotations
 
 	// A client cannot set these in a body: the transport does.
 
@@ -66,35 +61,6 @@ func (r Request) CheckFiles() error {
 				Fault: FaultInvalid, Field: fmt.Sprintf("files[%d]", n),
 				Detail: "give either content (text) or content_base64",
 			}
-		}
-	}
-	return nil
-}
-
-// Limits of the tags of an execution.
-const (
-	maxTags          = 16
-	maxTagValueBytes = 256
-)
-
-var tagName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
-
-// CheckTags returns FaultInvalid for tags that exceed a limit. The error names the first such tag, by name.
-func (r Request) CheckTags() error {
-	refusal := func(format string, args ...any) error {
-		return &Error{Fault: FaultInvalid, Field: "tags", Detail: fmt.Sprintf(format, args...)}
-	}
-	if len(r.Tags) > maxTags {
-		return refusal("got %d tags; send at most %d", len(r.Tags), maxTags)
-	}
-	for _, name := range slices.Sorted(maps.Keys(r.Tags)) {
-		switch value := r.Tags[name]; {
-		case !tagName.MatchString(name):
-			return refusal("the name of the tag %.80q is not valid; use 1 to 64 of A-Z a-z 0-9 _ . -", name)
-		case len(value) > maxTagValueBytes:
-			return refusal("the value of the tag %q has %d bytes; send at most %d", name, len(value), maxTagValueBytes)
-		case strings.ContainsFunc(value, unicode.IsControl):
-			return refusal("the value of the tag %q has a control character; send it without", name)
 		}
 	}
 	return nil

@@ -1,9 +1,6 @@
 package sandbox
 
-import (
-	"strings"
-	"time"
-)
+import "time"
 
 // Limits of the texts in an ExecutionSummary, in characters.
 const (
@@ -32,7 +29,7 @@ type ExecutionSummary struct {
 	CreatedAt     time.Time  `json:"created_at"`
 	CompletedAt   *time.Time `json:"completed_at"`
 
-	Tags map[string]string `json:"tags,omitempty"`
+	Annotations
 }
 
 // Summary returns the summary of e. Its texts are cut at a character.
@@ -42,7 +39,7 @@ func (e *Execution) Summary() ExecutionSummary {
 		Code: firstChars(e.Code, SummaryCodeChars), CodeBytes: int64(len(e.Code)), ExecutionTime: e.ExecutionTime,
 		CPUMS: e.Usage.CPUMS, MemoryUsage: e.MemoryUsage, Queries: len(e.Queries), RowsRead: e.RowsRead(),
 		Connections: len(e.Connections), Artifacts: len(e.Artifacts), RecordedSteps: e.RecordedSteps,
-		CreatedAt: e.CreatedAt, CompletedAt: e.CompletedAt, Tags: e.Tags,
+		CreatedAt: e.CreatedAt, CompletedAt: e.CompletedAt, Annotations: e.Annotations,
 	}
 	if e.Error != nil {
 		s.Error = new(firstChars(*e.Error, SummaryErrorChars))
@@ -78,32 +75,6 @@ type SandboxSummary struct {
 	LastUsed  time.Time  `json:"last_used_at" doc:"When its last execution began, or its creation"`
 	ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"Of an active sandbox, if nobody uses it until then"`
 	EndedAt   *time.Time `json:"ended_at,omitempty"`
-}
-
-// ExecutionFilter selects executions for a list, newest first. A zero field does not filter.
-type ExecutionFilter struct {
-	User      string
-	SandboxID string
-	Status    Status
-	Kind      Kind
-	Since     time.Time
-	Until     time.Time
-	Tags      []Tag  // the execution has all of them
-	Text      string // a part of the code or the error, in upper or lower case
-	Limit     int    // at most 1000; 0 means 50
-	After     string // the cursor at the end of the previous page
-}
-
-// Tag is one of the tags of an execution.
-type Tag struct{ Name, Value string }
-
-// ParseTag returns the tag of a text such as team:risk. It returns FaultInvalid if the text has no colon.
-func ParseTag(text string) (Tag, error) {
-	name, value, ok := strings.Cut(text, ":")
-	if !ok {
-		return Tag{}, &Error{Fault: FaultInvalid, Field: "tag", Detail: "write a tag as NAME:VALUE, such as team:risk"}
-	}
-	return Tag{name, value}, nil
 }
 
 // RecordFilter selects sandboxes, statements, connections, artifacts or audit entries for a list, newest first. A zero

@@ -206,7 +206,7 @@ func (s *Service) newRun(caller sandbox.Key, sb sandbox.Sandbox, request sandbox
 	if err := request.CheckFiles(); err != nil {
 		return nil, err
 	}
-	if err := request.CheckTags(); err != nil {
+	if err := request.CheckAnnotations(); err != nil {
 		return nil, err
 	}
 	if sandbox.JSONDepth(request.Context) > maxDepth {
@@ -228,7 +228,7 @@ func (s *Service) newRun(caller sandbox.Key, sb sandbox.Sandbox, request sandbox
 	r := &run{service: s, caller: caller, request: request, observers: o, sandbox: sb, ended: make(chan struct{})}
 	r.opening = sandbox.Execution{
 		ID: s.NewID(), SandboxID: sb.ID, User: caller.User, Kind: request.Kind, Status: sandbox.StatusRunning,
-		Code: request.Code, Context: json.RawMessage(request.Context), Tags: request.Tags,
+		Code: request.Code, Context: json.RawMessage(request.Context), Annotations: request.Annotations,
 		Timestamp: now, CreatedAt: now,
 	}
 	if days := caller.Limits.HistoryDays; days > 0 {

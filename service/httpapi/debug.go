@@ -16,10 +16,10 @@ import (
 
 // debugBody is the body of POST /sandbox/{id}/debug. gin decodes it, with any content type.
 type debugBody struct {
-	Code        *string           `json:"code" nullable:"false" maxLength:"4000000"`
-	Context     sandbox.Object    `json:"context,omitempty"`
-	Tags        map[string]string `json:"tags,omitempty" maxProperties:"16" doc:"As in a request to execute code"`
-	Breakpoints []any             `json:"breakpoints,omitempty" doc:"Accepted and ignored: a stream does not stop"`
+	Code    *string        `json:"code" nullable:"false" maxLength:"4000000"`
+	Context sandbox.Object `json:"context,omitempty"`
+	sandbox.Annotations
+	Breakpoints []any `json:"breakpoints,omitempty" doc:"Accepted and ignored: a stream does not stop"`
 }
 
 func (a *api) routeDebug(r *routes) {
@@ -55,7 +55,9 @@ func (a *api) debugCode(g *gin.Context) {
 			Detail: "expected required property code to be present"})
 		return
 	}
-	a.streamSteps(g, sandbox.Request{Code: *body.Code, Context: body.Context, Tags: body.Tags, Kind: sandbox.KindDebug})
+	a.streamSteps(g, sandbox.Request{
+		Code: *body.Code, Context: body.Context, Annotations: body.Annotations, Kind: sandbox.KindDebug,
+	})
 }
 
 // maxQueuedSteps is the maximum number of steps that wait for the client. A client that reads more slowly delays the

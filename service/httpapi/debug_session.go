@@ -27,12 +27,12 @@ type openDebugInput struct {
 	Client string `header:"X-Debug-Client" maxLength:"100" doc:"The client's name; the client that opens a session drives it"`
 	Wait   string `query:"wait" pattern:"^([0-9]|[1-5][0-9]|60)$" doc:"Seconds to wait for a stop; 10 by default"`
 	Body   struct {
-		Code        string            `json:"code" maxLength:"4000000"`
-		Context     sandbox.Object    `json:"context,omitempty"`
-		Tags        map[string]string `json:"tags,omitempty" maxProperties:"16" doc:"As in a request to execute code"`
-		Breakpoints breakpointList    `json:"breakpoints,omitempty"`
-		Exceptions  []string          `json:"exceptions,omitempty" enum:"raised,uncaught" doc:"Stop at every exception, or at unhandled ones"`
-		StopOnEntry bool              `json:"stop_on_entry,omitempty"`
+		Code    string         `json:"code" maxLength:"4000000"`
+		Context sandbox.Object `json:"context,omitempty"`
+		sandbox.Annotations
+		Breakpoints breakpointList `json:"breakpoints,omitempty"`
+		Exceptions  []string       `json:"exceptions,omitempty" enum:"raised,uncaught" doc:"Stop at every exception, or at unhandled ones"`
+		StopOnEntry bool           `json:"stop_on_entry,omitempty"`
 	}
 }
 
@@ -178,7 +178,7 @@ func (a *api) routeDebugSessions(r *routes) {
 func (a *api) openDebugSession(ctx context.Context, caller sandbox.Key, in *openDebugInput) (*debugSession, error) {
 	session, breakpoints, err := a.service.OpenDebug(ctx, caller, in.ID, service.DebugStart{
 		Request: sandbox.Request{
-			Code: in.Body.Code, Context: in.Body.Context, Tags: in.Body.Tags, Kind: sandbox.KindDebug,
+			Code: in.Body.Code, Context: in.Body.Context, Annotations: in.Body.Annotations, Kind: sandbox.KindDebug,
 		},
 		Breakpoints: dap.LineBreakpoints(
 			in.Body.Breakpoints,

@@ -30,16 +30,10 @@ type getExecutionInput struct {
 }
 
 type executionsInput struct {
-	User    string    `query:"user_id" doc:"Only an admin may ask for other users"`
-	Sandbox string    `query:"sandbox_id"`
-	Status  string    `query:"status" enum:"created,running,completed,failed,timeout,cancelled,killed"`
-	Kind    string    `query:"kind" enum:"execute,quick-execute,analyze-data,debug,database-query,nemo,jupyter,e2b,librechat"`
+	sandbox.ExecutionFilter
 	Since   timestamp `query:"since" doc:"Only executions that began at this time or later"`
 	Until   timestamp `query:"until" doc:"Only executions that began before this time"`
-	Text    string    `query:"text" maxLength:"200" doc:"Text in the code or the error"`
-	Tags    []string  `query:"tag,explode" maxItems:"16" doc:"A tag that they have, as NAME:VALUE; repeatable"`
-	Limit   int       `query:"limit" minimum:"1" maximum:"1000" default:"50"`
-	After   string    `query:"after" doc:"Value of next in the previous page"`
+	Tag     []string  `query:"tag,explode" maxItems:"16" doc:"A tag that they have, as NAME:VALUE; repeatable"`
 	Include []string  `query:"include" enum:"record" doc:"record: list whole executions instead of summaries"`
 }
 
@@ -129,11 +123,9 @@ func (a *api) cancelExecution(ctx context.Context, caller sandbox.Key, in *InExe
 }
 
 func (a *api) listExecutions(ctx context.Context, caller sandbox.Key, in *executionsInput) (*executionResponse, error) {
-	filter := sandbox.ExecutionFilter{
-		User: in.User, SandboxID: in.Sandbox, Status: sandbox.Status(in.Status), Kind: sandbox.Kind(in.Kind),
-		Since: in.Since.Time, Until: in.Until.Time, Text: in.Text, Limit: in.Limit, After: in.After,
-	}
-	for _, text := range in.Tags {
+	filter := in.ExecutionFilter
+	filter.Since, filter.Until = in.Since.Time, in.Until.Time
+	for _, text := range in.Tag {
 		tag, err := sandbox.ParseTag(text)
 		if err != nil {
 			return nil, err

@@ -14,14 +14,13 @@ import (
 	"glasshouse/service"
 )
 
+// runInput has the arguments of run_python: those fields of Request that its schema has, and its own.
 type runInput struct {
-	Code    string            `json:"code"`
+	sandbox.Request
 	Session string            `json:"session_id"`
 	Timeout float64           `json:"timeout_seconds"`
 	Files   map[string]string `json:"files"`
 	Wait    *float64          `json:"wait_seconds"`
-	Record  bool              `json:"record"`
-	Tags    map[string]string `json:"tags"`
 }
 
 // runPython runs code in a session, which it creates if none is named. A run that takes longer than the call waits
@@ -30,9 +29,8 @@ type runInput struct {
 func (s *Server) runPython(
 	ctx context.Context, caller sandbox.Key, req *mcp.CallToolRequest, in runInput,
 ) (*mcp.CallToolResult, error) {
-	run := sandbox.Request{
-		Code: in.Code, Kind: sandbox.KindExecute, Timeout: in.Timeout, Record: in.Record, Tags: in.Tags,
-	}
+	run := in.Request
+	run.Kind, run.Timeout = sandbox.KindExecute, in.Timeout
 	for _, name := range slices.Sorted(maps.Keys(in.Files)) {
 		run.Files = append(run.Files, sandbox.RequestFile{
 			Path: strings.TrimPrefix(name, "/data/"), Content: new(in.Files[name]),

@@ -1,6 +1,17 @@
 package mcpapi
 
-import "github.com/modelcontextprotocol/go-sdk/mcp"
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"glasshouse/sandbox"
+)
 
 // Limits of the tools' arguments.
 const (
@@ -39,8 +50,7 @@ func (s *Server) addTools() {
 			"wait_seconds":{"type":"number","minimum":0,"maximum":300,
 				"default":55,"description":"A longer run answers status=running"},
 			"record":{"type":"boolean","description":"Record it, so that explain_execution can tell why a value is so"},
-			"tags":{"type":"object","additionalProperties":{"type":"string"},
-				"description":"Texts by name to find the run in history, if asked for"}
+			`+annotationArguments()+`
 		}`, "code"),
 		Annotations: &mcp.ToolAnnotations{Title: "Run Python", DestructiveHint: no, OpenWorldHint: no},
 	}, s.runPython)
@@ -122,4 +132,20 @@ func (s *Server) addTools() {
 		}`, "session_id", "action"),
 		Annotations: &mcp.ToolAnnotations{Title: "Session files", DestructiveHint: yes, OpenWorldHint: no},
 	}, s.sessionFiles)
+}
+
+// annotationArguments returns the JSON of the properties of a schema for sandbox.ModelAnnotations.
+func annotationArguments() string {
+	fields, err := jsonschema.For[sandbox.Annotations](nil)
+	if err != nil {
+		panic(fmt.Sprintf("the schema of annotations: %v", err)) // a mistake in the struct
+	}
+	var properties []string
+	for _, name := range slices.Sorted(maps.Keys(sandbox.ModelAnnotations)) {
+		property := fields.Properties[name]
+		property.Description = sandbox.ModelAnnotations[name]
+		text, _ := json.Marshal(property) // never fails: it is plain data
+		properties = append(properties, fmt.Sprintf("%q:%s", name, text))
+	}
+	return strings.Join(properties, ",")
 }
