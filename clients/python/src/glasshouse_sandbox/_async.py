@@ -83,7 +83,9 @@ class AsyncClient:
         sandbox's config, such as {"max_memory_mb": 512}. record: keep a recording, for `executions.why`.
         tags: texts by name, to find the execution with `executions.list`.
         """
-        call = ops.run_call(None, code, context, files, timeout, config, record=record, tags=tags)
+        call = ops.run_call(
+            None, code, context=context, files=files, timeout=timeout, config=config, record=record, tags=tags
+        )
         return await self._do(ops.run(call))
 
     async def query(
@@ -232,17 +234,18 @@ class AsyncExecutions:
     ) -> models.Page:
         """Returns a page of executions, newest first. since, until: times in RFC 3339. text: in code or error.
         tags: the executions have all of them."""
-        filters = {
-            "user_id": user_id,
-            "sandbox_id": sandbox_id,
-            "status": status,
-            "since": since,
-            "until": until,
-            "text": text,
-            "limit": limit,
-            "after": after,
-        }
-        return await self._client._do(ops.list_executions(filters, tags))
+        operation = ops.list_executions(
+            user_id=user_id,
+            sandbox_id=sandbox_id,
+            status=status,
+            since=since,
+            until=until,
+            text=text,
+            tag=tags,
+            limit=limit,
+            after=after,
+        )
+        return await self._client._do(operation)
 
     async def cancel(self, execution_id: str) -> None:
         """Ends a running execution."""
@@ -363,7 +366,9 @@ class AsyncSandbox:
         text as it is printed; on_output and on_query get rich outputs and statements.
         """
         streams = any(each is not None for each in (on_stdout, on_stderr, on_output, on_query))
-        call = ops.run_call(self.id, code, context, files, timeout, record=record, tags=tags, stream=streams)
+        call = ops.run_call(
+            self.id, code, context=context, files=files, timeout=timeout, record=record, tags=tags, stream=streams
+        )
         if not streams:
             return await self._client._do(ops.run(call))
         async for event in self._client._events(call):
@@ -391,7 +396,7 @@ class AsyncSandbox:
         tags: Mapping[str, str] | None = None,
     ) -> AsyncIterator[models.Step]:
         """Runs code under the debugger and yields each line that ran. The last step has the execution."""
-        call = ops.debug_call(self.id, code, context, breakpoints, tags)
+        call = ops.debug_call(self.id, code, context=context, breakpoints=list(breakpoints), tags=tags)
         try:
             async with self._client._open(call, {}) as response:
                 reader = ops.EventReader()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from typing import Any, TypeVar
 from urllib.parse import quote as quote
 
@@ -55,25 +55,14 @@ def fetch(call: Call) -> Operation[Any]:
 def run_call(
     sandbox_id: str | None,
     code: str,
-    context: Mapping[str, Any] | None,
-    files: Files | None,
-    timeout: float | None,
-    config: Mapping[str, Any] | None = None,
     *,
-    record: bool = False,
-    tags: Mapping[str, str] | None = None,
+    files: Files | None = None,
+    config: Mapping[str, Any] | None = None,
     stream: bool = False,
+    **fields: Any,
 ) -> Call:
-    """Returns the call that runs code, in a fresh sandbox if sandbox_id is None."""
-    body: Json = {"code": code}
-    if context is not None:
-        body["context"] = dict(context)
-    if timeout is not None:
-        body["timeout"] = timeout
-    if record:
-        body["record"] = True
-    if tags:
-        body["tags"] = dict(tags)
+    """Returns the call that runs code, in a fresh sandbox if sandbox_id is None. fields: other fields of the body."""
+    body = _body(code, fields)
     if files:
         body["files"] = [_file(path, content) for path, content in files.items()]
     path = "/sandbox/agent/quick-execute"
@@ -82,6 +71,12 @@ def run_call(
     elif config:
         body["config"] = dict(config)
     return Call("POST", path, body, TEXT, stream=stream)
+
+
+def _body(code: str, fields: Mapping[str, Any]) -> Json:
+    """Returns the body of a request to run code, with the fields that are not None."""
+    given = {name: value for name, value in fields.items() if value is not None}
+    return {"code": code} | {n: dict(v) if isinstance(v, Mapping) else v for n, v in given.items()}
 
 
 def _file(path: str, content: str | bytes) -> Json:
@@ -126,10 +121,13 @@ def get_execution(execution_id: str, wait: float) -> Operation[models.Execution]
     return models.Execution.from_json(reply.json())
 
 
-def list_executions(filters: Mapping[str, Any], tags: Mapping[str, str] | None) -> Operation[models.Page]:
-    params: Json = {name: str(value) for name, value in filters.items() if value is not None}
-    if tags:
-        params["tag"] = [f"{name}:{value}" for name, value in tags.items()]
+def list_executions(**filters: Any) -> Operation[models.Page]:
+    """filters: parameters of the query. None selects all; a mapping has to be among the texts by name."""
+    params = {
+        name: [f"{k}:{v}" for k, v in value.items()] if isinstance(value, Mapping) else str(value)
+        for name, value in filters.items()
+        if value is not None
+    }
     answer = yield from fetch(Call("GET", "/executions", params={**params, "include": "record"}))
     return models.Page([models.Execution.from_json(e) for e in answer["executions"]], answer.get("next", ""))
 
@@ -217,19 +215,8 @@ def complete(sandbox_id: str, code: str, cursor: int | None) -> Operation[Json]:
     return answer
 
 
-def debug_call(
-    sandbox_id: str,
-    code: str,
-    context: Mapping[str, Any] | None,
-    breakpoints: Sequence[int],
-    tags: Mapping[str, str] | None = None,
-) -> Call:
-    body: Json = {"code": code, "context": dict(context or {})}
-    if tags:
-        body["tags"] = dict(tags)
-    if breakpoints:
-        body["breakpoints"] = list(breakpoints)
-    return Call("POST", f"/sandbox/{sandbox_id}/debug", body, stream=True)
+def debug_call(sandbox_id: str, code: str, **fields: Any) -> Call:
+    return Call("POST", f"/sandbox/{sandbox_id}/debug", _body(code, fields), stream=True)
 
 
 @dataclasses.dataclass
