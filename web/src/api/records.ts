@@ -28,7 +28,12 @@ export interface SignInMethods {
   provider?: { name: string; path: string };
 }
 
-export interface Summary {
+// Annotations are what a client said about its code.
+export interface Annotations {
+  tags?: Record<string, string>;
+}
+
+export interface Summary extends Annotations {
   execution_id: string;
   sandbox_id: string;
   user_id: string;
@@ -45,7 +50,6 @@ export interface Summary {
   connections: number;
   artifacts: number;
   recorded_steps: number; // 0: there is no recording
-  tags?: Record<string, string>;
   created_at: string;
   completed_at: string | null;
 }
@@ -154,7 +158,7 @@ export interface Usage {
   network_received_bytes?: number;
 }
 
-export interface Execution {
+export interface Execution extends Annotations {
   execution_id: string;
   sandbox_id: string;
   user_id: string;
@@ -162,7 +166,6 @@ export interface Execution {
   status: Status;
   code?: string;
   context?: Record<string, unknown>;
-  tags?: Record<string, string>;
   result: unknown;
   stdout: string;
   stderr: string;

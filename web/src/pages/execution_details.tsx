@@ -1,3 +1,4 @@
+import { address } from "../api/client";
 import type { Connection, Exception, Execution, Note, Query } from "../api/records";
 import {
   asText,
@@ -16,6 +17,7 @@ import {
 import { SandboxLink, Status } from "../parts/label";
 import { Panel } from "../parts/panel";
 import { isAdmin } from "../session";
+import { annotationsOf } from "./executions_filter";
 
 // The parts of an execution below its code.
 
@@ -364,10 +366,10 @@ export function Facts({ of: e }: { of: Execution }) {
         <dd>
           <SandboxLink id={e.sandbox_id} />
         </dd>
-        {Object.entries(e.tags ?? {}).flatMap(([name, value]) => [
-          <dt key={`${name} name`}>Tag {name}</dt>,
-          <dd key={`${name} value`}>
-            <a href={`/ui/?tag=${encodeURIComponent(`${name}:${value}`)}`}>{value || "(empty)"}</a>
+        {annotationsOf(e).flatMap(({ label, text, query }) => [
+          <dt key={`${label} label`}>{label}</dt>,
+          <dd key={`${label} text`}>
+            <a href={address("/ui/", query)}>{text || "(empty)"}</a>
           </dd>,
         ])}
         <dt>Accepted</dt>

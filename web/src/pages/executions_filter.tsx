@@ -1,11 +1,36 @@
 import type { Query } from "../api/client";
-import { kinds, type Summary, statuses } from "../api/records";
-import { own } from "../format";
+import { type Annotations, kinds, type Summary, statuses } from "../api/records";
 import { Choice, Filters, TextFilter, TimeChoice, timeNames, timeQuery } from "../parts/filters";
 import { parameter } from "../router";
 import { isAdmin } from "../session";
 
-export const filterNames = ["user", "status", "kind", "sandbox", "tag", "text", ...timeNames];
+// Field is a filter by what the summary of an execution has.
+interface Field {
+  parameter: string; // of the API
+  valuesOf: (e: Summary) => (string | undefined)[];
+  wanted?: (text: string) => string[]; // the values that a text in the address asks for; undefined: the text itself
+}
+
+// fields are the filters by their names in the address, apart from text and time.
+const fields: Record<string, Field> = {
+  user: { parameter: "user_id", valuesOf: (e) => [e.user_id] },
+  status: { parameter: "status", valuesOf: (e) => [e.status] },
+  kind: { parameter: "kind", valuesOf: (e) => [e.kind] },
+  sandbox: { parameter: "sandbox_id", valuesOf: (e) => [e.sandbox_id] },
+  tag: {
+    parameter: "tag",
+    valuesOf: (e) => Object.entries(e.tags ?? {}).map(([name, value]) => `${name}:${value}`),
+    wanted: tagsOf,
+  },
+};
+
+export const filterNames = [...Object.keys(fields), "text", ...timeNames];
+
+// annotationsOf returns what a client said about an execution, with the query of the page that lists those with the same.
+export function annotationsOf(e: Annotations): { label: string; text: string; query: Record<string, string> }[] {
+  const tags = Object.entries(e.tags ?? {});
+  return tags.map(([name, text]) => ({ label: `Tag ${name}`, text, query: { tag: `${name}:${text}` } }));
+}
 
 export interface Filter {
   query: Query; // of the API
@@ -20,32 +45,21 @@ export function tagsOf(text: string): string[] {
   return text.trim() ? text.trim().split(/\s+(?=[A-Za-z0-9_.-]+:)/) : [];
 }
 
-function hasTag(e: Summary, tag: string): boolean {
-  const [name, value] = [tag.slice(0, tag.indexOf(":")), tag.slice(tag.indexOf(":") + 1)];
-  return own(e.tags ?? {}, name) === value;
-}
-
 // currentFilter reads the filter from the address.
 export function currentFilter(): Filter {
-  const tags = tagsOf(parameter("tag"));
+  const set = Object.entries(fields).map(([name, { wanted = (text: string) => (text ? [text] : []), ...field }]) => ({
+    ...field,
+    values: wanted(parameter(name)),
+  }));
   const query = {
-    user_id: parameter("user"),
-    status: parameter("status"),
-    kind: parameter("kind"),
-    sandbox_id: parameter("sandbox"),
-    tag: tags,
+    ...Object.fromEntries(set.map((field) => [field.parameter, field.values])),
     text: parameter("text"),
     ...timeQuery(),
   };
   const matches =
     query.text || query.until
       ? undefined
-      : (e: Summary) =>
-          (!query.user_id || e.user_id === query.user_id) &&
-          (!query.status || e.status === query.status) &&
-          (!query.kind || e.kind === query.kind) &&
-          (!query.sandbox_id || e.sandbox_id === query.sandbox_id) &&
-          tags.every((tag) => hasTag(e, tag));
+      : (e: Summary) => set.every(({ values, valuesOf }) => values.every((value) => valuesOf(e).includes(value)));
   return { query, matches };
 }
 
