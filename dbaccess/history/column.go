@@ -2,6 +2,7 @@ package history
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
@@ -19,9 +20,8 @@ type executionColumn struct {
 	field    func(r *row) any     // a pointer to its field, which has its value and which a read fills
 	valuesOf func(rows []row) any // its values in many rows, as an array
 
-	// filter adds the conditions of lists on the column, and search those that no index finds in the order of a list.
-	// nil: there are none.
-	filter, search func(f sandbox.ExecutionFilter, to *conditions)
+	addFilter  func(f sandbox.ExecutionFilter, to *conditions) // nil: lists do not filter by the column
+	isSearched bool                                            // no index finds its conditions in the order of a list
 }
 
 // column returns a column that lists do not read.
@@ -65,13 +65,13 @@ func (c executionColumn) filtered(value func(sandbox.ExecutionFilter) string) ex
 
 // filteredBy returns c as a column on which add adds conditions. An index has the column before created_at and id.
 func (c executionColumn) filteredBy(add func(sandbox.ExecutionFilter, *conditions)) executionColumn {
-	c.filter = add
+	c.addFilter = add
 	return c
 }
 
 // searched returns c as a column on which add adds conditions that only an index without an order can find.
 func (c executionColumn) searched(add func(sandbox.ExecutionFilter, *conditions)) executionColumn {
-	c.search = add
+	c.addFilter, c.isSearched = add, true
 	return c
 }
 
@@ -169,20 +169,11 @@ func fieldsOf(columns []executionColumn, r *row) []any {
 	return fields
 }
 
-// addFilter adds the conditions of a filter, apart from its searches and its cursor.
-func (c *conditions) addFilter(f sandbox.ExecutionFilter) {
+// addFilter adds the conditions of a filter, apart from its cursor, on the columns that are searched, or on the others.
+func (c *conditions) addFilter(f sandbox.ExecutionFilter, isSearched bool) {
 	for _, column := range executionColumns {
-		if column.filter != nil {
-			column.filter(f, c)
-		}
-	}
-}
-
-// addSearches adds the conditions of a filter that no index finds in the order of a list.
-func (c *conditions) addSearches(f sandbox.ExecutionFilter) {
-	for _, column := range executionColumns {
-		if column.search != nil {
-			column.search(f, c)
+		if column.addFilter != nil && column.isSearched == isSearched {
+			column.addFilter(f, c)
 		}
 	}
 }
@@ -192,12 +183,6 @@ func (c *conditions) addSearches(f sandbox.ExecutionFilter) {
 func cleanColumns(r *row) {
 	for _, c := range storedColumns {
 		switch field := c.field(r).(type) {
-		case *string:
-			*field = clean(*field)
-		case *sandbox.Kind:
-			*field = sandbox.Kind(clean(string(*field)))
-		case *sandbox.Status:
-			*field = sandbox.Status(clean(string(*field)))
 		case **string:
 			if *field != nil {
 				*field = new(clean(**field))
@@ -208,6 +193,10 @@ func cleanColumns(r *row) {
 				for name, value := range given {
 					(*field)[clean(name)] = clean(value)
 				}
+			}
+		default:
+			if v := reflect.ValueOf(field).Elem(); v.Kind() == reflect.String {
+				v.SetString(clean(v.String()))
 			}
 		}
 	}

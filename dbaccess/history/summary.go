@@ -43,14 +43,14 @@ func (s *Store) ExecutionSummaries(
 ) (list []sandbox.ExecutionSummary, next string, err error) {
 	t := executionSummaries
 	var c conditions
-	c.addFilter(f)
+	c.addFilter(f, false)
 	if f.After != "" {
 		if err := t.order.addCursor(&c, f.After); err != nil {
 			return nil, "", err
 		}
 	}
 	matches := conditions{args: c.args}
-	matches.addSearches(f)
+	matches.addFilter(f, true)
 	if len(matches.clauses) == 0 {
 		return t.page(ctx, s, scopeOf(f), c, "", f.Limit)
 	}
