@@ -118,13 +118,15 @@ func newArchiveWriter(w io.Writer) (*archiveWriter, error) {
 }
 
 func (w *archiveWriter) write(line archiveLine) error {
-	text, err := marshalPlain(line)
-	if err != nil {
+	var buf bytes.Buffer
+	encoder := json.NewEncoder(&buf) // ends with a newline, and leaves out those in raw JSON
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(line); err != nil {
 		return err
 	}
-	text = append(text, '\n')
+	text := buf.Bytes()
 	_, _ = w.sum.Write(text) // never fails
-	_, err = w.zip.Write(text)
+	_, err := w.zip.Write(text)
 	return err
 }
 

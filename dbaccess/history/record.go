@@ -1,14 +1,13 @@
 package history
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"unicode/utf8"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	jsonv1 "github.com/go-json-experiment/json/v1"
+	fastjson "github.com/segmentio/encoding/json"
 
 	"glasshouse/sandbox"
 )
@@ -24,38 +23,48 @@ type record struct {
 	Exact map[string][]byte `json:"exact,omitempty"` // base64, by field
 }
 
+// textField is a field of an execution that may hold any bytes.
+type textField struct {
+	name string
+	text *string
+}
+
 // textFields returns the fields that may hold any bytes: printed output, and code as a client sent it. All
 // other fields came as JSON.
-func textFields(e *sandbox.Execution) map[string]*string {
-	fields := map[string]*string{"code": &e.Code, "stdout": &e.Stdout, "stderr": &e.Stderr}
+func textFields(e *sandbox.Execution) []textField {
+	fields := []textField{{"code", &e.Code}, {"stdout", &e.Stdout}, {"stderr", &e.Stderr}}
 	if e.Error != nil {
-		fields["error"] = e.Error
+		fields = append(fields, textField{"error", e.Error})
 	}
 	return fields
 }
 
-// recordOf returns the record of e.
-func recordOf(e *sandbox.Execution) record {
+const (
+	usualRecordBytes = 2 << 10 // more than the size of a record without its texts
+	maxYear          = 9999    // of RFC 3339; appendJSON does not check it
+)
+
+// encode returns the record of e.
+func encode(e *sandbox.Execution) ([]byte, error) {
 	var exact map[string][]byte
-	for name, text := range textFields(e) {
-		if !utf8.ValidString(*text) {
+	for _, field := range textFields(e) {
+		if !utf8.ValidString(*field.text) {
 			if exact == nil {
 				exact = map[string][]byte{}
 			}
-			exact[name] = []byte(*text)
+			exact[field.name] = []byte(*field.text)
 		}
 	}
-	return record{*e, exact}
+	if year := e.CreatedAt.Year(); year > maxYear {
+		return nil, fmt.Errorf("the year %d has more digits than a time in JSON may have", year)
+	}
+	return appendJSON(make([]byte, 0, usualRecordBytes+e.TextBytes()), record{*e, exact})
 }
 
-// marshalPlain returns v as JSON without HTML escapes: "<" takes one byte and not six.
-func marshalPlain(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
-}
+// appendJSON appends v as JSON without HTML escapes: "<" takes one byte and not six. Each run waits for two records.
+// encoding/json would take three times as long for them, 20 microseconds more in each run. Raw JSON keeps its spaces,
+// and fields with omitzero are there.
+func appendJSON(b []byte, v any) ([]byte, error) { return fastjson.Append(b, v, fastjson.SortMapKeys) }
 
 // decode returns the execution of a record. It is several times as fast as json.Unmarshal would be.
 func decode(text []byte) (sandbox.Execution, error) {
@@ -63,9 +72,9 @@ func decode(text []byte) (sandbox.Execution, error) {
 	if err := jsonv2.Unmarshal(text, &r, jsonv1.DefaultOptionsV1()); err != nil {
 		return sandbox.Execution{}, fmt.Errorf("decode the record of an execution: %w", err)
 	}
-	for name, field := range textFields(&r.Execution) {
-		if exact, ok := r.Exact[name]; ok {
-			*field = string(exact)
+	for _, field := range textFields(&r.Execution) {
+		if exact, ok := r.Exact[field.name]; ok {
+			*field.text = string(exact)
 		}
 	}
 	r.Execution.FillEmpty()

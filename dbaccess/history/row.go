@@ -54,21 +54,26 @@ const maxRecordBytes = 400 << 20
 
 // newRow returns a row with the record of v.
 func newRow(key string, v any) (row, error) {
-	r := row{key: key}
-	var err error
-	if r.record, err = marshalPlain(v); err != nil {
-		return r, fmt.Errorf("encode the history record of %s: %w", key, err)
+	record, err := appendJSON(nil, v)
+	return encodedRow(key, record, err)
+}
+
+// encodedRow returns a row with a record, or the error of its encoding.
+func encodedRow(key string, record []byte, err error) (row, error) {
+	if err != nil {
+		return row{}, fmt.Errorf("encode the history record of %s: %w", key, err)
 	}
-	if len(r.record) > maxRecordBytes {
-		return r, fmt.Errorf("the history record of %s has %d bytes; the maximum is %d",
-			key, len(r.record), maxRecordBytes)
+	if len(record) > maxRecordBytes {
+		return row{}, fmt.Errorf("the history record of %s has %d bytes; the maximum is %d",
+			key, len(record), maxRecordBytes)
 	}
-	return r, nil
+	return row{key: key, record: record}, nil
 }
 
 // executionRow returns the row of an execution, which has ended if e.CompletedAt is set.
 func executionRow(e *sandbox.Execution) (row, error) {
-	r, err := newRow(clean(e.ID), recordOf(e))
+	record, err := encode(e)
+	r, err := encodedRow(clean(e.ID), record, err)
 	if err != nil {
 		return r, err
 	}
