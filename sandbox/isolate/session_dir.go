@@ -36,6 +36,14 @@ func (d *SessionDir) HasMounts() bool { return d.mountFD >= 0 }
 // OpenSession opens the process's /session; the caller closes it.
 func (d *SessionDir) OpenSession() (fd int, err error) { return d.open("session", "session") }
 
+// StatSession returns the state of a file in the process's /session. If the file is a link, that of the link.
+func (d *SessionDir) StatSession(name string, st *unix.Stat_t) error {
+	if d.folder == "" {
+		return unix.Fstatat(d.mountFD, "session/"+name, st, unix.AT_SYMLINK_NOFOLLOW)
+	}
+	return unix.Lstat(filepath.Join(d.folder, "session", name), st)
+}
+
 // OpenData opens the process's /data for writing; the caller closes it.
 func (d *SessionDir) OpenData() (fd int, err error) { return d.open("files", "data") }
 

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"glasshouse/sandbox"
+	"glasshouse/sandbox/isolate"
 )
 
 // Bounds of one collection. Files over these bounds are counted as missed.
@@ -43,7 +44,7 @@ const minChangeAge = 100 * time.Millisecond
 func (s *Session) CollectArtifacts(store StoreArtifact) (found []sandbox.Artifact, missed int64, err error) {
 	s.mu.Lock()
 	session := -1
-	if s.directory != nil {
+	if s.directory != nil && !s.noArtifacts.isUnchanged(s.directory) {
 		session, err = s.directory.OpenSession()
 	}
 	s.mu.Unlock()
@@ -54,7 +55,7 @@ func (s *Session) CollectArtifacts(store StoreArtifact) (found []sandbox.Artifac
 		return nil, 0, nil
 	}
 	defer unix.Close(session)
-	folder, err := openBeneath(session, "artifacts", unix.O_RDONLY|unix.O_DIRECTORY)
+	folder, err := openBeneath(session, artifactsFolder, unix.O_RDONLY|unix.O_DIRECTORY)
 	switch err {
 	case nil:
 	case unix.ENOENT, unix.ENOTDIR, unix.ELOOP: // the code has removed the folder, or replaced it by a file or a link
@@ -67,9 +68,41 @@ func (s *Session) CollectArtifacts(store StoreArtifact) (found []sandbox.Artifac
 	c := collection{
 		store: store, before: s.collected, after: map[string]fileState{}, bytesLeft: s.sandbox.Policy.WorkspaceMaxBytes,
 	}
+	before := lookAt(folder)
 	c.collectFolder(folder, "", 1)
-	s.collected = c.after
+	s.collected, s.noArtifacts = c.after, emptyFolder{}
+	if c.entries == 0 && c.missed == 0 {
+		s.noArtifacts = before
+	}
 	return c.found, c.missed, c.err
+}
+
+const artifactsFolder = "artifacts" // in /session
+
+// emptyFolder is the state of a folder that had no entries; the zero value is that of no folder. As long as the folder
+// has the same state, it is empty: most runs make no file, and then one system call takes the place of six.
+type emptyFolder struct {
+	inode   uint64
+	changed unix.Timespec // ctime, which each new entry changes
+	isOld   bool          // changed was older than minChangeAge
+}
+
+// lookAt returns the state of a folder that may turn out to be empty.
+func lookAt(folder int) emptyFolder {
+	var st unix.Stat_t
+	if unix.Fstat(folder, &st) != nil {
+		return emptyFolder{}
+	}
+	return emptyFolder{st.Ino, st.Ctim, time.Since(time.Unix(st.Ctim.Unix())) > minChangeAge}
+}
+
+// isUnchanged reports whether /session/artifacts of d certainly has this state.
+func (e emptyFolder) isUnchanged(d *isolate.SessionDir) bool {
+	if !e.isOld {
+		return false
+	}
+	var st unix.Stat_t
+	return d.StatSession(artifactsFolder, &st) == nil && st.Ino == e.inode && st.Ctim == e.changed
 }
 
 // collection is the state of one CollectArtifacts.

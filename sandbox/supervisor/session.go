@@ -22,10 +22,12 @@ type Session struct {
 	uploads   *Uploads
 	workspace *Workspace
 	collected map[string]fileState // artifacts that were collected; used by CollectArtifacts alone
-	closed    bool
-	onClose   func()              // called once by Close; may be nil
-	start     *sandbox.GuestStart // of the guest; nil after its first run
-	cpu       cpuMeter
+	// noArtifacts is the state of /session/artifacts when it was empty; used by CollectArtifacts alone.
+	noArtifacts emptyFolder
+	closed      bool
+	onClose     func()              // called once by Close; may be nil
+	start       *sandbox.GuestStart // of the guest; nil after its first run
+	cpu         cpuMeter
 }
 
 func (s *Supervisor) newSession(sb sandbox.Sandbox) *Session {

@@ -83,6 +83,58 @@ seen`
 	}
 }
 
+// A folder that was empty is not read again before it changes. Each way to add a file changes it.
+func TestFilesInAFolderThatWasEmptyAreCollected(t *testing.T) {
+	t.Parallel()
+	i := Shared(t)
+	s := NewSession(t, i, nil)
+	keep := func(_ string, body io.Reader) (sandbox.Artifact, error) {
+		content, err := io.ReadAll(body)
+		return sandbox.Artifact{Size: int64(len(content)), SHA256: string(content)}, err
+	}
+	collect := func(after, want string) {
+		t.Helper()
+		found, missed, err := s.CollectArtifacts(keep)
+		var names []string
+		for _, f := range found {
+			names = append(names, f.Path)
+		}
+		if got := strings.Join(names, " "); got != want || missed != 0 || err != nil {
+			t.Errorf("after %s: got artifacts %q, %d missed, %v; want %q", after, got, missed, err, want)
+		}
+	}
+	// The clock of a file system has steps. The folder counts as unchanged only if its change is older than those.
+	const makeEmpty = "import os, shutil, time\n" +
+		"shutil.rmtree('artifacts', True); os.makedirs('artifacts', exist_ok=True); time.sleep(0.15)"
+	for n, code := range []string{
+		"open('artifacts/N', 'w').write('N')",
+		"open('N', 'w').write('N'); os.rename('N', 'artifacts/N')",
+		"open('N', 'w').write('N'); os.link('N', 'artifacts/N')",
+		"os.makedirs('new'); open('new/N', 'w').write('N'); os.rmdir('artifacts'); os.rename('new', 'artifacts')",
+		"os.mkdir('artifacts/in'); open('artifacts/in/N', 'w').write('N')",
+		"os.mkdir('artifacts/in')",
+		"open('artifacts/in/N', 'w').write('N')", // the folder is not empty, but has no file
+	} {
+		name := fmt.Sprint("f", n)
+		want := name
+		switch n {
+		case 4, 6:
+			want = "in/" + name
+		case 5:
+			want = ""
+		}
+		if n < 6 {
+			Run(t, s, makeEmpty)
+			collect("emptying", "")
+			collect("nothing", "")
+		}
+		if e := Run(t, s, strings.ReplaceAll(code, "N", name)); e.Error != nil {
+			t.Fatal(Why(e))
+		}
+		collect(code, want)
+	}
+}
+
 // Invariant 15: the files of a hostile session are removed, and files outside stay.
 func TestHostileFilesAreRemoved(t *testing.T) {
 	t.Parallel()
