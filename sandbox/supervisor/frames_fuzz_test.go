@@ -123,7 +123,7 @@ func runFrames(t *testing.T, stream []byte, isDebugged bool) (*sandbox.Execution
 		}
 		defer loop.pump.stop()
 	}
-	loop.watchdog = newWatchdog(t.Context(), process, time.Hour, sandbox.Request{})
+	loop.watchdog = newWatchdog(t.Context(), process, time.Hour, sandbox.Request{}, func() {})
 	defer loop.watchdog.stop(false)
 	go func() {
 		_, _ = theirs.Write(stream) // fails if the loop has ended

@@ -147,8 +147,7 @@ func (s *Session) exchange(
 	process.Conn.MarkRun()
 	finishWrite := process.Conn.WriteAsync(protocol.KindRun, order, fds...)
 	process.Thaw()
-	loop.watchdog = newWatchdog(ctx, process, s.limit(request), request)
-	context.AfterFunc(loop.watchdog.requests, loop.meter.stop)
+	loop.watchdog = newWatchdog(ctx, process, s.limit(request), request, loop.meter.stop)
 	if err = finishWrite(); err == nil {
 		done, err = loop.run(loop.watchdog.requests)
 	}

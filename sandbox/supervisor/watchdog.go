@@ -36,6 +36,7 @@ type watchdog struct {
 	caller   context.Context // its end cancels the run
 	requests context.Context // for the code's requests; ends when the watchdog interrupts the run
 	cancel   context.CancelFunc
+	onEnd    func()        // called when the run is interrupted, and when it is over
 	release  func() bool   // stops watching the caller's context
 	stopped  chan struct{} // closed by stop
 
@@ -48,11 +49,14 @@ type watchdog struct {
 }
 
 // newWatchdog starts the watchdog of a run that may take as long as limit, and a CancelTimeout after its last
-// interrupt.
+// interrupt. It calls onEnd, which does not wait, when it interrupts the run and when it is stopped: a context.AfterFunc
+// would start a goroutine in each run.
 func newWatchdog(
-	ctx context.Context, process *isolate.Process, limit time.Duration, request sandbox.Request,
+	ctx context.Context, process *isolate.Process, limit time.Duration, request sandbox.Request, onEnd func(),
 ) *watchdog {
-	w := &watchdog{process: process, caller: ctx, deadline: time.Now().Add(limit), stopped: make(chan struct{})}
+	w := &watchdog{
+		process: process, caller: ctx, onEnd: onEnd, deadline: time.Now().Add(limit), stopped: make(chan struct{}),
+	}
 	w.requests, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	w.timer = time.AfterFunc(limit, func() { w.endRun(endedByTimeout, timeoutGracePeriod) })
 	w.release = context.AfterFunc(ctx, func() {
@@ -74,6 +78,7 @@ func (w *watchdog) endRun(by string, gracePeriod time.Duration) {
 	}
 	w.end.by = by
 	w.cancel()
+	w.onEnd()
 	w.process.Interrupt()
 	w.kill = time.AfterFunc(gracePeriod, func() {
 		w.mu.Lock()
@@ -147,6 +152,7 @@ func (w *watchdog) stop(died bool) runEnd {
 	w.timer.Stop()
 	w.release()
 	w.cancel()
+	w.onEnd()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.over = true
