@@ -20,12 +20,9 @@ def when_imported(name: str, callback: "Callable[[types.ModuleType], None]") -> 
             sys.meta_path.insert(0, _Finder)
 
 
-def all_pending(names: "tuple[str, ...]") -> bool:
+def all_pending(names: "frozenset[str]") -> bool:
     """Tells whether each of these modules has a callback and is not imported yet."""
-    for name in names:
-        if name not in _pending:
-            return False
-    return _Finder in sys.meta_path
+    return names <= _pending.keys() and _Finder in sys.meta_path
 
 
 def provide(modules: "dict[str, types.ModuleType]") -> None:

@@ -24,12 +24,16 @@ MAX_BYTES = 10 << 20  # of one value as JSON
 MAX_COLUMNS = 1000
 ARRAY_BYTES, TABLE_BYTES = 500, 4000  # of MAX_BYTES that a text of numpy or pandas takes, for its time of 0.1 or 1 ms
 
+_SMALL = 1 << 63  # such integers need no conversion
+
 _dumps = json.dumps
 _DATES = {datetime.datetime, datetime.date, datetime.time}
 
 
 def plain(v, max_bytes: int = MAX_BYTES, max_items: int = values.MAX_ITEMS) -> "tuple[object, int]":
     """Returns v as a value that json.dumps accepts, and how many items (characters of a str) were left out."""
+    if v is None or type(v) is int and -_SMALL < v < _SMALL:
+        return v, 0
     maker = _Converter(max_items, max_bytes)
     try:
         out = maker.value(v, 0)

@@ -29,6 +29,7 @@ class LateOutput:
         self._channel = channel
         self._execution = ""
         self._origins: dict = {}  # by identifier: a thread, and its execution
+        self._is_watching = False
         # What was printed after the end of a run, before the process stopped: execution, file, stream and bytes.
         self._held: list = []
 
@@ -56,6 +57,9 @@ class LateOutput:
                     self._print(*entry)
 
     def _watch(self, streams) -> None:
+        if not self._origins and not self._is_watching:
+            return
+        self._is_watching = bool(self._origins)
         for name, stream in zip(("stdout", "stderr"), streams):
             file = getattr(stream, "buffer", None)
             if type(file) is Output:

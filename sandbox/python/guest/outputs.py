@@ -48,6 +48,7 @@ _HOOKED_MODULES = (
     "plotly.io._renderers",
     "plotly.io._kaleido",
 )
+_HOOKED_NAMES = frozenset(_HOOKED_MODULES)
 # Classes whose values are shown only as text.
 _TEXT_ONLY = frozenset((type(None), bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset))
 _REPR_METHODS = (
@@ -103,7 +104,7 @@ class Outputs:
         fonts.told.clear()
         self.clear_output()
         self._is_cleared = False
-        if self._has_hooks and import_hooks.all_pending(_HOOKED_MODULES):
+        if self._has_hooks and import_hooks.all_pending(_HOOKED_NAMES):
             return
         self._has_hooks = True
         hooks = (

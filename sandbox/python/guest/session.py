@@ -56,7 +56,7 @@ _OWN = directories.OWN
 _FLAGS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 _compile, _exec, _eval, _print, _dumps = compile, exec, eval, print, json.dumps
 _chdir, _getcwd, _join = os.chdir, os.getcwd, os.path.join
-_clock = time.perf_counter
+_clock = time.perf_counter_ns
 _all_tasks = asyncio.all_tasks
 _get_digits, _set_digits = sys.get_int_max_str_digits, sys.set_int_max_str_digits
 _code_of = vars(SystemExit)["code"].__get__
@@ -164,7 +164,9 @@ class Session:
         self._compile_ms = 0.0
         error: BaseException | None = None
         value = None
-        environ = _set_environ(job.get("environ") or {})
+        environ = job.get("environ")
+        if environ:
+            environ = _set_environ(environ)
         try:
             # From here an interrupt ends user code: the code itself, or methods of its objects in the description.
             try:
@@ -190,7 +192,8 @@ class Session:
         channel.end_run()
         error = value = None  # otherwise the frames of a failure would form a cycle and stay alive
         self._outputs.close()
-        _set_environ(environ)
+        if environ:
+            _set_environ(environ)
         return outcome
 
     def _enter_namespace(self, job: dict) -> None:
@@ -257,7 +260,7 @@ class Session:
         try:
             code, last, tree = self._compile(source, filename)
         finally:
-            self._compile_ms = round((_clock() - began) * 1000, 3)
+            self._compile_ms = (_clock() - began) // 1000 / 1000
         sys.breakpointhook = _no_debugger
         if not job.get("watch"):
             tree = None  # its memory is free while the code runs

@@ -484,7 +484,8 @@ def test_callback_runs_when_a_module_is_imported(monkeypatch):
     monkeypatch.delitem(sys.modules, "colorsys", raising=False)
     met = []
     import_hooks.when_imported("colorsys", met.append)
-    assert import_hooks.all_pending(("colorsys",)) and not import_hooks.all_pending(("colorsys", "another"))
+    assert import_hooks.all_pending(frozenset({"colorsys"}))
+    assert not import_hooks.all_pending(frozenset({"colorsys", "another"}))
     import colorsys
 
     assert met == [colorsys] and type(colorsys.__loader__).__name__ == "SourceFileLoader"
