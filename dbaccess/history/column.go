@@ -19,6 +19,7 @@ type executionColumn struct {
 	expr     string               // what lists read; "": they do not read the column
 	field    func(r *row) any     // a pointer to its field, which has its value and which a read fills
 	valuesOf func(rows []row) any // its values in many rows, as an array
+	clean    func(r *row)         // makes its texts valid for PostgreSQL; nil: it has no text
 
 	addFilter  func(f sandbox.ExecutionFilter, to *conditions) // nil: lists do not filter by the column
 	isSearched bool                                            // no index finds its conditions in the order of a list
@@ -28,7 +29,7 @@ type executionColumn struct {
 func column[T any](name, kind string, field func(r *row) *T) executionColumn {
 	return executionColumn{
 		name: name, kind: kind,
-		field: func(r *row) any { return field(r) },
+		field: func(r *row) any { return field(r) }, clean: cleaner(field),
 		valuesOf: func(rows []row) any {
 			values := make([]T, len(rows))
 			for n := range rows {
@@ -120,6 +121,7 @@ var executionColumns = []executionColumn{
 var (
 	storedColumns = columnsThat(func(c executionColumn) bool { return c.name != "" })
 	listedColumns = columnsThat(func(c executionColumn) bool { return c.expr != "" })
+	textColumns   = columnsThat(func(c executionColumn) bool { return c.name != "" && c.clean != nil })
 
 	upsertExecutions = insertInto + " SELECT * FROM unnest(" +
 		joined(storedColumns, func(n int, c executionColumn) string { return fmt.Sprintf("$%d::%s[]", n+1, c.kind) }) +
@@ -178,27 +180,45 @@ func (c *conditions) addFilter(f sandbox.ExecutionFilter, isSearched bool) {
 	}
 }
 
-// cleanColumns makes the texts in the columns of an execution valid for PostgreSQL, which takes no U+0000. It changes
-// no text, pointer or map that the execution has.
-func cleanColumns(r *row) {
-	for _, c := range storedColumns {
-		switch field := c.field(r).(type) {
-		case **string:
-			if *field != nil {
-				*field = new(clean(**field))
-			}
-		case *map[string]string:
-			if given := *field; given != nil {
-				*field = make(map[string]string, len(given))
-				for name, value := range given {
-					(*field)[clean(name)] = clean(value)
-				}
-			}
-		default:
-			if v := reflect.ValueOf(field).Elem(); v.Kind() == reflect.String {
-				v.SetString(clean(v.String()))
+// cleaner returns a function that makes the texts of a field valid for PostgreSQL, which takes no U+0000. The function
+// changes no text, pointer or map that the execution has. It is nil for fields without text.
+func cleaner[T any](field func(r *row) *T) func(r *row) {
+	switch field := any(field).(type) {
+	case func(r *row) *string:
+		return func(r *row) { *field(r) = clean(*field(r)) }
+	case func(r *row) *sandbox.Kind:
+		return func(r *row) { *field(r) = sandbox.Kind(clean(string(*field(r)))) }
+	case func(r *row) *sandbox.Status:
+		return func(r *row) { *field(r) = sandbox.Status(clean(string(*field(r)))) }
+	case func(r *row) **string:
+		return func(r *row) {
+			if text := *field(r); text != nil {
+				*field(r) = new(clean(*text))
 			}
 		}
+	case func(r *row) *map[string]string:
+		return func(r *row) {
+			given := *field(r)
+			if given == nil {
+				return
+			}
+			cleaned := make(map[string]string, len(given))
+			for name, value := range given {
+				cleaned[clean(name)] = clean(value)
+			}
+			*field(r) = cleaned
+		}
+	}
+	if reflect.TypeFor[T]().Kind() == reflect.String {
+		panic(fmt.Sprintf("a column of type %s would not be cleaned", reflect.TypeFor[T]()))
+	}
+	return nil
+}
+
+// cleanColumns makes the texts in the columns of an execution valid for PostgreSQL.
+func cleanColumns(r *row) {
+	for _, c := range textColumns {
+		c.clean(r)
 	}
 }
 

@@ -49,8 +49,8 @@ type watchdog struct {
 }
 
 // newWatchdog starts the watchdog of a run that may take as long as limit, and a CancelTimeout after its last
-// interrupt. It calls onEnd, which does not wait, when it interrupts the run and when it is stopped: a context.AfterFunc
-// would start a goroutine in each run.
+// interrupt. It calls onEnd, which does not wait, when it interrupts the run and when it is stopped. A
+// context.AfterFunc would start a goroutine in each run.
 func newWatchdog(
 	ctx context.Context, process *isolate.Process, limit time.Duration, request sandbox.Request, onEnd func(),
 ) *watchdog {
