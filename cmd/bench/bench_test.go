@@ -415,3 +415,49 @@ func TestConnectionsAreReused(t *testing.T) {
 		}
 	}
 }
+
+// A row that is renamed, or a revision that does not exist, would silently be compared with nothing.
+func TestBestRevisionsAreThoseOfRows(t *testing.T) {
+	best, err := readBest(bestText)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[[2]string]bool{{anyRow, anyRow}: true}
+	rows, err := selectRows(options{only: regexp.MustCompile("")}, suiteNames())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range rows {
+		names[[2]string{m.suite, m.name}] = true
+	}
+	for row, revision := range best {
+		if !names[row] {
+			t.Errorf("best.txt has a row %q of the suite %q, which does not exist", row[1], row[0])
+		}
+		if !regexp.MustCompile("^[0-9a-f]{7,40}$").MatchString(revision) {
+			t.Errorf("best.txt has the revision %q for %q; want the digits of a commit", revision, row[1])
+		}
+	}
+}
+
+func TestBestRevisionOfARow(t *testing.T) {
+	best, err := readBest("# a comment\n*\t*\taaaaaaa\napi\tone\tbbbbbbb\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := []measurement{{suite: "api", name: "one"}, {suite: "sql", name: "one"}, {suite: "api", name: "two"}}
+	if got := best.only(rows, "bbbbbbb"); len(got) != 1 || got[0].name != "one" || got[0].suite != "api" {
+		t.Errorf("rows of bbbbbbb: got %+v, want the row one of api", got)
+	}
+	if got := best.only(rows, "aaaaaaa"); len(got) != 2 {
+		t.Errorf("rows of aaaaaaa: got %+v, want the other two", got)
+	}
+	if got := best.revisions(); !slices.Equal(got, []string{"aaaaaaa", "bbbbbbb"}) {
+		t.Errorf("got the revisions %v, want both", got)
+	}
+	for _, wrong := range []string{"api\tone\tbbbbbbb\n", "*\t*\n", "*\t*\taaaaaaa\n*\t*\tbbbbbbb\n"} {
+		if _, err := readBest(wrong); err == nil {
+			t.Errorf("%q: got no error", wrong)
+		}
+	}
+}

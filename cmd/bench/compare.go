@@ -67,6 +67,16 @@ func compare(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
+	if o.best {
+		best, err := readBest(bestText)
+		if err != nil {
+			return err
+		}
+		if rows = best.only(rows, o.oldName); len(rows) == 0 {
+			progress("no row of these suites was best at %s", o.oldName)
+			return nil
+		}
+	}
 	progress("starting %s and the working tree", o.oldName)
 	old, err := startGlasshouse(ctx, o.old, o.oldPython)
 	if err != nil {
@@ -155,7 +165,7 @@ func printComparison(o options, results []comparison) error {
 		case c.again != nil:
 			verdict = fmt.Sprintf("again %.2f (%.2f–%.2f): not worse", median(c.again), quantile(c.again, 0), quantile(c.again, 1))
 		case change(c.unit, c.ratios) < -o.threshold:
-			verdict = "better"
+			verdict = "better: put the new revision into cmd/bench/best.txt"
 		}
 		figure := func(v float64) string { return fmt.Sprintf("%.*f %s", c.unit.digits, v, c.unit.label) }
 		fmt.Fprintf(out, "%s\t%s\t%s\t%.2f\t%.2f–%.2f\t%d\t%s\n",

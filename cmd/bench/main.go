@@ -3,6 +3,7 @@
 //
 //	bench [SUITE...]        measure the suites and print a table; without one: api and peers
 //	bench compare           measure two binaries in turn (--old and --binary) and print the ratios
+//	bench best              print the revisions of best.txt, each on a line
 //	bench report            measure all suites on a quiet machine and write Markdown tables of rows that have peers
 //	bench soak              make many executions, and check that the service does not grow
 //
@@ -38,7 +39,7 @@ type options struct {
 	old, oldPython       string
 	peers                string
 	only                 *regexp.Regexp
-	quick, json          bool
+	quick, json, best    bool
 	pairs                int
 	threshold            float64
 	wrongRuns, soakRuns  int
@@ -63,12 +64,13 @@ func main() {
 	flag.StringVar(&o.old, "old", "", "compare: binary of the revision to compare with")
 	flag.StringVar(&o.oldPython, "old-python", "", "compare: interpreter for --old, with the C extensions of its revision; empty: --python")
 	flag.StringVar(&o.oldName, "old-name", "old", "compare: name of the revision in the table")
+	flag.BoolVar(&o.best, "best", false, "compare: only the rows for which best.txt has the revision --old-name")
 	flag.StringVar(&o.suites, "suites", "api,isolation,sql,debug", "compare: suites to measure, separated by commas")
 	flag.IntVar(&o.pairs, "pairs", 0, "compare: pairs of samples of each row; 0: 20, and for slow rows 8")
 	flag.Float64Var(&o.threshold, "threshold", 10, "compare: percentage by which a row may be worse")
 	flag.StringVar(&o.out, "out", "docs/benchmarks.md", "report: file to write")
 	flag.Usage = func() {
-		fmt.Fprintf(os.Stderr, "Usage: bench [SUITE...] | compare | report | soak [FLAGS]\nSuites: %s\n\n", strings.Join(suiteNames(), ", "))
+		fmt.Fprintf(os.Stderr, "Usage: bench [SUITE...] | compare | best | report | soak [FLAGS]\nSuites: %s\n\n", strings.Join(suiteNames(), ", "))
 		flag.PrintDefaults()
 	}
 	words, err := parseInterspersed(os.Args[1:])
@@ -100,6 +102,13 @@ func parseInterspersed(args []string) (words []string, err error) {
 func run(o options, words []string) error {
 	if len(words) == 2 && words[0] == floodCommand {
 		return runFlood(context.Background(), words[1])
+	}
+	if len(words) == 1 && words[0] == "best" {
+		best, err := readBest(bestText)
+		if err == nil {
+			fmt.Println(strings.Join(best.revisions(), "\n"))
+		}
+		return err
 	}
 	if o.python == "" {
 		return errors.New("--python is needed; scripts/bench sets it")
