@@ -44,9 +44,8 @@ const (
 	maxYear          = 9999    // of RFC 3339; appendJSON does not check it
 )
 
-// encode returns the record of e.
-func encode(e *sandbox.Execution) ([]byte, error) {
-	var exact map[string][]byte
+// exactOf returns the texts of e that are not UTF-8; nil: none.
+func exactOf(e *sandbox.Execution) (exact map[string][]byte) {
 	for _, field := range textFields(e) {
 		if !utf8.ValidString(*field.text) {
 			if exact == nil {
@@ -55,10 +54,15 @@ func encode(e *sandbox.Execution) ([]byte, error) {
 			exact[field.name] = []byte(*field.text)
 		}
 	}
+	return exact
+}
+
+// encode returns the record of e.
+func encode(e *sandbox.Execution) ([]byte, error) {
 	if year := e.CreatedAt.Year(); year > maxYear {
 		return nil, fmt.Errorf("the year %d has more digits than a time in JSON may have", year)
 	}
-	return appendJSON(make([]byte, 0, usualRecordBytes+e.TextBytes()), record{*e, exact})
+	return appendJSON(make([]byte, 0, usualRecordBytes+e.TextBytes()), record{*e, exactOf(e)})
 }
 
 // appendJSON appends v as JSON without HTML escapes: "<" takes one byte and not six. Each run waits for two records.
