@@ -15,6 +15,7 @@ import (
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/supervisor"
 	"glasshouse/service/access"
+	"glasshouse/service/help"
 )
 
 // minInspections is the least number of concurrent inspections of all users: so many that a limit.Shared has a reserve.
@@ -237,7 +238,7 @@ func (s *Service) runTool(ctx context.Context, caller sandbox.Key, name string, 
 	p := s.Default
 	p.Profile, p.AllowedModules, p.BlockedModules = policy.ProfileUnrestricted, nil, nil
 	p.MaxExecutionTime, p.CPUPercent = toolSeconds, toolCPUPercent
-	code := helpFile(name)
+	code := help.File(name)
 	return s.inspectInNewSession(ctx, caller, p, code, func(ctx context.Context, session *supervisor.Session) error {
 		outcome, err := session.Run(ctx, s.NewID(), sandbox.Request{Code: code, Context: given}, supervisor.Callbacks{})
 		switch {

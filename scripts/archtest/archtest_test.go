@@ -33,6 +33,7 @@ var layers = map[string]int{
 	"service/mcpapi":              41,
 	"service":                     40,
 	"service/webui":               39,
+	"service/help":                37,
 	"service/metrics":             39,
 	"service/tracing":             39,
 	"service/records":             39,

@@ -7,13 +7,13 @@ import (
 
 	"glasshouse/policy"
 	"glasshouse/sandbox"
-	"glasshouse/service"
+	"glasshouse/service/help"
 )
 
 type helpFunctions struct {
-	Functions map[string][]service.Helper `json:"functions"`
-	Modules   moduleRules                 `json:"modules"`
-	Limits    policy.Policy               `json:"limits"`
+	Functions map[string][]help.Helper `json:"functions"`
+	Modules   moduleRules              `json:"modules"`
+	Limits    policy.Policy            `json:"limits"`
 	sandbox.Isolation
 }
 
@@ -27,8 +27,8 @@ type moduleRules struct {
 const moduleNote = "These rules give an agent early errors, not protection: the kernel enforces the isolation."
 
 type helpExamples struct {
-	Examples []service.Example `json:"examples"`
-	Notes    []string          `json:"usage_notes"`
+	Examples []help.Example `json:"examples"`
+	Notes    []string       `json:"usage_notes"`
 }
 
 var usageNotes = []string{
@@ -75,12 +75,12 @@ func (a *api) routeHelp(r *routes) {
 func (a *api) getHelpFunctions(ctx context.Context, caller sandbox.Key, in *InSandbox) (*helpFunctions, error) {
 	rules, limits, err := a.service.Rules(ctx, caller, in.ID)
 	modules := moduleRules{rules.Allowed, rules.Blocked, rules.Calls, moduleNote}
-	return &helpFunctions{service.Helpers(), modules, limits, a.service.Supervisor.Isolation()}, err
+	return &helpFunctions{help.Helpers(), modules, limits, a.service.Supervisor.Isolation()}, err
 }
 
 func (a *api) getHelpExamples(ctx context.Context, caller sandbox.Key, in *InSandbox) (*helpExamples, error) {
 	_, _, err := a.service.Rules(ctx, caller, in.ID)
-	return &helpExamples{service.Examples(), usageNotes}, err
+	return &helpExamples{help.Examples(), usageNotes}, err
 }
 
 func (a *api) createProcessorTemplate(
@@ -90,6 +90,7 @@ func (a *api) createProcessorTemplate(
 	if in.Body != nil {
 		kind = in.Body.Type
 	}
-	used, code, err := a.service.Template(ctx, caller, in.ID, kind)
+	_, _, err := a.service.Rules(ctx, caller, in.ID)
+	used, code := help.Template(kind)
 	return &processorTemplate{in.ID, used, code, templateInstructions, time.Now().UTC()}, err
 }

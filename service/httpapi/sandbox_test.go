@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"glasshouse/sandbox"
-	"glasshouse/service"
+	"glasshouse/service/help"
 )
 
 func TestSandboxKeepsVariablesAndHistory(t *testing.T) {
@@ -146,9 +146,9 @@ func TestExamplesAndTemplatesRunUnchanged(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
-	help := c.ok(t, "GET", "/sandbox/"+id+"/help/examples", nil)
-	examples, _ := help.get("examples").([]any)
-	if len(examples) < 5 || len(examples) != len(service.Examples()) {
+	answer := c.ok(t, "GET", "/sandbox/"+id+"/help/examples", nil)
+	examples, _ := answer.get("examples").([]any)
+	if len(examples) < 5 || len(examples) != len(help.Examples()) {
 		t.Errorf("got %d examples, want all of the service's", len(examples))
 	}
 	for _, e := range examples {

@@ -1,4 +1,4 @@
-package service
+package help
 
 import (
 	"bytes"
@@ -8,16 +8,17 @@ import (
 	"testing"
 )
 
-// The registry of helpers is in Python. `go generate ./service` writes it to service/help and to docs/helpers.md.
+// The registry of helpers is in Python. `go generate ./service/help` writes it to service/help and to docs/helpers.md.
 func TestGeneratedHelpersMatchTheRegistry(t *testing.T) {
 	python := os.Getenv("GLASSHOUSE_PYTHON")
 	if python == "" {
 		python = "python3"
 	}
 	dir := t.TempDir()
-	for _, path := range []string{"help/helpers.json", "../docs/helpers.md"} {
+	for _, path := range []string{"helpers.json", "../../docs/helpers.md"} {
 		fresh := filepath.Join(dir, filepath.Base(path))
-		if out, err := exec.Command(python, "../sandbox/python/guest/helpers.py", fresh).CombinedOutput(); err != nil {
+		command := exec.Command(python, "../../sandbox/python/guest/helpers.py", fresh)
+		if out, err := command.CombinedOutput(); err != nil {
 			t.Fatalf("helpers.py: %v\n%s", err, out)
 		}
 		want, err := os.ReadFile(fresh)
@@ -26,7 +27,7 @@ func TestGeneratedHelpersMatchTheRegistry(t *testing.T) {
 		}
 		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
 			t.Errorf(
-				"%s differs from the registry in sandbox/python/guest (error %v): run `go generate ./service`",
+				"%s differs from the registry in sandbox/python/guest (error %v): run `go generate ./service/help`",
 				path,
 				err,
 			)
