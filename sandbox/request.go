@@ -7,6 +7,8 @@ import (
 	"math"
 	"reflect"
 	"time"
+
+	"glasshouse/policy"
 )
 
 // Request is a piece of code to run, with what it gets. HTTP decodes its body into it, and other transports fill it.
@@ -51,6 +53,17 @@ func (f *RequestFile) Body() []byte {
 		return []byte(*f.Content)
 	}
 	return f.Base64
+}
+
+// CheckCodeSize returns FaultTooLarge for code that is longer than a policy allows.
+func CheckCodeSize(code string, p policy.Policy) error {
+	if n := len(code); n > p.MaxCodeSize {
+		return &Error{
+			Fault: FaultTooLarge, Field: "code",
+			Detail: fmt.Sprintf("the code has %d bytes; max_code_size is %d", n, p.MaxCodeSize),
+		}
+	}
+	return nil
 }
 
 // CheckFiles returns FaultInvalid for a file that has a text and bytes, or neither.

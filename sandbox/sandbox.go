@@ -42,6 +42,16 @@ func (s Sandbox) ExpiresAt() time.Time {
 	return lifetimeEnd
 }
 
+// CheckFileAccess returns FaultForbidden if the sandbox has no files.
+func (s Sandbox) CheckFileAccess() error {
+	if s.Policy.EnableFileAccess {
+		return nil
+	}
+	return &Error{
+		Fault: FaultForbidden, Field: "enable_file_access", Detail: "this sandbox was created with file access off",
+	}
+}
+
 // Summary returns s as lists show it.
 func (s Sandbox) Summary() SandboxSummary {
 	out := SandboxSummary{

@@ -70,7 +70,7 @@ func (s *Service) DatabaseNames(caller sandbox.Key) []string {
 
 // Databases returns the state of each database that the caller may use, the default one first.
 func (s *Service) Databases(ctx context.Context, caller sandbox.Key) ([]sandbox.DatabaseStatus, error) {
-	ctx, end, err := s.beginInspection(ctx, caller, access.Meter{})
+	ctx, end, err := s.Access.BeginInspection(ctx, caller, access.Meter{})
 	if err != nil {
 		return nil, err
 	}

@@ -200,7 +200,7 @@ const maxDepth = 500
 
 // newRun checks a request and makes its run.
 func (s *Service) newRun(caller sandbox.Key, sb sandbox.Sandbox, request sandbox.Request, o observers) (*run, error) {
-	if err := checkCodeSize(request.Code, sb.Policy); err != nil {
+	if err := sandbox.CheckCodeSize(request.Code, sb.Policy); err != nil {
 		return nil, err
 	}
 	if err := request.CheckFiles(); err != nil {
@@ -218,8 +218,10 @@ func (s *Service) newRun(caller sandbox.Key, sb sandbox.Sandbox, request sandbox
 	if request.Record && !sb.Policy.EnableDebugging {
 		return nil, errDebuggingOff()
 	}
-	if len(request.Files) > 0 && !sb.Policy.EnableFileAccess {
-		return nil, errFileAccessOff()
+	if len(request.Files) > 0 {
+		if err := sb.CheckFileAccess(); err != nil {
+			return nil, err
+		}
 	}
 	if len(request.Context) == 0 {
 		request.Context = sandbox.Object("{}")
@@ -342,9 +344,6 @@ func (r *run) register(ctx context.Context) (_ context.Context, unregister func(
 	}, nil
 }
 
-// slotTimeout is the maximum time that an execution waits for one of Config.Parallel slots.
-const slotTimeout = 10 * time.Second
-
 // The CPU time that the service, PostgreSQL and the kernel take for a short execution, and for a sandbox from its
 // creation to its end.
 const (
@@ -358,15 +357,15 @@ func (r *run) acquireSlot(ctx context.Context) (release func(), err error) {
 		work += sandboxWork
 	}
 	r.service.share.Wait(ctx, r.caller.User, work)
-	release, err = r.service.slots.Acquire(ctx, r.caller.User, slotTimeout)
+	release, err = access.AcquireSlot(ctx, r.service.slots, r.caller.User)
 	switch {
 	case err == nil:
 		limit.BodyDone(ctx) // the slots bound the contexts of runs
 		return release, nil
-	case errors.Is(err, limit.ErrFull):
-		return nil, errBusy()
+	case sandbox.FaultOf(err) == sandbox.FaultFull:
+		return nil, err
 	case errors.Is(context.Cause(ctx), errShutdown):
-		return nil, errStopping()
+		return nil, access.ErrStopping()
 	case access.LimitReached(ctx) != nil:
 		return nil, access.LimitReached(ctx)
 	}
@@ -378,12 +377,6 @@ func errDebuggingOff() error {
 	return &sandbox.Error{
 		Fault: sandbox.FaultForbidden, Field: "enable_debugging",
 		Detail: "this sandbox was created with debugging off",
-	}
-}
-
-func errBusy() error {
-	return &sandbox.Error{
-		Fault: sandbox.FaultFull, Detail: "too many executions are running; try again", RetryAfter: 2,
 	}
 }
 

@@ -17,13 +17,6 @@ type Files struct {
 	SandboxID string         `json:"sandbox_id"`
 }
 
-func errFileAccessOff() error {
-	return &sandbox.Error{
-		Fault: sandbox.FaultForbidden, Field: "enable_file_access",
-		Detail: "this sandbox was created with file access off",
-	}
-}
-
 // findWithFiles returns a live sandbox whose files the caller may use, and postpones its
 // idle expiry.
 func (s *Service) findWithFiles(ctx context.Context, caller sandbox.Key, id string) (*liveSandbox, error) {
@@ -31,8 +24,8 @@ func (s *Service) findWithFiles(ctx context.Context, caller sandbox.Key, id stri
 	if err != nil {
 		return nil, err
 	}
-	if !live.sandbox.Policy.EnableFileAccess {
-		return nil, errFileAccessOff()
+	if err := live.sandbox.CheckFileAccess(); err != nil {
+		return nil, err
 	}
 	s.touch(live)
 	return live, nil

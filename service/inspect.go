@@ -4,47 +4,17 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
 	"glasshouse/policy"
-	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/supervisor"
 	"glasshouse/service/access"
 	"glasshouse/service/help"
 )
-
-// minInspections is the least number of concurrent inspections of all users: so many that a limit.Shared has a reserve.
-const minInspections = 5
-
-// beginInspection takes work that runs no user code, but takes a process or a statement, through the key's limits, and
-// waits for a slot. The work ends when the returned context ends, as in beginUsage. The caller calls end. It returns
-// FaultLimit or FaultFull.
-func (s *Service) beginInspection(
-	ctx context.Context, caller sandbox.Key, m access.Meter,
-) (_ context.Context, end func(), err error) {
-	ctx, endUsage, err := s.Access.Begin(ctx, caller, access.Inspections, m)
-	if err != nil {
-		return nil, nil, err
-	}
-	release, err := s.inspections.Acquire(ctx, caller.User, slotTimeout)
-	if err != nil {
-		if errors.Is(err, limit.ErrFull) {
-			err = errBusy()
-		}
-		err = cmp.Or(access.LimitReached(ctx), err)
-		endUsage()
-		return nil, nil, err
-	}
-	return ctx, func() {
-		release()
-		endUsage()
-	}, nil
-}
 
 // sessionMeter measures the CPU time of a session, which may be opened later.
 type sessionMeter struct {
@@ -99,7 +69,7 @@ func (s *Service) inspect(
 	defer release()
 	var cpu sessionMeter
 	cpu.follow(live.session)
-	ctx, end, err := s.beginInspection(ctx, caller, access.Meter{TakeCPU: cpu.take})
+	ctx, end, err := s.Access.BeginInspection(ctx, caller, access.Meter{TakeCPU: cpu.take})
 	if err != nil {
 		return err
 	}
@@ -144,7 +114,7 @@ func (s *Service) inspectCode(
 ) error {
 	if id != "" {
 		return s.inspect(ctx, caller, id, func(ctx context.Context, live *liveSandbox) error {
-			if err := checkCodeSize(code, live.sandbox.Policy); err != nil {
+			if err := sandbox.CheckCodeSize(code, live.sandbox.Policy); err != nil {
 				return err
 			}
 			return f(ctx, live.session)
@@ -154,7 +124,7 @@ func (s *Service) inspectCode(
 	if err != nil {
 		return err
 	}
-	if err := checkCodeSize(code, p); err != nil {
+	if err := sandbox.CheckCodeSize(code, p); err != nil {
 		return err
 	}
 	return s.inspectInNewSession(ctx, caller, p, "", f)
@@ -203,22 +173,12 @@ func (s *Service) Complete(
 
 // Highlight returns code as HTML, and the style sheet of its classes.
 func (s *Service) Highlight(ctx context.Context, caller sandbox.Key, code string) (html, css string, err error) {
-	if err := checkCodeSize(code, s.Default); err != nil {
+	if err := sandbox.CheckCodeSize(code, s.Default); err != nil {
 		return "", "", err
 	}
 	var result struct{ HTML, CSS string }
 	err = s.runTool(ctx, caller, "tool_highlight.py", map[string]any{"code": code}, &result)
 	return result.HTML, result.CSS, err
-}
-
-func checkCodeSize(code string, p policy.Policy) error {
-	if n := len(code); n > p.MaxCodeSize {
-		return &sandbox.Error{
-			Fault: sandbox.FaultTooLarge, Field: "code",
-			Detail: fmt.Sprintf("the code has %d bytes; max_code_size is %d", n, p.MaxCodeSize),
-		}
-	}
-	return nil
 }
 
 // Limits of a run of a tool (runTool).
@@ -267,7 +227,7 @@ func (s *Service) inspectInNewSession(
 	var session *supervisor.Session
 	defer func() { s.closeInBackground(session, closed) }()
 	var cpu sessionMeter
-	ctx, end, err := s.beginInspection(ctx, caller, access.Meter{TakeCPU: cpu.take})
+	ctx, end, err := s.Access.BeginInspection(ctx, caller, access.Meter{TakeCPU: cpu.take})
 	if err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ func (s *Service) Schema(
 			return nil, err
 		}
 	}
-	ctx, end, err := s.beginInspection(ctx, caller, access.Meter{})
+	ctx, end, err := s.Access.BeginInspection(ctx, caller, access.Meter{})
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"glasshouse/policy"
-	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/supervisor"
 	"glasshouse/service/access"
@@ -88,7 +87,7 @@ func (s *Service) open(ctx context.Context, caller sandbox.Key, p policy.Policy)
 	s.mu.Lock()
 	s.releaseReservation(caller.User)
 	if err == nil && s.isDraining {
-		err = errStopping()
+		err = access.ErrStopping()
 	}
 	if err == nil {
 		s.live[sb.ID] = &liveSandbox{sandbox: sb, session: session, ended: make(chan struct{}), lastUsed: now}
@@ -118,7 +117,7 @@ func (s *Service) reserveSandbox(user string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.isDraining {
-		return errStopping()
+		return access.ErrStopping()
 	}
 	own, all := s.opening[user]+s.liveOf[user], len(s.live)
 	for _, n := range s.opening {
@@ -349,10 +348,7 @@ type SandboxStatus struct {
 func (s *Service) currentVariables(
 	ctx context.Context, caller sandbox.Key, live *liveSandbox,
 ) (sandbox.Variables, error) {
-	release, err := s.inspections.Acquire(ctx, caller.User, slotTimeout)
-	if errors.Is(err, limit.ErrFull) {
-		err = errBusy()
-	}
+	release, err := s.Access.AcquireInspection(ctx, caller.User)
 	if err != nil {
 		return sandbox.Variables{}, err
 	}

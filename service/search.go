@@ -34,7 +34,7 @@ func (s *Service) SearchRecording(
 		counted = used
 		return taken
 	}
-	inspection, end, err := s.beginInspection(ctx, caller, access.Meter{TakeCPU: takeCPU})
+	inspection, end, err := s.Access.BeginInspection(ctx, caller, access.Meter{TakeCPU: takeCPU})
 	if err != nil {
 		return err
 	}

@@ -81,10 +81,9 @@ type Service struct {
 	debugSessions debugSessions
 	logsEnded     atomic.Int64 // event logs whose executions have ended
 
-	slots       *limit.Shared // of executions
-	inspections *limit.Shared // of work that runs no user code
-	editors     *limit.Keyed  // attached clients of the Debug Adapter Protocol, by user
-	share       *limit.Share  // of executions and new sandboxes
+	slots   *limit.Shared // of executions
+	editors *limit.Keyed  // attached clients of the Debug Adapter Protocol, by user
+	share   *limit.Share  // of executions and new sandboxes
 
 	startedAt time.Time
 
@@ -118,7 +117,6 @@ func New(config Config) *Service {
 	}
 	s.slots = limit.NewShared(config.Parallel, s.Users())
 	s.editors = limit.NewKeyed(maxEditors)
-	s.inspections = limit.NewShared(max(config.Parallel/4, minInspections), s.Users())
 	if s.Supervisor != nil {
 		s.share = s.Supervisor.Share
 	}
@@ -135,7 +133,7 @@ func (s *Service) Ready(ctx context.Context) (unavailableDatabases int, err erro
 	isDraining := s.isDraining
 	s.mu.Unlock()
 	if isDraining {
-		return 0, errStopping()
+		return 0, access.ErrStopping()
 	}
 	if err := s.Supervisor.Ready(); err != nil {
 		return 0, &sandbox.Error{Fault: sandbox.FaultFull, Detail: err.Error(), RetryAfter: 2, Cause: err}
@@ -158,18 +156,12 @@ func (s *Service) logOf(e *sandbox.Execution) logrus.FieldLogger {
 // errShutdown is the cause of a run's cancellation if Drain cancels it.
 var errShutdown = errors.New("the service is stopping")
 
-func errStopping() error {
-	return &sandbox.Error{
-		Fault: sandbox.FaultFull, Detail: "the service is stopping; try again when it is back", RetryAfter: 5,
-	}
-}
-
 // beginWork makes Drain wait until done is called. It returns an error if Drain has begun.
 func (s *Service) beginWork() (done func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.isDraining {
-		return nil, errStopping()
+		return nil, access.ErrStopping()
 	}
 	s.work.Add(1)
 	return s.work.Done, nil

@@ -138,7 +138,7 @@ func (s *Service) PreviewWrite(ctx context.Context, caller sandbox.Key, id strin
 	if err != nil {
 		return sandbox.WritePreview{}, err
 	}
-	ctx, end, err := s.beginInspection(ctx, caller, access.Meter{})
+	ctx, end, err := s.Access.BeginInspection(ctx, caller, access.Meter{})
 	if err != nil {
 		return sandbox.WritePreview{}, err
 	}

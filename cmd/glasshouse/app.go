@@ -162,8 +162,8 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 	}
 	a.access = access.New(access.Config{
 		History: a.history, Databases: names, Default: s.defaults, Environments: a.isolator,
-		KeyLimits: s.limits.keys, AdminKeyID: adminKey.ID, SessionAge: s.signIn.sessionAge, Users: a.users,
-		Connections: a.clients, Log: a.log,
+		KeyLimits: s.limits.keys, Inspections: s.limits.parallel / 4, AdminKeyID: adminKey.ID,
+		SessionAge: s.signIn.sessionAge, Users: a.users, Connections: a.clients, Log: a.log,
 	})
 	a.records = records.New(records.Config{
 		Access: a.access, History: a.history, Blobs: a.blobs, SigningKey: signing, Log: a.log,

@@ -9,7 +9,8 @@
 //  1. Admit requests: find the key of the caller, and hold its user to the limits of connections, unread responses,
 //     requests and large bodies (admit.go). Every transport calls it.
 //  2. Create, list and revoke keys (key.go), and sign persons in (signin.go).
-//  3. Hold the executions of a key to its limits, and count their CPU time (quota.go).
+//  3. Hold the executions of a key to its limits, and count their CPU time (quota.go); and let only so many inspections
+//     happen at the same time (slots.go).
 //  4. Decide whose records a caller sees, and note in the audit log who has seen the records of others (audit.go).
 //
 // New starts one goroutine, which saves the CPU time of keys. Close ends it.
@@ -59,6 +60,7 @@ type Config struct {
 	Default      policy.Policy      // of sandboxes; it has the modules that a key may restrict
 	Environments Environments       // they have further modules
 	KeyLimits    sandbox.KeyLimits  // of keys without limits of their own
+	Inspections  int                // maximum number of concurrent ones, shared by users; at least minInspections
 	AdminKeyID   string             // the key that the service was started with, which cannot be revoked; "" means none
 	Provider     *signin.Provider   // of identities; nil: only keys authenticate
 	SessionAge   time.Duration      // maximum age of a sign-in to the pages with Provider or a link
@@ -77,6 +79,8 @@ type Service struct {
 	bodies limit.Bodies
 	quotas quotas
 	views  recentViews
+
+	inspections *limit.Shared // work that runs no user code
 
 	keysMu      sync.Mutex
 	keys        map[[32]byte]cachedKey
@@ -103,6 +107,7 @@ func New(config Config) *Service {
 	}
 	s := &Service{
 		Config: config, bodies: limit.NewBodies(), keys: map[[32]byte]cachedKey{}, stop: make(chan struct{}),
+		inspections: limit.NewShared(max(config.Inspections, minInspections), config.Users),
 	}
 	s.saver.Go(s.runSaver)
 	return s

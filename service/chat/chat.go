@@ -313,8 +313,7 @@ func (c *Chat) register(conversation string, a *answer) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.isStopped {
-		return &sandbox.Error{Fault: sandbox.FaultFull, RetryAfter: 5,
-			Detail: "the service is stopping; try again when it is back"}
+		return access.ErrStopping()
 	}
 	switch {
 	case c.answers[conversation] != nil:
