@@ -7,6 +7,7 @@ import (
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/supervisor"
 	"glasshouse/service"
+	"glasshouse/service/debug"
 )
 
 // Nothing lists debug sessions. So sessions whose sandbox or run has ended make room for others, and those that were
@@ -23,19 +24,20 @@ func TestEndedDebugSessionsMakeRoom(t *testing.T) {
 	config := f.Config
 	config.PerUser, config.InAll, config.Parallel = most+2, 4*most, 10*most
 	s := service.New(config)
-	open := func() (*service.DebugSession, error) {
+	sessions := debug.New(debug.Config{Access: f.Access, Records: f.Records, Runs: s, Clock: f.clock.Now})
+	open := func() (*debug.Session, error) {
 		t.Helper()
 		sb, err := s.Create(t.Context(), grace, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		f.clock.move(time.Second)
-		d, _, err := s.OpenDebug(t.Context(), grace, sb.ID, service.DebugStart{
+		d, _, err := sessions.Open(t.Context(), grace, sb.ID, debug.Start{
 			Request: sandbox.Request{Code: "1", Kind: sandbox.KindDebug},
 		})
 		return d, err
 	}
-	openAll := func(when string) (all []*service.DebugSession) {
+	openAll := func(when string) (all []*debug.Session) {
 		t.Helper()
 		for n := range most {
 			d, err := open()
@@ -46,8 +48,8 @@ func TestEndedDebugSessionsMakeRoom(t *testing.T) {
 		}
 		return all
 	}
-	isOpen := func(d *service.DebugSession) bool {
-		_, err := s.DebugSession(grace, d.ID)
+	isOpen := func(d *debug.Session) bool {
+		_, err := sessions.Session(grace, d.ID)
 		return err == nil
 	}
 
@@ -60,7 +62,7 @@ func TestEndedDebugSessionsMakeRoom(t *testing.T) {
 	if !isOpen(inDeleted[0]) {
 		t.Error("got no session whose sandbox is deleted, want its end to be readable until others need its place")
 	}
-	sessions := openAll("after their sandboxes are deleted")
+	running := openAll("after their sandboxes are deleted")
 	for n, d := range inDeleted {
 		if isOpen(d) {
 			t.Errorf("session %d of a deleted sandbox is open in addition to %d others", n+1, most)
@@ -70,25 +72,26 @@ func TestEndedDebugSessionsMakeRoom(t *testing.T) {
 	isFault(t, err, sandbox.FaultLimit)
 
 	close(end)
-	for _, d := range sessions {
+	for _, d := range running {
 		d.WaitForStop(t.Context()) // until the run has ended
 	}
 	f.clock.move(time.Second)
-	if !isOpen(sessions[0]) { // a use
+	if !isOpen(running[0]) { // a use
 		t.Fatal("the first session is not open")
 	}
 	d, err := open()
 	if err != nil {
 		t.Fatalf("after the runs have ended: got %v, want a session", err)
 	}
-	for _, kept := range []*service.DebugSession{d, sessions[0], sessions[2], sessions[most-1]} {
+	for _, kept := range []*debug.Session{d, running[0], running[2], running[most-1]} {
 		if !isOpen(kept) {
 			t.Error("a session that was used later is not open")
 		}
 	}
-	if isOpen(sessions[1]) {
+	if isOpen(running[1]) {
 		t.Error("the session that was unused for longest is open")
 	}
+	sessions.Close()
 	s.Drain(t.Context())
 	f.Drain(t.Context())
 }

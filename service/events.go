@@ -66,7 +66,7 @@ type EventLog struct {
 	endNumber int64 // position of this log in the order of ends; two logs may have the same endedAt
 	err       error // the service's error that ended the execution
 
-	streams map[string]*textStream
+	streams map[string]*TextStream
 }
 
 // printed is text that may still grow.
@@ -88,7 +88,7 @@ func (l *EventLog) begin(e *sandbox.Execution, owner string, maxOutput int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.execution, l.owner = e, owner
-	l.streams = newTextStreams(maxOutput)
+	l.streams = NewTextStreams(maxOutput)
 	l.append("started", Started{e.ID, e.SandboxID, sandbox.StatusRunning, e.CreatedAt}, len(e.Code)+len(e.Context)+1000)
 	close(l.begun)
 }
@@ -119,18 +119,18 @@ func (l *EventLog) Print(name string, text []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	stream := l.streams[name]
-	if stream == nil || stream.isFull || len(text) == 0 {
+	if stream == nil || stream.IsFull || len(text) == 0 {
 		return
 	}
-	l.appendText(name, "", stream.take(text), stream.isFull)
+	l.appendText(name, "", stream.Take(text), stream.IsFull)
 }
 
 // PrintLate adds text that a thread of the execution origin has printed.
 func (l *EventLog) PrintLate(origin, name, text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if stream := l.streams[name]; stream != nil && !stream.isFull && text != "" {
-		l.appendText(name, origin, stream.takeApart(text), stream.isFull)
+	if stream := l.streams[name]; stream != nil && !stream.IsFull && text != "" {
+		l.appendText(name, origin, stream.takeApart(text), stream.IsFull)
 	}
 }
 
@@ -179,8 +179,8 @@ func (l *EventLog) end(e *sandbox.Execution, err error, now time.Time, number in
 	defer l.mu.Unlock()
 	if err == nil {
 		for _, name := range []string{"stdout", "stderr"} {
-			if stream := l.streams[name]; !stream.isFull {
-				l.appendText(name, "", stream.partial, false)
+			if stream := l.streams[name]; !stream.IsFull {
+				l.appendText(name, "", stream.Partial, false)
 			}
 		}
 		l.execution = e

@@ -23,9 +23,26 @@ type observers struct {
 	// steps is called with each line of a debugged run; the run waits for it. It returns false to stop the calls. If it
 	// is nil, no lines are streamed.
 	steps  func(sandbox.Step) bool
-	debug  *interactiveRun // of a debug session; else nil
-	events *EventLog       // of a streamed run; else nil
+	debug  *debugging // of a run with breakpoints; else nil
+	events *EventLog  // of a streamed run; else nil
 }
+
+// debugging is an interactive debugger with the recording that it reads.
+type debugging struct {
+	Debugger
+	recorded *debugger.Recording
+}
+
+// Debugger stops a run, and shows what it prints. The run tells it when code begins, and when the recording has grown.
+type Debugger interface {
+	supervisor.DebugDriver
+	supervisor.OutputListener
+	Begun(executionID string, maxOutput int) // the execution is on record, and may print so many bytes to each stream
+	IsStopped() bool
+}
+
+// ErrDebuggerIdle is the cause of a run's cancellation if nobody used its stopped debugger.
+var ErrDebuggerIdle = errors.New("the debug session was idle for too long")
 
 // OpenSession opens a session for a sandbox.
 type OpenSession func(context.Context, sandbox.Sandbox) (*supervisor.Session, error)
@@ -45,6 +62,15 @@ func (s *Service) ExecuteSteps(
 	ctx context.Context, caller sandbox.Key, sandboxID string, request sandbox.Request, steps func(sandbox.Step) bool,
 ) (*sandbox.Execution, error) {
 	return s.executeObserved(ctx, caller, sandboxID, request, observers{steps: steps})
+}
+
+// ExecuteDebugged is Execute under a debugger, which reads recorded, the new recording of the code. Its errors are those
+// of ExecuteSteps.
+func (s *Service) ExecuteDebugged(
+	ctx context.Context, caller sandbox.Key, sandboxID string, request sandbox.Request, recorded *debugger.Recording,
+	d Debugger,
+) (*sandbox.Execution, error) {
+	return s.executeObserved(ctx, caller, sandboxID, request, observers{debug: &debugging{d, recorded}})
 }
 
 func (s *Service) executeObserved(
@@ -321,7 +347,7 @@ func (r *run) begin(ctx context.Context) (_ context.Context, end func(), err err
 }
 
 // isPaused reports whether a debugger has stopped the program.
-func (r *run) isPaused() bool { return r.observers.debug != nil && r.observers.debug.isStopped.Load() }
+func (r *run) isPaused() bool { return r.observers.debug != nil && r.observers.debug.IsStopped() }
 
 // register makes the run known to Cancel and Drain.
 func (r *run) register(ctx context.Context) (_ context.Context, unregister func(), err error) {
@@ -415,18 +441,18 @@ func (r *run) runCode(ctx context.Context) (sandbox.Outcome, error) {
 	switch {
 	case r.observers.debug != nil:
 		r.recording = r.service.startRecording(&r.opening, r.observers.debug.recorded, nil)
-		r.observers.debug.begin(r.recording, r.opening.ID, r.sandbox.Policy.MaxOutputSize)
-		callbacks.Debugger, callbacks.Listener, callbacks.Ordered = r.observers.debug, r.observers.debug, true
+		r.recording.DebugDriver = r.observers.debug
+		r.observers.debug.Begun(r.opening.ID, r.sandbox.Policy.MaxOutputSize)
+		callbacks.Listener, callbacks.Ordered = r.observers.debug, true
 	case r.isRecorded():
 		recorded, err := debugger.NewRecording(r.request.Code)
 		if err != nil {
 			return sandbox.Outcome{}, err
 		}
 		r.recording = r.service.startRecording(&r.opening, recorded, r.observers.steps)
-		callbacks.Debugger = r.recording
 	}
 	if r.recording != nil {
-		r.handler.recorded = r.recording.recorded
+		callbacks.Debugger, r.handler.recorded = r.recording, r.recording.recorded
 	}
 	request := r.request
 	request.Context = withTraceparent(request.Context, r.trace.Traceparent())
@@ -467,7 +493,7 @@ func (r *run) finish(ctx context.Context, outcome sandbox.Outcome, runErr error)
 		switch cause := context.Cause(ctx); {
 		case errors.Is(cause, errShutdown):
 			outcome.Usage.EndedBy = "shutdown"
-		case errors.Is(cause, errDebuggerIdle):
+		case errors.Is(cause, ErrDebuggerIdle):
 			outcome.Usage.EndedBy = "idle_timeout"
 		case access.LimitReached(ctx) != nil:
 			outcome.Status, outcome.Usage.EndedBy = sandbox.StatusKilled, access.EndedByCPUSeconds

@@ -17,12 +17,13 @@ import (
 const chunkWriteTimeout = 5 * time.Second
 
 // recording records a debugged run during the run: it fills the debugger's recording, passes chunks to history, and
-// streams steps. It is the supervisor.DebugDriver of a run without breakpoints.
+// streams steps. It is the supervisor.DebugDriver of the run.
 type recording struct {
-	service   *Service
-	execution *sandbox.Execution // the opening
-	recorded  *debugger.Recording
-	missing   int64 // chunks that history has not stored; set by end
+	supervisor.DebugDriver // of an interactive debugger; else noDebugger
+	service                *Service
+	execution              *sandbox.Execution // the opening
+	recorded               *debugger.Recording
+	missing                int64 // chunks that history has not stored; set by end
 
 	mu      sync.Mutex // guards the fields below
 	pending []sandbox.Chunk
@@ -35,7 +36,7 @@ type recording struct {
 func (s *Service) startRecording(
 	e *sandbox.Execution, recorded *debugger.Recording, steps func(sandbox.Step) bool,
 ) *recording {
-	r := &recording{service: s, execution: e, recorded: recorded}
+	r := &recording{DebugDriver: noDebugger{}, service: s, execution: e, recorded: recorded}
 	s.Records.BeginRecording(e.ID, recorded)
 	if steps != nil {
 		recorded.StreamLines(func(l debugger.Line) bool { return steps(s.Records.Step(l)) })
@@ -43,23 +44,29 @@ func (s *Service) startRecording(
 	return r
 }
 
-// Begin returns nil: the program never stops.
-func (r *recording) Begin(func()) json.RawMessage { return nil }
-
-// Logged does nothing: the program has no log points.
-func (r *recording) Logged([]byte) {}
-
-// Stopped returns an error: the program has no breakpoints.
-func (r *recording) Stopped(context.Context, []byte, supervisor.Command) (any, error) {
-	return nil, errors.New("a stop in a run that has no breakpoints")
-}
-
-// Records appends the recorder's output to the recording.
+// Records appends the recorder's output to the recording, and tells the debugger.
 func (r *recording) Records(b []byte, heldSteps uint64) error {
 	err := r.recorded.Append(b)
 	r.recorded.SetHeldSteps(heldSteps)
 	r.writeChunks()
-	return err
+	return errors.Join(err, r.DebugDriver.Records(b, heldSteps))
+}
+
+// noDebugger is the supervisor.DebugDriver of a run without breakpoints.
+type noDebugger struct{}
+
+// Begin returns nil: the program never stops.
+func (noDebugger) Begin(func()) json.RawMessage { return nil }
+
+// Records does nothing: nobody waits for steps.
+func (noDebugger) Records([]byte, uint64) error { return nil }
+
+// Logged does nothing: the program has no log points.
+func (noDebugger) Logged([]byte) {}
+
+// Stopped returns an error: the program has no breakpoints.
+func (noDebugger) Stopped(context.Context, []byte, supervisor.Command) (any, error) {
+	return nil, errors.New("a stop in a run that has no breakpoints")
 }
 
 // writeChunks starts a goroutine that passes complete chunks to history, unless it runs already. The program does not
@@ -126,4 +133,15 @@ func (r *recording) end() {
 	r.writeChunks()
 	r.missing = int64(r.wait())
 	r.service.Records.EndRecording(r.execution.ID)
+}
+
+// RecordEdit records a change that a person made in a debugger, in case the service ends before the run does.
+func (s *Service) RecordEdit(executionID string, e sandbox.Edit) {
+	err := s.History.Progress(context.Background(), sandbox.Progress{
+		Execution: executionID, Number: int64(e.Number), Edit: &e,
+	})
+	if err != nil {
+		s.Log.WithError(err).WithField("execution_id", executionID).
+			Warn("could not record a change by the debugger; the execution's record will have it")
+	}
 }

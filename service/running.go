@@ -41,19 +41,26 @@ func (s *Service) runningExecution(caller sandbox.Key, id string) *run {
 	return nil
 }
 
-// Activity implements records.Live.
-func (s *Service) Activity(user string) (sandboxes int, executions []string) {
+// CountSandboxes implements records.Live.
+func (s *Service) CountSandboxes(user string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if sandboxes = s.liveOf[user]; user == "" {
-		sandboxes = len(s.live)
+	if user == "" {
+		return len(s.live)
 	}
+	return s.liveOf[user]
+}
+
+// RunningExecutions implements records.Runs.
+func (s *Service) RunningExecutions(user string) (ids []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for id, r := range s.running {
 		if user == "" || r.opening.User == user {
-			executions = append(executions, id)
+			ids = append(ids, id)
 		}
 	}
-	return sandboxes, executions
+	return ids
 }
 
 // CurrentSandbox implements records.Live.
@@ -76,7 +83,7 @@ func (s *Service) TouchSandbox(id string) {
 	}
 }
 
-// Forget implements records.Live: it removes event logs, events of the feed, and debug sessions over recordings.
+// Forget implements records.Memory: it removes event logs and events of the feed.
 func (s *Service) Forget(isErased func(execution, user string) bool) {
 	s.mu.Lock()
 	for id, l := range s.eventLogs {
@@ -86,5 +93,4 @@ func (s *Service) Forget(isErased func(execution, user string) bool) {
 	}
 	s.mu.Unlock()
 	s.feed.forget(isErased)
-	s.debugSessions.forget(isErased)
 }

@@ -254,7 +254,7 @@ func (s *Service) endSandbox(live *liveSandbox, state sandbox.State, timeout tim
 // janitorInterval is the time between two runs of the janitor.
 const janitorInterval = time.Second
 
-// runJanitor ends expired sandboxes and debug sessions until the service stops. It runs in a goroutine of its own.
+// runJanitor ends expired sandboxes until the service stops. It runs in a goroutine of its own.
 func (s *Service) runJanitor() {
 	defer s.work.Done()
 	ticker := time.NewTicker(janitorInterval)
@@ -265,7 +265,6 @@ func (s *Service) runJanitor() {
 			return
 		case <-ticker.C:
 			s.Expire()
-			s.debugSessions.expire(s.Clock())
 		}
 	}
 }
@@ -293,13 +292,6 @@ func (s *Service) touch(live *liveSandbox) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	live.lastUsed = s.Clock()
-}
-
-// isLive reports whether a sandbox is live.
-func (s *Service) isLive(id string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.live[id] != nil
 }
 
 // markBusy reports whether the sandbox was idle, and marks it as busy.

@@ -14,10 +14,10 @@
 //  3. Keep the live sandboxes. A sandbox runs one request at a time; a second one gets FaultBusy
 //     (sandboxes.go).
 //  4. Stream the events of a run to any number of readers (events.go), and record debugged
-//     runs (recording.go, debugsession.go).
+//     runs (recording.go).
 //
 // Package access admits callers before it, and holds them to their limits. Package records reads and deletes what runs
-// have left.
+// have left. Package debug stops runs, and explains recordings.
 //
 // New starts the janitor, a goroutine that ends expired sandboxes. Drain ends it and all runs, and waits for them.
 package service
@@ -43,22 +43,21 @@ import (
 
 // Config configures a Service. Only Clock and NewID are optional.
 type Config struct {
-	Access        *access.Service  // of keys, which it holds to their limits
-	Records       *records.Service // which Start is given the Service
-	Supervisor    *supervisor.Supervisor
-	Environments  Environments
-	Databases     []Database // at least one; the first is the default
-	History       History
-	Default       policy.Policy // of a sandbox without a config
-	Ceiling       policy.Policy // the highest limits in a config
-	PerUser       int           // maximum number of live sandboxes of one user
-	InAll         int           // maximum number of live sandboxes
-	Parallel      int           // maximum number of concurrent executions; limit.Shared shares them
-	MaxSearchTime time.Duration // of a recording; 0: DefaultMaxSearchTime
-	Mask          []string      // parameters of statements whose values history does not keep; "*" means all
-	Log           logrus.FieldLogger
-	Metrics       *metrics.Metrics // nil: nothing is counted
-	Tracer        *tracing.Tracer  // nil: there are no traces
+	Access       *access.Service  // of keys, which it holds to their limits
+	Records      *records.Service // which Start is given the Service
+	Supervisor   *supervisor.Supervisor
+	Environments Environments
+	Databases    []Database // at least one; the first is the default
+	History      History
+	Default      policy.Policy // of a sandbox without a config
+	Ceiling      policy.Policy // the highest limits in a config
+	PerUser      int           // maximum number of live sandboxes of one user
+	InAll        int           // maximum number of live sandboxes
+	Parallel     int           // maximum number of concurrent executions; limit.Shared shares them
+	Mask         []string      // parameters of statements whose values history does not keep; "*" means all
+	Log          logrus.FieldLogger
+	Metrics      *metrics.Metrics // nil: nothing is counted
+	Tracer       *tracing.Tracer  // nil: there are no traces
 
 	Clock func() time.Time // nil: the machine's clock, in UTC
 	NewID func() string    // nil: random bits as hex
@@ -77,13 +76,11 @@ type Service struct {
 	eventLogs  map[string]*EventLog
 	isDraining bool
 
-	work          sync.WaitGroup // Drain waits for it
-	debugSessions debugSessions
-	logsEnded     atomic.Int64 // event logs whose executions have ended
+	work      sync.WaitGroup // Drain waits for it
+	logsEnded atomic.Int64   // event logs whose executions have ended
 
-	slots   *limit.Shared // of executions
-	editors *limit.Keyed  // attached clients of the Debug Adapter Protocol, by user
-	share   *limit.Share  // of executions and new sandboxes
+	slots *limit.Shared // of executions
+	share *limit.Share  // of executions and new sandboxes
 
 	startedAt time.Time
 
@@ -116,7 +113,6 @@ func New(config Config) *Service {
 		stop: make(chan struct{}), feed: newExecutionFeed(),
 	}
 	s.slots = limit.NewShared(config.Parallel, s.Users())
-	s.editors = limit.NewKeyed(maxEditors)
 	if s.Supervisor != nil {
 		s.share = s.Supervisor.Share
 	}

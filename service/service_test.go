@@ -171,7 +171,7 @@ func startOn(t *testing.T, postgres *dbtest.Databases, wrap ...func(*history.Sto
 	config.Records = records.New(ofRecords)
 	t.Cleanup(config.Records.Close)
 	f.Service = service.New(config)
-	f.Records.Start(f.Service)
+	f.Records.Start(f.Service, f.Service, f.Service)
 	return f
 }
 

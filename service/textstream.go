@@ -5,37 +5,38 @@ import (
 	"unicode/utf8"
 )
 
-// textStream splits printed bytes into whole characters, up to max_output_size.
-type textStream struct {
+// TextStream splits printed bytes into whole characters, up to max_output_size.
+type TextStream struct {
+	IsFull    bool   // the rest of the text is left out
+	Partial   []byte // the beginning of a character
 	bytesLeft int
-	isFull    bool
-	partial   []byte // the beginning of a character
 }
 
-func newTextStreams(maxOutput int) map[string]*textStream {
-	return map[string]*textStream{"stdout": {bytesLeft: maxOutput}, "stderr": {bytesLeft: maxOutput}}
+// NewTextStreams returns the streams stdout and stderr, each up to so many bytes.
+func NewTextStreams(maxOutput int) map[string]*TextStream {
+	return map[string]*TextStream{"stdout": {bytesLeft: maxOutput}, "stderr": {bytesLeft: maxOutput}}
 }
 
-// take adds printed bytes and returns a copy of the whole characters so far.
-func (s *textStream) take(text []byte) []byte {
-	text = append(s.partial, text...)
-	s.partial = nil
+// Take adds printed bytes and returns a copy of the whole characters so far.
+func (s *TextStream) Take(text []byte) []byte {
+	text = append(s.Partial, text...)
+	s.Partial = nil
 	if len(text) > s.bytesLeft {
-		s.isFull = true
+		s.IsFull = true
 		text = text[:s.bytesLeft]
 	}
 	whole := len(text) - partialBytes(text)
-	if !s.isFull {
-		s.partial = append(s.partial, text[whole:]...)
+	if !s.IsFull {
+		s.Partial = append(s.Partial, text[whole:]...)
 	}
 	s.bytesLeft -= whole
 	return text[:whole]
 }
 
-// takeApart counts a whole text that another way brings, between the bytes of two calls of take, and returns a copy.
-func (s *textStream) takeApart(text string) []byte {
+// takeApart counts a whole text that another way brings, between the bytes of two calls of Take, and returns a copy.
+func (s *TextStream) takeApart(text string) []byte {
 	if len(text) > s.bytesLeft {
-		s.isFull = true
+		s.IsFull = true
 		text = strings.ToValidUTF8(text[:s.bytesLeft], "")
 	}
 	s.bytesLeft -= len(text)

@@ -9,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
+	runtimedebug "runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -26,6 +26,7 @@ import (
 	"glasshouse/sandbox/supervisor"
 	"glasshouse/service"
 	"glasshouse/service/access"
+	"glasshouse/service/debug"
 	"glasshouse/service/metrics"
 	"glasshouse/service/records"
 	"glasshouse/service/tracing"
@@ -36,6 +37,7 @@ type app struct {
 	access     *access.Service
 	records    *records.Service
 	service    *service.Service
+	debug      *debug.Service
 	isolator   *isolate.Isolator
 	supervisor *supervisor.Supervisor
 	history    *history.Store
@@ -181,7 +183,8 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 		Parallel: s.limits.parallel, Mask: splitList(s.databases.maskParameters), Log: a.log,
 		Metrics: a.metrics, Tracer: a.tracer,
 	})
-	a.records.Start(a.service)
+	a.debug = debug.New(debug.Config{Access: a.access, Records: a.records, Runs: a.service})
+	a.records.Start(a.service, a.service, a.service, a.debug)
 	a.metrics.Watch(metrics.Sources{
 		Sandboxes: a.service.SandboxStates, PoolReady: a.isolator.Waiting, History: a.history.Waiting,
 		PendingWrites: a.history.PendingWrites, LateCleanups: a.isolator.LateCleanups,
@@ -202,7 +205,7 @@ func (a *app) makePlan(s *settings, sets []isolate.WarmSet, progress func(string
 	}
 	capacity := isolate.MeasureCapacity()
 	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(memoryLimit(capacity.MemoryBytes))
+		runtimedebug.SetMemoryLimit(memoryLimit(capacity.MemoryBytes))
 	}
 	var lines []string
 	var err error
@@ -268,13 +271,21 @@ func (a *app) openDatabases(ctx context.Context, s settings, progress func(strin
 	return a.openReaders(ctx, s, knowledgeURL)
 }
 
+// drain rejects new work, waits for running executions until ctx ends, then cancels them, and closes every sandbox. A
+// second call does nothing.
+func (a *app) drain(ctx context.Context) {
+	if a.debug != nil {
+		a.debug.Close()
+		a.service.Drain(ctx)
+	}
+	a.debug, a.service = nil, nil
+}
+
 // close stops every part that has started, the service first.
 func (a *app) close(ctx context.Context, s settings) {
-	if a.service != nil {
-		drain, cancel := context.WithTimeout(ctx, s.server.drain)
-		a.service.Drain(drain)
-		cancel()
-	}
+	drain, cancel := context.WithTimeout(ctx, s.server.drain)
+	a.drain(drain)
+	cancel()
 	if a.records != nil {
 		a.records.Close()
 	}

@@ -111,7 +111,7 @@ func serve(ctx context.Context, s settings, _ []string) error {
 		a.log.Warn(warning)
 	}
 	tools := mcpapi.New(mcpapi.Config{
-		Service: a.service, Records: a.records, Log: a.log, Version: version, CPU: a.cpu,
+		Service: a.service, Records: a.records, Debug: a.debug, Log: a.log, Version: version, CPU: a.cpu,
 	})
 	conversations := chat.New(chat.Config{
 		Service: a.service, Records: a.records, History: a.history, Access: a.access, Tools: tools, Model: model,
@@ -122,7 +122,7 @@ func serve(ctx context.Context, s settings, _ []string) error {
 	compatAPIs := a.newCompatHandlers(s.compat, publicURL)
 	defer compatAPIs.close()
 	api := httpapi.New(httpapi.Config{
-		Service: a.service, Records: a.records, Access: a.access, Log: a.log, Version: version,
+		Service: a.service, Records: a.records, Debug: a.debug, Access: a.access, Log: a.log, Version: version,
 		LogRequests: s.server.accessLog, CPU: a.cpu,
 		MCP: tools, Chat: conversations, Metrics: a.metrics, Proxy: proxy, Results: a.results, PublicURL: publicURL,
 	})
@@ -152,7 +152,7 @@ func serve(ctx context.Context, s settings, _ []string) error {
 	var dapAddress net.Addr
 	waitForEditors := func() {}
 	if s.server.dapListen != "" {
-		if dapAddress, waitForEditors, err = serveDAP(ctx, s.server.dapListen, a.service.AttachDAP, a.log.Debugf); err != nil {
+		if dapAddress, waitForEditors, err = serveDAP(ctx, s.server.dapListen, a.debug.Attach, a.log.Debugf); err != nil {
 			_ = server.Close()
 			return err
 		}
@@ -206,8 +206,7 @@ func serve(ctx context.Context, s settings, _ []string) error {
 	drain, cancel := context.WithDeadline(context.WithoutCancel(ctx), drained)
 	defer cancel()
 	conversations.Drain() // an answer would go on asking the model for as long as the service drains
-	a.service.Drain(drain)
-	a.service = nil // close need not drain it again
+	a.drain(drain)
 	timeout := min(shutdownTimeout, time.Until(drained)+answerTimeout)
 	shutdown, cancelShutdown := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancelShutdown()

@@ -314,7 +314,7 @@ func TestSweepDeletesOldestArtifactsOverTheLimit(t *testing.T) {
 		all = append(all, artifactsOf(t,
 			c.run(t, id, fmt.Sprintf("open('/session/artifacts/%d', 'w').write('%d' * 900_000)", n, n)))[fmt.Sprint(n)])
 	}
-	if err := testService.Records.Sweep(context.Background()); err != nil {
+	if err := testServices.records.Sweep(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	for n, a := range all {
@@ -336,7 +336,7 @@ func TestSweepDeletesOldestArtifactsOverTheLimit(t *testing.T) {
 	third := newUser(t, sandbox.RoleAgent)
 	many := third.create(t, nil)
 	third.run(t, many, "for n in range(600): open(f'/session/artifacts/{n}', 'w').close()")
-	if err := testService.Records.Sweep(context.Background()); err != nil {
+	if err := testServices.records.Sweep(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	if list := artifactsOf(t, third.ok(t, "GET", "/sandbox/"+many+"/artifacts", nil)); len(list) != 2<<20/4096 {
@@ -404,9 +404,9 @@ func TestSignedDownloadsHoldConnectionsOfTheOwner(t *testing.T) {
 	t.Parallel()
 	const connections, held = 10, 8 // of one user
 	keys := newAccess(t, func(c *access.Config) { c.Connections = limit.NewConnections(connections, nil) })
-	server := httptest.NewUnstartedServer(httpapi.New(httpapi.Config{
-		Service: testService, Records: testService.Records, Access: keys, Log: logrus.New(),
-	}))
+	api := testServices.api(logrus.New())
+	api.Access = keys
+	server := httptest.NewUnstartedServer(httpapi.New(api))
 	const buffer = 4096 // the service must not write the whole file ahead of the client
 	server.Config.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
 		_ = conn.(*net.TCPConn).SetWriteBuffer(buffer)

@@ -17,7 +17,6 @@ import (
 	"glasshouse/service/chat"
 	"glasshouse/service/chat/chattest"
 	"glasshouse/service/httpapi"
-	"glasshouse/service/mcpapi"
 )
 
 const modelKey = "sk-key-of-the-endpoint"
@@ -47,14 +46,12 @@ func serveChat(t *testing.T, model *chat.Model) *chatServer {
 	log := logrus.New()
 	log.SetOutput(s.log)
 	s.chat = chat.New(chat.Config{
-		Service: testService, Records: testService.Records, History: testChats, Access: testService.Access,
-		Model: model, Log: log,
-		Tools: mcpapi.New(mcpapi.Config{Service: testService, Records: testService.Records, Log: log}),
+		Service: testServices.runs, Records: testServices.records, History: testChats, Access: testServices.access,
+		Model: model, Log: log, Tools: testServices.mcp(log),
 	})
-	server := httptest.NewServer(httpapi.New(httpapi.Config{
-		Service: testService, Records: testService.Records, Access: testService.Access,
-		Log: log, Version: "test", Chat: s.chat,
-	}))
+	api := testServices.api(log)
+	api.Chat = s.chat
+	server := httptest.NewServer(httpapi.New(api))
 	s.url = server.URL
 	t.Cleanup(func() { server.CloseClientConnections(); s.chat.Drain(); server.Close() })
 	return s

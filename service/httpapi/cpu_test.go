@@ -22,10 +22,9 @@ func TestKeysHaveWeights(t *testing.T) {
 	log.SetLevel(logrus.PanicLevel)
 	users := new(limit.Users)
 	userAccess := newAccess(t, func(c *access.Config) { c.Users = users })
-	handler := httpapi.New(httpapi.Config{
-		Service: testService, Records: testService.Records, Access: userAccess, Log: log,
-		Version: "test", CPU: limit.NewCPU(2, users),
-	})
+	api := testServices.api(log)
+	api.Access, api.CPU = userAccess, limit.NewCPU(2, users)
+	handler := httpapi.New(api)
 	weight := func(c client) int {
 		r := httptest.NewRequestWithContext(t.Context(), "GET", "/executions", nil)
 		r.Header.Set("Authorization", "Bearer "+c.secret)
@@ -67,9 +66,9 @@ func TestLargeBodiesTakeTurns(t *testing.T) {
 	log.SetLevel(logrus.PanicLevel)
 	users := new(limit.Users)
 	cpu, userAccess := limit.NewCPU(2, users), newAccess(t, func(c *access.Config) { c.Users = users })
-	handler := httpapi.New(httpapi.Config{
-		Service: testService, Records: testService.Records, Access: userAccess, Log: log, Version: "test", CPU: cpu,
-	})
+	api := testServices.api(log)
+	api.Access, api.CPU = userAccess, cpu
+	handler := httpapi.New(api)
 	send := func(c client, path, body string) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(t.Context(), "POST", path, strings.NewReader(body))
 		r.Header.Set("Authorization", "Bearer "+c.secret)
@@ -127,9 +126,9 @@ func TestLargeResponsesTakeTurns(t *testing.T) {
 	log.SetLevel(logrus.PanicLevel)
 	users := new(limit.Users)
 	cpu, userAccess := limit.NewCPU(2, users), newAccess(t, func(c *access.Config) { c.Users = users })
-	handler := httpapi.New(httpapi.Config{
-		Service: testService, Records: testService.Records, Access: userAccess, Log: log, Version: "test", CPU: cpu,
-	})
+	api := testServices.api(log)
+	api.Access, api.CPU = userAccess, cpu
+	handler := httpapi.New(api)
 	get := func(c client, path string) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(t.Context(), "GET", path, nil)
 		r.Header.Set("Authorization", "Bearer "+c.secret)

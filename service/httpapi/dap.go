@@ -43,7 +43,7 @@ func (a *api) serveDAP(g *gin.Context) {
 	stream := websocket.NetConn(connection, socket, websocket.MessageBinary)
 	socket.SetReadLimit(dap.MaxFrameBytes) // after NetConn, which removes the limit
 	attach := func(attaching context.Context, in dap.Attach) (*dap.Target, error) {
-		target, err := a.service.AttachDAP(attaching, in)
+		target, err := a.debug.Attach(attaching, in)
 		if err == nil {
 			ofToken := target.Authorize
 			target.Authorize = func(asking context.Context) error {

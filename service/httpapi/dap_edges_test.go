@@ -70,7 +70,7 @@ func TestDAPTransportsAnswerTheSame(t *testing.T) {
 		"TCP": {dapConnect(t), map[string]any{"sandbox": id, "code": steppedProgram}},
 		"a WebSocket": {dapConnectWebSocket(t, c, serverURL),
 			map[string]any{"sandbox": c.create(t, nil), "code": steppedProgram}},
-		"TCP, after a restart": {dapConnectTo(t, smallService), map[string]any{"execution": recorded}},
+		"TCP, after a restart": {dapConnectTo(t, smallServices), map[string]any{"execution": recorded}},
 		"a WebSocket, after a restart": {dapConnectWebSocket(t, c, smallServerURL),
 			map[string]any{"execution": recorded}},
 		"TCP, past, of the service that ran it": {dapConnect(t), map[string]any{"execution": recorded}},

@@ -17,7 +17,6 @@ import (
 
 	"glasshouse/debugger/dap"
 	"glasshouse/sandbox"
-	"glasshouse/service"
 )
 
 // dapClient is a client of the Debug Adapter Protocol. It sends requests and reads messages in order.
@@ -34,11 +33,11 @@ type dapClient struct {
 
 func dapConnect(t testing.TB) *dapClient {
 	t.Helper()
-	return dapConnectTo(t, testService)
+	return dapConnectTo(t, testServices)
 }
 
 // dapConnectTo connects to one of the services.
-func dapConnectTo(t testing.TB, of *service.Service) *dapClient {
+func dapConnectTo(t testing.TB, of *services) *dapClient {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -55,7 +54,7 @@ func dapConnectTo(t testing.TB, of *service.Service) *dapClient {
 	}
 	e := &dapClient{t: t, conn: conn, in: bufio.NewReader(conn), served: make(chan error, 1),
 		responses: map[int]map[string]any{}}
-	go func() { e.served <- dap.Serve(t.Context(), served, of.AttachDAP) }()
+	go func() { e.served <- dap.Serve(t.Context(), served, of.debug.Attach) }()
 	t.Cleanup(func() { conn.Close() })
 	return e
 }

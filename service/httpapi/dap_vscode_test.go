@@ -34,7 +34,7 @@ func TestVSCodeTestClient(t *testing.T) {
 	go func() {
 		conn, err := listener.Accept()
 		if err == nil {
-			err = dap.Serve(t.Context(), conn, testService.AttachDAP)
+			err = dap.Serve(t.Context(), conn, testServices.debug.Attach)
 		}
 		over <- err
 	}()

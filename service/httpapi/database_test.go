@@ -22,7 +22,6 @@ import (
 	"glasshouse/sandbox"
 	"glasshouse/service"
 	"glasshouse/service/httpapi"
-	"glasshouse/service/mcpapi"
 )
 
 var namedDatabases atomic.Int64
@@ -140,17 +139,16 @@ func (l *link) cut() {
 func serveDatabases(t *testing.T, others ...dbaccess.Config) client {
 	t.Helper()
 	config := testConfig
-	config.Databases = withDatabases(t, others...)
-	s := newService(config, testAccess, testRecords)
-	server := httptest.NewServer(httpapi.New(httpapi.Config{
-		Service: s, Records: s.Records, Access: s.Access, Log: config.Log, Version: "test",
-		MCP: mcpapi.New(mcpapi.Config{Service: s, Records: s.Records, Log: config.Log}),
-	}))
+	config.runs.Databases = withDatabases(t, others...)
+	s := newServices(config)
+	api := s.api(config.log)
+	api.MCP = s.mcp(config.log)
+	server := httptest.NewServer(httpapi.New(api))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		s.Drain(ctx)
-		endService(s)
+		s.drain(ctx)
+		s.close()
 		server.Close()
 	})
 	return client{secret: admin.secret, server: server.URL}
@@ -159,7 +157,7 @@ func serveDatabases(t *testing.T, others ...dbaccess.Config) client {
 // withDatabases returns the databases of the tests, and others.
 func withDatabases(t *testing.T, others ...dbaccess.Config) []service.Database {
 	t.Helper()
-	list := slices.Clone(testConfig.Databases)
+	list := slices.Clone(testConfig.runs.Databases)
 	for _, c := range others {
 		reader, err := dbaccess.Open(t.Context(), c)
 		if err != nil {

@@ -18,8 +18,8 @@ import (
 	"glasshouse/debugger"
 	"glasshouse/debugger/dap"
 	"glasshouse/sandbox"
-	"glasshouse/service"
 	"glasshouse/service/access"
+	"glasshouse/service/debug"
 )
 
 type openDebugInput struct {
@@ -56,7 +56,7 @@ type debugSession struct {
 }
 
 func newDebugSession(
-	d *service.DebugSession, where debugger.Position, breakpoints []debugger.BreakpointView,
+	d *debug.Session, where debugger.Position, breakpoints []debugger.BreakpointView,
 ) *debugSession {
 	out := &debugSession{
 		SessionID: d.ID, SandboxID: d.SandboxID, ExecutionID: d.Execution(), Breakpoints: breakpoints, Where: where,
@@ -176,7 +176,7 @@ func (a *api) routeDebugSessions(r *routes) {
 }
 
 func (a *api) openDebugSession(ctx context.Context, caller sandbox.Key, in *openDebugInput) (*debugSession, error) {
-	session, breakpoints, err := a.service.OpenDebug(ctx, caller, in.ID, service.DebugStart{
+	session, breakpoints, err := a.debug.Open(ctx, caller, in.ID, debug.Start{
 		Request: sandbox.Request{
 			Code: in.Body.Code, Context: in.Body.Context, Annotations: in.Body.Annotations, Kind: sandbox.KindDebug,
 		},
@@ -196,7 +196,7 @@ func (a *api) openDebugSession(ctx context.Context, caller sandbox.Key, in *open
 func (a *api) openRecordingSession(
 	ctx context.Context, caller sandbox.Key, in *openRecordingInput,
 ) (*debugSession, error) {
-	session, err := a.service.OpenPast(ctx, caller, in.ID, in.Client)
+	session, err := a.debug.OpenPast(ctx, caller, in.ID, in.Client)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +204,7 @@ func (a *api) openRecordingSession(
 }
 
 func (a *api) getDebugSession(_ context.Context, caller sandbox.Key, in *debugSessionInput) (*debugSession, error) {
-	session, err := a.service.DebugSession(caller, in.ID)
+	session, err := a.debug.Session(caller, in.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +212,7 @@ func (a *api) getDebugSession(_ context.Context, caller sandbox.Key, in *debugSe
 }
 
 func (a *api) closeDebugSession(_ context.Context, caller sandbox.Key, in *debugSessionInput) (*message, error) {
-	return &message{"The debug session is closed"}, a.service.CloseDebug(caller, in.ID)
+	return &message{"The debug session is closed"}, a.debug.CloseSession(caller, in.ID)
 }
 
 // driveCommand is the one command that DAP does not have.
@@ -225,7 +225,7 @@ func (a *api) sendDebugCommand(g *gin.Context) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	session, err := a.service.DebugSession(callerFrom(ctx), g.Param("sid"))
+	session, err := a.debug.Session(callerFrom(ctx), g.Param("sid"))
 	if err != nil {
 		return nil, err
 	}
@@ -250,7 +250,7 @@ func (a *api) sendDebugCommand(g *gin.Context) (map[string]any, error) {
 		return map[string]any{"driver": client}, nil
 	}
 	caller := callerFrom(ctx)
-	ctx = debugger.WithSearcher(debugger.WithPerson(ctx, service.PersonOf(caller)), a.service.SearcherOf(caller))
+	ctx = debugger.WithSearcher(debugger.WithPerson(ctx, debug.PersonOf(caller)), a.debug.SearcherOf(caller))
 	body, err := dap.Do(ctx, session.Session, command, arguments)
 	if err != nil {
 		return nil, sessionError(err)
@@ -287,7 +287,7 @@ func stopWait(g *gin.Context) (int, error) {
 }
 
 // waitForStop waits until the program stops or ends, for at most a number of seconds.
-func waitForStop(ctx context.Context, session *service.DebugSession, seconds int) debugger.Position {
+func waitForStop(ctx context.Context, session *debug.Session, seconds int) debugger.Position {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second)
 	defer cancel()
 	return session.WaitForStop(ctx)
@@ -295,7 +295,7 @@ func waitForStop(ctx context.Context, session *service.DebugSession, seconds int
 
 func (a *api) streamDebugEvents(g *gin.Context) {
 	client := g.Request.Context()
-	session, err := a.service.DebugSession(callerFrom(client), g.Param("sid"))
+	session, err := a.debug.Session(callerFrom(client), g.Param("sid"))
 	if err != nil {
 		a.fail(g, err)
 		return

@@ -15,7 +15,7 @@ func TestKeyLimitsItsHistory(t *testing.T) {
 	var offset atomic.Int64
 	now := func() time.Time { return time.Now().UTC().Add(time.Duration(offset.Load())) }
 	c := newCompany(t, func(c *companyConfig) {
-		c.service.Clock, c.records.ArtifactAge = now, 365*24*time.Hour // files of other tests stay
+		c.clock, c.records.ArtifactAge = now, 365*24*time.Hour // files of other tests stay
 	})
 	operator := client{server: c.server, secret: admin.secret}
 	body := map[string]any{"name": "n", "user_id": fmt.Sprintf("%s-%d", t.Name(), users.Add(1)), "role": "developer"}
@@ -66,12 +66,12 @@ func TestKeyLimitsItsHistory(t *testing.T) {
 	operator.ok(t, "DELETE", "/keys/"+shortID, nil)
 
 	offset.Store(int64(47 * time.Hour))
-	if err := c.service.Records.ApplyRetention(t.Context()); err != nil {
+	if err := c.records.ApplyRetention(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	want("after 47 hours", 9, 9, 6)
 	offset.Store(int64(49 * time.Hour))
-	if err := c.service.Records.ApplyRetention(t.Context()); err != nil {
+	if err := c.records.ApplyRetention(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	want("after 49 hours", 3, 3, 2)

@@ -56,7 +56,7 @@ func TestUsersOfTheServiceAreReserved(t *testing.T) {
 		hash := access.HashKey(secret)
 		earlier := sandbox.Key{ID: fmt.Sprintf("%x", hash[:8]), Name: "n", User: user, Role: sandbox.RoleDeveloper,
 			CreatedAt: time.Now()}
-		if err := testAccess.History.CreateKey(t.Context(), earlier, hash[:], 0); err != nil {
+		if err := testConfig.access.History.CreateKey(t.Context(), earlier, hash[:], 0); err != nil {
 			t.Fatal(err)
 		}
 		c := client{server: admin.server, secret: secret}
@@ -175,7 +175,7 @@ func TestValidKeysOfAUserAreLimited(t *testing.T) {
 	for n := 1; n < 1000; n++ {
 		key := sandbox.Key{ID: fmt.Sprintf("%s-%d", t.Name(), n), Name: "n", User: t.Name(),
 			Role: sandbox.RoleDeveloper, CreatedAt: time.Now(), CreatedWith: rootID}
-		if err := testAccess.History.CreateKey(t.Context(), key, []byte(key.ID), 0); err != nil {
+		if err := testConfig.access.History.CreateKey(t.Context(), key, []byte(key.ID), 0); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -248,7 +248,7 @@ func TestMovesThroughRecordingsUseCPUTime(t *testing.T) {
 func TestLongSearchesOfRecordingsEnd(t *testing.T) {
 	t.Parallel()
 	s := newCompany(t, func(c *companyConfig) {
-		c.service.MaxSearchTime = 100 * time.Millisecond
+		c.debug.MaxSearchTime = 100 * time.Millisecond
 	})
 	c := s.bearer("anna")
 	a := c.ok(t, "POST", "/sandbox/"+c.create(t, nil)+"/execute", map[string]any{

@@ -88,9 +88,7 @@ func TestUnreadResponsesAreLimited(t *testing.T) {
 	t.Parallel()
 	log := logrus.New()
 	log.SetLevel(logrus.PanicLevel)
-	handler := httpapi.New(httpapi.Config{
-		Service: testService, Records: testService.Records, Access: testService.Access, Log: log, Version: "test",
-	})
+	handler := httpapi.New(testServices.api(log))
 	get := func(ctx context.Context, c client, path string, w http.ResponseWriter) {
 		r := httptest.NewRequestWithContext(ctx, "GET", path, nil)
 		r.Header.Set("Authorization", "Bearer "+c.secret)

@@ -15,7 +15,6 @@ import (
 
 	"glasshouse/sandbox"
 	"glasshouse/service/httpapi"
-	"glasshouse/service/mcpapi"
 )
 
 // mostLargeBodies is how many large bodies of an account may be in memory before their work begins.
@@ -72,18 +71,17 @@ type slotServer struct{ http.Handler }
 func newSlotServer(t *testing.T, slots int) slotServer {
 	t.Helper()
 	config := testConfig
-	config.Parallel = slots
-	s := newService(config, testAccess, testRecords)
+	config.runs.Parallel = slots
+	s := newServices(config)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		s.Drain(ctx)
-		endService(s)
+		s.drain(ctx)
+		s.close()
 	})
-	return slotServer{httpapi.New(httpapi.Config{
-		Service: s, Records: s.Records, Access: s.Access, Log: config.Log, Version: "test",
-		MCP: mcpapi.New(mcpapi.Config{Service: s, Records: s.Records, Log: config.Log}),
-	})}
+	api := s.api(config.log)
+	api.MCP = s.mcp(config.log)
+	return slotServer{httpapi.New(api)}
 }
 
 // send sends a request, and returns the answer when it is complete.

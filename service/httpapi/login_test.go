@@ -24,7 +24,7 @@ func newLinkFixture(t *testing.T, change func(*httpapi.Config)) linkFixture {
 	t.Helper()
 	f := linkFixture{offset: &atomic.Int64{}}
 	f.company = newCompany(t, func(c *companyConfig) {
-		c.service.Clock = func() time.Time { return time.Now().UTC().Add(time.Duration(f.offset.Load())) }
+		c.clock = func() time.Time { return time.Now().UTC().Add(time.Duration(f.offset.Load())) }
 		c.access.SessionAge, c.records.ArtifactAge = time.Hour, 365*24*time.Hour // files of other tests stay
 		if change != nil {
 			change(&c.api)

@@ -34,7 +34,6 @@ import (
 	"glasshouse/service/access"
 	"glasshouse/service/chat"
 	"glasshouse/service/httpapi"
-	"glasshouse/service/mcpapi"
 	"glasshouse/service/records"
 )
 
@@ -42,17 +41,15 @@ import (
 // Each test has users of its own, so tests run in parallel. A test that measures memory, or counts resources of the
 // whole process, does not call t.Parallel.
 var (
-	serverURL   string
-	testService *service.Service
+	serverURL    string
+	testServices *services
 	// A second service over the same history, as after a restart. It waits only 100 ms for a sandbox to start, and
 	// takes only 4 MiB of uploads in all.
 	smallServerURL string
-	smallService   *service.Service
+	smallServices  *services
 	knowledgeURL   string // of the database that agents read, with the reader's login
 	testPostgres   *embedded.Server
-	testConfig     service.Config // of testService; a test can start another service with it
-	testAccess     access.Config  // of testService
-	testRecords    records.Config // of testService
+	testConfig     servicesConfig // of testServices; a test can start others with it
 	testChats      chat.History
 	dataDir        string
 	admin          = client{secret: "gh_the-admin-of-the-tests"}
@@ -154,47 +151,45 @@ func runTests(m *testing.M) (int, error) {
 	large := supervisor.New(isolation, 2*time.Minute) // a busy machine takes long to start Python
 	large.Network.Resolve, large.Network.Dial = internet.resolve, internet.dial
 	large.Uploads.User = 16 << 20
-	config := service.Config{
+	config := servicesConfig{log: log}
+	config.runs = service.Config{
 		Supervisor: large, Environments: isolation, History: store,
 		Databases: []service.Database{{Name: "knowledge", Reader: reader, Writer: reader}},
 		Default:   defaults, Ceiling: ceiling,
-		PerUser: 4, InAll: 400, Parallel: 8, Mask: []string{"secret"}, Log: log,
-		MaxSearchTime: 5 * time.Minute, // a busy machine with the race detector; a test of the limit sets its own
+		PerUser: 4, InAll: 400, Parallel: 8, Mask: []string{"secret"},
 	}
-	testConfig = config
-	testAccess = access.Config{
-		History: store, Default: defaults, Environments: isolation, AdminKeyID: "admin", Log: log,
-	}
+	// A busy machine with the race detector is slow; a test of the limit sets its own.
+	config.debug.MaxSearchTime = 5 * time.Minute
+	config.access = access.Config{History: store, Default: defaults, Environments: isolation, AdminKeyID: "admin"}
 	testChats = store
-	testRecords = records.Config{
-		History: store, Blobs: blobs, Log: log, SigningKey: []byte("of the tests"),
+	config.records = records.Config{
+		History: store, Blobs: blobs, SigningKey: []byte("of the tests"),
 		ArtifactAge: time.Hour, ArtifactBytes: 2 << 20,
 	}
-	testService = newService(config, testAccess, testRecords)
-	defer endService(testService)
+	testConfig = config
+	testServices = newServices(config)
+	defer testServices.close()
 	hash := access.HashKey(admin.secret)
 	adminKey := sandbox.Key{ID: "admin", Name: "tests", User: "root", Role: sandbox.RoleAdmin, CreatedAt: time.Now()}
 	if err := store.CreateKey(ctx, adminKey, hash[:], 0); err != nil {
 		return 1, err
 	}
-	serve := func(s *service.Service) *httptest.Server {
-		tools := mcpapi.New(mcpapi.Config{Service: s, Records: s.Records, Log: log})
-		unanswered := chat.New(chat.Config{
-			Service: s, Records: s.Records, History: store, Access: s.Access, Tools: tools, Log: log,
+	serve := func(s *services) *httptest.Server {
+		api := s.api(log)
+		api.LogRequests, api.Results = true, results
+		api.Chat = chat.New(chat.Config{ // without a model
+			Service: s.runs, Records: s.records, History: store, Access: s.access, Tools: s.mcp(log), Log: log,
 		})
-		return httptest.NewServer(httpapi.New(httpapi.Config{
-			Service: s, Records: s.Records, Access: s.Access, Log: log, Version: "test", LogRequests: true,
-			Chat: unanswered, Results: results,
-		}))
+		return httptest.NewServer(httpapi.New(api))
 	}
-	server := serve(testService)
+	server := serve(testServices)
 	serverURL = server.URL
 	small := supervisor.New(isolation, 100*time.Millisecond)
 	small.Uploads.All = 4 << 20
-	config.Supervisor = small
-	smallService = newService(config, testAccess, testRecords)
-	defer endService(smallService)
-	smallServer := serve(smallService)
+	config.runs.Supervisor = small
+	smallServices = newServices(config)
+	defer smallServices.close()
+	smallServer := serve(smallServices)
 	smallServerURL = smallServer.URL
 	code := 1
 	if err = waitUntilReady(serverURL); err == nil {
@@ -202,38 +197,17 @@ func runTests(m *testing.M) (int, error) {
 	}
 	stop, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	testService.Drain(stop)
-	smallService.Drain(stop)
+	testServices.drain(stop)
+	smallServices.drain(stop)
 	server.Close()
 	smallServer.Close()
 	return code, err
 }
 
-// newService starts a service with an access and records of its own, which have the clock of the service. The caller
-// drains it and calls endService.
-func newService(config service.Config, keys access.Config, stored records.Config) *service.Service {
-	keys.Clock, keys.Databases = config.Clock, nil
-	for _, d := range config.Databases {
-		keys.Databases = append(keys.Databases, d.Name)
-	}
-	config.Access = access.New(keys)
-	stored.Clock, stored.Access = config.Clock, config.Access
-	config.Records = records.New(stored)
-	s := service.New(config)
-	s.Records.Start(s)
-	return s
-}
-
-// endService ends the access and the records of a service.
-func endService(s *service.Service) {
-	s.Records.Close()
-	s.Access.Close()
-}
-
-// newAccess starts an access like that of testService, which ends with the test.
+// newAccess starts an access like that of testServices, which ends with the test.
 func newAccess(t *testing.T, change func(*access.Config)) *access.Service {
 	t.Helper()
-	config := testService.Access.Config
+	config := testServices.access.Config
 	change(&config)
 	s := access.New(config)
 	t.Cleanup(s.Close)

@@ -11,7 +11,6 @@ import (
 
 	"glasshouse/sandbox"
 	"glasshouse/service/httpapi"
-	"glasshouse/service/mcpapi"
 )
 
 // both is the header Accept that the Model Context Protocol requires.
@@ -21,10 +20,9 @@ const both = "application/json, text/event-stream"
 func serveMCP(t *testing.T) string {
 	t.Helper()
 	log := logrus.New()
-	server := httptest.NewServer(httpapi.New(httpapi.Config{
-		Service: testService, Records: testService.Records, Access: testService.Access, Log: log, Version: "test",
-		MCP: mcpapi.New(mcpapi.Config{Service: testService, Records: testService.Records, Log: log, Version: "test"}),
-	}))
+	api := testServices.api(log)
+	api.MCP = testServices.mcp(log)
+	server := httptest.NewServer(httpapi.New(api))
 	t.Cleanup(server.Close)
 	return server.URL
 }

@@ -168,7 +168,7 @@ func routeSearch[I interface{ executionID() string }, O any](
 ) {
 	routeOpened(a, r, path, id, summary, a.records.Recorded,
 		func(ctx context.Context, caller sandbox.Key, opened *records.OpenRecording, in *I) (out *O, err error) {
-			err = a.service.SearchRecording(ctx, caller, func(ctx context.Context) error {
+			err = a.debug.SearchRecording(ctx, caller, func(ctx context.Context) error {
 				out, err = search(ctx, opened, in)
 				return err
 			})
@@ -241,7 +241,7 @@ func (a *api) routeLineMap(r *routes) {
 		}
 		var zip []byte
 		if err == nil {
-			err = a.service.SearchRecording(ctx, caller, func(context.Context) (err error) {
+			err = a.debug.SearchRecording(ctx, caller, func(context.Context) (err error) {
 				zip, err = opened.LineMap()
 				return err
 			})
@@ -273,7 +273,7 @@ func (a *api) explainExecution(
 	if err != nil { // not given: huma has checked the pattern
 		budget = defaultExplainBudget
 	}
-	text, err := a.service.Explain(ctx, caller, opened, budget)
+	text, err := a.debug.Explain(ctx, caller, opened, budget)
 	return &explanation{in.ID, opened.Steps(), text}, err
 }
 

@@ -31,6 +31,7 @@ import (
 	"glasshouse/service"
 	"glasshouse/service/access"
 	"glasshouse/service/chat"
+	"glasshouse/service/debug"
 	"glasshouse/service/metrics"
 	"glasshouse/service/records"
 	"glasshouse/service/signin"
@@ -40,6 +41,7 @@ import (
 type Config struct {
 	Service *service.Service
 	Records *records.Service
+	Debug   *debug.Service
 	Access  *access.Service // admits requests
 	Log     logrus.FieldLogger
 	Version string           // of the service, for OpenAPI
@@ -67,6 +69,7 @@ type MCP interface {
 type api struct {
 	service      *service.Service
 	records      *records.Service
+	debug        *debug.Service
 	chat         *chat.Chat
 	log          logrus.FieldLogger
 	access       *access.Service
@@ -112,7 +115,7 @@ func New(c Config) http.Handler {
 // newRouter returns the router and the description of its routes.
 func newRouter(c Config) (*gin.Engine, *huma.OpenAPI) {
 	a := &api{
-		service: c.Service, records: c.Records, chat: c.Chat, log: c.Log, access: c.Access, version: c.Version,
+		service: c.Service, records: c.Records, debug: c.Debug, chat: c.Chat, log: c.Log, access: c.Access, version: c.Version,
 		logsRequests: c.LogRequests,
 		metrics:      c.Metrics, cpu: c.CPU, proxy: c.Proxy,
 		publicURL: c.PublicURL, results: c.Results, repeatable: map[string][]string{},

@@ -15,11 +15,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"glasshouse/sandbox"
-	"glasshouse/service"
-	"glasshouse/service/access"
 	"glasshouse/service/httpapi"
-	"glasshouse/service/mcpapi"
-	"glasshouse/service/records"
 	"glasshouse/service/signin"
 	"glasshouse/service/signin/signintest"
 )
@@ -40,15 +36,13 @@ func people(t *testing.T) map[string]signintest.Claims {
 type company struct {
 	provider *signintest.Provider
 	server   string
-	service  *service.Service
+	*services
 }
 
 // companyConfig configures a company.
 type companyConfig struct {
-	service service.Config
-	access  access.Config
-	records records.Config
-	api     httpapi.Config
+	servicesConfig
+	api httpapi.Config
 }
 
 // newCompany starts a company over the history and the isolation of all tests.
@@ -68,11 +62,11 @@ func newCompanyWithDatabases(
 	rights := signin.Rights{Roles: map[string]sandbox.Role{
 		"developers": sandbox.RoleDeveloper, "agents": sandbox.RoleAgent, "admins": sandbox.RoleAdmin,
 	}, Databases: databases}
-	config := companyConfig{testConfig, testAccess, testRecords, httpapi.Config{Log: log, Version: "test"}}
+	config := companyConfig{servicesConfig: testConfig}
 	p, err := signin.NewProvider(signin.Config{
 		Clock: func() time.Time {
-			if config.service.Clock != nil {
-				return config.service.Clock()
+			if config.clock != nil {
+				return config.clock()
 			}
 			return time.Now()
 		},
@@ -82,21 +76,21 @@ func newCompanyWithDatabases(
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.service.Log, config.access.Log, config.records.Log = log, log, log
+	config.log = log
 	config.access.Provider, config.access.SessionAge = p, time.Hour
 	if change != nil {
 		change(&config)
 	}
-	s, api := newService(config.service, config.access, config.records), config.api
-	api.Service, api.Records, api.Access = s, s.Records, s.Access
-	api.MCP = mcpapi.New(mcpapi.Config{Service: s, Records: s.Records, Log: log, Version: "test"})
+	s := newServices(config.servicesConfig)
+	api := s.api(log)
+	api.MCP, api.Proxy, api.PublicURL = s.mcp(log), config.api.Proxy, config.api.PublicURL
 	if api.Proxy != nil {
 		api.Proxy.Rights = rights
 	}
 	server := httptest.NewServer(httpapi.New(api))
 	t.Cleanup(func() {
-		s.Drain(t.Context()) // which has ended: nothing waits
-		endService(s)
+		s.drain(t.Context()) // which has ended: nothing waits
+		s.close()
 		server.Close()
 	})
 	provider.Allow(server.URL + "/login/oidc/callback")
@@ -343,7 +337,7 @@ func TestSignInEndsAfterItsAge(t *testing.T) {
 	var passed atomic.Int64 // on the clock of the service, besides the time of the machine
 	c := newCompany(t, func(c *companyConfig) {
 		c.access.SessionAge = age
-		c.service.Clock = func() time.Time { return time.Now().UTC().Add(time.Duration(passed.Load())) }
+		c.clock = func() time.Time { return time.Now().UTC().Add(time.Duration(passed.Load())) }
 	})
 	session := c.as(t, c.signIn(t, "bert"))
 	stream := session.stream(t, "GET", session.asyncRun(t), nil)
@@ -536,7 +530,7 @@ func TestPersonsUseTheDatabasesOfTheirGroups(t *testing.T) {
 	groups := map[string][]string{"developers": {"staff", "sales"}, "agents": {"sales"},
 		"admins": {signin.AllDatabases}}
 	c := newCompanyWithDatabases(t, groups, func(c *companyConfig) {
-		c.service.Databases = withDatabases(t, sales, staff)
+		c.runs.Databases = withDatabases(t, sales, staff)
 		c.api.Proxy = &signin.Proxy{UserHeader: "X-User", RoleHeader: "X-Groups",
 			Addresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}
 	})

@@ -32,10 +32,9 @@ func stallServer(t *testing.T, timeout time.Duration) string {
 	t.Helper()
 	log := logrus.New()
 	log.SetLevel(logrus.PanicLevel)
-	server := httptest.NewServer(httpapi.New(httpapi.Config{
-		Service: testService, Records: testService.Records, Access: testService.Access, Log: log, Version: "test",
-		StallTimeout: timeout,
-	}))
+	api := testServices.api(log)
+	api.StallTimeout = timeout
+	server := httptest.NewServer(httpapi.New(api))
 	t.Cleanup(server.Close)
 	return server.URL
 }
@@ -61,7 +60,7 @@ func TestStalledBodyIsAnsweredAndClosed(t *testing.T) {
 	t.Parallel()
 	url, c := shortStallServer(t), newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
-	server := &nemo.Server{Config: compat.Config{Access: testService.Access, Log: logrus.New()}}
+	server := &nemo.Server{Config: compat.Config{Access: testServices.access, Log: logrus.New()}}
 	local := httptest.NewServer(limit.StallTimeout(server, testStallTimeout))
 	t.Cleanup(local.Close)
 	key := "Authorization: Bearer " + c.secret + "\n"
@@ -135,9 +134,7 @@ func TestDisconnectedClientIsNotLoggedAsFailure(t *testing.T) {
 	var logged bytes.Buffer
 	log := logrus.New()
 	log.SetOutput(&logged)
-	handler := httpapi.New(httpapi.Config{
-		Service: testService, Records: testService.Records, Access: testService.Access, Log: log, Version: "test",
-	})
+	handler := httpapi.New(testServices.api(log))
 	get := func(ctx context.Context, secret, path string) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(ctx, "GET", path, nil)
 		r.Header.Set("Authorization", "Bearer "+secret)

@@ -50,7 +50,7 @@ func TestWeek(t *testing.T) {
 	historyURL := postgres.URL(embedded.RoleHistory, embedded.DatabaseHistory)
 	var blobs *blob.Store
 	c := newCompany(t, func(c *companyConfig) {
-		store, err := history.Open(ctx, history.Config{URL: historyURL, Dir: t.TempDir()}, c.service.Log)
+		store, err := history.Open(ctx, history.Config{URL: historyURL, Dir: t.TempDir()}, c.log)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func TestWeek(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = blobs.Close() })
-		c.service.History, c.service.Clock = store, clock.now
+		c.runs.History, c.clock = store, clock.now
 		c.records.History, c.records.Blobs = store, blobs
 		c.access.History, c.access.AdminKeyID = store, ""
 		c.records.HistoryMaxAge, c.records.ArtifactAge, c.records.ArtifactBytes = 3*24*time.Hour, 2*24*time.Hour, 1<<30
@@ -104,7 +104,7 @@ func TestWeek(t *testing.T) {
 
 	// A key with one second of CPU time per day. A person's key would expire with the token.
 	operator := sandbox.Key{ID: "operator", User: "operator", Role: sandbox.RoleAdmin}
-	_, secret, err := c.service.Access.CreateKey(ctx, operator, sandbox.Key{Name: "busy", User: "busy",
+	_, secret, err := c.access.CreateKey(ctx, operator, sandbox.Key{Name: "busy", User: "busy",
 		Role: sandbox.RoleAgent, Limits: sandbox.KeyLimits{CPUSeconds: 1}})
 	if err != nil {
 		t.Fatal(err)
@@ -153,13 +153,13 @@ func TestWeek(t *testing.T) {
 		}
 		wantProblem(t, root.do(t, "GET", "/me", nil), http.StatusUnauthorized, "unauthorized")
 		hour += 2
-		if err := errors.Join(c.service.Records.ApplyRetention(ctx), c.service.Records.Sweep(ctx)); err != nil {
+		if err := errors.Join(c.records.ApplyRetention(ctx), c.records.Sweep(ctx)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	stop()
 	users.Wait()
-	if err := errors.Join(c.service.Records.ApplyRetention(ctx), c.service.Records.Sweep(ctx)); err != nil {
+	if err := errors.Join(c.records.ApplyRetention(ctx), c.records.Sweep(ctx)); err != nil {
 		t.Fatal(err)
 	}
 

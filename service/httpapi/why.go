@@ -27,7 +27,7 @@ func (a *api) routeWhy(r *routes) {
 }
 
 func (a *api) explainValue(ctx context.Context, caller sandbox.Key, in *whyInput) (*whyAnswer, error) {
-	answer, err := a.service.Why(ctx, caller, in.ID, debugger.WhyQuestion{Name: in.Name, Step: in.Step,
+	answer, err := a.debug.Why(ctx, caller, in.ID, debugger.WhyQuestion{Name: in.Name, Step: in.Step,
 		Budget: in.Budget})
 	if err != nil {
 		return nil, recordingError(err)

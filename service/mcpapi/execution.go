@@ -192,23 +192,23 @@ func (s *Server) explainExecution(
 	switch kind {
 	case "value":
 		var why *debugger.Why
-		if why, err = s.service.Why(ctx, caller, in.ID, debugger.WhyQuestion{Name: argument}); err == nil {
+		if why, err = s.debug.Why(ctx, caller, in.ID, debugger.WhyQuestion{Name: argument}); err == nil {
 			text = why.Text
 		}
 	case "line":
-		err = s.service.SearchRecording(ctx, caller, func(ctx context.Context) (err error) {
+		err = s.debug.SearchRecording(ctx, caller, func(ctx context.Context) (err error) {
 			text, err = explainLine(ctx, opened, argument)
 			return err
 		})
 	case "step":
 		text, err = explainStep(opened, argument)
 	case "find":
-		err = s.service.SearchRecording(ctx, caller, func(ctx context.Context) (err error) {
+		err = s.debug.SearchRecording(ctx, caller, func(ctx context.Context) (err error) {
 			text, err = explainFind(ctx, opened, argument)
 			return err
 		})
 	default:
-		text, err = s.service.Explain(ctx, caller, opened, explainTokens)
+		text, err = s.debug.Explain(ctx, caller, opened, explainTokens)
 	}
 	if err != nil {
 		return nil, sandbox.Errorf(sandbox.FaultInvalid, "question: %v", err)

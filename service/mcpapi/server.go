@@ -31,6 +31,7 @@ import (
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/service"
+	"glasshouse/service/debug"
 	"glasshouse/service/records"
 )
 
@@ -42,6 +43,7 @@ const maxTextChars = service.DefaultModelTextChars
 type Config struct {
 	Service *service.Service
 	Records *records.Service
+	Debug   *debug.Service
 	Log     logrus.FieldLogger
 	Version string // of Glasshouse, which clients show
 
@@ -52,6 +54,7 @@ type Config struct {
 type Server struct {
 	service *service.Service
 	records *records.Service
+	debug   *debug.Service
 	log     logrus.FieldLogger
 	mcp     *mcp.Server
 	http    http.Handler
@@ -68,7 +71,7 @@ const instructions = "Glasshouse runs Python in an isolated sandbox next to a Po
 
 // New returns a server.
 func New(c Config) *Server {
-	s := &Server{service: c.Service, records: c.Records, log: c.Log, cpu: c.CPU, images: c.CPU.Serial(0)}
+	s := &Server{service: c.Service, records: c.Records, debug: c.Debug, log: c.Log, cpu: c.CPU, images: c.CPU.Serial(0)}
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "glasshouse", Title: "Glasshouse", Version: c.Version},
 		&mcp.ServerOptions{Instructions: instructions, Capabilities: &mcp.ServerCapabilities{
 			Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}, // neither list changes

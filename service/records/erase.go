@@ -35,7 +35,7 @@ func (s *Service) EraseExecution(ctx context.Context, caller sandbox.Key, id str
 	if err != nil {
 		return sandbox.Erased{}, err
 	}
-	if _, running := s.live.Activity(e.User); slices.Contains(running, id) || e.CompletedAt == nil {
+	if slices.Contains(s.runs.RunningExecutions(e.User), id) || e.CompletedAt == nil {
 		return sandbox.Erased{}, sandbox.Errorf(sandbox.FaultBusy, "the execution runs: cancel it first")
 	}
 	if err := s.Access.Audit(ctx, caller, sandbox.AuditErased, "execution/"+id, e.User); err != nil {
@@ -54,7 +54,8 @@ func (s *Service) EraseUser(ctx context.Context, caller sandbox.Key, user string
 	if err := sandbox.CheckName("user_id", user); err != nil {
 		return sandbox.Erased{}, err
 	}
-	if sandboxes, executions := s.live.Activity(user); sandboxes+len(executions) > 0 {
+	sandboxes, executions := s.live.CountSandboxes(user), s.runs.RunningExecutions(user)
+	if sandboxes+len(executions) > 0 {
 		return sandbox.Erased{}, sandbox.Errorf(sandbox.FaultBusy, "the user has %d live sandboxes and %d running "+
 			"executions: revoke the user's keys and delete the sandboxes first", sandboxes, len(executions))
 	}
@@ -69,7 +70,9 @@ func (s *Service) EraseUser(ctx context.Context, caller sandbox.Key, user string
 // execution.
 func (s *Service) forget(erased sandbox.Erased, isErased func(execution, user string) bool) (err error) {
 	s.recordings.forgetPast(isErased)
-	s.live.Forget(isErased)
+	for _, memory := range s.memories {
+		memory.Forget(isErased)
+	}
 	if len(erased.Files) == 0 {
 		return nil
 	}

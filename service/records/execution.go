@@ -56,6 +56,6 @@ func (s *Service) SandboxHistory(ctx context.Context, caller sandbox.Key, id str
 func (s *Service) Statistics(ctx context.Context, caller sandbox.Key) (sandbox.Statistics, error) {
 	user := access.VisibleUser(caller)
 	st, err := s.History.Statistics(ctx, user)
-	st.ActiveSandboxes, _ = s.live.Activity(user)
+	st.ActiveSandboxes = s.live.CountSandboxes(user)
 	return st, err
 }

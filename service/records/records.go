@@ -2,7 +2,7 @@
 // conversations.
 //
 //	r := records.New(records.Config{...})
-//	r.Start(live) // before callers use it
+//	r.Start(live, runs, memories...) // before callers use it
 //	e, err := r.Execution(ctx, caller, id)
 //
 // A Service is safe for concurrent use. It has these responsibilities:
@@ -81,16 +81,25 @@ type History interface {
 	SizeLimit(ctx context.Context, maxBytes int64) (time.Time, error)
 }
 
-// Live knows what lives in this process. Its methods do not wait.
+// Live knows the live sandboxes. Its methods do not wait.
 type Live interface {
 	// CurrentSandbox returns the state of a live sandbox, and false for one that does not live.
 	CurrentSandbox(id string) (sb sandbox.Sandbox, isLive bool)
-	// Activity returns the number of live sandboxes of a user, or of all if user is "", and the IDs of the running
-	// executions.
-	Activity(user string) (sandboxes int, executions []string)
+	// CountSandboxes returns the number of live sandboxes of a user, or of all if user is "".
+	CountSandboxes(user string) int
 	// TouchSandbox postpones the idle expiry of a sandbox, if it is live.
 	TouchSandbox(id string)
-	// Forget removes from memory what was erased. isErased gets the ID and the user of an execution.
+}
+
+// Runs knows the running executions.
+type Runs interface {
+	// RunningExecutions returns the IDs of the running executions of a user, or of all if user is "".
+	RunningExecutions(user string) []string
+}
+
+// Memory keeps parts of executions in memory.
+type Memory interface {
+	// Forget removes what was erased. isErased gets the ID and the user of an execution.
 	Forget(isErased func(execution, user string) bool)
 }
 
@@ -117,7 +126,9 @@ type Config struct {
 // Service reads and deletes records. New returns one; Close ends it.
 type Service struct {
 	Config
-	live       Live // set by Start
+	live       Live // set by Start, like the next two
+	runs       Runs
+	memories   []Memory
 	recordings openRecordings
 	retention  retention
 	startedAt  time.Time
@@ -147,10 +158,10 @@ func New(config Config) *Service {
 	return s
 }
 
-// Start starts the deletion of old records. live is what runs next to them. Start is called once, before the first call
-// of another method.
-func (s *Service) Start(live Live) {
-	s.live = live
+// Start starts the deletion of old records. live and runs are what goes on next to them, and memories have to forget
+// what is erased. Start is called once, before the first call of another method.
+func (s *Service) Start(live Live, runs Runs, memories ...Memory) {
+	s.live, s.runs, s.memories = live, runs, memories
 	s.work.Go(s.runSweeper)
 	s.work.Go(s.runRetention)
 }

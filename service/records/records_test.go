@@ -46,14 +46,16 @@ func (l *life) CurrentSandbox(id string) (sandbox.Sandbox, bool) {
 	return sb, isLive
 }
 
-func (l *life) Activity(user string) (sandboxes int, executions []string) {
+func (l *life) CountSandboxes(user string) (n int) {
 	for _, sb := range l.sandboxes {
 		if user == "" || sb.Owner == user {
-			sandboxes++
+			n++
 		}
 	}
-	return sandboxes, l.executions
+	return n
 }
+
+func (l *life) RunningExecutions(string) []string { return l.executions }
 
 func (l *life) TouchSandbox(string) {}
 
@@ -96,7 +98,7 @@ func start(t *testing.T, change ...func(*records.Config, *history.Store)) *fixtu
 		c(&config, store)
 	}
 	f.Service = records.New(config)
-	f.Start(f.life)
+	f.Start(f.life, f.life, f.life)
 	t.Cleanup(f.Close)
 	return f
 }

@@ -1,4 +1,4 @@
-package service
+package debug
 
 import (
 	"context"
@@ -14,10 +14,10 @@ import (
 // maxEditors is the maximum number of attached clients of one user.
 const maxEditors = 20
 
-// AttachDAP returns the target to which a client of the Debug Adapter Protocol attaches: an open session, which
+// Attach returns the target to which a client of the Debug Adapter Protocol attaches: an open session, which
 // the client drives or watches; the recording of an execution; or code, which starts in a sandbox and ends when
 // the client leaves.
-func (s *Service) AttachDAP(ctx context.Context, in dap.Attach) (*dap.Target, error) {
+func (s *Service) Attach(ctx context.Context, in dap.Attach) (*dap.Target, error) {
 	caller, err := s.Access.AdmitClient(ctx, in.Token)
 	if err != nil {
 		return nil, err
@@ -54,14 +54,14 @@ func (s *Service) openDAP(ctx context.Context, caller sandbox.Key, in dap.Attach
 	driver := "dap " + s.NewID()
 	switch {
 	case in.Session != "":
-		d, err := s.DebugSession(caller, in.Session)
+		d, err := s.Session(caller, in.Session)
 		if err != nil {
 			return nil, err
 		}
 		d.attachEditor(driver, in.Drive)
 		return &dap.Target{
 			Session:  d.Session,
-			Close:    func() error { return s.CloseDebug(caller, d.ID) },
+			Close:    func() error { return s.CloseSession(caller, d.ID) },
 			MayDrive: func() error { return d.Drive(driver, false) },
 			Detach:   func() { d.detachEditor(driver) },
 		}, nil
@@ -72,11 +72,11 @@ func (s *Service) openDAP(ctx context.Context, caller sandbox.Key, in dap.Attach
 		}
 		return &dap.Target{
 			Session: d.Session,
-			Close:   func() error { return s.CloseDebug(caller, d.ID) },
-			Detach:  func() { s.debugSessions.remove(d.ID) }, // no other client knows it
+			Close:   func() error { return s.CloseSession(caller, d.ID) },
+			Detach:  func() { s.sessions.remove(d.ID) }, // no other client knows it
 		}, nil
 	case in.Sandbox != "":
-		d, _, err := s.OpenDebug(ctx, caller, in.Sandbox, DebugStart{
+		d, _, err := s.Open(ctx, caller, in.Sandbox, Start{
 			Request: sandbox.Request{Code: in.Code, Kind: sandbox.KindDebug}, StopOnEntry: true, Driver: driver,
 		})
 		if err != nil {
@@ -84,7 +84,7 @@ func (s *Service) openDAP(ctx context.Context, caller sandbox.Key, in dap.Attach
 		}
 		d.WaitForStop(ctx) // waits until the code stops at its first line, or has ended because it has no line
 		return &dap.Target{Session: d.Session, Fresh: true,
-			Close: func() error { return s.CloseDebug(caller, d.ID) }}, nil
+			Close: func() error { return s.CloseSession(caller, d.ID) }}, nil
 	}
 	return nil, errors.New("attach needs a session, an execution, or a sandbox with code")
 }

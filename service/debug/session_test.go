@@ -1,4 +1,4 @@
-package service
+package debug
 
 import (
 	"bytes"
@@ -16,9 +16,9 @@ func TestBusySessionDoesNotDelayOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	busy, free, paused, expired := make(chan bool), make(chan bool), make(chan error, 1), make(chan bool)
-	d := &DebugSession{Session: debugger.NewSession(recording), ID: "busy"}
+	d := &Session{Session: debugger.NewSession(recording), ID: "busy"}
 	d.Begin(func() { close(busy); <-free })
-	var s debugSessions
+	var s sessions
 	if err := s.add(d, func(string) bool { return true }); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package service
+package debug
 
 import (
 	"cmp"
@@ -53,7 +53,7 @@ func (s *Service) SearchRecording(
 	return nil
 }
 
-// SearcherOf returns what calls the searches of a debug session for a caller.
+// SearcherOf returns what calls the searches of a session for a caller.
 func (s *Service) SearcherOf(caller sandbox.Key) debugger.Searcher {
 	return func(ctx context.Context, search func(context.Context) error) error {
 		return s.SearchRecording(ctx, caller, search)

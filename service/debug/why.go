@@ -1,4 +1,4 @@
-package service
+package debug
 
 import (
 	"context"

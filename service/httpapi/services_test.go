@@ -1,0 +1,77 @@
+package httpapi_test
+
+import (
+	"context"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"glasshouse/service"
+	"glasshouse/service/access"
+	"glasshouse/service/debug"
+	"glasshouse/service/httpapi"
+	"glasshouse/service/mcpapi"
+	"glasshouse/service/records"
+)
+
+// servicesConfig configures the services that an API needs. The clock and the log are those of all of them.
+type servicesConfig struct {
+	access  access.Config
+	records records.Config
+	runs    service.Config
+	debug   debug.Config
+	clock   func() time.Time // nil: the machine's clock
+	log     *logrus.Logger
+}
+
+// services are the services that an API needs.
+type services struct {
+	access  *access.Service
+	records *records.Service
+	runs    *service.Service
+	debug   *debug.Service
+}
+
+// newServices starts services. The caller calls drain and close.
+func newServices(c servicesConfig) *services {
+	s := &services{}
+	c.access.Clock, c.access.Log, c.access.Databases = c.clock, c.log, nil
+	for _, d := range c.runs.Databases {
+		c.access.Databases = append(c.access.Databases, d.Name)
+	}
+	s.access = access.New(c.access)
+	c.records.Clock, c.records.Log, c.records.Access = c.clock, c.log, s.access
+	s.records = records.New(c.records)
+	c.runs.Clock, c.runs.Log, c.runs.Access, c.runs.Records = c.clock, c.log, s.access, s.records
+	s.runs = service.New(c.runs)
+	c.debug.Clock, c.debug.Access, c.debug.Records, c.debug.Runs = c.clock, s.access, s.records, s.runs
+	s.debug = debug.New(c.debug)
+	s.records.Start(s.runs, s.runs, s.runs, s.debug)
+	return s
+}
+
+// api returns the configuration of an API.
+func (s *services) api(log *logrus.Logger) httpapi.Config {
+	return httpapi.Config{
+		Service: s.runs, Records: s.records, Debug: s.debug, Access: s.access, Log: log, Version: "test",
+	}
+}
+
+// mcp returns an MCP server.
+func (s *services) mcp(log *logrus.Logger) *mcpapi.Server {
+	return mcpapi.New(mcpapi.Config{
+		Service: s.runs, Records: s.records, Debug: s.debug, Log: log, Version: "test",
+	})
+}
+
+// drain ends what runs. When ctx ends, it is cancelled.
+func (s *services) drain(ctx context.Context) {
+	s.debug.Close()
+	s.runs.Drain(ctx)
+}
+
+// close ends the services after drain.
+func (s *services) close() {
+	s.records.Close()
+	s.access.Close()
+}
