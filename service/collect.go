@@ -9,8 +9,11 @@ import (
 	"glasshouse/sandbox"
 )
 
-// artifactTimeout limits the time in which history records the artifacts of a run.
-const artifactTimeout = 30 * time.Second
+// Limits of the time in which history records the artifacts of a run, and the parts of one output.
+const (
+	artifactTimeout = 30 * time.Second
+	outputTimeout   = 5 * time.Second
+)
 
 // collectedArtifacts are the files that a run left in /session/artifacts.
 type collectedArtifacts struct {

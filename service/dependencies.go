@@ -2,21 +2,12 @@ package service
 
 import (
 	"context"
-	"time"
 
 	"glasshouse/sandbox"
 )
 
 // The service declares interfaces for the packages that cmd passes to it. Therefore it does not depend on SQL,
 // processes or package installers.
-
-// Environments are the sets of packages that code may run with.
-type Environments interface {
-	Environments() []sandbox.Environment // the default one first
-	Packages(environment string) ([]sandbox.Package, error)
-	Pools() []sandbox.WarmPool
-	Refresh(context.Context) error // loads the operator's changes
-}
 
 // Reader reads a database.
 type Reader interface {
@@ -56,10 +47,6 @@ type History interface {
 	Execution(ctx context.Context, id string) (sandbox.Execution, error)
 	Executions(context.Context, sandbox.ExecutionFilter) (list []sandbox.Execution, next string, err error)
 	KeepChunk(ctx context.Context, execution string, c sandbox.Chunk) error // of a recording
-
-	// Sandboxes.
-	CreateSandbox(context.Context, sandbox.Sandbox) error
-	EndSandbox(ctx context.Context, id, owner string, state sandbox.State, at time.Time) error
 
 	// Captured statements that wait for an admin's decision.
 	AddWrite(ctx context.Context, w sandbox.PendingWrite, maxWrites, maxBytes int) error

@@ -15,6 +15,7 @@ import (
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/supervisor"
 	"glasshouse/service"
+	"glasshouse/service/servicetest"
 )
 
 func canceled(t *testing.T) context.Context {
@@ -27,8 +28,8 @@ func canceled(t *testing.T) context.Context {
 // gets the same events, with the whole text up to max_output_size, in whole characters.
 func TestEveryReaderGetsTheSameEvents(t *testing.T) {
 	t.Parallel()
-	s := start(t)
-	s.Ceiling.MaxOutputSize = 1 << 20
+	s := servicetest.Start(t)
+	s.Live.Ceiling.MaxOutputSize = 1 << 20
 	alphabet := []rune("a\n\ré日🙂\u202e")
 	for seed := range uint64(25) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -37,10 +38,10 @@ func TestEveryReaderGetsTheSameEvents(t *testing.T) {
 			b.WriteRune(alphabet[random.IntN(len(alphabet))])
 		}
 		text, rest := b.String(), []byte(b.String())
-		s.runs.printed = nil
+		s.Code.Printed = nil
 		for len(rest) > 0 {
 			n := min(1+random.IntN([]int{3, 50, 4000}[random.IntN(3)]), len(rest))
-			s.runs.printed, rest = append(s.runs.printed, rest[:n]), rest[n:]
+			s.Code.Printed, rest = append(s.Code.Printed, rest[:n]), rest[n:]
 		}
 		maxOutput := 1024 + random.IntN(60_000)
 		config, _ := json.Marshal(map[string]any{"max_output_size": maxOutput})
@@ -48,7 +49,7 @@ func TestEveryReaderGetsTheSameEvents(t *testing.T) {
 		var events []service.Event
 		begun, noWait := make(chan *service.EventLog, 1), canceled(t)
 		eventLog := sync.OnceValue(func() *service.EventLog { return <-begun })
-		s.runs.afterPut = func() {
+		s.Code.AfterPrint = func() {
 			for random.IntN(3) == 0 {
 				event, err := eventLog().Next(noWait, int64(len(events)))
 				if err != nil {
@@ -57,7 +58,7 @@ func TestEveryReaderGetsTheSameEvents(t *testing.T) {
 				events = append(events, event)
 			}
 		}
-		l, err := s.Start(t.Context(), ada, "", sandbox.Request{Code: "print", Kind: sandbox.KindQuick}, config)
+		l, err := s.Runs.Start(t.Context(), ada, "", sandbox.Request{Code: "print", Kind: sandbox.KindQuick}, config)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,9 +130,9 @@ func printedText(events []service.Event) (text string, truncated int) {
 // ended at the same time.
 func TestOldestEventLogIsRemovedWhenThereIsTooMuch(t *testing.T) {
 	t.Parallel()
-	s := start(t)
+	s := servicetest.Start(t)
 	long := strings.Repeat("x", 3<<20)
-	s.runs.report = func(listener supervisor.OutputListener) {
+	s.Code.Report = func(listener supervisor.OutputListener) {
 		for range 4 {
 			listener.Note(sandbox.Note{Function: long, Message: "m"})
 			listener.Output(sandbox.Output{Data: map[string]json.RawMessage{long: []byte("0")}})
@@ -139,7 +140,7 @@ func TestOldestEventLogIsRemovedWhenThereIsTooMuch(t *testing.T) {
 	}
 	var logs []*service.EventLog
 	for range 4 { // of 24 MB each; when the last one begins, three have ended
-		l, err := s.Start(t.Context(), ada, "", sandbox.Request{Code: "report", Kind: sandbox.KindQuick}, nil)
+		l, err := s.Runs.Start(t.Context(), ada, "", sandbox.Request{Code: "report", Kind: sandbox.KindQuick}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +149,7 @@ func TestOldestEventLogIsRemovedWhenThereIsTooMuch(t *testing.T) {
 	}
 	for n, l := range logs {
 		e, _ := l.Execution()
-		again, _, err := s.Follow(t.Context(), ada, e.ID, 0)
+		again, _, err := s.Runs.Follow(t.Context(), ada, e.ID, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

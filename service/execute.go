@@ -15,6 +15,7 @@ import (
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/supervisor"
 	"glasshouse/service/access"
+	"glasshouse/service/live"
 	"glasshouse/service/tracing"
 )
 
@@ -44,9 +45,6 @@ type Debugger interface {
 // ErrDebuggerIdle is the cause of a run's cancellation if nobody used its stopped debugger.
 var ErrDebuggerIdle = errors.New("the debug session was idle for too long")
 
-// OpenSession opens a session for a sandbox.
-type OpenSession func(context.Context, sandbox.Sandbox) (*supervisor.Session, error)
-
 // Execute runs code in a sandbox and returns its execution, even if the code failed. If the code did not start, it
 // returns FaultBusy, FaultGone, FaultTooLarge, FaultInvalid, FaultUnavailable, FaultLimit, FaultFull or an internal
 // error.
@@ -64,8 +62,8 @@ func (s *Service) ExecuteSteps(
 	return s.executeObserved(ctx, caller, sandboxID, request, observers{steps: steps})
 }
 
-// ExecuteDebugged is Execute under a debugger, which reads recorded, the new recording of the code. Its errors are those
-// of ExecuteSteps.
+// ExecuteDebugged is Execute under a debugger, which reads recorded, the new recording of the code. Its errors are
+// those of ExecuteSteps.
 func (s *Service) ExecuteDebugged(
 	ctx context.Context, caller sandbox.Key, sandboxID string, request sandbox.Request, recorded *debugger.Recording,
 	d Debugger,
@@ -76,18 +74,29 @@ func (s *Service) ExecuteDebugged(
 func (s *Service) executeObserved(
 	ctx context.Context, caller sandbox.Key, sandboxID string, request sandbox.Request, o observers,
 ) (*sandbox.Execution, error) {
-	lease, err := s.acquireSandbox(ctx, caller, sandboxID, o) // one run at a time
+	if o.steps != nil {
+		if err := access.MayDebug(caller); err != nil {
+			return nil, err
+		}
+	}
+	ctx, lease, err := s.Live.Acquire(ctx, caller, sandboxID) // one run at a time
 	if err != nil {
 		return nil, err
 	}
-	defer lease.release()
-	r, err := s.newRun(caller, lease.live.sandbox, request, o)
+	return s.executeIn(ctx, caller, lease, request, o)
+}
+
+// executeIn runs code in a sandbox, and releases it.
+func (s *Service) executeIn(
+	ctx context.Context, caller sandbox.Key, lease *live.Lease, request sandbox.Request, o observers,
+) (*sandbox.Execution, error) {
+	defer lease.Release()
+	r, err := s.newRun(caller, lease.Sandbox, request, o)
 	if err != nil {
 		return nil, err
 	}
-	r.open = func(context.Context, sandbox.Sandbox) (*supervisor.Session, error) { return lease.live.session, nil }
-	r.onCodeEnded = lease.markIdle
-	s.noteExecution(lease.live, r.opening.ID)
+	r.lease = lease
+	lease.SetExecution(r.opening.ID)
 	return r.execute(ctx)
 }
 
@@ -102,61 +111,23 @@ func (s *Service) QuickExecute(
 func (s *Service) quickExecuteObserved(
 	ctx context.Context, caller sandbox.Key, request sandbox.Request, config []byte, o observers,
 ) (*sandbox.Execution, error) {
-	p, err := s.accept(caller, config, s.Default)
+	lease, err := s.Live.AcquireNew(caller, config, request.Code)
 	if err != nil {
 		return nil, err
 	}
-	open := func(ctx context.Context, sb sandbox.Sandbox) (*supervisor.Session, error) {
-		return s.Supervisor.Open(ctx, sb, request.Code)
-	}
-	return s.executeEphemeral(ctx, caller, p, request, open, o)
+	return s.executeIn(ctx, caller, lease, request, o)
 }
 
 // ExecuteEphemeral runs code in a sandbox with policy p that exists only for this run. It opens the session with open
 // and closes it. Its errors are those of Execute.
 func (s *Service) ExecuteEphemeral(
-	ctx context.Context, caller sandbox.Key, p policy.Policy, request sandbox.Request, open OpenSession,
+	ctx context.Context, caller sandbox.Key, p policy.Policy, request sandbox.Request, open live.OpenSession,
 ) (*sandbox.Execution, error) {
-	return s.executeEphemeral(ctx, caller, p, request, open, observers{})
-}
-
-func (s *Service) executeEphemeral(
-	ctx context.Context, caller sandbox.Key, p policy.Policy, request sandbox.Request, open OpenSession, o observers,
-) (*sandbox.Execution, error) {
-	if err := s.Supervisor.Full(request.Code); err != nil { // before it is on record
-		return nil, err
-	}
-	r, err := s.newRun(caller, s.ephemeralSandbox(caller, p), request, o)
+	lease, err := s.Live.AcquireEphemeral(caller, p, request.Code, open)
 	if err != nil {
 		return nil, err
 	}
-	r.open = open
-	closed, err := s.beginWork() // Drain waits until the session is closed
-	if err != nil {
-		return nil, err
-	}
-	defer func() { s.closeInBackground(r.session, closed) }()
-	return r.execute(ctx)
-}
-
-// ephemeralSandbox returns a sandbox that exists for one execution.
-func (s *Service) ephemeralSandbox(caller sandbox.Key, p policy.Policy) sandbox.Sandbox {
-	now := s.Clock()
-	return sandbox.Sandbox{
-		ID: s.NewID(), Owner: caller.User, Policy: p, Ephemeral: true, State: sandbox.StateActive,
-		CreatedAt: now, LastUsed: now,
-	}
-}
-
-// closeInBackground closes a session, which may be nil, and then calls closed. The caller
-// need not wait until the kernel has removed the process.
-func (s *Service) closeInBackground(session *supervisor.Session, closed func()) {
-	go func() {
-		defer closed()
-		if session != nil {
-			session.Close()
-		}
-	}()
+	return s.executeIn(ctx, caller, lease, request, observers{})
 }
 
 // Start starts code and returns its event log as soon as the execution is on record. The code runs as in Execute or, if
@@ -197,14 +168,13 @@ func (s *Service) Start(
 // run turns one request into a durable execution. Only run makes the Execution: the opening before the code runs, and
 // the whole one in finish.
 type run struct {
-	service     *Service
-	caller      sandbox.Key
-	request     sandbox.Request
-	observers   observers
-	sandbox     sandbox.Sandbox
-	open        OpenSession
-	onCodeEnded func() // called before the durable end; may be nil
-	isStreamed  bool   // the client reads the run's events
+	service    *Service
+	caller     sandbox.Key
+	request    sandbox.Request
+	observers  observers
+	sandbox    sandbox.Sandbox
+	lease      *live.Lease // of sandbox; nil for a statement, which needs no session
+	isStreamed bool        // the client reads the run's events
 
 	opening   sandbox.Execution // the record from before the code runs; it never changes
 	queueTime time.Duration     // wait for the slot
@@ -215,7 +185,6 @@ type run struct {
 	session   *supervisor.Session // nil before openSession
 	recording *recording          // nil if the run is not recorded
 	artifacts collectedArtifacts
-	cpu       sessionMeter
 
 	cancel context.CancelCauseFunc // set by register
 	ended  chan struct{}           // closed when the end is on record
@@ -241,8 +210,11 @@ func (s *Service) newRun(caller sandbox.Key, sb sandbox.Sandbox, request sandbox
 			Detail: fmt.Sprintf("it nests deeper than %d lists and objects", maxDepth),
 		}
 	}
-	if request.Record && !sb.Policy.EnableDebugging {
-		return nil, errDebuggingOff()
+	if (o.steps != nil || o.debug != nil || request.Record) && !sb.Policy.EnableDebugging {
+		return nil, &sandbox.Error{
+			Fault: sandbox.FaultForbidden, Field: "enable_debugging",
+			Detail: "this sandbox was created with debugging off",
+		}
 	}
 	if len(request.Files) > 0 {
 		if err := sb.CheckFileAccess(); err != nil {
@@ -307,8 +279,8 @@ func (r *run) openEvents() (end func(*sandbox.Execution, error)) {
 // begin takes a run through its limits and puts it on record. The caller calls end when the run is over.
 func (r *run) begin(ctx context.Context) (_ context.Context, end func(), err error) {
 	var m access.Meter
-	if r.request.Kind != sandbox.KindQuery { // a statement uses the CPU time of PostgreSQL, which does not count
-		m = access.Meter{TakeCPU: r.cpu.take, IsPaused: r.isPaused}
+	if r.lease != nil { // a statement uses the CPU time of PostgreSQL, which does not count
+		m = access.Meter{TakeCPU: r.lease.TakeCPU, IsPaused: r.isPaused}
 	}
 	ctx, endUsage, err := r.service.Access.Begin(ctx, r.caller, access.Executions, m) // the key's limits
 	if err != nil {
@@ -370,19 +342,15 @@ func (r *run) register(ctx context.Context) (_ context.Context, unregister func(
 	}, nil
 }
 
-// The CPU time that the service, PostgreSQL and the kernel take for a short execution, and for a sandbox from its
-// creation to its end.
-const (
-	executionWork = time.Millisecond
-	sandboxWork   = 2500 * time.Microsecond
-)
+// executionWork is the CPU time that the service, PostgreSQL and the kernel take for a short execution.
+const executionWork = time.Millisecond
 
 func (r *run) acquireSlot(ctx context.Context) (release func(), err error) {
 	work := executionWork
-	if r.sandbox.Ephemeral && r.request.Kind != sandbox.KindQuery {
-		work += sandboxWork
+	if r.sandbox.Ephemeral && r.lease != nil {
+		work += live.Work
 	}
-	r.service.share.Wait(ctx, r.caller.User, work)
+	r.service.Share.Wait(ctx, r.caller.User, work)
 	release, err = access.AcquireSlot(ctx, r.service.slots, r.caller.User)
 	switch {
 	case err == nil:
@@ -399,19 +367,11 @@ func (r *run) acquireSlot(ctx context.Context) (release func(), err error) {
 		"the execution was cancelled, or its sandbox was deleted, before it began; none of its code ran")
 }
 
-func errDebuggingOff() error {
-	return &sandbox.Error{
-		Fault: sandbox.FaultForbidden, Field: "enable_debugging",
-		Detail: "this sandbox was created with debugging off",
-	}
-}
-
 // openSession opens the session and writes the request's files to its /data.
 func (r *run) openSession(ctx context.Context) (err error) {
-	if r.session, err = r.open(ctx, r.sandbox); err != nil {
+	if r.session, err = r.lease.Open(ctx); err != nil {
 		return err
 	}
-	r.cpu.follow(r.session)
 	for _, f := range r.request.Files {
 		if _, err := r.session.Uploads().Put(f.Path, bytes.NewReader(f.Body())); err != nil {
 			return err
@@ -501,8 +461,8 @@ func (r *run) finish(ctx context.Context, outcome sandbox.Outcome, runErr error)
 		}
 	}
 	execution := r.execution(outcome)
-	if r.onCodeEnded != nil {
-		r.onCodeEnded()
+	if r.lease != nil {
+		r.lease.MarkIdle()
 	}
 	record := execution
 	if !r.sandbox.Policy.SaveIntermediateResults {

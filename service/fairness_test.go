@@ -9,56 +9,49 @@ import (
 
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
-	"glasshouse/sandbox/supervisor"
-	"glasshouse/service"
+	"glasshouse/service/servicetest"
 )
 
 // However many runs one user begins, another user's run begins at once.
 func TestOneUserDoesNotTakeAllSlots(t *testing.T) {
 	t.Parallel()
-	f := start(t)
-	config := f.Config
-	config.Parallel = 5
-	s := service.New(config)
+	f := servicetest.Start(t, func(c *servicetest.Config) { c.Runs.Parallel = 5 })
 	run := func(ctx context.Context, caller sandbox.Key, code string) error {
-		_, err := s.QuickExecute(ctx, caller, sandbox.Request{Code: code, Kind: sandbox.KindQuick}, nil)
+		_, err := f.Runs.QuickExecute(ctx, caller, sandbox.Request{Code: code, Kind: sandbox.KindQuick}, nil)
 		return err
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var runs sync.WaitGroup
 	for range 4 { // as many as one user gets
 		runs.Go(func() { _ = run(ctx, ada, "wait") })
-		<-f.runs.started
+		<-f.Code.Started
 	}
 	short, cancelShort := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancelShort()
-	isFault(t, run(short, ada, "1"), sandbox.FaultGone) // it waits for a slot until its context ends
+	servicetest.WantFault(t, run(short, ada, "1"), sandbox.FaultGone) // it waits for a slot until its context ends
 	if err := run(t.Context(), grace, "1"); err != nil {
 		t.Errorf("another user: got %v, want the code to run", err)
 	}
 	cancel()
 	runs.Wait()
-	s.Drain(t.Context())
-	f.Drain(t.Context())
+	f.Runs.Drain(t.Context())
 }
 
 // While another user sends requests, a user's short runs wait for each other, beyond what they may take at once.
 func TestShortRunsOfAUserTakeAShare(t *testing.T) {
 	t.Parallel()
-	f := start(t)
-	config := f.Config
-	config.Parallel = 10_000 // no run waits for a slot
-	config.Supervisor = supervisor.NewStub(f.runs.run, func() {})
-	config.Supervisor.CPU = limit.NewCPU(2, new(limit.Users))
-	config.Supervisor.Share = limit.NewShare(config.Supervisor.CPU.Users(), runtime.NumCPU())
-	s := service.New(config)
-	config.Supervisor.CPU.Users().Seen(grace.User, 1)
+	users := new(limit.Users)
+	f := servicetest.Start(t, func(c *servicetest.Config) {
+		c.Runs.Parallel = 10_000 // no run waits for a slot
+		c.Runs.Share = limit.NewShare(users, runtime.NumCPU())
+	})
+	users.Seen(grace.User, 1)
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	longest := 0.0
 	for range 60 * runtime.NumCPU() { // a user may begin 18 for each CPU at once
 		all.Go(func() {
-			e, err := s.QuickExecute(t.Context(), ada, sandbox.Request{Code: "1", Kind: sandbox.KindQuick}, nil)
+			e, err := f.Runs.QuickExecute(t.Context(), ada, sandbox.Request{Code: "1", Kind: sandbox.KindQuick}, nil)
 			if err != nil {
 				t.Error(err)
 				return
@@ -72,25 +65,23 @@ func TestShortRunsOfAUserTakeAShare(t *testing.T) {
 	if longest < 100 {
 		t.Errorf("got a longest wait of %v ms, want more than 100", longest)
 	}
-	s.Drain(t.Context())
-	f.Drain(t.Context())
+	f.Runs.Drain(t.Context())
 }
 
 // The usage of a run has the time for which it waited for a slot.
 func TestUsageHasTheWaitForASlot(t *testing.T) {
 	t.Parallel()
-	f := start(t)
-	config := f.Config
-	config.Parallel = 1
-	s := service.New(config)
+	f := servicetest.Start(t, func(c *servicetest.Config) { c.Runs.Parallel = 1 })
 	ctx, free := context.WithCancel(t.Context())
 	var runs sync.WaitGroup
-	runs.Go(func() { _, _ = s.QuickExecute(ctx, ada, sandbox.Request{Code: "wait", Kind: sandbox.KindQuick}, nil) })
-	<-f.runs.started
+	runs.Go(func() {
+		_, _ = f.Runs.QuickExecute(ctx, ada, sandbox.Request{Code: "wait", Kind: sandbox.KindQuick}, nil)
+	})
+	<-f.Code.Started
 	const wait = 500 * time.Millisecond
 	time.AfterFunc(wait, free)
 	began := time.Now()
-	e, err := s.QuickExecute(t.Context(), ada, sandbox.Request{Code: "1", Kind: sandbox.KindQuick}, nil)
+	e, err := f.Runs.QuickExecute(t.Context(), ada, sandbox.Request{Code: "1", Kind: sandbox.KindQuick}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,6 +90,5 @@ func TestUsageHasTheWaitForASlot(t *testing.T) {
 		t.Errorf("got a wait of %v ms for a slot, want about %v and at most %v", e.Usage.QueueMS, wait, most)
 	}
 	runs.Wait()
-	s.Drain(t.Context())
-	f.Drain(t.Context())
+	f.Runs.Drain(t.Context())
 }

@@ -311,7 +311,7 @@ func (h *guestHandler) Show(ctx context.Context, out sandbox.Output) sandbox.Out
 		large = append(large, artifact)
 	}
 	hostPaths, recordErr := s.Records.KeepArtifacts(ctx, h.execution, path.Join("shown", h.execution.ID), large,
-		recordTimeout)
+		outputTimeout)
 	if hostPaths != nil {
 		h.artifacts = append(h.artifacts, large...)
 		parts, references := maps.Clone(out.Data), map[string]sandbox.Artifact{}

@@ -7,6 +7,7 @@ import (
 
 	"glasshouse/dbaccess/history"
 	"glasshouse/sandbox"
+	"glasshouse/service/servicetest"
 )
 
 // historyWithoutArtifacts fails to record artifacts while fails is set.
@@ -25,10 +26,13 @@ func (h *historyWithoutArtifacts) KeepArtifacts(ctx context.Context, list []sand
 func TestLargeOutputThatCannotBeStoredStaysInline(t *testing.T) {
 	t.Parallel()
 	h := &historyWithoutArtifacts{}
-	s := start(t, func(store *history.Store) historyOfAll { h.Store = store; return h })
+	s := servicetest.Start(t, servicetest.WithHistory(func(store *history.Store) servicetest.History {
+		h.Store = store
+		return h
+	}))
 	for _, fails := range []bool{false, true} {
 		h.fails = fails
-		e, err := s.QuickExecute(t.Context(), ada, sandbox.Request{Code: "show", Kind: sandbox.KindQuick}, nil)
+		e, err := s.Runs.QuickExecute(t.Context(), ada, sandbox.Request{Code: "show", Kind: sandbox.KindQuick}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

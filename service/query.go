@@ -26,14 +26,13 @@ const resultByteWork = 20
 func (s *Service) Query(
 	ctx context.Context, caller sandbox.Key, q Statement, sink sandbox.RowSink,
 ) (sandbox.QuerySummary, error) {
-	sb := s.ephemeralSandbox(caller, s.Default)
+	sb := s.Live.Ephemeral(caller, s.Live.Default)
 	if q.SandboxID != "" {
-		live, err := s.find(ctx, caller, q.SandboxID)
-		if err != nil {
+		var err error
+		if sb, err = s.Live.Sandbox(ctx, caller, q.SandboxID); err != nil {
 			return sandbox.QuerySummary{}, err
 		}
-		defer s.touch(live)
-		sb = live.sandbox
+		defer s.Live.TouchSandbox(q.SandboxID)
 	}
 	if q.MaxRows > 0 {
 		sb.Policy.MaxRows = min(sb.Policy.MaxRows, q.MaxRows)
@@ -49,7 +48,7 @@ func (s *Service) Query(
 	defer end()
 	began := time.Now()
 	summary, err := r.handler.Query(ctx, q.Database, q.SQL, q.Parameters, sink)
-	s.share.Charge(caller.User, time.Duration(resultByteWork*summary.Bytes))
+	s.Share.Charge(caller.User, time.Duration(resultByteWork*summary.Bytes))
 	outcome := sandbox.Outcome{Status: sandbox.StatusCompleted, Began: began, Duration: time.Since(began)}
 	outcome.Usage.WallMS = outcome.Duration.Seconds() * 1000
 	if err != nil {
@@ -67,7 +66,7 @@ func (s *Service) Schema(
 	ctx context.Context, caller sandbox.Key, sandboxID, database string, tables ...string,
 ) ([]sandbox.Table, error) {
 	if sandboxID != "" {
-		if _, err := s.find(ctx, caller, sandboxID); err != nil {
+		if _, err := s.Live.Sandbox(ctx, caller, sandboxID); err != nil {
 			return nil, err
 		}
 	}

@@ -5,27 +5,28 @@ import (
 	"testing"
 
 	"glasshouse/sandbox"
+	"glasshouse/service/servicetest"
 )
 
 // A running execution ends when other executions have used the CPU time of its key.
 func TestRunsEndWhenTheirKeyHasUsedItsCPUTime(t *testing.T) {
 	t.Parallel()
-	s := start(t)
+	s := servicetest.Start(t)
 	ctx := context.Background()
 	caller := sandbox.Key{ID: "k", Account: "k", User: "ada", Role: sandbox.RoleAgent,
 		Limits: sandbox.KeyLimits{CPUSeconds: 1}}
 	ended := make(chan *sandbox.Execution, 1)
 	go func() {
-		e, err := s.QuickExecute(ctx, caller, sandbox.Request{Code: "wait", Kind: sandbox.KindQuick}, nil)
+		e, err := s.Runs.QuickExecute(ctx, caller, sandbox.Request{Code: "wait", Kind: sandbox.KindQuick}, nil)
 		if err != nil {
 			t.Error(err)
 		}
 		ended <- e
 	}()
-	<-s.runs.started
+	<-s.Code.Started
 	for range 2 {
 		request := sandbox.Request{Code: "compute", Kind: sandbox.KindQuick}
-		if _, err := s.QuickExecute(ctx, caller, request, nil); err != nil {
+		if _, err := s.Runs.QuickExecute(ctx, caller, request, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

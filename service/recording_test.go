@@ -9,6 +9,7 @@ import (
 	"glasshouse/dbaccess/history"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/supervisor"
+	"glasshouse/service/servicetest"
 )
 
 // slowHistory stores a chunk when the test sends its reply.
@@ -26,9 +27,12 @@ func (h *slowHistory) KeepChunk(ctx context.Context, execution string, c sandbox
 	return h.Store.KeepChunk(ctx, execution, c)
 }
 
-func newSlowHistory(t *testing.T) (*slowHistory, *fixture) {
+func newSlowHistory(t *testing.T) (*slowHistory, *servicetest.Fixture) {
 	h := &slowHistory{asked: make(chan int, 100), reply: make(chan error)}
-	return h, start(t, func(store *history.Store) historyOfAll { h.Store = store; return h })
+	return h, servicetest.Start(t, servicetest.WithHistory(func(store *history.Store) servicetest.History {
+		h.Store = store
+		return h
+	}))
 }
 
 // recordSteps returns the records of a number of steps. Each step sets a variable to a new text. The first records of a
@@ -55,11 +59,11 @@ func recordSteps(isFirst bool, steps int) []byte {
 	return b
 }
 
-func (f *fixture) executeRecorded(t *testing.T) *sandbox.Execution {
+func executeRecorded(t *testing.T, f *servicetest.Fixture) *sandbox.Execution {
 	t.Helper()
-	sb := f.create(t, grace, "")
+	sb := f.Create(t, grace, "")
 	request := sandbox.Request{Code: "record", Kind: sandbox.KindExecute}
-	e, err := f.ExecuteSteps(t.Context(), grace, sb.ID, request, func(sandbox.Step) bool { return false })
+	e, err := f.Runs.ExecuteSteps(t.Context(), grace, sb.ID, request, func(sandbox.Step) bool { return false })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +75,7 @@ func TestRecordingIsWrittenDuringTheRun(t *testing.T) {
 	t.Parallel()
 	h, s := newSlowHistory(t)
 	const batches, steps = 5, 2000
-	s.runs.record = func(debugger supervisor.DebugDriver) error {
+	s.Code.Record = func(debugger supervisor.DebugDriver) error {
 		for i := range batches {
 			if err := debugger.Records(recordSteps(i == 0, steps), 0); err != nil {
 				return err
@@ -88,7 +92,7 @@ func TestRecordingIsWrittenDuringTheRun(t *testing.T) {
 		}()
 		return nil
 	}
-	e := s.executeRecorded(t)
+	e := executeRecorded(t, s)
 	if len(e.Truncated) > 0 {
 		t.Errorf("got truncated %v, want none", e.Truncated)
 	}
@@ -104,13 +108,13 @@ func TestRecordingIsWrittenDuringTheRun(t *testing.T) {
 func TestExecutionCountsChunksThatHistoryDidNotStore(t *testing.T) {
 	t.Parallel()
 	h, s := newSlowHistory(t)
-	s.runs.record = func(debugger supervisor.DebugDriver) error { return debugger.Records(recordSteps(true, 2000), 0) }
+	s.Code.Record = func(debugger supervisor.DebugDriver) error { return debugger.Records(recordSteps(true, 2000), 0) }
 	go func() {
 		for {
 			h.reply <- errors.New("unavailable")
 		}
 	}()
-	e := s.executeRecorded(t)
+	e := executeRecorded(t, s)
 	if got := e.Truncated["recording"]; got != 3 {
 		t.Errorf("got %d missing chunks, want 3", got)
 	}

@@ -41,16 +41,6 @@ func (s *Service) runningExecution(caller sandbox.Key, id string) *run {
 	return nil
 }
 
-// CountSandboxes implements records.Live.
-func (s *Service) CountSandboxes(user string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if user == "" {
-		return len(s.live)
-	}
-	return s.liveOf[user]
-}
-
 // RunningExecutions implements records.Runs.
 func (s *Service) RunningExecutions(user string) (ids []string) {
 	s.mu.Lock()
@@ -61,26 +51,6 @@ func (s *Service) RunningExecutions(user string) (ids []string) {
 		}
 	}
 	return ids
-}
-
-// CurrentSandbox implements records.Live.
-func (s *Service) CurrentSandbox(id string) (sb sandbox.Sandbox, isLive bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	live := s.live[id]
-	if live == nil {
-		return sb, false
-	}
-	return live.current(), true
-}
-
-// TouchSandbox implements records.Live.
-func (s *Service) TouchSandbox(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if live := s.live[id]; live != nil {
-		live.lastUsed = s.Clock()
-	}
 }
 
 // Forget implements records.Memory: it removes event logs and events of the feed.

@@ -1,9 +1,7 @@
-// Package service implements the functions of Glasshouse: it runs code in sandboxes and records every run. It does not
-// depend on HTTP or SQL.
+// Package service runs code in sandboxes and records every run. It does not depend on HTTP or SQL.
 //
 //	s := service.New(service.Config{...})
-//	sb, err := s.Create(ctx, caller, config)
-//	execution, err := s.Execute(ctx, caller, sb.ID, sandbox.Request{Code: "1 + 1", Kind: sandbox.KindExecute})
+//	execution, err := s.Execute(ctx, caller, sandboxID, sandbox.Request{Code: "1 + 1", Kind: sandbox.KindExecute})
 //	s.Drain(ctx)
 //
 // A Service is safe for concurrent use. It has these responsibilities:
@@ -11,15 +9,15 @@
 //  1. Run code (execute.go is the main path). An execution is on record before its code
 //     runs. Its end is on disk before the answer is sent, even if the caller has left.
 //  2. Answer the requests of running code, and record each statement and connection (handler.go).
-//  3. Keep the live sandboxes. A sandbox runs one request at a time; a second one gets FaultBusy
-//     (sandboxes.go).
-//  4. Stream the events of a run to any number of readers (events.go), and record debugged
-//     runs (recording.go).
+//  3. Run statements that clients send (query.go), and decide about those that would write (write.go).
+//  4. Stream the events of a run to any number of readers (events.go), and say which runs begin and end (feed.go).
+//  5. Record runs step by step (recording.go).
+//  6. Put an execution into words that a model or a terminal shows (modeltext.go, terminaltext.go).
 //
-// Package access admits callers before it, and holds them to their limits. Package records reads and deletes what runs
-// have left. Package debug stops runs, and explains recordings.
+// Package access admits callers before it, and holds them to their limits. Package live lends it the sandboxes. Package
+// records reads and deletes what runs have left. Package debug stops runs, and explains recordings.
 //
-// New starts the janitor, a goroutine that ends expired sandboxes. Drain ends it and all runs, and waits for them.
+// New starts the janitor, a goroutine that removes old event logs. Drain ends it and all runs, and waits for them.
 package service
 
 import (
@@ -31,11 +29,10 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"glasshouse/policy"
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
-	"glasshouse/sandbox/supervisor"
 	"glasshouse/service/access"
+	"glasshouse/service/live"
 	"glasshouse/service/metrics"
 	"glasshouse/service/records"
 	"glasshouse/service/tracing"
@@ -43,21 +40,17 @@ import (
 
 // Config configures a Service. Only Clock and NewID are optional.
 type Config struct {
-	Access       *access.Service  // of keys, which it holds to their limits
-	Records      *records.Service // which Start is given the Service
-	Supervisor   *supervisor.Supervisor
-	Environments Environments
-	Databases    []Database // at least one; the first is the default
-	History      History
-	Default      policy.Policy // of a sandbox without a config
-	Ceiling      policy.Policy // the highest limits in a config
-	PerUser      int           // maximum number of live sandboxes of one user
-	InAll        int           // maximum number of live sandboxes
-	Parallel     int           // maximum number of concurrent executions; limit.Shared shares them
-	Mask         []string      // parameters of statements whose values history does not keep; "*" means all
-	Log          logrus.FieldLogger
-	Metrics      *metrics.Metrics // nil: nothing is counted
-	Tracer       *tracing.Tracer  // nil: there are no traces
+	Access    *access.Service  // of keys, which it holds to their limits
+	Records   *records.Service // which Start is given the Service
+	Live      *live.Service    // has the sandboxes; Drain closes it
+	Databases []Database       // at least one; the first is the default
+	History   History
+	Parallel  int          // maximum number of concurrent executions; limit.Shared shares them
+	Share     *limit.Share // of short executions; nil: they do not wait for each other
+	Mask      []string     // parameters of statements whose values history does not keep; "*" means all
+	Log       logrus.FieldLogger
+	Metrics   *metrics.Metrics // nil: nothing is counted
+	Tracer    *tracing.Tracer  // nil: there are no traces
 
 	Clock func() time.Time // nil: the machine's clock, in UTC
 	NewID func() string    // nil: random bits as hex
@@ -68,34 +61,18 @@ type Service struct {
 	Config
 
 	mu         sync.Mutex
-	live       map[string]*liveSandbox
-	ending     map[string]sandbox.State // how sandboxes end whose end is not on record yet
-	opening    map[string]int           // sandboxes being opened, by user
-	liveOf     map[string]int           // number of live sandboxes, by owner
-	running    map[string]*run          // by execution
+	running    map[string]*run // by execution
 	eventLogs  map[string]*EventLog
 	isDraining bool
 
 	work      sync.WaitGroup // Drain waits for it
 	logsEnded atomic.Int64   // event logs whose executions have ended
-
-	slots *limit.Shared // of executions
-	share *limit.Share  // of executions and new sandboxes
-
+	slots     *limit.Shared  // of executions
+	feed      *ExecutionFeed
 	startedAt time.Time
-
-	feed *ExecutionFeed
 
 	stop     chan struct{} // closed to end the janitor
 	stopOnce sync.Once
-}
-
-// Users returns the users who share the service; nil: all have the same weight.
-func (s *Service) Users() *limit.Users {
-	if s.Supervisor == nil {
-		return nil
-	}
-	return s.Supervisor.CPU.Users()
 }
 
 // New starts a Service with its janitor.
@@ -107,32 +84,19 @@ func New(config Config) *Service {
 		config.NewID = access.NewID
 	}
 	s := &Service{
-		Config: config, live: map[string]*liveSandbox{}, ending: map[string]sandbox.State{},
-		opening: map[string]int{}, liveOf: map[string]int{},
-		running: map[string]*run{}, eventLogs: map[string]*EventLog{},
-		stop: make(chan struct{}), feed: newExecutionFeed(),
+		Config: config, running: map[string]*run{}, eventLogs: map[string]*EventLog{},
+		slots: limit.NewShared(config.Parallel, config.Access.Users), feed: newExecutionFeed(),
+		startedAt: config.Clock(), stop: make(chan struct{}),
 	}
-	s.slots = limit.NewShared(config.Parallel, s.Users())
-	if s.Supervisor != nil {
-		s.share = s.Supervisor.Share
-	}
-	s.startedAt = s.Clock()
-	s.work.Add(1)
-	go s.runJanitor()
+	s.work.Go(s.runJanitor)
 	return s
 }
 
 // Ready returns an error if the service would not accept executions now, or if no database answers. Otherwise it
 // returns the number of databases that do not answer.
 func (s *Service) Ready(ctx context.Context) (unavailableDatabases int, err error) {
-	s.mu.Lock()
-	isDraining := s.isDraining
-	s.mu.Unlock()
-	if isDraining {
-		return 0, access.ErrStopping()
-	}
-	if err := s.Supervisor.Ready(); err != nil {
-		return 0, &sandbox.Error{Fault: sandbox.FaultFull, Detail: err.Error(), RetryAfter: 2, Cause: err}
+	if err := s.Live.Ready(); err != nil {
+		return 0, err
 	}
 	if err := s.History.Ping(ctx); err != nil {
 		return 0, err
@@ -163,9 +127,10 @@ func (s *Service) beginWork() (done func(), err error) {
 	return s.work.Done, nil
 }
 
-// Drain rejects new work, waits for running executions until ctx ends, then cancels them, and closes every sandbox.
-// When it returns, nothing runs.
+// Drain rejects new work, waits for running executions until ctx ends, then cancels them, and closes every sandbox of
+// Config.Live. When it returns, nothing runs. It may be called again.
 func (s *Service) Drain(ctx context.Context) {
+	s.Live.Stop()
 	s.mu.Lock()
 	s.isDraining = true
 	s.mu.Unlock()
@@ -182,13 +147,24 @@ func (s *Service) Drain(ctx context.Context) {
 		s.mu.Unlock()
 		<-done
 	}
-	s.mu.Lock()
-	all := make([]*liveSandbox, 0, len(s.live))
-	for _, live := range s.live {
-		all = append(all, live)
-	}
-	s.mu.Unlock()
-	if err := s.endAll(all, sandbox.StateLost); err != nil {
-		s.Log.WithError(err).Warn("could not close all sandboxes")
+	s.Live.Close()
+}
+
+// janitorInterval is the time between two runs of the janitor.
+const janitorInterval = time.Second
+
+// runJanitor removes old event logs until the service stops. It runs in a goroutine of its own.
+func (s *Service) runJanitor() {
+	ticker := time.NewTicker(janitorInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-ticker.C:
+			s.mu.Lock()
+			s.removeEventLogs(s.Clock())
+			s.mu.Unlock()
+		}
 	}
 }

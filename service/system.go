@@ -12,15 +12,13 @@ func (s *Service) ServiceStatus(ctx context.Context, caller sandbox.Key) (sandbo
 	if err := access.RequireAdmin(caller, "see the state of the service"); err != nil {
 		return sandbox.ServiceStatus{}, err
 	}
-	isolation := s.Supervisor.Isolation()
+	isolation := s.Live.Supervisor.Isolation()
 	st := sandbox.ServiceStatus{
-		StartedAt: s.startedAt, Isolation: isolation.Level, Enforced: isolation.EnforcedBy, PerUser: s.PerUser,
-		Python: s.Environments.Environments(), Pools: s.Environments.Pools(),
+		StartedAt: s.startedAt, Isolation: isolation.Level, Enforced: isolation.EnforcedBy, PerUser: s.Live.PerUser,
+		Python: s.Live.Environments.Environments(), Pools: s.Live.Environments.Pools(),
 	}
-	s.mu.Lock()
-	st.Sandboxes = sandbox.Occupancy{Now: len(s.live), Max: s.InAll}
-	st.Runs = sandbox.Occupancy{Now: len(s.running), Max: s.Parallel}
-	s.mu.Unlock()
+	st.Sandboxes = sandbox.Occupancy{Now: s.Live.CountSandboxes(""), Max: s.Live.InAll}
+	st.Runs = sandbox.Occupancy{Now: len(s.RunningExecutions("")), Max: s.Parallel}
 	st.Retention = s.Records.RetentionStatus()
 	var err error
 	st.History, err = s.History.Status(ctx)

@@ -27,6 +27,7 @@ import (
 	"glasshouse/service"
 	"glasshouse/service/access"
 	"glasshouse/service/debug"
+	"glasshouse/service/live"
 	"glasshouse/service/metrics"
 	"glasshouse/service/records"
 	"glasshouse/service/tracing"
@@ -36,7 +37,8 @@ import (
 type app struct {
 	access     *access.Service
 	records    *records.Service
-	service    *service.Service
+	live       *live.Service
+	runs       *service.Service
 	debug      *debug.Service
 	isolator   *isolate.Isolator
 	supervisor *supervisor.Supervisor
@@ -176,17 +178,20 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 		},
 		HistoryMaxAge: s.retention.historyAge, HistoryMaxBytes: s.retention.historyMB << 20,
 	})
-	a.service = service.New(service.Config{
-		Access: a.access, Records: a.records, Supervisor: a.supervisor, Environments: a.isolator,
-		Databases: a.databases, History: a.history, Default: s.defaults, Ceiling: ceiling,
-		PerUser: s.limits.sandboxesPerUser, InAll: s.limits.sandboxes,
-		Parallel: s.limits.parallel, Mask: splitList(s.databases.maskParameters), Log: a.log,
+	a.live = live.New(live.Config{
+		Access: a.access, Records: a.records, Supervisor: a.supervisor, Environments: a.isolator, History: a.history,
+		Default: s.defaults, Ceiling: ceiling, PerUser: s.limits.sandboxesPerUser, InAll: s.limits.sandboxes,
+		Log: a.log,
+	})
+	a.runs = service.New(service.Config{
+		Access: a.access, Records: a.records, Live: a.live, Databases: a.databases, History: a.history,
+		Parallel: s.limits.parallel, Share: a.share, Mask: splitList(s.databases.maskParameters), Log: a.log,
 		Metrics: a.metrics, Tracer: a.tracer,
 	})
-	a.debug = debug.New(debug.Config{Access: a.access, Records: a.records, Runs: a.service})
-	a.records.Start(a.service, a.service, a.service, a.debug)
+	a.debug = debug.New(debug.Config{Access: a.access, Records: a.records, Live: a.live, Runs: a.runs})
+	a.records.Start(a.live, a.runs, a.runs, a.debug)
 	a.metrics.Watch(metrics.Sources{
-		Sandboxes: a.service.SandboxStates, PoolReady: a.isolator.Waiting, History: a.history.Waiting,
+		Sandboxes: a.live.SandboxStates, PoolReady: a.isolator.Waiting, History: a.history.Waiting,
 		PendingWrites: a.history.PendingWrites, LateCleanups: a.isolator.LateCleanups,
 		Databases: names,
 	})
@@ -276,9 +281,9 @@ func (a *app) openDatabases(ctx context.Context, s settings, progress func(strin
 func (a *app) drain(ctx context.Context) {
 	if a.debug != nil {
 		a.debug.Close()
-		a.service.Drain(ctx)
+		a.runs.Drain(ctx)
 	}
-	a.debug, a.service = nil, nil
+	a.debug, a.runs = nil, nil
 }
 
 // close stops every part that has started, the service first.

@@ -107,7 +107,7 @@ func withServiceForCode(
 		return err
 	}
 	server := newServer(httpapi.New(httpapi.Config{
-		Service: a.service, Records: a.records, Debug: a.debug, Access: a.access, Log: a.log, Version: version,
+		Live: a.live, Runs: a.runs, Records: a.records, Debug: a.debug, Access: a.access, Log: a.log, Version: version,
 		CPU: a.cpu, Results: a.results,
 	}), a.clients, a.log)
 	go func() { _ = server.Serve(listener) }() // until server.Close

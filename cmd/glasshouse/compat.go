@@ -170,7 +170,7 @@ type compatHandlers struct {
 func (a *app) newCompatHandlers(s compatSettings, publicURL string) compatHandlers {
 	handlers := compatHandlers{map[string]http.Handler{}, func() {}}
 	config := compat.Config{
-		Service: a.service, Records: a.records, Access: a.access, Log: a.log, Version: version, CPU: a.cpu,
+		Live: a.live, Runs: a.runs, Records: a.records, Access: a.access, Log: a.log, Version: version, CPU: a.cpu,
 	}
 	for name, address := range s.apis {
 		config := config

@@ -46,7 +46,7 @@ func serveMCP(ctx context.Context, s settings) error {
 		return err
 	}
 	server := mcpapi.New(mcpapi.Config{
-		Service: a.service, Records: a.records, Debug: a.debug, Log: a.log, Version: version, CPU: a.cpu,
+		Live: a.live, Runs: a.runs, Records: a.records, Debug: a.debug, Log: a.log, Version: version, CPU: a.cpu,
 	})
 	return server.ServeStream(ctx, os.Stdin, os.Stdout, caller)
 }

@@ -59,7 +59,7 @@ func (a *app) runSamples(ctx context.Context, dataDir string) {
 	for _, sample := range samples {
 		if err == nil {
 			request := sandbox.Request{Code: sample.code, Kind: sandbox.KindQuick, Record: sample.record}
-			_, err = a.service.QuickExecute(ctx, caller, request, []byte(sample.config))
+			_, err = a.runs.QuickExecute(ctx, caller, request, []byte(sample.config))
 		}
 	}
 	if err != nil && ctx.Err() == nil {

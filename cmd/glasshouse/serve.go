@@ -111,10 +111,10 @@ func serve(ctx context.Context, s settings, _ []string) error {
 		a.log.Warn(warning)
 	}
 	tools := mcpapi.New(mcpapi.Config{
-		Service: a.service, Records: a.records, Debug: a.debug, Log: a.log, Version: version, CPU: a.cpu,
+		Live: a.live, Runs: a.runs, Records: a.records, Debug: a.debug, Log: a.log, Version: version, CPU: a.cpu,
 	})
 	conversations := chat.New(chat.Config{
-		Service: a.service, Records: a.records, History: a.history, Access: a.access, Tools: tools, Model: model,
+		Live: a.live, Records: a.records, History: a.history, Access: a.access, Tools: tools, Model: model,
 		Log: a.log,
 	})
 	defer conversations.Drain() // before the service closes
@@ -122,7 +122,7 @@ func serve(ctx context.Context, s settings, _ []string) error {
 	compatAPIs := a.newCompatHandlers(s.compat, publicURL)
 	defer compatAPIs.close()
 	api := httpapi.New(httpapi.Config{
-		Service: a.service, Records: a.records, Debug: a.debug, Access: a.access, Log: a.log, Version: version,
+		Live: a.live, Runs: a.runs, Records: a.records, Debug: a.debug, Access: a.access, Log: a.log, Version: version,
 		LogRequests: s.server.accessLog, CPU: a.cpu,
 		MCP: tools, Chat: conversations, Metrics: a.metrics, Proxy: proxy, Results: a.results, PublicURL: publicURL,
 	})

@@ -10,6 +10,7 @@ import (
 
 	"glasshouse/sandbox"
 	"glasshouse/service"
+	"glasshouse/service/live"
 )
 
 // replyWriter writes one answer. Its goroutine is the only writer of the conversation's messages.
@@ -28,7 +29,7 @@ const storeTimeout = 30 * time.Second
 func (r *replyWriter) put(ctx context.Context, m sandbox.ChatMessage) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	if err := r.chat.History.PutMessages(ctx, r.conversation.ID, r.chat.Service.Clock(), m); err != nil {
+	if err := r.chat.History.PutMessages(ctx, r.conversation.ID, r.chat.Live.Clock(), m); err != nil {
 		return err
 	}
 	r.answer.log.stored(m)
@@ -37,7 +38,7 @@ func (r *replyWriter) put(ctx context.Context, m sandbox.ChatMessage) error {
 
 // add stores a new message.
 func (r *replyWriter) add(ctx context.Context, m sandbox.ChatMessage) (sandbox.ChatMessage, error) {
-	m.Position, m.CreatedAt, m.Status = r.next, r.chat.Service.Clock(), cmp.Or(m.Status, sandbox.MessageComplete)
+	m.Position, m.CreatedAt, m.Status = r.next, r.chat.Live.Clock(), cmp.Or(m.Status, sandbox.MessageComplete)
 	r.next++
 	return m, r.put(ctx, m)
 }
@@ -108,9 +109,9 @@ func (r *replyWriter) ask(ctx context.Context) ([]sandbox.ToolCall, error) {
 	if err != nil {
 		return nil, err
 	}
-	var files service.Files
+	var files live.Files
 	if r.conversation.SandboxID != "" {
-		files, _ = r.chat.Service.Files(ctx, r.caller, r.conversation.SandboxID) // the session may have ended by now
+		files, _ = r.chat.Live.Files(ctx, r.caller, r.conversation.SandboxID) // the session may have ended by now
 	}
 	request, leftOut := r.chat.request(messages, files.Files)
 	out, err := r.chat.Model.complete(ctx, request, completionListener{
@@ -156,7 +157,7 @@ func (r *replyWriter) checkSession(ctx context.Context) error {
 	if err := r.chat.History.UpdateConversation(ctx, r.conversation); err != nil {
 		return err
 	}
-	_, err := r.add(ctx, newSessionNote(r.chat.Service.Clock()))
+	_, err := r.add(ctx, newSessionNote(r.chat.Live.Clock()))
 	return err
 }
 
@@ -165,11 +166,11 @@ func (r *replyWriter) openSession(ctx context.Context) error {
 	if err := r.checkSession(ctx); err != nil || r.conversation.SandboxID != "" {
 		return err
 	}
-	created, err := r.chat.Service.Create(ctx, r.caller, nil)
+	created, err := r.chat.Live.Create(ctx, r.caller, nil)
 	if err != nil {
 		return err
 	}
-	r.conversation.SandboxID, r.conversation.UpdatedAt = created.ID, r.chat.Service.Clock()
+	r.conversation.SandboxID, r.conversation.UpdatedAt = created.ID, r.chat.Live.Clock()
 	return r.chat.History.UpdateConversation(ctx, r.conversation)
 }
 

@@ -33,6 +33,7 @@ import (
 	"glasshouse/sandbox"
 	"glasshouse/service"
 	"glasshouse/service/access"
+	"glasshouse/service/live"
 	"glasshouse/service/records"
 )
 
@@ -68,7 +69,7 @@ type History interface {
 
 // Config configures a Chat.
 type Config struct {
-	Service *service.Service
+	Live    *live.Service
 	Records *records.Service
 	History History
 	Access  *access.Service // of callers
@@ -102,7 +103,7 @@ type answer struct {
 func New(c Config) *Chat {
 	return &Chat{
 		Config: c, tools: modelTools(c.Tools.Tools()), busy: map[string]bool{}, answers: map[string]*answer{},
-		perUser: limit.NewKeyed(answersPerUser), inAll: limit.NewShared(answersInAll, c.Service.Users()),
+		perUser: limit.NewKeyed(answersPerUser), inAll: limit.NewShared(answersInAll, c.Access.Users),
 	}
 }
 
@@ -138,9 +139,9 @@ func (c *Chat) Create(ctx context.Context, caller sandbox.Key) (sandbox.Conversa
 	if err := c.requireModel(); err != nil {
 		return sandbox.Conversation{}, err
 	}
-	now := c.Service.Clock()
+	now := c.Live.Clock()
 	conversation := sandbox.Conversation{
-		ID: c.Service.NewID(), User: caller.User, Model: c.Model.Name, CreatedAt: now, UpdatedAt: now,
+		ID: c.Live.NewID(), User: caller.User, Model: c.Model.Name, CreatedAt: now, UpdatedAt: now,
 	}
 	return conversation, c.History.CreateConversation(ctx, conversation)
 }
@@ -239,7 +240,7 @@ func (c *Chat) Send(
 	}
 	// The answer continues when the request has ended.
 	running, cancel := context.WithCancelCause(limit.WithUser(context.WithoutCancel(ctx), caller.User))
-	a := &answer{id: c.Service.NewID(), log: newAnswerLog(), cancel: cancel}
+	a := &answer{id: c.Live.NewID(), log: newAnswerLog(), cancel: cancel}
 	if err := c.register(id, a); err != nil {
 		cancel(nil)
 		release()
@@ -365,7 +366,7 @@ func (c *Chat) storeInput(
 		}
 	}
 	put = append(put, note...)
-	now := c.Service.Clock()
+	now := c.Live.Clock()
 	m = sandbox.ChatMessage{
 		Position: 1, Role: sandbox.MessageUser, Status: sandbox.MessageComplete, Text: text, CreatedAt: now,
 	}
@@ -449,11 +450,11 @@ func (c *Chat) Session(ctx context.Context, caller sandbox.Key, id string) (stri
 	}
 	defer c.unregister(id, nil)
 	hadOne := conversation.SandboxID != ""
-	created, err := c.Service.Create(ctx, caller, nil)
+	created, err := c.Live.Create(ctx, caller, nil)
 	if err != nil {
 		return "", err
 	}
-	conversation.SandboxID, conversation.UpdatedAt = created.ID, c.Service.Clock()
+	conversation.SandboxID, conversation.UpdatedAt = created.ID, c.Live.Clock()
 	if err := c.History.UpdateConversation(ctx, conversation); err != nil {
 		return "", err
 	}
@@ -464,7 +465,7 @@ func (c *Chat) Session(ctx context.Context, caller sandbox.Key, id string) (stri
 	if err != nil {
 		return "", err
 	}
-	note := append(c.interruption(list), newSessionNote(c.Service.Clock()))
+	note := append(c.interruption(list), newSessionNote(c.Live.Clock()))
 	for n := range note {
 		note[n].Position = len(list) + n + 1
 	}
@@ -476,7 +477,7 @@ func (c *Chat) isLive(ctx context.Context, caller sandbox.Key, id string) bool {
 	if id == "" {
 		return false
 	}
-	_, err := c.Service.Files(ctx, caller, id)
+	_, err := c.Live.Files(ctx, caller, id)
 	fault := sandbox.FaultOf(err)
 	return err == nil || fault != sandbox.FaultGone && fault != sandbox.FaultNotFound
 }

@@ -30,12 +30,14 @@ import (
 	"glasshouse/sandbox"
 	"glasshouse/service"
 	"glasshouse/service/access"
+	"glasshouse/service/live"
 	"glasshouse/service/records"
 )
 
 // Config configures an API.
 type Config struct {
-	Service *service.Service
+	Live    *live.Service
+	Runs    *service.Service
 	Records *records.Service
 	Access  *access.Service // admits requests
 	Log     logrus.FieldLogger

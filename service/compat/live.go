@@ -4,21 +4,21 @@ import (
 	"maps"
 	"sync"
 
-	"glasshouse/service"
+	"glasshouse/service/live"
 )
 
 // Live has a value for each of some live sandboxes, and forgets the values of those that have ended. It is safe for
 // concurrent use.
 type Live[T any] struct {
-	service *service.Service
+	sandboxes *live.Service
 
 	mu     sync.Mutex
 	values map[string]T // by the sandbox's ID
 }
 
 // NewLive returns a Live without values.
-func NewLive[T any](s *service.Service) *Live[T] {
-	return &Live[T]{service: s, values: map[string]T{}}
+func NewLive[T any](sandboxes *live.Service) *Live[T] {
+	return &Live[T]{sandboxes: sandboxes, values: map[string]T{}}
 }
 
 // Put sets the value of a sandbox.
@@ -35,7 +35,7 @@ func (l *Live[T]) put(id string, value T) {
 
 func (l *Live[T]) hasEnded(id string) bool {
 	select {
-	case <-l.service.Ended(id):
+	case <-l.sandboxes.Ended(id):
 		return true
 	default:
 		return false

@@ -22,7 +22,7 @@ func (c Config) WhenIdle(ctx context.Context, sandboxID string, begin func() err
 		if err == nil || sandbox.FaultOf(err) != sandbox.FaultBusy {
 			return err
 		}
-		c.Service.AwaitIdle(ctx, sandboxID)
+		c.Live.AwaitIdle(ctx, sandboxID)
 	}
 }
 
@@ -46,7 +46,7 @@ func (c Config) Follow(
 	begun, _ := log.Execution()
 	toTheEnd := context.WithoutCancel(ctx)
 	stop := context.AfterFunc(ctx, func() {
-		_ = c.Service.Cancel(toTheEnd, caller, begun.ID) // an error says that the execution has ended
+		_ = c.Runs.Cancel(toTheEnd, caller, begun.ID) // an error says that the execution has ended
 	})
 	defer stop()
 	for last := int64(0); ; {

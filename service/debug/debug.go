@@ -21,6 +21,7 @@ import (
 	"glasshouse/policy/limit"
 	"glasshouse/service"
 	"glasshouse/service/access"
+	"glasshouse/service/live"
 	"glasshouse/service/records"
 )
 
@@ -28,6 +29,7 @@ import (
 type Config struct {
 	Access        *access.Service  // of callers, whose keys it holds to their limits
 	Records       *records.Service // has the recordings
+	Live          *live.Service    // has the sandboxes
 	Runs          *service.Service // runs the code of sessions
 	MaxSearchTime time.Duration    // of a recording; 0: DefaultMaxSearchTime
 

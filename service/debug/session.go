@@ -47,7 +47,7 @@ func (s *Service) Open(ctx context.Context, caller sandbox.Key, sandboxID string
 	if err := access.MayDebug(caller); err != nil {
 		return nil, nil, err
 	}
-	sb, err := s.Runs.LiveSandbox(ctx, caller, sandboxID)
+	sb, err := s.Live.Sandbox(ctx, caller, sandboxID)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -249,7 +249,7 @@ func (d *Session) end(e *sandbox.Execution, err error) {
 
 // isLive reports whether a sandbox is live.
 func (s *Service) isLive(sandboxID string) bool {
-	_, isLive := s.Runs.CurrentSandbox(sandboxID)
+	_, isLive := s.Live.CurrentSandbox(sandboxID)
 	return isLive
 }
 

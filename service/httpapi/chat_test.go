@@ -46,7 +46,7 @@ func serveChat(t *testing.T, model *chat.Model) *chatServer {
 	log := logrus.New()
 	log.SetOutput(s.log)
 	s.chat = chat.New(chat.Config{
-		Service: testServices.runs, Records: testServices.records, History: testChats, Access: testServices.access,
+		Live: testServices.live, Records: testServices.records, History: testChats, Access: testServices.access,
 		Model: model, Log: log, Tools: testServices.mcp(log),
 	})
 	api := testServices.api(log)

@@ -82,7 +82,7 @@ func (a *api) streamSteps(g *gin.Context, request sandbox.Request) {
 	}
 	ended := make(chan outcome, 1)
 	go func() {
-		e, err := a.service.ExecuteSteps(ctx, callerFrom(ctx), g.Param("id"), request, queue)
+		e, err := a.runs.ExecuteSteps(ctx, callerFrom(ctx), g.Param("id"), request, queue)
 		close(steps)
 		ended <- outcome{e, err}
 	}()

@@ -30,15 +30,15 @@ func (a *api) routeEnvironments(r *routes) {
 }
 
 func (a *api) listEnvironments(context.Context, sandbox.Key, *struct{}) (*environmentList, error) {
-	return &environmentList{a.service.Environments.Environments()}, nil
+	return &environmentList{a.live.Environments.Environments()}, nil
 }
 
 func (a *api) listPackages(_ context.Context, _ sandbox.Key, in *environmentInput) (*packageList, error) {
-	list, err := a.service.Environments.Packages(in.Name)
+	list, err := a.live.Environments.Packages(in.Name)
 	return &packageList{in.Name, list}, err
 }
 
 func (a *api) refreshEnvironments(ctx context.Context, caller sandbox.Key, _ *struct{}) (*environmentList, error) {
-	list, err := a.service.RefreshEnvironments(ctx, caller)
+	list, err := a.live.RefreshEnvironments(ctx, caller)
 	return &environmentList{list}, err
 }

@@ -48,10 +48,10 @@ func (a *api) routeExecute(r *routes) {
 func (a *api) executeCode(ctx context.Context, caller sandbox.Key, in *executeInput) (*executionResponse, error) {
 	in.Body.Kind = sandbox.KindExecute
 	if in.wantsEvents() || in.wantsAsync() {
-		log, err := a.service.Start(ctx, caller, in.ID, in.Body, nil)
+		log, err := a.runs.Start(ctx, caller, in.ID, in.Body, nil)
 		return a.startedResponse(ctx, in.ExecutionForm, log, err)
 	}
-	e, err := a.service.Execute(ctx, caller, in.ID, in.Body)
+	e, err := a.runs.Execute(ctx, caller, in.ID, in.Body)
 	return a.answer(in.ExecutionForm, e, err)
 }
 
@@ -61,10 +61,10 @@ func (a *api) quickExecuteCode(
 	in.Body.Kind = sandbox.KindQuick
 	config := configOf(in.RawBody)
 	if in.wantsEvents() || in.wantsAsync() {
-		log, err := a.service.Start(ctx, caller, "", in.Body.Request, config)
+		log, err := a.runs.Start(ctx, caller, "", in.Body.Request, config)
 		return a.startedResponse(ctx, in.ExecutionForm, log, err)
 	}
-	e, err := a.service.QuickExecute(ctx, caller, in.Body.Request, config)
+	e, err := a.runs.QuickExecute(ctx, caller, in.Body.Request, config)
 	return a.answer(in.ExecutionForm, e, err)
 }
 

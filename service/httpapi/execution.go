@@ -98,7 +98,7 @@ func (a *api) getExecution(ctx context.Context, caller sandbox.Key, in *getExecu
 	}
 	if in.Wait > 0 {
 		waiting, cancel := context.WithTimeout(ctx, time.Duration(in.Wait)*time.Second)
-		a.service.Await(waiting, caller, in.ID)
+		a.runs.Await(waiting, caller, in.ID)
 		cancel()
 	}
 	if err := a.access.HoldLarge(ctx, caller.User); err != nil {
@@ -119,7 +119,7 @@ func (a *api) getExecution(ctx context.Context, caller sandbox.Key, in *getExecu
 }
 
 func (a *api) cancelExecution(ctx context.Context, caller sandbox.Key, in *InExecution) (*message, error) {
-	return &message{"The execution is being cancelled"}, a.service.Cancel(ctx, caller, in.ID)
+	return &message{"The execution is being cancelled"}, a.runs.Cancel(ctx, caller, in.ID)
 }
 
 func (a *api) listExecutions(ctx context.Context, caller sandbox.Key, in *executionsInput) (*executionResponse, error) {

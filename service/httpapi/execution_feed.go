@@ -29,7 +29,7 @@ func (a *api) routeExecutionFeed(r *routes) {
 }
 
 func (a *api) followExecutions(g *gin.Context) {
-	after := a.service.FeedPosition()
+	after := a.runs.FeedPosition()
 	if given := g.GetHeader("Last-Event-ID"); given != "" {
 		var err error
 		if after, err = strconv.ParseInt(given, 10, 64); err != nil {
@@ -46,7 +46,7 @@ func (a *api) followExecutions(g *gin.Context) {
 	}
 	for {
 		ctx, cancel := context.WithTimeout(client, heartbeatInterval)
-		events, last, err := a.service.NextFeedEvents(ctx, callerFrom(client), g.Query("user_id"), after)
+		events, last, err := a.runs.NextFeedEvents(ctx, callerFrom(client), g.Query("user_id"), after)
 		cancel()
 		after = last
 		switch {

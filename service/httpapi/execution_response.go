@@ -285,7 +285,7 @@ func (a *api) followResponse(
 				Detail: "no event of this execution has this id; leave the header out to get all events"}
 		}
 	}
-	log, after, err := a.service.Follow(ctx, caller, in.ID, after)
+	log, after, err := a.runs.Follow(ctx, caller, in.ID, after)
 	if err == nil {
 		err = log.Check(after)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"glasshouse/sandbox"
-	"glasshouse/service"
+	"glasshouse/service/live"
 )
 
 type uploadedFiles struct {
@@ -72,8 +72,8 @@ func (a *api) routeFiles(r *routes) {
 	r.handle(r.keyed, op, a.deleteFile)
 }
 
-func (a *api) listFiles(ctx context.Context, caller sandbox.Key, in *InSandbox) (*service.Files, error) {
-	list, err := a.service.Files(ctx, caller, in.ID)
+func (a *api) listFiles(ctx context.Context, caller sandbox.Key, in *InSandbox) (*live.Files, error) {
+	list, err := a.live.Files(ctx, caller, in.ID)
 	return &list, err
 }
 
@@ -94,7 +94,7 @@ func (a *api) uploadFiles(g *gin.Context) {
 			name = g.Query("path")
 		}
 		files = make([]sandbox.File, 1)
-		files[0], err = a.service.Upload(g.Request.Context(), callerFrom(g.Request.Context()), g.Param("id"), name,
+		files[0], err = a.live.Upload(g.Request.Context(), callerFrom(g.Request.Context()), g.Param("id"), name,
 			g.Request.Body)
 	}
 	if err != nil {
@@ -128,7 +128,7 @@ func (a *api) uploadForm(g *gin.Context, boundary string) ([]sandbox.File, error
 		if err == nil && !isFile { // another field of the form
 			continue
 		}
-		f, err := a.service.Upload(g.Request.Context(), callerFrom(g.Request.Context()), g.Param("id"), name, part)
+		f, err := a.live.Upload(g.Request.Context(), callerFrom(g.Request.Context()), g.Param("id"), name, part)
 		if err != nil {
 			return nil, formFileError(len(files), name, err)
 		}
@@ -176,7 +176,7 @@ func bodyTooLarge(maxBytes int64) error {
 
 func (a *api) downloadFile(g *gin.Context) {
 	ctx := g.Request.Context()
-	file, f, err := a.service.OpenFile(ctx, callerFrom(ctx), g.Param("id"), filePath(g))
+	file, f, err := a.live.OpenFile(ctx, callerFrom(ctx), g.Param("id"), filePath(g))
 	if err != nil {
 		a.fail(g, err)
 		return
@@ -187,7 +187,7 @@ func (a *api) downloadFile(g *gin.Context) {
 
 func (a *api) deleteFile(g *gin.Context) {
 	ctx, name := g.Request.Context(), filePath(g)
-	if err := a.service.RemoveFile(ctx, callerFrom(ctx), g.Param("id"), name); err != nil {
+	if err := a.live.RemoveFile(ctx, callerFrom(ctx), g.Param("id"), name); err != nil {
 		a.fail(g, err)
 		return
 	}

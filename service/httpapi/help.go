@@ -73,13 +73,13 @@ func (a *api) routeHelp(r *routes) {
 }
 
 func (a *api) getHelpFunctions(ctx context.Context, caller sandbox.Key, in *InSandbox) (*helpFunctions, error) {
-	rules, limits, err := a.service.Rules(ctx, caller, in.ID)
+	rules, limits, err := a.live.Rules(ctx, caller, in.ID)
 	modules := moduleRules{rules.Allowed, rules.Blocked, rules.Calls, moduleNote}
-	return &helpFunctions{help.Helpers(), modules, limits, a.service.Supervisor.Isolation()}, err
+	return &helpFunctions{help.Helpers(), modules, limits, a.live.Supervisor.Isolation()}, err
 }
 
 func (a *api) getHelpExamples(ctx context.Context, caller sandbox.Key, in *InSandbox) (*helpExamples, error) {
-	_, _, err := a.service.Rules(ctx, caller, in.ID)
+	_, _, err := a.live.Rules(ctx, caller, in.ID)
 	return &helpExamples{help.Examples(), usageNotes}, err
 }
 
@@ -90,7 +90,7 @@ func (a *api) createProcessorTemplate(
 	if in.Body != nil {
 		kind = in.Body.Type
 	}
-	_, _, err := a.service.Rules(ctx, caller, in.ID)
+	_, _, err := a.live.Rules(ctx, caller, in.ID)
 	used, code := help.Template(kind)
 	return &processorTemplate{in.ID, used, code, templateInstructions, time.Now().UTC()}, err
 }

@@ -84,35 +84,35 @@ func (a *api) routeInspect(r *routes) {
 }
 
 func (a *api) checkCode(ctx context.Context, caller sandbox.Key, in *codeInput) (*checkedCode, error) {
-	result, err := a.service.Check(ctx, caller, in.ID, nil, in.Body.Code)
+	result, err := a.live.Check(ctx, caller, in.ID, nil, in.Body.Code)
 	return &checkedCode{in.ID, result}, err
 }
 
 func (a *api) checkCodeWithConfig(
 	ctx context.Context, caller sandbox.Key, in *checkWithConfigInput,
 ) (*sandbox.CheckResult, error) {
-	result, err := a.service.Check(ctx, caller, "", configOf(in.RawBody), in.Body.Code)
+	result, err := a.live.Check(ctx, caller, "", configOf(in.RawBody), in.Body.Code)
 	return &result, err
 }
 
 func (a *api) completeCode(ctx context.Context, caller sandbox.Key, in *completeInput) (*sandbox.Completion, error) {
-	completion, err := a.service.Complete(ctx, caller, in.ID, nil, in.Body.Code, in.Body.Cursor)
+	completion, err := a.live.Complete(ctx, caller, in.ID, nil, in.Body.Code, in.Body.Cursor)
 	return &completion, err
 }
 
 func (a *api) completeCodeWithConfig(
 	ctx context.Context, caller sandbox.Key, in *completeWithConfigInput,
 ) (*sandbox.Completion, error) {
-	completion, err := a.service.Complete(ctx, caller, "", configOf(in.RawBody), in.Body.Code, in.Body.Cursor)
+	completion, err := a.live.Complete(ctx, caller, "", configOf(in.RawBody), in.Body.Code, in.Body.Cursor)
 	return &completion, err
 }
 
 func (a *api) getVariables(ctx context.Context, caller sandbox.Key, in *InSandbox) (*sandboxVariables, error) {
-	variables, err := a.service.Variables(ctx, caller, in.ID)
+	variables, err := a.live.Variables(ctx, caller, in.ID)
 	return &sandboxVariables{in.ID, variables}, err
 }
 
 func (a *api) highlightCode(ctx context.Context, caller sandbox.Key, in *highlightInput) (*highlightedCode, error) {
-	html, css, err := a.service.Highlight(ctx, caller, in.Body.Code)
+	html, css, err := a.live.Highlight(ctx, caller, in.Body.Code)
 	return &highlightedCode{html, css}, err
 }

@@ -34,6 +34,7 @@ import (
 	"glasshouse/service/access"
 	"glasshouse/service/chat"
 	"glasshouse/service/httpapi"
+	"glasshouse/service/live"
 	"glasshouse/service/records"
 )
 
@@ -152,11 +153,13 @@ func runTests(m *testing.M) (int, error) {
 	large.Network.Resolve, large.Network.Dial = internet.resolve, internet.dial
 	large.Uploads.User = 16 << 20
 	config := servicesConfig{log: log}
+	config.live = live.Config{
+		Supervisor: large, Environments: isolation, History: store, Default: defaults, Ceiling: ceiling,
+		PerUser: 4, InAll: 400,
+	}
 	config.runs = service.Config{
-		Supervisor: large, Environments: isolation, History: store,
-		Databases: []service.Database{{Name: "knowledge", Reader: reader, Writer: reader}},
-		Default:   defaults, Ceiling: ceiling,
-		PerUser: 4, InAll: 400, Parallel: 8, Mask: []string{"secret"},
+		Databases: []service.Database{{Name: "knowledge", Reader: reader, Writer: reader}}, History: store,
+		Parallel: 8, Mask: []string{"secret"},
 	}
 	// A busy machine with the race detector is slow; a test of the limit sets its own.
 	config.debug.MaxSearchTime = 5 * time.Minute
@@ -178,7 +181,7 @@ func runTests(m *testing.M) (int, error) {
 		api := s.api(log)
 		api.LogRequests, api.Results = true, results
 		api.Chat = chat.New(chat.Config{ // without a model
-			Service: s.runs, Records: s.records, History: store, Access: s.access, Tools: s.mcp(log), Log: log,
+			Live: s.live, Records: s.records, History: store, Access: s.access, Tools: s.mcp(log), Log: log,
 		})
 		return httptest.NewServer(httpapi.New(api))
 	}
@@ -186,7 +189,7 @@ func runTests(m *testing.M) (int, error) {
 	serverURL = server.URL
 	small := supervisor.New(isolation, 100*time.Millisecond)
 	small.Uploads.All = 4 << 20
-	config.runs.Supervisor = small
+	config.live.Supervisor = small
 	smallServices = newServices(config)
 	defer smallServices.close()
 	smallServer := serve(smallServices)

@@ -119,7 +119,7 @@ func (a *api) routeQueries(r *routes) {
 	route(a, r, r.describe("GET", "/databases", "listDatabases", tagDatabase,
 		"List the databases that the key may use, the default one first"),
 		func(ctx context.Context, caller sandbox.Key, _ *struct{}) (*databaseList, error) {
-			list, err := a.service.Databases(ctx, caller)
+			list, err := a.runs.Databases(ctx, caller)
 			return &databaseList{list}, err
 		})
 	route(a, r, r.describe("POST", "/sandbox/agent/analyze-data", "analyzeData", tagDatabase, "Analyze a table",
@@ -137,7 +137,7 @@ func (a *api) queryDatabase(
 		_ = decoder.Decode(&parameters) // it is an object, or nothing
 	})
 	rows := a.newRowEncoder(caller.User)
-	summary, err := a.service.Query(ctx, caller, service.Statement{
+	summary, err := a.runs.Query(ctx, caller, service.Statement{
 		SandboxID: sandboxID, Database: in.Body.Database, SQL: in.Body.Query, Parameters: parameters,
 	}, rows.add)
 	if err != nil {
@@ -151,7 +151,7 @@ func (a *api) queryDatabase(
 func (a *api) getDatabaseSchema(
 	ctx context.Context, caller sandbox.Key, sandboxID, database string,
 ) (*databaseSchema, error) {
-	tables, err := a.service.Schema(ctx, caller, sandboxID, database)
+	tables, err := a.runs.Schema(ctx, caller, sandboxID, database)
 	body := databaseSchemaBody{
 		Tables: []string{}, Schema: map[string][]sandbox.TableColumn{}, Details: map[string]sandbox.Table{},
 		Total: len(tables),
@@ -173,7 +173,7 @@ func (a *api) analyzeData(
 		in.Database = cmp.Or(b.Database, in.Database)
 	}
 	limit := cmp.Or(in.Limit, defaultAnalyzeLimit)
-	e, err := a.service.Analyze(ctx, caller, in.Database, in.Table, cmp.Or(in.Kind, "summary"), limit)
+	e, err := a.runs.Analyze(ctx, caller, in.Database, in.Table, cmp.Or(in.Kind, "summary"), limit)
 	if err != nil {
 		return nil, err
 	}

@@ -183,7 +183,7 @@ func (a *api) routeReview(r *routes) {
 	route(a, r, r.describe("GET", "/system", "getSystem", tagReview,
 		"Get the state of the service: isolation, occupancy, history; needs an admin's key", http.StatusForbidden),
 		func(ctx context.Context, caller sandbox.Key, _ *struct{}) (*systemStatus, error) {
-			status, err := a.service.ServiceStatus(ctx, caller)
+			status, err := a.runs.ServiceStatus(ctx, caller)
 			return &systemStatus{a.version, status}, err
 		})
 }

@@ -32,6 +32,7 @@ import (
 	"glasshouse/service/access"
 	"glasshouse/service/chat"
 	"glasshouse/service/debug"
+	"glasshouse/service/live"
 	"glasshouse/service/metrics"
 	"glasshouse/service/records"
 	"glasshouse/service/signin"
@@ -39,7 +40,8 @@ import (
 
 // Config configures the API.
 type Config struct {
-	Service *service.Service
+	Live    *live.Service
+	Runs    *service.Service
 	Records *records.Service
 	Debug   *debug.Service
 	Access  *access.Service // admits requests
@@ -67,7 +69,8 @@ type MCP interface {
 
 // api is the state that handlers and middlewares share.
 type api struct {
-	service      *service.Service
+	live         *live.Service
+	runs         *service.Service
 	records      *records.Service
 	debug        *debug.Service
 	chat         *chat.Chat
@@ -115,7 +118,8 @@ func New(c Config) http.Handler {
 // newRouter returns the router and the description of its routes.
 func newRouter(c Config) (*gin.Engine, *huma.OpenAPI) {
 	a := &api{
-		service: c.Service, records: c.Records, debug: c.Debug, chat: c.Chat, log: c.Log, access: c.Access, version: c.Version,
+		live: c.Live, runs: c.Runs, records: c.Records, debug: c.Debug, chat: c.Chat, log: c.Log, access: c.Access,
+		version:      c.Version,
 		logsRequests: c.LogRequests,
 		metrics:      c.Metrics, cpu: c.CPU, proxy: c.Proxy,
 		publicURL: c.PublicURL, results: c.Results, repeatable: map[string][]string{},

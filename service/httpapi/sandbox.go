@@ -127,7 +127,7 @@ func (a *api) createSandbox(ctx context.Context, caller sandbox.Key, in *createS
 		}
 		config = body["config"]
 	}
-	box, err := a.service.Create(ctx, caller, sandbox.WithIntegers(config))
+	box, err := a.live.Create(ctx, caller, sandbox.WithIntegers(config))
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (a *api) getSandboxStatus(ctx context.Context, caller sandbox.Key, in *InSa
 	if err := a.access.HoldLarge(ctx, caller.User); err != nil {
 		return nil, err
 	}
-	status, err := a.service.Status(ctx, caller, in.ID)
+	status, err := a.live.Status(ctx, caller, in.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -163,11 +163,11 @@ func (a *api) getSandboxStatus(ctx context.Context, caller sandbox.Key, in *InSa
 }
 
 func (a *api) deleteSandbox(ctx context.Context, caller sandbox.Key, in *InSandbox) (*message, error) {
-	return &message{"The sandbox is deleted"}, a.service.Delete(ctx, caller, in.ID)
+	return &message{"The sandbox is deleted"}, a.live.Delete(ctx, caller, in.ID)
 }
 
 func (a *api) deleteAllSandboxes(ctx context.Context, caller sandbox.Key, _ *struct{}) (*message, error) {
-	n, err := a.service.DeleteAll(ctx, caller)
+	n, err := a.live.DeleteAll(ctx, caller)
 	return &message{fmt.Sprintf("%d sandboxes are deleted", n)}, err
 }
 

@@ -37,7 +37,7 @@ func (a *api) routeService(r *routes) {
 		object), func(g *gin.Context) {
 		ctx, cancel := context.WithTimeout(g.Request.Context(), readyTimeout)
 		defer cancel()
-		unavailableDatabases, err := a.service.Ready(ctx)
+		unavailableDatabases, err := a.runs.Ready(ctx)
 		if err != nil {
 			a.fail(g, err)
 			return

@@ -10,6 +10,7 @@ import (
 	"glasshouse/service/access"
 	"glasshouse/service/debug"
 	"glasshouse/service/httpapi"
+	"glasshouse/service/live"
 	"glasshouse/service/mcpapi"
 	"glasshouse/service/records"
 )
@@ -18,6 +19,7 @@ import (
 type servicesConfig struct {
 	access  access.Config
 	records records.Config
+	live    live.Config
 	runs    service.Config
 	debug   debug.Config
 	clock   func() time.Time // nil: the machine's clock
@@ -28,6 +30,7 @@ type servicesConfig struct {
 type services struct {
 	access  *access.Service
 	records *records.Service
+	live    *live.Service
 	runs    *service.Service
 	debug   *debug.Service
 }
@@ -42,25 +45,29 @@ func newServices(c servicesConfig) *services {
 	s.access = access.New(c.access)
 	c.records.Clock, c.records.Log, c.records.Access = c.clock, c.log, s.access
 	s.records = records.New(c.records)
+	c.live.Clock, c.live.Log, c.live.Access, c.live.Records = c.clock, c.log, s.access, s.records
+	s.live = live.New(c.live)
 	c.runs.Clock, c.runs.Log, c.runs.Access, c.runs.Records = c.clock, c.log, s.access, s.records
+	c.runs.Live = s.live
 	s.runs = service.New(c.runs)
 	c.debug.Clock, c.debug.Access, c.debug.Records, c.debug.Runs = c.clock, s.access, s.records, s.runs
+	c.debug.Live = s.live
 	s.debug = debug.New(c.debug)
-	s.records.Start(s.runs, s.runs, s.runs, s.debug)
+	s.records.Start(s.live, s.runs, s.runs, s.debug)
 	return s
 }
 
 // api returns the configuration of an API.
 func (s *services) api(log *logrus.Logger) httpapi.Config {
 	return httpapi.Config{
-		Service: s.runs, Records: s.records, Debug: s.debug, Access: s.access, Log: log, Version: "test",
+		Live: s.live, Runs: s.runs, Records: s.records, Debug: s.debug, Access: s.access, Log: log, Version: "test",
 	}
 }
 
 // mcp returns an MCP server.
 func (s *services) mcp(log *logrus.Logger) *mcpapi.Server {
 	return mcpapi.New(mcpapi.Config{
-		Service: s.runs, Records: s.records, Debug: s.debug, Log: log, Version: "test",
+		Live: s.live, Runs: s.runs, Records: s.records, Debug: s.debug, Log: log, Version: "test",
 	})
 }
 

@@ -42,7 +42,7 @@ func (s *Server) queryDatabase(
 	in.SQL = withoutFence(in.SQL)
 	limit := cmp.Or(in.Limit, defaultRows)
 	answer := rowText{maxChars: maxTextChars, limit: limit}
-	summary, err := s.service.Query(ctx, caller, service.Statement{
+	summary, err := s.runs.Query(ctx, caller, service.Statement{
 		Database: in.Database, SQL: in.SQL, Parameters: params, MaxRows: limit + 1,
 	}, answer.add)
 	reportRun(ctx, summary.ExecutionID, nil)
@@ -216,7 +216,7 @@ func (s *Server) describeDatabase(
 	if in.Table != "" {
 		named = append(named, in.Table)
 	}
-	tables, err := s.service.Schema(ctx, caller, "", in.Database, named...)
+	tables, err := s.runs.Schema(ctx, caller, "", in.Database, named...)
 	if no, ok := errors.AsType[*sandbox.Refusal](err); ok && no.Reason == "unknown-table" {
 		return nil, s.listTables(ctx, caller, in.Database, no)
 	} else if err != nil {
@@ -230,7 +230,7 @@ func (s *Server) describeDatabase(
 		}
 	}
 	var lines []string
-	if databases := s.service.DatabaseNames(caller); len(databases) > 1 && in.Table == "" && in.Like == "" {
+	if databases := s.runs.DatabaseNames(caller); len(databases) > 1 && in.Table == "" && in.Like == "" {
 		lines = append(lines, fmt.Sprintf("databases: %s; this is %s. The argument database names another, here and "+
 			"in query_database and db_query", strings.Join(databases, ", "), cmp.Or(in.Database, databases[0])))
 	}
@@ -264,7 +264,7 @@ func (s *Server) describeDatabase(
 
 // listTables returns the error for a table that there is not, with the names of those that there are.
 func (s *Server) listTables(ctx context.Context, caller sandbox.Key, database string, no *sandbox.Refusal) error {
-	tables, err := s.service.Schema(ctx, caller, "", database)
+	tables, err := s.runs.Schema(ctx, caller, "", database)
 	if err != nil {
 		return err
 	}

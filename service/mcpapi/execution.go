@@ -31,7 +31,7 @@ func (s *Server) getExecution(
 ) (*mcp.CallToolResult, error) {
 	if in.Wait > 0 {
 		waiting, cancel := context.WithTimeout(ctx, seconds(in.Wait))
-		s.service.Await(waiting, caller, in.ID)
+		s.runs.Await(waiting, caller, in.ID)
 		cancel()
 	}
 	e, err := s.records.Execution(ctx, caller, in.ID)
@@ -142,12 +142,12 @@ const cancelTimeout = 5 * time.Second
 func (s *Server) cancelExecution(
 	ctx context.Context, caller sandbox.Key, _ *mcp.CallToolRequest, in cancelInput,
 ) (*mcp.CallToolResult, error) {
-	if err := s.service.Cancel(ctx, caller, in.ID); err != nil {
+	if err := s.runs.Cancel(ctx, caller, in.ID); err != nil {
 		return nil, err
 	}
 	waiting, cancel := context.WithTimeout(ctx, cancelTimeout)
 	defer cancel()
-	s.service.Await(waiting, caller, in.ID)
+	s.runs.Await(waiting, caller, in.ID)
 	return textResult("execution_id=" + in.ID + " is cancelled; what it printed is in get_execution"), nil
 }
 

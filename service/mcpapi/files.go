@@ -44,18 +44,18 @@ func (s *Server) sessionFiles(
 		if err != nil {
 			return nil, err
 		}
-		f, err := s.service.Upload(ctx, caller, in.Session, name, bytes.NewReader(body))
+		f, err := s.live.Upload(ctx, caller, in.Session, name, bytes.NewReader(body))
 		if err != nil {
 			return nil, err
 		}
 		return textResult(fmt.Sprintf("wrote %d bytes; code reads /data/%s", f.Size, f.Path)), nil
 	case "delete":
-		if err := s.service.RemoveFile(ctx, caller, in.Session, name); err != nil {
+		if err := s.live.RemoveFile(ctx, caller, in.Session, name); err != nil {
 			return nil, err
 		}
 		return textResult("deleted /data/" + name), nil
 	}
-	files, err := s.service.Files(ctx, caller, in.Session)
+	files, err := s.live.Files(ctx, caller, in.Session)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ const maxListedArtifacts = 100
 // readFile answers with an upload, or with the newest artifact of that path: text as text, an image as an image, and
 // other content in base64 up to the size of an answer.
 func (s *Server) readFile(ctx context.Context, caller sandbox.Key, session, name string) (*mcp.CallToolResult, error) {
-	f, file, err := s.service.OpenFile(ctx, caller, session, name)
+	f, file, err := s.live.OpenFile(ctx, caller, session, name)
 	size, kind := file.Size, file.MIME
 	if err != nil && sandbox.FaultOf(err) != sandbox.FaultNotFound {
 		return nil, err

@@ -38,7 +38,7 @@ func (s *Server) runPython(
 	}
 	isNew := in.Session == ""
 	if isNew {
-		sb, err := s.service.Create(ctx, caller, nil)
+		sb, err := s.live.Create(ctx, caller, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -50,9 +50,9 @@ func (s *Server) runPython(
 	}
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	log, err := s.service.Start(ctx, caller, in.Session, run, nil)
-	for sandbox.FaultOf(err) == sandbox.FaultBusy && s.service.AwaitSandbox(waiting, caller, in.Session) {
-		log, err = s.service.Start(ctx, caller, in.Session, run, nil) // models send calls of one session in parallel
+	log, err := s.runs.Start(ctx, caller, in.Session, run, nil)
+	for sandbox.FaultOf(err) == sandbox.FaultBusy && s.live.AwaitIdle(waiting, in.Session) {
+		log, err = s.runs.Start(ctx, caller, in.Session, run, nil) // models send calls of one session in parallel
 	}
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (s *Server) runPython(
 	case <-log.Over():
 	case <-waiting.Done():
 		if ctx.Err() != nil {
-			_ = s.service.Cancel(context.WithoutCancel(ctx), caller, e.ID) // it may have ended meanwhile
+			_ = s.runs.Cancel(context.WithoutCancel(ctx), caller, e.ID) // it may have ended meanwhile
 			return nil, ctx.Err()
 		}
 	}

@@ -32,6 +32,7 @@ import (
 	"glasshouse/sandbox"
 	"glasshouse/service"
 	"glasshouse/service/debug"
+	"glasshouse/service/live"
 	"glasshouse/service/records"
 )
 
@@ -41,7 +42,8 @@ const maxTextChars = service.DefaultModelTextChars
 
 // Config configures the server.
 type Config struct {
-	Service *service.Service
+	Live    *live.Service
+	Runs    *service.Service
 	Records *records.Service
 	Debug   *debug.Service
 	Log     logrus.FieldLogger
@@ -52,7 +54,8 @@ type Config struct {
 
 // Server is the MCP server.
 type Server struct {
-	service *service.Service
+	live    *live.Service
+	runs    *service.Service
 	records *records.Service
 	debug   *debug.Service
 	log     logrus.FieldLogger
@@ -71,7 +74,9 @@ const instructions = "Glasshouse runs Python in an isolated sandbox next to a Po
 
 // New returns a server.
 func New(c Config) *Server {
-	s := &Server{service: c.Service, records: c.Records, debug: c.Debug, log: c.Log, cpu: c.CPU, images: c.CPU.Serial(0)}
+	s := &Server{
+		live: c.Live, runs: c.Runs, records: c.Records, debug: c.Debug, log: c.Log, cpu: c.CPU, images: c.CPU.Serial(0),
+	}
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "glasshouse", Title: "Glasshouse", Version: c.Version},
 		&mcp.ServerOptions{Instructions: instructions, Capabilities: &mcp.ServerCapabilities{
 			Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}, // neither list changes

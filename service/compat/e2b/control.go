@@ -159,7 +159,7 @@ func (a *api) create(w http.ResponseWriter, r *http.Request, caller sandbox.Key)
 		config["environment"] = template // a template is an environment of the operator
 	}
 	text, _ := json.Marshal(config) // numbers and strings have a form in JSON
-	sb, err := a.Service.CreateCompat(r.Context(), caller, text)
+	sb, err := a.Live.CreateCompat(r.Context(), caller, text)
 	if known, ok := errors.AsType[*sandbox.Error](err); ok {
 		if config[known.Field] == timeout {
 			known.Field = "timeout" // as the client calls it
@@ -180,7 +180,7 @@ func (a *api) create(w http.ResponseWriter, r *http.Request, caller sandbox.Key)
 }
 
 func (a *api) get(w http.ResponseWriter, r *http.Request, caller sandbox.Key) error {
-	sb, err := a.Service.LiveSandbox(r.Context(), caller, r.PathValue("id"))
+	sb, err := a.Live.Sandbox(r.Context(), caller, r.PathValue("id"))
 	if err != nil {
 		return err
 	}
@@ -238,7 +238,7 @@ func (a *api) own(r *http.Request, caller sandbox.Key, metadata url.Values) []sa
 		for key := range metadata {
 			matches = matches && d.metadata[key] == metadata.Get(key)
 		}
-		sb, err := a.Service.LiveSandbox(r.Context(), sandbox.Key{ID: caller.ID, User: caller.User}, id)
+		sb, err := a.Live.Sandbox(r.Context(), sandbox.Key{ID: caller.ID, User: caller.User}, id)
 		if matches && err == nil { // otherwise it is another user's, or has ended
 			list = append(list, a.info(sb, ""))
 		}
@@ -255,10 +255,10 @@ func (a *api) connect(w http.ResponseWriter, r *http.Request, caller sandbox.Key
 	if err := a.ReadJSON(w, r, &in); err != nil {
 		return err
 	}
-	sb, err := a.Service.LiveSandbox(r.Context(), caller, r.PathValue("id"))
+	sb, err := a.Live.Sandbox(r.Context(), caller, r.PathValue("id"))
 	timeout := time.Duration(in.Timeout) * time.Second
-	if err == nil && in.Timeout > 0 && sb.ExpiresAt().Sub(a.Service.Clock()) < timeout {
-		sb, err = a.Service.SetEnd(r.Context(), caller, sb.ID, timeout)
+	if err == nil && in.Timeout > 0 && sb.ExpiresAt().Sub(a.Live.Clock()) < timeout {
+		sb, err = a.Live.SetEnd(r.Context(), caller, sb.ID, timeout)
 	}
 	if err != nil {
 		return err
@@ -272,7 +272,7 @@ func (a *api) setTimeout(w http.ResponseWriter, r *http.Request, caller sandbox.
 	}{defaultTimeout}
 	err := a.ReadJSON(w, r, &in)
 	if err == nil {
-		_, err = a.Service.SetEnd(r.Context(), caller, r.PathValue("id"), time.Duration(in.Timeout)*time.Second)
+		_, err = a.Live.SetEnd(r.Context(), caller, r.PathValue("id"), time.Duration(in.Timeout)*time.Second)
 	}
 	if err == nil {
 		w.WriteHeader(http.StatusNoContent)
@@ -281,7 +281,7 @@ func (a *api) setTimeout(w http.ResponseWriter, r *http.Request, caller sandbox.
 }
 
 func (a *api) kill(w http.ResponseWriter, r *http.Request, caller sandbox.Key) error {
-	err := a.Service.Delete(r.Context(), caller, r.PathValue("id"))
+	err := a.Live.Delete(r.Context(), caller, r.PathValue("id"))
 	if err == nil {
 		w.WriteHeader(http.StatusNoContent)
 	}

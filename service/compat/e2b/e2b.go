@@ -38,7 +38,7 @@ type api struct {
 
 // New returns the handler of the API.
 func New(c compat.Config) http.Handler {
-	a := &api{Config: c, code: code.New(c), details: compat.NewLive[details](c.Service)}
+	a := &api{Config: c, code: code.New(c), details: compat.NewLive[details](c.Live)}
 	control := a.control()
 	ports := map[string]http.Handler{
 		codePort:  a.port(a.code.Routes(), http.Error), // clients show the text as it is
@@ -78,7 +78,7 @@ func (a *api) port(
 	for pattern, next := range routes {
 		handle := func(w http.ResponseWriter, r *http.Request, caller sandbox.Key) error {
 			id := r.Header.Get("E2b-Sandbox-Id")
-			_, err := a.Service.LiveSandbox(r.Context(), caller, id)
+			_, err := a.Live.Sandbox(r.Context(), caller, id)
 			switch {
 			case err == nil:
 				return next(w, r, caller, id)

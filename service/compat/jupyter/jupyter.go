@@ -1,7 +1,7 @@
 // Package jupyter serves clients of a Jupyter server, such as Open WebUI, smolagents, jupyter-kernel-client, VS Code,
 // and JupyterLab through a gateway: kernels over REST, and their messages over a WebSocket.
 //
-//	handler := jupyter.New(compat.Config{Service: s, Log: log})
+//	handler := jupyter.New(compat.Config{Live: sandboxes, Runs: runs, Log: log})
 //
 // A kernel is a sandbox, and its id is the sandbox's in the form of a UUID. A cell is an execution of the kind
 // "jupyter".
@@ -57,8 +57,8 @@ type server struct {
 // New returns the handler of the API.
 func New(c compat.Config) http.Handler {
 	s := &server{
-		Config: c, startedAt: c.Service.Clock(), limits: socket.NewLimits(c.Access, c.CPU),
-		kernels: compat.NewLive[*kernel.Kernel](c.Service), notebooks: compat.NewLive[notebook](c.Service),
+		Config: c, startedAt: c.Live.Clock(), limits: socket.NewLimits(c.Access, c.CPU),
+		kernels: compat.NewLive[*kernel.Kernel](c.Live), notebooks: compat.NewLive[notebook](c.Live),
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api", func(w http.ResponseWriter, _ *http.Request) {

@@ -27,9 +27,9 @@ const defaultSpec = "python3"
 // specs returns a kernelspec for each environment.
 func (s *server) specs() map[string]kernelspec {
 	all := map[string]kernelspec{}
-	for _, e := range s.Service.Environments.Environments() {
+	for _, e := range s.Live.Environments.Environments() {
 		name, title := e.Name, "Python "+e.Python+" (Glasshouse, "+e.Name+")"
-		if e.Name == s.Service.Default.Environment {
+		if e.Name == s.Live.Default.Environment {
 			name, title = defaultSpec, "Python 3 (Glasshouse)"
 		}
 		all[name] = kernelspec{name, map[string]any{
@@ -69,7 +69,7 @@ func (s *server) start(ctx context.Context, caller sandbox.Key, name string) (*k
 	case name != defaultSpec:
 		config, _ = json.Marshal(map[string]string{"environment": name})
 	}
-	sb, err := s.Service.CreateCompat(ctx, caller, config)
+	sb, err := s.Live.CreateCompat(ctx, caller, config)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (s *server) withKernel(handle kernelHandler) compat.Handler {
 		id := strings.ReplaceAll(r.PathValue("id"), "-", "")
 		k, ok := s.kernels.Get(id)
 		if ok {
-			_, err := s.Service.LiveSandbox(r.Context(), caller, id)
+			_, err := s.Live.Sandbox(r.Context(), caller, id)
 			ok = err == nil
 		}
 		if !ok {
@@ -138,7 +138,7 @@ func (s *server) showKernel(w http.ResponseWriter, _ *http.Request, _ sandbox.Ke
 }
 
 func (s *server) deleteKernel(w http.ResponseWriter, r *http.Request, caller sandbox.Key, k *kernel.Kernel) error {
-	err := s.Service.Delete(r.Context(), caller, k.SandboxID)
+	err := s.Live.Delete(r.Context(), caller, k.SandboxID)
 	if err != nil && sandbox.FaultOf(err) != sandbox.FaultGone { // it has ended meanwhile
 		return err
 	}

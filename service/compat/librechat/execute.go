@@ -137,7 +137,7 @@ func (a *api) run(ctx context.Context, caller sandbox.Key, in executeRequest, co
 	}
 	request := sandbox.Request{Code: code, Kind: sandbox.KindLibreChat, Scope: sandbox.Scope{Forget: []string{""}}}
 	err = a.WhenIdle(ctx, id, func() (err error) {
-		e, err = a.Service.Execute(ctx, caller, id, request)
+		e, err = a.Runs.Execute(ctx, caller, id, request)
 		return err
 	})
 	if err == nil && ctx.Err() != nil { // the client has left, or its key was revoked

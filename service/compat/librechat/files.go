@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"glasshouse/sandbox"
-	"glasshouse/service"
 	"glasshouse/service/compat"
 	"glasshouse/service/compat/librechat/session"
+	"glasshouse/service/live"
 )
 
 // uploads is the folder of a store. Each upload has a folder in it whose name is the file's ID.
@@ -25,7 +25,7 @@ const maxDepth = 8
 
 // folder has the files of a session.
 type folder struct {
-	*service.Workspace
+	*live.Workspace
 	files []file
 }
 
@@ -47,7 +47,7 @@ func (f file) isChanged(before []file) bool {
 
 // folder returns the files of a sandbox, without hidden ones and what Python compiles.
 func (a *api) folder(ctx context.Context, caller sandbox.Key, id string) (folder, error) {
-	workspace, err := a.Service.Workspace(ctx, caller, id)
+	workspace, err := a.Live.Workspace(ctx, caller, id)
 	if err != nil {
 		return folder{}, err
 	}
@@ -91,7 +91,7 @@ func (a *api) find(ctx context.Context, caller sandbox.Key, in, name string) (fo
 
 // source is a file of another session that a request needs under a name.
 type source struct {
-	workspace *service.Workspace
+	workspace *live.Workspace
 	file      file
 	origin    string // the sandbox
 }
@@ -99,7 +99,7 @@ type source struct {
 // copyFiles copies the files of a request that are in other sessions to a sandbox, and returns the names of those that
 // do not exist any more. Of several files with one name it copies the newest, and of equally old ones the last.
 func (a *api) copyFiles(ctx context.Context, caller sandbox.Key, refs []fileRef, to string) ([]string, error) {
-	target, err := a.Service.Workspace(ctx, caller, to)
+	target, err := a.Live.Workspace(ctx, caller, to)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (a *api) copyFiles(ctx context.Context, caller sandbox.Key, refs []fileRef,
 
 // copyFile copies a file, unless the target has a newer version or one that its code may have changed. The copy keeps
 // the time of the upload, so that a later upload is newer than the copy, and a change by code newer than the upload.
-func (a *api) copyFile(from source, target *service.Workspace, name string) error {
+func (a *api) copyFile(from source, target *live.Workspace, name string) error {
 	modified := from.file.entry.ModifiedAt.Truncate(time.Microsecond) // as Workspace.WriteDated stores it
 	if has, err := target.Stat(name); err == nil &&
 		(has.Kind == sandbox.EntryFile && !a.sessions.IsStore(from.origin) || !has.ModifiedAt.Before(modified)) {
@@ -166,7 +166,7 @@ func (a *api) upload(w http.ResponseWriter, r *http.Request, caller sandbox.Key)
 	if err != nil {
 		return err
 	}
-	workspace, err := a.Service.Workspace(r.Context(), caller, id)
+	workspace, err := a.Live.Workspace(r.Context(), caller, id)
 	if err != nil {
 		return err
 	}

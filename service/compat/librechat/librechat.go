@@ -28,7 +28,7 @@ type api struct {
 
 // New returns the handler of the API.
 func New(c compat.Config) http.Handler {
-	a := &api{Config: c, sessions: session.New(c.Service)}
+	a := &api{Config: c, sessions: session.New(c.Live)}
 	mux := http.NewServeMux()
 	for pattern, next := range map[string]compat.Handler{
 		"POST /v1/exec":                             a.execute,

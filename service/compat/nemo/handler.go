@@ -16,8 +16,8 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"glasshouse/sandbox"
-	"glasshouse/service"
 	"glasshouse/service/compat"
+	"glasshouse/service/live"
 )
 
 // maxBodyBytes is the largest body of a request.
@@ -26,10 +26,10 @@ const maxBodyBytes = 4 << 20
 // Server answers the requests of the clients. It is an http.Handler.
 type Server struct {
 	compat.Config
-	Open           service.OpenSession // opens a session in the folder that all requests share
-	MaxOutputChars int                 // default maximum of stdout and of stderr, each
-	MemoryMB       int                 // of each request; 0: the default of a sandbox
-	LogRequests    bool                // write each request to the log
+	Open           live.OpenSession // opens a session in the folder that all requests share
+	MaxOutputChars int              // default maximum of stdout and of stderr, each
+	MemoryMB       int              // of each request; 0: the default of a sandbox
+	LogRequests    bool             // write each request to the log
 }
 
 // ServeHTTP answers POST /execute, and any GET with the server's health.

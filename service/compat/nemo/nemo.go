@@ -42,7 +42,7 @@ func (s *Server) run(ctx context.Context, in request) (answer, error) {
 		Code: in.code, Kind: sandbox.KindNeMo, Timeout: in.timeout.Seconds(), WithoutDatabase: true,
 	}
 	caller := sandbox.Key{User: sandbox.NeMoUser}
-	execution, err := s.Service.ExecuteEphemeral(ctx, caller, s.policy(in.timeout), run, s.Open)
+	execution, err := s.Runs.ExecuteEphemeral(ctx, caller, s.policy(in.timeout), run, s.Open)
 	if err != nil {
 		return answer{}, err
 	}
@@ -60,7 +60,7 @@ const maxTimeout = 1_000_000 * time.Second
 
 // policy returns the policy of one request.
 func (s *Server) policy(timeout time.Duration) policy.Policy {
-	p := s.Service.CompatPolicy()
+	p := s.Live.CompatPolicy()
 	if s.MemoryMB > 0 {
 		p.MaxMemoryMB = s.MemoryMB
 	}

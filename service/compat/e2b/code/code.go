@@ -24,7 +24,7 @@ type Runner struct {
 
 // New returns a Runner.
 func New(c compat.Config) *Runner {
-	return &Runner{Config: c, contexts: compat.NewLive[*contexts](c.Service)}
+	return &Runner{Config: c, contexts: compat.NewLive[*contexts](c.Live)}
 }
 
 // SetEnviron sets the environment variables of all code in a sandbox that has run none.
@@ -102,7 +102,7 @@ func (r *Runner) execute(w http.ResponseWriter, req *http.Request, caller sandbo
 			return err
 		}
 		run := sandbox.Request{Code: in.Code, Kind: sandbox.KindE2B, Scope: scope, CancelTimeout: interruptTimeout}
-		log, err = r.Service.Start(ctx, caller, id, run, nil)
+		log, err = r.Runs.Start(ctx, caller, id, run, nil)
 		number = done(err == nil)
 		return err
 	})

@@ -153,7 +153,7 @@ func (r *Runner) checkFolder(req *http.Request, caller sandbox.Key, id, folder s
 	if err != nil {
 		return "", err
 	}
-	workspace, err := r.Service.Workspace(req.Context(), caller, id)
+	workspace, err := r.Live.Workspace(req.Context(), caller, id)
 	if err != nil {
 		return "", err
 	}

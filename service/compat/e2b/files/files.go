@@ -72,7 +72,7 @@ func (a api) read(w http.ResponseWriter, r *http.Request, caller sandbox.Key, id
 	if err != nil {
 		return err
 	}
-	workspace, err := a.Service.Workspace(r.Context(), caller, id)
+	workspace, err := a.Live.Workspace(r.Context(), caller, id)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ type written struct {
 
 // write writes the body to a file, or each part of a form to its file: that of the query, or else that of its name.
 func (a api) write(w http.ResponseWriter, r *http.Request, caller sandbox.Key, id string) error {
-	workspace, err := a.Service.Workspace(r.Context(), caller, id)
+	workspace, err := a.Live.Workspace(r.Context(), caller, id)
 	if err != nil {
 		return err
 	}

@@ -90,7 +90,7 @@ var errExists = &sandbox.Error{Fault: sandbox.FaultBusy, Detail: "the folder exi
 
 // filesystem answers a request for workspace. The answer to an unknown method is nil.
 func (a api) filesystem(r *http.Request, caller sandbox.Key, id string, in rpcRequest) (any, error) {
-	workspace, err := a.Service.Workspace(r.Context(), caller, id)
+	workspace, err := a.Live.Workspace(r.Context(), caller, id)
 	if err != nil {
 		return nil, err
 	}

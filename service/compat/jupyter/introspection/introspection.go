@@ -7,14 +7,14 @@ import (
 	"unicode"
 
 	"glasshouse/sandbox"
-	"glasshouse/service"
 	"glasshouse/service/compat/jupyter/wire"
+	"glasshouse/service/live"
 	"glasshouse/service/records"
 )
 
 // Sandbox is what a request of a caller asks about.
 type Sandbox struct {
-	Service *service.Service
+	Live    *live.Service
 	Records *records.Service
 	ID      string
 	Caller  sandbox.Key
@@ -46,7 +46,7 @@ func Complete(ctx context.Context, in Sandbox, m *wire.Message) (wire.Object, er
 	if err := m.DecodeContent(&at); err != nil {
 		return nil, err
 	}
-	found, err := in.Service.Complete(ctx, in.Caller, in.ID, nil, at.Code, at.Position)
+	found, err := in.Live.Complete(ctx, in.Caller, in.ID, nil, at.Code, at.Position)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func IsComplete(ctx context.Context, in Sandbox, m *wire.Message) (wire.Object, 
 	if err := m.DecodeContent(&at); err != nil {
 		return nil, err
 	}
-	result, err := in.Service.Check(ctx, in.Caller, in.ID, nil, at.Code)
+	result, err := in.Live.Check(ctx, in.Caller, in.ID, nil, at.Code)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func Inspect(ctx context.Context, in Sandbox, m *wire.Message) (wire.Object, err
 	if err := m.DecodeContent(&at); err != nil {
 		return nil, err
 	}
-	variables, err := in.Service.Variables(ctx, in.Caller, in.ID)
+	variables, err := in.Live.Variables(ctx, in.Caller, in.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -127,7 +127,7 @@ func (k *Kernel) run(
 	if !in.Silent {
 		k.broadcast("execute_input", m.Header, wire.Object{"code": in.Code, "execution_count": executions})
 	}
-	log, err := k.config.Service.Start(ctx, c.Caller, k.SandboxID, sandbox.Request{
+	log, err := k.config.Runs.Start(ctx, c.Caller, k.SandboxID, sandbox.Request{
 		Code: in.Code, Kind: sandbox.KindJupyter, CancelTimeout: interruptTimeout,
 		Interrupts: interrupts,
 	}, nil)

@@ -73,8 +73,8 @@ func Start(c compat.Config, limits socket.Limits, owner sandbox.Key, spec Spec, 
 	ctx, cancel := context.WithCancel(limit.WithUser(context.Background(), owner.User))
 	k := &Kernel{
 		ID: uuid(sandboxID), SandboxID: sandboxID, Owner: owner, spec: spec, config: c, limits: limits, ctx: ctx,
-		ended: c.Service.Ended(sandboxID), queue: make(chan func(), maxQueued),
-		slots: limit.NewSlots(maxClients), state: "idle", lastUsed: c.Service.Clock(),
+		ended: c.Live.Ended(sandboxID), queue: make(chan func(), maxQueued),
+		slots: limit.NewSlots(maxClients), state: "idle", lastUsed: c.Live.Clock(),
 	}
 	go func() {
 		defer cancel()
@@ -184,7 +184,7 @@ func (k *Kernel) reply(c *socket.Client, m *wire.Message, content wire.Object) {
 // setState tells the clients the state of the kernel while it answers a request.
 func (k *Kernel) setState(state string, parent json.RawMessage) {
 	k.mu.Lock()
-	k.state, k.lastUsed = state, k.config.Service.Clock()
+	k.state, k.lastUsed = state, k.config.Live.Clock()
 	k.mu.Unlock()
 	k.tellState(state, parent)
 }
@@ -234,7 +234,7 @@ func (k *Kernel) Add(c *socket.Client) {
 
 // KeepAlive implements socket.Kernel: clients that answer pings keep the sandbox alive.
 func (k *Kernel) KeepAlive(ctx context.Context, c *socket.Client) error {
-	return k.config.Service.Touch(ctx, c.Caller, k.SandboxID)
+	return k.config.Live.Touch(ctx, c.Caller, k.SandboxID)
 }
 
 // Remove implements socket.Kernel. Requests of the client that run or wait continue. If the cause is a revoked key,
@@ -264,7 +264,7 @@ func (k *Kernel) Restart(ctx context.Context, caller sandbox.Key) error {
 	k.Interrupt()
 	restarted := make(chan error, 1)
 	err := k.enqueue(0, func() {
-		err := k.config.Service.Restart(ctx, caller, k.SandboxID)
+		err := k.config.Live.Restart(ctx, caller, k.SandboxID)
 		if err == nil {
 			k.hasRestarted("starting")
 		}

@@ -57,7 +57,7 @@ func (k *Kernel) answer(ctx context.Context, c *socket.Client, m *wire.Message) 
 // contentOf returns the content of the answer to a request. It is nil for a message of an unknown type, as in Jupyter,
 // and for one that was answered.
 func (k *Kernel) contentOf(ctx context.Context, c *socket.Client, m *wire.Message) (wire.Object, error) {
-	in := introspection.Sandbox{Service: k.config.Service, Records: k.config.Records, ID: k.SandboxID, Caller: c.Caller}
+	in := introspection.Sandbox{Live: k.config.Live, Records: k.config.Records, ID: k.SandboxID, Caller: c.Caller}
 	switch m.Kind {
 	case "kernel_info_request":
 		return introspection.Info(k.config.Version, k.spec.Python), nil
@@ -106,5 +106,5 @@ func (k *Kernel) shutdown(ctx context.Context, c *socket.Client, m *wire.Message
 	content := wire.Object{"status": "ok", "restart": false}
 	k.reply(c, m, content) // before the connection ends
 	k.broadcast(m.ReplyKind(), m.Header, content)
-	return nil, k.config.Service.Delete(ctx, c.Caller, k.SandboxID)
+	return nil, k.config.Live.Delete(ctx, c.Caller, k.SandboxID)
 }

@@ -14,22 +14,22 @@ import (
 	"time"
 
 	"glasshouse/sandbox"
-	"glasshouse/service"
 	"glasshouse/service/compat"
+	"glasshouse/service/live"
 )
 
 // Sessions are the sessions of all callers.
 type Sessions struct {
-	service *service.Service
-	live    *compat.Live[session]
+	sandboxes *live.Service
+	live      *compat.Live[session]
 
 	mu         sync.Mutex
 	lastUpload time.Time
 }
 
 // New returns Sessions without any.
-func New(s *service.Service) *Sessions {
-	return &Sessions{service: s, live: compat.NewLive[session](s)}
+func New(sandboxes *live.Service) *Sessions {
+	return &Sessions{sandboxes: sandboxes, live: compat.NewLive[session](sandboxes)}
 }
 
 // session is a sandbox that was created for LibreChat.
@@ -73,9 +73,9 @@ func (s *Sessions) open(ctx context.Context, caller sandbox.Key, opened session,
 	}
 	opened.user = caller.User
 	for {
-		sb, err := s.service.CreateCompat(ctx, caller, nil)
+		sb, err := s.sandboxes.CreateCompat(ctx, caller, nil)
 		if err == nil {
-			opened.lastUsed = s.service.Clock()
+			opened.lastUsed = s.sandboxes.Clock()
 			s.live.Put(sb.ID, opened)
 			return sb.ID, nil
 		}
@@ -83,7 +83,7 @@ func (s *Sessions) open(ctx context.Context, caller sandbox.Key, opened session,
 		if sandbox.FaultOf(err) != sandbox.FaultLimit || oldest == "" {
 			return "", err
 		}
-		if err := s.service.Delete(ctx, caller, oldest); err != nil && sandbox.FaultOf(err) != sandbox.FaultGone {
+		if err := s.sandboxes.Delete(ctx, caller, oldest); err != nil && sandbox.FaultOf(err) != sandbox.FaultGone {
 			return "", err
 		}
 	}
@@ -106,7 +106,7 @@ func (s *Sessions) oldest(caller sandbox.Key, needed []string) (id string) {
 // Use returns whether a sandbox is a live session of the caller in which code may run, and notes its use.
 func (s *Sessions) Use(ctx context.Context, caller sandbox.Key, id string) bool {
 	used, ok := s.live.Get(id)
-	if _, err := s.service.LiveSandbox(ctx, caller, id); err != nil || !ok || used.isStore {
+	if _, err := s.sandboxes.Sandbox(ctx, caller, id); err != nil || !ok || used.isStore {
 		return false
 	}
 	s.NoteUse(caller, id)
@@ -116,7 +116,7 @@ func (s *Sessions) Use(ctx context.Context, caller sandbox.Key, id string) bool 
 // NoteUse notes that the caller uses a session, if it is one of the caller's.
 func (s *Sessions) NoteUse(caller sandbox.Key, id string) {
 	if used, ok := s.live.Get(id); ok && used.user == caller.User {
-		used.lastUsed = s.service.Clock()
+		used.lastUsed = s.sandboxes.Clock()
 		s.live.Put(id, used)
 	}
 }

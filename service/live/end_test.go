@@ -1,4 +1,4 @@
-package service_test
+package live_test
 
 import (
 	"context"
@@ -11,57 +11,56 @@ import (
 	"glasshouse/dbaccess/history"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/supervisor"
-	"glasshouse/service"
+	"glasshouse/service/servicetest"
 )
 
 // Sandboxes end side by side: the end of one mostly waits for the kernel and for the disk. Others can then be opened.
 func TestSandboxesEndSideBySide(t *testing.T) {
 	t.Parallel()
 	const sandboxes = 20
-	create := func(t *testing.T, s *service.Service) {
+	create := func(t *testing.T, s *servicetest.Fixture) {
 		t.Helper()
-		if _, err := s.Create(t.Context(), ada, nil); err != nil {
+		if _, err := s.Live.Create(t.Context(), ada, nil); err != nil {
 			t.Errorf("create a sandbox: %v", err)
 		}
 	}
-	for name, end := range map[string]func(*testing.T, *service.Service, *clock){
-		"delete all": func(t *testing.T, s *service.Service, _ *clock) {
-			if n, err := s.DeleteAll(t.Context(), ada); n != sandboxes || err != nil {
+	for name, end := range map[string]func(*testing.T, *servicetest.Fixture){
+		"delete all": func(t *testing.T, s *servicetest.Fixture) {
+			if n, err := s.Live.DeleteAll(t.Context(), ada); n != sandboxes || err != nil {
 				t.Errorf("got %d, %v; want %d deleted", n, err, sandboxes)
 			}
 			create(t, s)
 		},
-		"expire": func(t *testing.T, s *service.Service, c *clock) {
-			c.move(24 * time.Hour)
-			s.Expire()
+		"expire": func(t *testing.T, s *servicetest.Fixture) {
+			s.Clock.Move(24 * time.Hour)
+			s.Live.Expire()
 			create(t, s)
 		},
-		"stop": func(t *testing.T, s *service.Service, _ *clock) { s.Drain(t.Context()) },
+		"stop": func(_ *testing.T, s *servicetest.Fixture) { s.Live.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := start(t)
 			together := make(chan struct{}) // closed when all of them are being closed
 			var closing atomic.Int64
-			config := f.Config
-			config.PerUser, config.InAll = sandboxes, sandboxes
-			config.Supervisor = supervisor.NewStub(f.runs.run, func() {
-				if closing.Add(1) == sandboxes {
-					close(together)
-				}
-				select {
-				case <-together:
-				case <-time.After(20 * time.Second):
-					t.Errorf("got %d sandboxes that end at once, want %d", closing.Load(), sandboxes)
-				}
+			f := servicetest.Start(t, func(c *servicetest.Config) {
+				c.Live.PerUser, c.Live.InAll = sandboxes, sandboxes
+				c.Live.Supervisor = supervisor.NewStub(c.Code.Run, func() {
+					if closing.Add(1) == sandboxes {
+						close(together)
+					}
+					select {
+					case <-together:
+					case <-time.After(20 * time.Second):
+						t.Errorf("got %d sandboxes that end at once, want %d", closing.Load(), sandboxes)
+					}
+				})
 			})
-			s := service.New(config)
 			for range sandboxes {
-				create(t, s)
+				create(t, f)
 			}
-			end(t, s, f.clock)
-			s.Drain(t.Context())
-			if states := s.SandboxStates(); states["idle"]+states["busy"] > 0 {
+			end(t, f)
+			f.Live.Close()
+			if states := f.Live.SandboxStates(); states["idle"]+states["busy"] > 0 {
 				t.Errorf("after the stop: got %v, want none", states)
 			}
 		})
@@ -84,24 +83,27 @@ func (h slowEnds) EndSandbox(ctx context.Context, id, owner string, state sandbo
 func TestRequestsToAnEndingSandboxAreToldWhy(t *testing.T) {
 	t.Parallel()
 	h := slowEnds{begun: make(chan struct{}), record: make(chan struct{})}
-	f := start(t, func(store *history.Store) historyOfAll { h.Store = store; return h })
+	f := servicetest.Start(t, servicetest.WithHistory(func(store *history.Store) servicetest.History {
+		h.Store = store
+		return h
+	}))
 	for reason, end := range map[string]func(sandboxID string){
 		"it was deleted": func(sandboxID string) {
-			if err := f.Delete(t.Context(), ada, sandboxID); err != nil {
+			if err := f.Live.Delete(t.Context(), ada, sandboxID); err != nil {
 				t.Error(err)
 			}
 		},
 		"its lifetime or idle time ended": func(string) {
-			f.clock.move(48 * time.Hour)
-			f.Expire()
+			f.Clock.Move(48 * time.Hour)
+			f.Live.Expire()
 		},
 	} {
-		sb, ended := f.create(t, ada, ""), make(chan struct{})
+		sb, ended := f.Create(t, ada, ""), make(chan struct{})
 		go func() { end(sb.ID); close(ended) }()
 		<-h.begun
 		want := func(when string) {
 			t.Helper()
-			_, err := f.execute(sb.ID, "1")
+			_, err := f.Execute(sb.ID, "1")
 			var known *sandbox.Error
 			if !errors.As(err, &known) || known.Fault != sandbox.FaultGone || !strings.Contains(known.Detail, reason) {
 				t.Errorf("%s the end is on record: got %v, want a text with %q", when, err, reason)
@@ -112,5 +114,5 @@ func TestRequestsToAnEndingSandboxAreToldWhy(t *testing.T) {
 		<-ended
 		want("when")
 	}
-	f.Drain(t.Context())
+	f.Live.Close()
 }

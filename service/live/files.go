@@ -1,4 +1,4 @@
-package service
+package live
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"glasshouse/sandbox"
+	"glasshouse/sandbox/supervisor"
 )
 
 // Files lists a sandbox's uploads, with the sandbox's limits and usage.
@@ -90,4 +91,17 @@ func (s *Service) RemoveFile(ctx context.Context, caller sandbox.Key, id, path s
 		return err
 	}
 	return live.session.Uploads().Remove(path)
+}
+
+// Workspace has the files of a sandbox's /session.
+type Workspace = supervisor.Workspace
+
+// Workspace returns the files of a sandbox's /session, and postpones its idle expiry. It may be used while code runs
+// there.
+func (s *Service) Workspace(ctx context.Context, caller sandbox.Key, id string) (*Workspace, error) {
+	live, err := s.findWithFiles(ctx, caller, id)
+	if err != nil {
+		return nil, err
+	}
+	return live.session.Workspace(), nil
 }

@@ -4,21 +4,9 @@ import (
 	"context"
 	"encoding/json"
 
-	"glasshouse/policy"
 	"glasshouse/sandbox"
 	"glasshouse/service/help"
 )
-
-// Rules returns the code rules and the policy of a sandbox. The code rules say which modules and functions its code may
-// use.
-func (s *Service) Rules(ctx context.Context, caller sandbox.Key, id string) (policy.CodeRules, policy.Policy, error) {
-	live, err := s.find(ctx, caller, id)
-	if err != nil {
-		return policy.CodeRules{}, policy.Policy{}, err
-	}
-	return policy.Rules(live.sandbox.Policy,
-		sandbox.ModulesOf(s.Environments.Environments())[live.sandbox.Policy.Environment]), live.sandbox.Policy, nil
-}
 
 // Analyze runs help/analyze.py in a new sandbox. database is the name of a database; "" means the caller's default.
 // kind is "summary", "schema", or "tables", which lists the tables. limit is the number of rows of the sample.

@@ -1,4 +1,4 @@
-package service
+package live
 
 import (
 	"context"
@@ -9,9 +9,9 @@ import (
 	"glasshouse/sandbox"
 )
 
-// LiveSandbox returns the current state of a sandbox. It returns FaultNotFound or FaultGone if the sandbox does not
+// Sandbox returns the current state of a sandbox. It returns FaultNotFound or FaultGone if the sandbox does not
 // live.
-func (s *Service) LiveSandbox(ctx context.Context, caller sandbox.Key, id string) (sandbox.Sandbox, error) {
+func (s *Service) Sandbox(ctx context.Context, caller sandbox.Key, id string) (sandbox.Sandbox, error) {
 	live, err := s.find(ctx, caller, id)
 	if err != nil {
 		return sandbox.Sandbox{}, err
@@ -53,9 +53,9 @@ func (s *Service) SetEnd(
 // idlePollInterval is how often AwaitIdle looks whether a sandbox is idle.
 const idlePollInterval = 5 * time.Millisecond
 
-// AwaitIdle returns when nothing runs in a sandbox, when the sandbox has ended, or when ctx ends. Another caller may
-// begin a run before this one does.
-func (s *Service) AwaitIdle(ctx context.Context, id string) {
+// AwaitIdle waits until nothing runs in a sandbox, or the sandbox has ended. Another caller may begin a run before this
+// one does. It returns false if ctx ends first.
+func (s *Service) AwaitIdle(ctx context.Context, id string) bool {
 	ticker := time.NewTicker(idlePollInterval)
 	defer ticker.Stop()
 	for {
@@ -64,12 +64,12 @@ func (s *Service) AwaitIdle(ctx context.Context, id string) {
 		isIdle := live == nil || !live.isBusy
 		s.mu.Unlock()
 		if isIdle {
-			return
+			return ctx.Err() == nil
 		}
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			return
+			return false
 		}
 	}
 }

@@ -1,8 +1,9 @@
-package service
+package live
 
 import (
 	"context"
 
+	"glasshouse/policy"
 	"glasshouse/sandbox"
 )
 
@@ -20,4 +21,15 @@ func (s *Service) RefreshEnvironments(ctx context.Context, caller sandbox.Key) (
 		}
 	}
 	return s.Environments.Environments(), err
+}
+
+// Rules returns the code rules and the policy of a sandbox. The code rules say which modules and functions its code may
+// use.
+func (s *Service) Rules(ctx context.Context, caller sandbox.Key, id string) (policy.CodeRules, policy.Policy, error) {
+	live, err := s.find(ctx, caller, id)
+	if err != nil {
+		return policy.CodeRules{}, policy.Policy{}, err
+	}
+	return policy.Rules(live.sandbox.Policy,
+		sandbox.ModulesOf(s.Environments.Environments())[live.sandbox.Policy.Environment]), live.sandbox.Policy, nil
 }

@@ -1,4 +1,4 @@
-package service_test
+package debug_test
 
 import (
 	"testing"
@@ -6,8 +6,8 @@ import (
 
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/supervisor"
-	"glasshouse/service"
 	"glasshouse/service/debug"
+	"glasshouse/service/servicetest"
 )
 
 // Nothing lists debug sessions. So sessions whose sandbox or run has ended make room for others, and those that were
@@ -15,24 +15,23 @@ import (
 func TestEndedDebugSessionsMakeRoom(t *testing.T) {
 	t.Parallel()
 	const most = 20
-	f, end := start(t), make(chan struct{})
-	f.runs.record = func(d supervisor.DebugDriver) error {
+	end := make(chan struct{})
+	f := servicetest.Start(t, func(c *servicetest.Config) {
+		c.Live.PerUser, c.Live.InAll, c.Runs.Parallel = most+2, 4*most, 10*most
+	})
+	f.Code.Record = func(d supervisor.DebugDriver) error {
 		d.Begin(func() {})
 		<-end
 		return nil
 	}
-	config := f.Config
-	config.PerUser, config.InAll, config.Parallel = most+2, 4*most, 10*most
-	s := service.New(config)
-	sessions := debug.New(debug.Config{Access: f.Access, Records: f.Records, Runs: s, Clock: f.clock.Now})
 	open := func() (*debug.Session, error) {
 		t.Helper()
-		sb, err := s.Create(t.Context(), grace, nil)
+		sb, err := f.Live.Create(t.Context(), grace, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.clock.move(time.Second)
-		d, _, err := sessions.Open(t.Context(), grace, sb.ID, debug.Start{
+		f.Clock.Move(time.Second)
+		d, _, err := f.Debug.Open(t.Context(), grace, sb.ID, debug.Start{
 			Request: sandbox.Request{Code: "1", Kind: sandbox.KindDebug},
 		})
 		return d, err
@@ -49,14 +48,14 @@ func TestEndedDebugSessionsMakeRoom(t *testing.T) {
 		return all
 	}
 	isOpen := func(d *debug.Session) bool {
-		_, err := sessions.Session(grace, d.ID)
+		_, err := f.Debug.Session(grace, d.ID)
 		return err == nil
 	}
 
 	inDeleted := openAll("at first")
 	_, err := open()
-	isFault(t, err, sandbox.FaultLimit)
-	if _, err := s.DeleteAll(t.Context(), grace); err != nil {
+	servicetest.WantFault(t, err, sandbox.FaultLimit)
+	if _, err := f.Live.DeleteAll(t.Context(), grace); err != nil {
 		t.Fatal(err)
 	}
 	if !isOpen(inDeleted[0]) {
@@ -69,13 +68,13 @@ func TestEndedDebugSessionsMakeRoom(t *testing.T) {
 		}
 	}
 	_, err = open()
-	isFault(t, err, sandbox.FaultLimit)
+	servicetest.WantFault(t, err, sandbox.FaultLimit)
 
 	close(end)
 	for _, d := range running {
 		d.WaitForStop(t.Context()) // until the run has ended
 	}
-	f.clock.move(time.Second)
+	f.Clock.Move(time.Second)
 	if !isOpen(running[0]) { // a use
 		t.Fatal("the first session is not open")
 	}
@@ -91,7 +90,5 @@ func TestEndedDebugSessionsMakeRoom(t *testing.T) {
 	if isOpen(running[1]) {
 		t.Error("the session that was unused for longest is open")
 	}
-	sessions.Close()
-	s.Drain(t.Context())
-	f.Drain(t.Context())
+	f.Runs.Drain(t.Context())
 }

@@ -1,4 +1,4 @@
-package service
+package live
 
 import (
 	"context"
@@ -25,6 +25,7 @@ type liveSandbox struct {
 	isBusy        bool      // a run has acquired it, or it is being ended; guarded by Service.mu
 	lastUsed      time.Time // guarded by Service.mu
 	lastExecution string    // guarded by Service.mu
+	cancelRun     func()    // cancels the last run; guarded by Service.mu
 	lifetime      int       // seconds, if a caller has changed it; else 0; guarded by Service.mu
 }
 
@@ -63,6 +64,9 @@ func (s *Service) accept(caller sandbox.Key, config []byte, def policy.Policy) (
 	return p, sandbox.PolicyFault(err)
 }
 
+// Work is the CPU time that the service, PostgreSQL and the kernel take for a sandbox from its creation to its end.
+const Work = 2500 * time.Microsecond
+
 // open opens a sandbox with policy p for the caller.
 func (s *Service) open(ctx context.Context, caller sandbox.Key, p policy.Policy) (sandbox.Sandbox, error) {
 	if err := s.Supervisor.Full(""); err != nil { // before it is on record
@@ -71,7 +75,7 @@ func (s *Service) open(ctx context.Context, caller sandbox.Key, p policy.Policy)
 	if err := s.reserveSandbox(caller.User); err != nil {
 		return sandbox.Sandbox{}, err
 	}
-	s.share.Wait(ctx, caller.User, sandboxWork)
+	s.Supervisor.Share.Wait(ctx, caller.User, Work)
 	now := s.Clock()
 	sb := sandbox.Sandbox{
 		ID: s.NewID(), Owner: caller.User, Policy: p, State: sandbox.StateActive, CreatedAt: now, LastUsed: now,
@@ -86,11 +90,13 @@ func (s *Service) open(ctx context.Context, caller sandbox.Key, p policy.Policy)
 	}
 	s.mu.Lock()
 	s.releaseReservation(caller.User)
-	if err == nil && s.isDraining {
+	if err == nil && s.isStopping {
 		err = access.ErrStopping()
 	}
 	if err == nil {
-		s.live[sb.ID] = &liveSandbox{sandbox: sb, session: session, ended: make(chan struct{}), lastUsed: now}
+		s.live[sb.ID] = &liveSandbox{
+			sandbox: sb, session: session, ended: make(chan struct{}), lastUsed: now, cancelRun: func() {},
+		}
 		s.liveOf[sb.Owner]++
 		s.mu.Unlock()
 		return sb, nil
@@ -116,7 +122,7 @@ func (s *Service) recordEnd(id, owner string, state sandbox.State) error {
 func (s *Service) reserveSandbox(user string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.isDraining {
+	if s.isStopping {
 		return access.ErrStopping()
 	}
 	own, all := s.opening[user]+s.liveOf[user], len(s.live)
@@ -238,9 +244,7 @@ func (s *Service) endSandbox(live *liveSandbox, state sandbox.State, timeout tim
 	if s.liveOf[live.sandbox.Owner]--; s.liveOf[live.sandbox.Owner] == 0 {
 		delete(s.liveOf, live.sandbox.Owner)
 	}
-	if r, ok := s.running[live.lastExecution]; ok {
-		r.cancel(nil)
-	}
+	live.cancelRun()
 	s.mu.Unlock()
 	defer close(live.ended)
 	live.session.CloseWithin(timeout)
@@ -256,7 +260,6 @@ const janitorInterval = time.Second
 
 // runJanitor ends expired sandboxes until the service stops. It runs in a goroutine of its own.
 func (s *Service) runJanitor() {
-	defer s.work.Done()
 	ticker := time.NewTicker(janitorInterval)
 	defer ticker.Stop()
 	for {
@@ -269,7 +272,7 @@ func (s *Service) runJanitor() {
 	}
 }
 
-// Expire ends every expired sandbox that is idle, and removes old event logs.
+// Expire ends every expired sandbox that is idle.
 func (s *Service) Expire() {
 	now := s.Clock()
 	s.mu.Lock()
@@ -280,7 +283,6 @@ func (s *Service) Expire() {
 			expired = append(expired, live)
 		}
 	}
-	s.removeEventLogs(now)
 	s.mu.Unlock()
 	if err := s.endAll(expired, sandbox.StateExpired); err != nil {
 		s.Log.WithError(err).Warn("could not end expired sandboxes")
@@ -307,74 +309,4 @@ func (s *Service) markIdle(live *liveSandbox) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	live.isBusy = false
-}
-
-// SandboxStates returns the number of live sandboxes by state: opening, idle or busy.
-func (s *Service) SandboxStates() map[string]int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	busy, opening := 0, 0
-	for _, live := range s.live {
-		if live.isBusy {
-			busy++
-		}
-	}
-	for _, n := range s.opening {
-		opening += n
-	}
-	return map[string]int{"opening": opening, "idle": len(s.live) - busy, "busy": busy}
-}
-
-// SandboxStatus is the current state of a sandbox.
-type SandboxStatus struct {
-	Sandbox     sandbox.Sandbox
-	Running     bool
-	Variables   sandbox.Variables
-	Usage       map[string]any
-	Environment *sandbox.EnvironmentVersion // nil if it has no process
-	Last        *sandbox.Execution          // nil if nothing has run yet
-}
-
-// currentVariables returns the variables of a sandbox that the caller holds. Unlike an inspection by itself, it is
-// allowed to a key that has used its CPU time of the day.
-func (s *Service) currentVariables(
-	ctx context.Context, caller sandbox.Key, live *liveSandbox,
-) (sandbox.Variables, error) {
-	release, err := s.Access.AcquireInspection(ctx, caller.User)
-	if err != nil {
-		return sandbox.Variables{}, err
-	}
-	defer release()
-	return live.session.InspectVariables(ctx)
-}
-
-// Status returns the current state of a sandbox. It leaves out the variables while something runs in the sandbox.
-func (s *Service) Status(ctx context.Context, caller sandbox.Key, id string) (SandboxStatus, error) {
-	live, err := s.find(ctx, caller, id)
-	if err != nil {
-		return SandboxStatus{}, err
-	}
-	s.mu.Lock()
-	status := SandboxStatus{
-		Sandbox:   live.current(),
-		Variables: sandbox.Variables{Variables: map[string]sandbox.Variable{}, Globals: []string{}},
-	}
-	lastExecution, isBusy := live.lastExecution, live.isBusy
-	s.mu.Unlock()
-	if !isBusy && live.inUse.TryLock() {
-		status.Variables, err = s.currentVariables(ctx, caller, live)
-		live.inUse.Unlock()
-		if err != nil {
-			return status, err
-		}
-	} else {
-		status.Running = true
-	}
-	status.Usage, status.Environment = live.session.Usage(), live.session.Environment()
-	if lastExecution != "" {
-		if e, err := s.History.Execution(ctx, lastExecution); err == nil {
-			status.Last = &e
-		}
-	}
-	return status, nil
 }

@@ -1,4 +1,4 @@
-package service
+package live
 
 import (
 	"context"
@@ -63,9 +63,7 @@ func (s *Service) Restart(ctx context.Context, caller sandbox.Key, id string) er
 	}
 	for !live.inUse.TryLock() {
 		s.mu.Lock()
-		if r := s.running[live.lastExecution]; r != nil {
-			r.cancel(nil)
-		}
+		live.cancelRun()
 		s.mu.Unlock()
 		select {
 		case <-time.After(restartPollInterval):
