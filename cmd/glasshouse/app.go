@@ -24,12 +24,12 @@ import (
 	"glasshouse/sandbox/blob"
 	"glasshouse/sandbox/isolate"
 	"glasshouse/sandbox/supervisor"
-	"glasshouse/service"
 	"glasshouse/service/access"
 	"glasshouse/service/debug"
 	"glasshouse/service/live"
 	"glasshouse/service/metrics"
 	"glasshouse/service/records"
+	"glasshouse/service/run"
 	"glasshouse/service/tracing"
 )
 
@@ -38,12 +38,12 @@ type app struct {
 	access     *access.Service
 	records    *records.Service
 	live       *live.Service
-	runs       *service.Service
+	runs       *run.Service
 	debug      *debug.Service
 	isolator   *isolate.Isolator
 	supervisor *supervisor.Supervisor
 	history    *history.Store
-	databases  []service.Database // the default one first
+	databases  []run.Database     // the default one first
 	readers    []*dbaccess.Reader // of databases
 	parsers    *dbaccess.Parsers  // of readers
 	postgres   *embedded.Server   // nil if both databases are named
@@ -183,7 +183,7 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 		Default: s.defaults, Ceiling: ceiling, PerUser: s.limits.sandboxesPerUser, InAll: s.limits.sandboxes,
 		Log: a.log,
 	})
-	a.runs = service.New(service.Config{
+	a.runs = run.New(run.Config{
 		Access: a.access, Records: a.records, Live: a.live, Databases: a.databases, History: a.history,
 		Parallel: s.limits.parallel, Share: a.share, Mask: splitList(s.databases.maskParameters), Log: a.log,
 		Metrics: a.metrics, Tracer: a.tracer,

@@ -58,13 +58,13 @@ func main() {
 		fmt.Fprintln(os.Stderr, "glasshouse: this process keeps more privileges than it needs:", err)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:])
+	code := execute(ctx, os.Args[1:])
 	stop()
 	os.Exit(code)
 }
 
-// run executes the command that args name, prints its error to stderr and returns the exit code.
-func run(ctx context.Context, args []string) int {
+// execute executes the command that args name, prints its error to stderr and returns the exit code.
+func execute(ctx context.Context, args []string) int {
 	root := newRootCommand()
 	root.SetArgs(args)
 	err := applyEnvironment(root, args)

@@ -18,7 +18,7 @@ import (
 	"glasshouse/dbaccess/embedded"
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
-	"glasshouse/service"
+	"glasshouse/service/run"
 )
 
 // databaseName matches the name of a database.
@@ -293,7 +293,7 @@ func (a *app) openReaders(ctx context.Context, s settings, knowledgeURL string) 
 			return fmt.Errorf("database %q: %w", n.name, err)
 		}
 		a.readers = append(a.readers, reader)
-		a.databases = append(a.databases, service.Database{Name: n.name, Reader: reader, Writer: reader})
+		a.databases = append(a.databases, run.Database{Name: n.name, Reader: reader, Writer: reader})
 	}
 	return a.auditLogins(ctx)
 }

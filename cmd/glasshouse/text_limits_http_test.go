@@ -177,7 +177,7 @@ func (d *openAPI) eachText(
 }
 
 // mcpFields returns the arguments of the tools of MCP that are names: all strings of their schemas but those whose
-// length package service limits.
+// length package run limits.
 func (c textClient) mcpFields(t *testing.T) (list []textField) {
 	t.Helper()
 	mcp := mcpClient{&client{c.url, c.key}, "2026-07-28"}

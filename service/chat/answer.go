@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"glasshouse/sandbox"
-	"glasshouse/service"
 	"glasshouse/service/live"
+	"glasshouse/service/run"
 )
 
 // replyWriter writes one answer. Its goroutine is the only writer of the conversation's messages.
@@ -205,16 +205,16 @@ func (r *replyWriter) callTool(ctx context.Context, call sandbox.ToolCall) error
 // run is there while it runs and after a kill of the service.
 func (r *replyWriter) toolAnswer(
 	ctx context.Context, tool *modelTool, call sandbox.ToolCall, m *sandbox.ChatMessage,
-) service.ToolResult {
+) run.ToolResult {
 	if err := r.chat.Access.Count(r.caller); err != nil { // a client of MCP needs a request for each call
-		return service.ToolResult{Text: err.Error(), IsError: true}
+		return run.ToolResult{Text: err.Error(), IsError: true}
 	}
 	arguments := []byte(call.Arguments)
 	if tool != nil {
 		var named string
 		var err error
 		if arguments, named, err = tool.arguments(call.Arguments, r.conversation.SandboxID); err != nil {
-			return service.ToolResult{Text: err.Error(), IsError: true}
+			return run.ToolResult{Text: err.Error(), IsError: true}
 		}
 		if r.isOwn(ctx, named) {
 			m.ExecutionID = named
@@ -224,7 +224,7 @@ func (r *replyWriter) toolAnswer(
 	defer cancel()
 	followed := make(chan struct{})
 	close(followed)
-	answer := r.chat.Tools.CallTool(ctx, r.caller, call.Tool, arguments, func(run service.ToolRun) {
+	answer := r.chat.Tools.CallTool(ctx, r.caller, call.Tool, arguments, func(run run.ToolRun) {
 		m.ExecutionID = run.ExecutionID
 		if err := r.put(ctx, *m); err != nil {
 			r.chat.Log.WithError(err).WithField("conversation_id", r.conversation.ID).
@@ -258,14 +258,14 @@ func (r *replyWriter) isOwn(ctx context.Context, execution string) bool {
 const maxLiveBytes = 64 << 10
 
 // followRun sends what the code prints to the readers until the run ends, ctx does, or maxLiveBytes are sent.
-func (r *replyWriter) followRun(ctx context.Context, position int, log *service.EventLog) {
+func (r *replyWriter) followRun(ctx context.Context, position int, log *run.EventLog) {
 	sent := 0
 	for after := int64(0); ; after++ {
 		e, err := log.Next(ctx, after)
 		if err != nil {
 			return
 		}
-		text, isText := e.Data.(service.Text)
+		text, isText := e.Data.(run.Text)
 		if !isText {
 			continue
 		}

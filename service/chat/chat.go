@@ -31,10 +31,10 @@ import (
 
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
-	"glasshouse/service"
 	"glasshouse/service/access"
 	"glasshouse/service/live"
 	"glasshouse/service/records"
+	"glasshouse/service/run"
 )
 
 // Limits of conversations.
@@ -53,9 +53,9 @@ const (
 
 // Tools are the functions that the model may call.
 type Tools interface {
-	Tools() []service.Tool
+	Tools() []run.Tool
 	CallTool(ctx context.Context, caller sandbox.Key, name string, arguments json.RawMessage,
-		onRun func(service.ToolRun)) service.ToolResult
+		onRun func(run.ToolRun)) run.ToolResult
 }
 
 // History stores conversations.

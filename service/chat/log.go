@@ -46,7 +46,7 @@ type event struct {
 }
 
 // answerLog has the events of one answer. It drops the text of stored messages, so it holds about one message. It is no
-// service.EventLog: what an admin erases must leave it, and nothing of a stored message counts against a budget.
+// run.EventLog: what an admin erases must leave it, and nothing of a stored message counts against a budget.
 type answerLog struct {
 	mu       sync.Mutex
 	events   []event

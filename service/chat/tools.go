@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"glasshouse/service"
+	"glasshouse/service/run"
 )
 
 // modelTool is a tool as the model sees it.
@@ -21,7 +21,7 @@ type modelTool struct {
 const runWait = 300
 
 // modelTools returns the tools without the arguments that the conversation sets: the model cannot name another session.
-func modelTools(tools []service.Tool) []modelTool {
+func modelTools(tools []run.Tool) []modelTool {
 	var out []modelTool
 	for _, t := range tools {
 		var schema struct {

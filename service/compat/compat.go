@@ -11,7 +11,7 @@
 //	run.go     the output of an execution while it runs, and the reason why it failed
 //	live.go    what an API keeps of a sandbox while it lives
 //
-// An API translates the requests of existing clients into calls of package service, and holds no rules of its own.
+// An API translates the requests of existing clients into calls of the services, and holds no rules of its own.
 // cmd/glasshouse lists the APIs, and serves each on a listener of its own or below a folder of the main listener.
 package compat
 
@@ -28,16 +28,16 @@ import (
 
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
-	"glasshouse/service"
 	"glasshouse/service/access"
 	"glasshouse/service/live"
 	"glasshouse/service/records"
+	"glasshouse/service/run"
 )
 
 // Config configures an API.
 type Config struct {
 	Live    *live.Service
-	Runs    *service.Service
+	Runs    *run.Service
 	Records *records.Service
 	Access  *access.Service // admits requests
 	Log     logrus.FieldLogger

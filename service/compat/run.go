@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"glasshouse/sandbox"
-	"glasshouse/service"
+	"glasshouse/service/run"
 )
 
 // WhenIdle calls begin, which starts a run in a sandbox, and calls it again when the sandbox's earlier runs have ended
@@ -41,7 +41,7 @@ type Output struct {
 // what is missing. If ctx ends, Follow cancels the execution, and still waits for its end. It returns the error of the
 // service that ended the execution.
 func (c Config) Follow(
-	ctx context.Context, caller sandbox.Key, log *service.EventLog, out Output,
+	ctx context.Context, caller sandbox.Key, log *run.EventLog, out Output,
 ) (*sandbox.Execution, error) {
 	begun, _ := log.Execution()
 	toTheEnd := context.WithoutCancel(ctx)
@@ -64,7 +64,7 @@ func (c Config) Follow(
 		}
 		last = event.ID
 		switch data := event.Data.(type) {
-		case service.Text:
+		case run.Text:
 			switch {
 			case data.Text == "":
 			case data.Origin != "" && out.PrintLate != nil:

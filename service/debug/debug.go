@@ -19,10 +19,10 @@ import (
 	"time"
 
 	"glasshouse/policy/limit"
-	"glasshouse/service"
 	"glasshouse/service/access"
 	"glasshouse/service/live"
 	"glasshouse/service/records"
+	"glasshouse/service/run"
 )
 
 // Config configures a Service.
@@ -30,7 +30,7 @@ type Config struct {
 	Access        *access.Service  // of callers, whose keys it holds to their limits
 	Records       *records.Service // has the recordings
 	Live          *live.Service    // has the sandboxes
-	Runs          *service.Service // runs the code of sessions
+	Runs          *run.Service     // runs the code of sessions
 	MaxSearchTime time.Duration    // of a recording; 0: DefaultMaxSearchTime
 
 	Clock func() time.Time // nil: the machine's clock, in UTC

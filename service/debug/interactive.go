@@ -9,24 +9,24 @@ import (
 	"glasshouse/debugger"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/supervisor"
-	"glasshouse/service"
+	"glasshouse/service/run"
 )
 
-// interactiveRun is the run of a debug session. It is the run's service.Debugger.
+// interactiveRun is the run of a debug session. It is the run's run.Debugger.
 type interactiveRun struct {
 	session   *Session
 	began     chan error // gets nil when the code begins
 	isStopped atomic.Bool
 
 	mu      sync.Mutex // stdout and stderr come from goroutines of their own
-	streams map[string]*service.TextStream
+	streams map[string]*run.TextStream
 }
 
-var _ service.Debugger = (*interactiveRun)(nil)
+var _ run.Debugger = (*interactiveRun)(nil)
 
 // Begun gives the session its execution.
 func (i *interactiveRun) Begun(executionID string, maxOutput int) {
-	i.streams = service.NewTextStreams(maxOutput)
+	i.streams = run.NewTextStreams(maxOutput)
 	i.session.setExecution(executionID)
 }
 

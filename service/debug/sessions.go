@@ -8,7 +8,7 @@ import (
 
 	"glasshouse/debugger"
 	"glasshouse/sandbox"
-	"glasshouse/service"
+	"glasshouse/service/run"
 )
 
 // maxSessions limits the sessions of one user: recordings of past runs take memory, too. Nothing lists the
@@ -100,7 +100,7 @@ func (s *sessions) expire(now time.Time) {
 		case isOver && unused > pastIdleTimeout:
 			s.remove(id)
 		case !isOver && unused > d.idleTimeout && d.Position().State == debugger.StateStopped:
-			d.cancel(service.ErrDebuggerIdle)
+			d.cancel(run.ErrDebuggerIdle)
 		}
 	}
 }

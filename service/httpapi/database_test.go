@@ -20,8 +20,8 @@ import (
 	"glasshouse/dbaccess/dbtest"
 	"glasshouse/dbaccess/embedded"
 	"glasshouse/sandbox"
-	"glasshouse/service"
 	"glasshouse/service/httpapi"
+	"glasshouse/service/run"
 )
 
 var namedDatabases atomic.Int64
@@ -155,7 +155,7 @@ func serveDatabases(t *testing.T, others ...dbaccess.Config) client {
 }
 
 // withDatabases returns the databases of the tests, and others.
-func withDatabases(t *testing.T, others ...dbaccess.Config) []service.Database {
+func withDatabases(t *testing.T, others ...dbaccess.Config) []run.Database {
 	t.Helper()
 	list := slices.Clone(testConfig.runs.Databases)
 	for _, c := range others {
@@ -164,7 +164,7 @@ func withDatabases(t *testing.T, others ...dbaccess.Config) []service.Database {
 			t.Fatal(err)
 		}
 		t.Cleanup(reader.Close)
-		list = append(list, service.Database{Name: c.Name, Reader: reader, Writer: reader})
+		list = append(list, run.Database{Name: c.Name, Reader: reader, Writer: reader})
 	}
 	return list
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"glasshouse/sandbox"
-	"glasshouse/service"
+	"glasshouse/service/run"
 )
 
 // InExecution is the path of an execution. It is exported because huma reads exported embedded fields only.
@@ -113,7 +113,7 @@ func (a *api) getExecution(ctx context.Context, caller sandbox.Key, in *getExecu
 		Text string `json:"text,omitempty"`
 	}{Execution: e}
 	if slices.Contains(in.Include, "text") {
-		out.Text = service.ModelText(&e, service.DefaultModelTextChars)
+		out.Text = run.ModelText(&e, run.DefaultModelTextChars)
 	}
 	return a.recordResponse(caller.User, out, e.TextBytes()), nil
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"glasshouse/sandbox"
-	"glasshouse/service"
 	"glasshouse/service/access"
+	"glasshouse/service/run"
 )
 
 func (a *api) routeExecutionFeed(r *routes) {
@@ -66,10 +66,10 @@ func (a *api) followExecutions(g *gin.Context) {
 	}
 }
 
-func writeFeed(stream *eventStream, events []service.FeedEvent) error {
+func writeFeed(stream *eventStream, events []run.FeedEvent) error {
 	for _, e := range events {
 		var data any = e.Execution
-		if e.Name == service.FeedGap {
+		if e.Name == run.FeedGap {
 			data = message{"events are missing: list the executions again"}
 		}
 		if err := stream.event(strconv.FormatInt(e.ID, 10), e.Name, data); err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humagin"
 
 	"glasshouse/sandbox"
-	"glasshouse/service"
 	"glasshouse/service/access"
+	"glasshouse/service/run"
 	"glasshouse/service/webui"
 )
 
@@ -240,14 +240,14 @@ func (a *api) answer(f ExecutionForm, e *sandbox.Execution, err error) (*executi
 func answerOf(e *sandbox.Execution, include []string) sandbox.ExecutionAnswer {
 	answer := e.Answer(include...)
 	if slices.Contains(include, "text") {
-		answer.Text = service.ModelText(e, service.DefaultModelTextChars)
+		answer.Text = run.ModelText(e, run.DefaultModelTextChars)
 	}
 	return answer
 }
 
 // startedResponse answers for an execution that continues without its client.
 func (a *api) startedResponse(
-	ctx context.Context, form ExecutionForm, log *service.EventLog, err error,
+	ctx context.Context, form ExecutionForm, log *run.EventLog, err error,
 ) (*executionResponse, error) {
 	if err != nil {
 		return nil, err
@@ -300,7 +300,7 @@ func (a *api) followResponse(
 
 // streamEvents writes the events after an id, until there are no more or the client stops reading.
 // Neither holds up the execution. The last event is the execution with the parts of include.
-func (a *api) streamEvents(to huma.Context, log *service.EventLog, after int64, include []string) {
+func (a *api) streamEvents(to huma.Context, log *run.EventLog, after int64, include []string) {
 	g := humagin.Unwrap(to)
 	stream := newEventStream(g)
 	defer stream.close()

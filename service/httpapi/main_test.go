@@ -30,12 +30,12 @@ import (
 	"glasshouse/sandbox/blob"
 	"glasshouse/sandbox/isolate"
 	"glasshouse/sandbox/supervisor"
-	"glasshouse/service"
 	"glasshouse/service/access"
 	"glasshouse/service/chat"
 	"glasshouse/service/httpapi"
 	"glasshouse/service/live"
 	"glasshouse/service/records"
+	"glasshouse/service/run"
 )
 
 // The tests share one complete service: real isolation, a real PostgreSQL with the demo data and a real HTTP server.
@@ -157,8 +157,8 @@ func runTests(m *testing.M) (int, error) {
 		Supervisor: large, Environments: isolation, History: store, Default: defaults, Ceiling: ceiling,
 		PerUser: 4, InAll: 400,
 	}
-	config.runs = service.Config{
-		Databases: []service.Database{{Name: "knowledge", Reader: reader, Writer: reader}}, History: store,
+	config.runs = run.Config{
+		Databases: []run.Database{{Name: "knowledge", Reader: reader, Writer: reader}}, History: store,
 		Parallel: 8, Mask: []string{"secret"},
 	}
 	// A busy machine with the race detector is slow; a test of the limit sets its own.

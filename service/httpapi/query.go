@@ -11,7 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"glasshouse/sandbox"
-	"glasshouse/service"
+	"glasshouse/service/run"
 )
 
 // QueryBody is a statement. It is exported because huma reads exported embedded fields only.
@@ -137,7 +137,7 @@ func (a *api) queryDatabase(
 		_ = decoder.Decode(&parameters) // it is an object, or nothing
 	})
 	rows := a.newRowEncoder(caller.User)
-	summary, err := a.runs.Query(ctx, caller, service.Statement{
+	summary, err := a.runs.Query(ctx, caller, run.Statement{
 		SandboxID: sandboxID, Database: in.Body.Database, SQL: in.Body.Query, Parameters: parameters,
 	}, rows.add)
 	if err != nil {

@@ -2,7 +2,7 @@
 //
 // gin routes requests; its groups carry the prefixes ("" and /api/v1), the body limit and the authentication.
 // huma decodes and validates JSON requests and describes every route in OpenAPI, including those that gin
-// handles alone: streams, uploads, downloads and the WebSocket. Handlers call package service and turn its
+// handles alone: streams, uploads, downloads and the WebSocket. Handlers call the services and turn their
 // errors into problems (RFC 9457); they hold no rules of their own.
 //
 // A request passes the middlewares in middleware.go in the order that newRouter lists them.
@@ -28,20 +28,20 @@ import (
 
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
-	"glasshouse/service"
 	"glasshouse/service/access"
 	"glasshouse/service/chat"
 	"glasshouse/service/debug"
 	"glasshouse/service/live"
 	"glasshouse/service/metrics"
 	"glasshouse/service/records"
+	"glasshouse/service/run"
 	"glasshouse/service/signin"
 )
 
 // Config configures the API.
 type Config struct {
 	Live    *live.Service
-	Runs    *service.Service
+	Runs    *run.Service
 	Records *records.Service
 	Debug   *debug.Service
 	Access  *access.Service // admits requests
@@ -70,7 +70,7 @@ type MCP interface {
 // api is the state that handlers and middlewares share.
 type api struct {
 	live         *live.Service
-	runs         *service.Service
+	runs         *run.Service
 	records      *records.Service
 	debug        *debug.Service
 	chat         *chat.Chat

@@ -6,13 +6,13 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"glasshouse/service"
 	"glasshouse/service/access"
 	"glasshouse/service/debug"
 	"glasshouse/service/httpapi"
 	"glasshouse/service/live"
 	"glasshouse/service/mcpapi"
 	"glasshouse/service/records"
+	"glasshouse/service/run"
 )
 
 // servicesConfig configures the services that an API needs. The clock and the log are those of all of them.
@@ -20,7 +20,7 @@ type servicesConfig struct {
 	access  access.Config
 	records records.Config
 	live    live.Config
-	runs    service.Config
+	runs    run.Config
 	debug   debug.Config
 	clock   func() time.Time // nil: the machine's clock
 	log     *logrus.Logger
@@ -31,7 +31,7 @@ type services struct {
 	access  *access.Service
 	records *records.Service
 	live    *live.Service
-	runs    *service.Service
+	runs    *run.Service
 	debug   *debug.Service
 }
 
@@ -49,7 +49,7 @@ func newServices(c servicesConfig) *services {
 	s.live = live.New(c.live)
 	c.runs.Clock, c.runs.Log, c.runs.Access, c.runs.Records = c.clock, c.log, s.access, s.records
 	c.runs.Live = s.live
-	s.runs = service.New(c.runs)
+	s.runs = run.New(c.runs)
 	c.debug.Clock, c.debug.Access, c.debug.Records, c.debug.Runs = c.clock, s.access, s.records, s.runs
 	c.debug.Live = s.live
 	s.debug = debug.New(c.debug)

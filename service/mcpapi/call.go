@@ -8,7 +8,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"glasshouse/sandbox"
-	"glasshouse/service"
+	"glasshouse/service/run"
 )
 
 // This file lets other packages of the service call the tools without a connection.
@@ -20,11 +20,11 @@ type registeredTool struct {
 }
 
 // Tools returns the tools that the server offers.
-func (s *Server) Tools() []service.Tool {
-	var out []service.Tool
+func (s *Server) Tools() []run.Tool {
+	var out []run.Tool
 	for _, t := range s.tools {
 		schema, _ := t.InputSchema.(json.RawMessage)
-		out = append(out, service.Tool{Name: t.Name, Description: t.Description, Schema: schema})
+		out = append(out, run.Tool{Name: t.Name, Description: t.Description, Schema: schema})
 	}
 	return out
 }
@@ -32,8 +32,8 @@ func (s *Server) Tools() []service.Tool {
 // CallTool calls a tool on behalf of the caller. onRun gets each execution that the tool makes: one of Python code when
 // it begins, and one of a statement when it has ended. CallTool has no error: the answer tells the model what is wrong.
 func (s *Server) CallTool(
-	ctx context.Context, caller sandbox.Key, name string, arguments json.RawMessage, onRun func(service.ToolRun),
-) service.ToolResult {
+	ctx context.Context, caller sandbox.Key, name string, arguments json.RawMessage, onRun func(run.ToolRun),
+) run.ToolResult {
 	ctx = context.WithValue(ctx, runListenerKey{}, onRun)
 	for _, t := range s.tools {
 		if t.Name == name {
@@ -42,11 +42,11 @@ func (s *Server) CallTool(
 			}))
 		}
 	}
-	return service.ToolResult{Text: noTool(name, s.toolNames()), IsError: true}
+	return run.ToolResult{Text: noTool(name, s.toolNames()), IsError: true}
 }
 
 // answerOf returns the text of a result. A model that reads text only does not get the images; the text names them.
-func answerOf(result *mcp.CallToolResult) service.ToolResult {
+func answerOf(result *mcp.CallToolResult) run.ToolResult {
 	var texts []string
 	for _, content := range result.Content {
 		switch content := content.(type) {
@@ -56,14 +56,14 @@ func answerOf(result *mcp.CallToolResult) service.ToolResult {
 			texts = append(texts, "["+content.MIMEType+", which the user sees and you do not]")
 		}
 	}
-	return service.ToolResult{Text: strings.Join(texts, "\n"), IsError: result.IsError}
+	return run.ToolResult{Text: strings.Join(texts, "\n"), IsError: result.IsError}
 }
 
 type runListenerKey struct{}
 
 // reportRun passes an execution to the onRun function of CallTool, if there is one. log may be nil.
-func reportRun(ctx context.Context, executionID string, log *service.EventLog) {
-	if onRun, ok := ctx.Value(runListenerKey{}).(func(service.ToolRun)); ok && onRun != nil && executionID != "" {
-		onRun(service.ToolRun{ExecutionID: executionID, Log: log})
+func reportRun(ctx context.Context, executionID string, log *run.EventLog) {
+	if onRun, ok := ctx.Value(runListenerKey{}).(func(run.ToolRun)); ok && onRun != nil && executionID != "" {
+		onRun(run.ToolRun{ExecutionID: executionID, Log: log})
 	}
 }

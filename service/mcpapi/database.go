@@ -17,7 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"glasshouse/sandbox"
-	"glasshouse/service"
+	"glasshouse/service/run"
 )
 
 type queryInput struct {
@@ -42,7 +42,7 @@ func (s *Server) queryDatabase(
 	in.SQL = withoutFence(in.SQL)
 	limit := cmp.Or(in.Limit, defaultRows)
 	answer := rowText{maxChars: maxTextChars, limit: limit}
-	summary, err := s.runs.Query(ctx, caller, service.Statement{
+	summary, err := s.runs.Query(ctx, caller, run.Statement{
 		Database: in.Database, SQL: in.SQL, Parameters: params, MaxRows: limit + 1,
 	}, answer.add)
 	reportRun(ctx, summary.ExecutionID, nil)

@@ -14,8 +14,8 @@ import (
 	"glasshouse/debugger"
 	"glasshouse/debugger/expr"
 	"glasshouse/sandbox"
-	"glasshouse/service"
 	"glasshouse/service/records"
+	"glasshouse/service/run"
 )
 
 type getExecutionInput struct {
@@ -43,13 +43,13 @@ func (s *Server) getExecution(
 	}
 	switch in.Part {
 	case "stdout":
-		return s.page(&e, in.Part, service.TerminalText(e.Stdout), in.Offset)
+		return s.page(&e, in.Part, run.TerminalText(e.Stdout), in.Offset)
 	case "stderr":
-		return s.page(&e, in.Part, service.TerminalText(e.Stderr), in.Offset)
+		return s.page(&e, in.Part, run.TerminalText(e.Stderr), in.Offset)
 	case "code":
 		return s.page(&e, in.Part, e.Code, in.Offset)
 	case "result":
-		return s.page(&e, in.Part, service.ModelResult(&e), in.Offset)
+		return s.page(&e, in.Part, run.ModelResult(&e), in.Offset)
 	case "queries":
 		return s.page(&e, in.Part, queryLines(e.Queries), in.Offset)
 	}
@@ -186,7 +186,7 @@ func (s *Server) explainExecution(
 				err,
 			)
 		}
-		return textResult(service.ModelText(&e, maxTextChars)), nil
+		return textResult(run.ModelText(&e, maxTextChars)), nil
 	}
 	var text string
 	switch kind {
@@ -213,7 +213,7 @@ func (s *Server) explainExecution(
 	if err != nil {
 		return nil, sandbox.Errorf(sandbox.FaultInvalid, "question: %v", err)
 	}
-	return textResult(service.CutMiddle(text, maxTextChars, func(_, left int) string {
+	return textResult(run.CutMiddle(text, maxTextChars, func(_, left int) string {
 		return fmt.Sprintf("[%d characters left out]", left)
 	})), nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"glasshouse/sandbox"
-	"glasshouse/service"
+	"glasshouse/service/run"
 )
 
 // runInput has the arguments of run_python: those fields of Request that its schema has, and its own.
@@ -102,7 +102,7 @@ const (
 
 // followProgress sends the newest line of stdout to a client that asked for progress, until the run ends or ctx does.
 // A line that came too early for a notification is sent later, unless a newer line replaces it.
-func (s *Server) followProgress(ctx context.Context, req *mcp.CallToolRequest, log *service.EventLog) {
+func (s *Server) followProgress(ctx context.Context, req *mcp.CallToolRequest, log *run.EventLog) {
 	token := req.Params.GetProgressToken()
 	if token == nil {
 		return
@@ -125,7 +125,7 @@ func (s *Server) followProgress(ctx context.Context, req *mcp.CallToolRequest, l
 		}
 		if err == nil {
 			after = event.ID
-			if text, ok := event.Data.(service.Text); ok && event.Name == "stdout" {
+			if text, ok := event.Data.(run.Text); ok && event.Name == "stdout" {
 				lines.add(text.Text)
 			}
 		}
@@ -169,7 +169,7 @@ func (l *newestLine) take() string {
 
 // executionResult answers with an execution that has ended.
 func (s *Server) executionResult(ctx context.Context, caller sandbox.Key, e *sandbox.Execution) *mcp.CallToolResult {
-	result := textResult(service.ModelText(e, maxTextChars))
+	result := textResult(run.ModelText(e, maxTextChars))
 	result.IsError = e.Status != sandbox.StatusCompleted
 	result.Content = append(result.Content, s.imagesOf(ctx, caller, e.Outputs)...)
 	return result

@@ -30,20 +30,20 @@ import (
 
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
-	"glasshouse/service"
 	"glasshouse/service/debug"
 	"glasshouse/service/live"
 	"glasshouse/service/records"
+	"glasshouse/service/run"
 )
 
 // maxTextChars is the maximum number of characters of the text of an answer: a long table or traceback, and a small
 // part of what a model can read.
-const maxTextChars = service.DefaultModelTextChars
+const maxTextChars = run.DefaultModelTextChars
 
 // Config configures the server.
 type Config struct {
 	Live    *live.Service
-	Runs    *service.Service
+	Runs    *run.Service
 	Records *records.Service
 	Debug   *debug.Service
 	Log     logrus.FieldLogger
@@ -55,7 +55,7 @@ type Config struct {
 // Server is the MCP server.
 type Server struct {
 	live    *live.Service
-	runs    *service.Service
+	runs    *run.Service
 	records *records.Service
 	debug   *debug.Service
 	log     logrus.FieldLogger

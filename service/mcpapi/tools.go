@@ -21,7 +21,7 @@ const (
 	maxRows     = 1000
 )
 
-// longArguments are the arguments whose length package service limits. Every other text is a name. The schemas do not
+// longArguments are the arguments whose length package run limits. Every other text is a name. The schemas do not
 // state the limit of a name: no model sends a longer one, and each model pays for the schemas.
 var longArguments = []string{"code", "sql", "text", "base64"}
 

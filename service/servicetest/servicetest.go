@@ -25,11 +25,11 @@ import (
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/blob"
 	"glasshouse/sandbox/supervisor"
-	"glasshouse/service"
 	"glasshouse/service/access"
 	"glasshouse/service/debug"
 	"glasshouse/service/live"
 	"glasshouse/service/records"
+	"glasshouse/service/run"
 )
 
 // Two callers without limits.
@@ -50,7 +50,7 @@ func (c *Clock) Move(by time.Duration) { c.now.Store(new(c.Now().Add(by))) }
 // History is the history of all services.
 type History interface {
 	live.History
-	service.History
+	run.History
 	records.History
 }
 
@@ -59,7 +59,7 @@ type Config struct {
 	Postgres *dbtest.Databases
 	Code     *Code
 	Live     live.Config
-	Runs     service.Config
+	Runs     run.Config
 
 	history func(*history.Store) History
 }
@@ -74,7 +74,7 @@ type Fixture struct {
 	Access   *access.Service
 	Records  *records.Service
 	Live     *live.Service
-	Runs     *service.Service
+	Runs     *run.Service
 	Debug    *debug.Service
 	Code     *Code
 	Clock    *Clock
@@ -96,7 +96,7 @@ func Start(t *testing.T, change ...func(*Config)) *Fixture {
 			Environments: defaultEnvironment{}, Default: policy.Default(), Ceiling: policy.Default(),
 			PerUser: 2, InAll: 10, Log: log, Clock: f.Clock.Now,
 		},
-		Runs: service.Config{Parallel: 4, Log: log, Clock: f.Clock.Now},
+		Runs: run.Config{Parallel: 4, Log: log, Clock: f.Clock.Now},
 	}
 	for _, each := range change {
 		each(&c)
@@ -140,8 +140,8 @@ func Start(t *testing.T, change ...func(*Config)) *Fixture {
 	c.Live.Access, c.Live.Records, c.Live.History = f.Access, f.Records, kept
 	f.Live = live.New(c.Live)
 	c.Runs.Access, c.Runs.Records, c.Runs.Live, c.Runs.History = f.Access, f.Records, f.Live, kept
-	c.Runs.Databases = []service.Database{{Name: "knowledge", Reader: reader, Writer: reader}}
-	f.Runs = service.New(c.Runs)
+	c.Runs.Databases = []run.Database{{Name: "knowledge", Reader: reader, Writer: reader}}
+	f.Runs = run.New(c.Runs)
 	f.Debug = debug.New(debug.Config{
 		Access: f.Access, Records: f.Records, Live: f.Live, Runs: f.Runs, Clock: f.Clock.Now,
 	})

@@ -2,7 +2,7 @@
 
 Each helper is declared once, where it is defined: a method of namespace.Helpers or a class with @helper, any other
 value with value(). The namespace of a session, completion, GET /sandbox/{id}/help/functions and docs/helpers.md come
-from this registry. `go generate ./service` runs this module as a program, which writes the last two.
+from this registry. `go generate ./service/help` runs this module as a program, which writes the last two.
 """
 
 import sys
@@ -112,7 +112,7 @@ def as_markdown() -> str:
         "# Helpers",
         "",
         "Code in a sandbox finds these names without an import. Those with `await` also work without it.",
-        "`go generate ./service` writes this page from the registry in `sandbox/python/guest/helpers.py`.",
+        "`go generate ./service/help` writes this page from `sandbox/python/guest/helpers.py`.",
     ]
     for group, listed in described().items():
         lines += ["", f"## {GROUPS[group]}", ""]

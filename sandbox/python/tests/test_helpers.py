@@ -41,7 +41,7 @@ def test_completion_offers_every_helper(run, name):
     "path, text", [("service/help/helpers.json", helpers.as_json), ("docs/helpers.md", helpers.as_markdown)]
 )
 def test_generated_files_are_current(path, text):
-    assert (ROOT / path).read_text() == text(), "run `go generate ./service`"
+    assert (ROOT / path).read_text() == text(), "run `go generate ./service/help`"
 
 
 CALLS = {

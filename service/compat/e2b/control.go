@@ -62,7 +62,7 @@ func (a *api) control() http.Handler {
 	return mux
 }
 
-// details are what E2B's sandboxes have beyond those of package service.
+// details are what E2B's sandboxes have beyond those of package live.
 type details struct {
 	template string
 	metadata map[string]string

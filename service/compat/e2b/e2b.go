@@ -8,7 +8,7 @@
 // API, which creates and ends sandboxes (control.go). A client is configured with E2B_API_URL and E2B_SANDBOX_URL, both
 // the address of the listener, and E2B_API_KEY, a key of Glasshouse.
 //
-// A sandbox of E2B is a sandbox of package service. Only what package service does not have is kept here, while the
+// A sandbox of E2B is a sandbox of package live. Only what package live does not have is kept here, while the
 // sandbox lives: its metadata, its environment variables and its contexts. Glasshouse runs Python and no shell, so the
 // requests for processes answer that they are not implemented.
 package e2b

@@ -6,7 +6,7 @@
 //
 // Each request runs in a process of its own, with plain Python, no database, and a folder that all requests share.
 // History records the runs under the user sandbox.NeMoUser. The package translates requests and answers; package
-// service runs the code. The clients send no key. Therefore the server must listen on a loopback address, and it
+// run runs the code. The clients send no key. Therefore the server must listen on a loopback address, and it
 // refuses requests that a page in a browser could send.
 package nemo
 

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"glasshouse/sandbox"
-	"glasshouse/service"
 	"glasshouse/service/compat"
+	"glasshouse/service/run"
 )
 
 // interruptTimeout is how long the code of a client that has left may take to end, before it loses its variables.
@@ -94,7 +94,7 @@ func (r *Runner) execute(w http.ResponseWriter, req *http.Request, caller sandbo
 	}
 	ctx, cancel := context.WithCancel(req.Context())
 	defer cancel()
-	var log *service.EventLog
+	var log *run.EventLog
 	var number int
 	err = r.WhenIdle(ctx, id, func() error {
 		scope, done, err := r.contextsOf(id).scope(in.Context, in.Environ)

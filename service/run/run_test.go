@@ -1,4 +1,4 @@
-package service_test
+package run_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"glasshouse/dbaccess/dbtest"
 	"glasshouse/dbaccess/history"
 	"glasshouse/sandbox"
-	"glasshouse/service"
+	"glasshouse/service/run"
 	"glasshouse/service/servicetest"
 )
 
@@ -88,7 +88,7 @@ func TestRunsAreRejectedSoonWithoutHistory(t *testing.T) {
 		t.Errorf("got %d runs in %d attempts after %s; want all but the last, within %s",
 			s.Code.Runs.Load(), attempts, time.Since(began), limit)
 	}
-	_, err = s.Runs.Query(ctx, ada, service.Statement{SandboxID: sb.ID, SQL: "SELECT 1"}, nil)
+	_, err = s.Runs.Query(ctx, ada, run.Statement{SandboxID: sb.ID, SQL: "SELECT 1"}, nil)
 	servicetest.WantFault(t, err, sandbox.FaultUnavailable)
 	_, err = s.Live.Create(ctx, ada, nil)
 	servicetest.WantFault(t, err, sandbox.FaultUnavailable)

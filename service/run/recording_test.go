@@ -1,4 +1,4 @@
-package service_test
+package run_test
 
 import (
 	"context"

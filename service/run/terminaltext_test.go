@@ -1,4 +1,4 @@
-package service_test
+package run_test
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"glasshouse/service"
+	"glasshouse/service/run"
 )
 
 func TestTerminalText(t *testing.T) {
@@ -33,7 +33,7 @@ func TestTerminalText(t *testing.T) {
 		{"not ASCII", "日本\r中", "中本"},
 		{"huge numbers", "a\x1b[99999999999Cb", "ab"},
 	} {
-		if got := service.TerminalText(c.text); got != c.want {
+		if got := run.TerminalText(c.text); got != c.want {
 			t.Errorf("%s: %q: got %q, want %q", c.name, c.text, got, c.want)
 		}
 	}
@@ -45,7 +45,7 @@ func TestTerminalTextIsLinear(t *testing.T) {
 	took := func(n int) time.Duration {
 		text := strings.Repeat("\x1b[1000C\x1b[1A\rabc\x1b[2K\n\x1b[0J", n)
 		began := time.Now()
-		service.TerminalText(text)
+		run.TerminalText(text)
 		return time.Since(began)
 	}
 	took(1000)
@@ -65,7 +65,7 @@ func TestTextsAreCutBetweenLines(t *testing.T) {
 		numbers, strings.Repeat("é", 8000), strings.Repeat("\n", 8000), "1\n" + strings.Repeat("x", 8000),
 	} {
 		var from, left int
-		got := service.CutMiddle(text, 1000, func(head, n int) string {
+		got := run.CutMiddle(text, 1000, func(head, n int) string {
 			from, left = head, n
 			return "[cut]"
 		})
@@ -79,7 +79,7 @@ func TestTextsAreCutBetweenLines(t *testing.T) {
 			t.Errorf("got an end of %q and a beginning of %q, want whole numbers", begin[len(begin)-9:], end[:9])
 		}
 	}
-	if text := strings.Repeat("x", 1000); service.CutMiddle(text, 1000, nil) != text {
+	if text := strings.Repeat("x", 1000); run.CutMiddle(text, 1000, nil) != text {
 		t.Error("a text that fits was cut")
 	}
 }

@@ -1,6 +1,6 @@
-// Package service runs code in sandboxes and records every run. It does not depend on HTTP or SQL.
+// Package run runs code in sandboxes and records every run. It does not depend on HTTP or SQL.
 //
-//	s := service.New(service.Config{...})
+//	s := run.New(run.Config{...})
 //	execution, err := s.Execute(ctx, caller, sandboxID, sandbox.Request{Code: "1 + 1", Kind: sandbox.KindExecute})
 //	s.Drain(ctx)
 //
@@ -18,7 +18,7 @@
 // records reads and deletes what runs have left. Package debug stops runs, and explains recordings.
 //
 // New starts the janitor, a goroutine that removes old event logs. Drain ends it and all runs, and waits for them.
-package service
+package run
 
 import (
 	"context"

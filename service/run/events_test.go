@@ -1,4 +1,4 @@
-package service_test
+package run_test
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/supervisor"
-	"glasshouse/service"
+	"glasshouse/service/run"
 	"glasshouse/service/servicetest"
 )
 
@@ -46,9 +46,9 @@ func TestEveryReaderGetsTheSameEvents(t *testing.T) {
 		maxOutput := 1024 + random.IntN(60_000)
 		config, _ := json.Marshal(map[string]any{"max_output_size": maxOutput})
 		// The first reader reads now and then between the pieces.
-		var events []service.Event
-		begun, noWait := make(chan *service.EventLog, 1), canceled(t)
-		eventLog := sync.OnceValue(func() *service.EventLog { return <-begun })
+		var events []run.Event
+		begun, noWait := make(chan *run.EventLog, 1), canceled(t)
+		eventLog := sync.OnceValue(func() *run.EventLog { return <-begun })
 		s.Code.AfterPrint = func() {
 			for random.IntN(3) == 0 {
 				event, err := eventLog().Next(noWait, int64(len(events)))
@@ -64,7 +64,7 @@ func TestEveryReaderGetsTheSameEvents(t *testing.T) {
 		}
 		begun <- l
 		<-l.Over()
-		read := [][]service.Event{events, nil, nil, nil}
+		read := [][]run.Event{events, nil, nil, nil}
 		var readers sync.WaitGroup
 		for reader := range read {
 			luck := rand.New(rand.NewPCG(seed, uint64(reader)))
@@ -96,7 +96,7 @@ func TestEveryReaderGetsTheSameEvents(t *testing.T) {
 
 // readToTheEnd reads the events after those in have. Now and then it forgets the last few,
 // as a reader whose connection broke.
-func readToTheEnd(t *testing.T, l *service.EventLog, have []service.Event, luck *rand.Rand) []service.Event {
+func readToTheEnd(t *testing.T, l *run.EventLog, have []run.Event, luck *rand.Rand) []run.Event {
 	for {
 		event, err := l.Next(t.Context(), int64(len(have)))
 		if errors.Is(err, io.EOF) {
@@ -113,10 +113,10 @@ func readToTheEnd(t *testing.T, l *service.EventLog, have []service.Event, luck 
 }
 
 // printedText returns the text of all events, and how many say that it was truncated.
-func printedText(events []service.Event) (text string, truncated int) {
+func printedText(events []run.Event) (text string, truncated int) {
 	var b strings.Builder
 	for _, event := range events {
-		if piece, is := event.Data.(service.Text); is {
+		if piece, is := event.Data.(run.Text); is {
 			b.WriteString(piece.Text)
 			if piece.Truncated {
 				truncated++
@@ -138,7 +138,7 @@ func TestOldestEventLogIsRemovedWhenThereIsTooMuch(t *testing.T) {
 			listener.Output(sandbox.Output{Data: map[string]json.RawMessage{long: []byte("0")}})
 		}
 	}
-	var logs []*service.EventLog
+	var logs []*run.EventLog
 	for range 4 { // of 24 MB each; when the last one begins, three have ended
 		l, err := s.Runs.Start(t.Context(), ada, "", sandbox.Request{Code: "report", Kind: sandbox.KindQuick}, nil)
 		if err != nil {
