@@ -25,12 +25,16 @@ import (
 	"glasshouse/sandbox/isolate"
 	"glasshouse/sandbox/supervisor"
 	"glasshouse/service/access"
+	"glasshouse/service/database"
 	"glasshouse/service/debug"
+	"glasshouse/service/httpapi"
 	"glasshouse/service/live"
+	"glasshouse/service/mcpapi"
 	"glasshouse/service/metrics"
 	"glasshouse/service/records"
 	"glasshouse/service/run"
 	"glasshouse/service/tracing"
+	"glasshouse/service/write"
 )
 
 // app has every part of the service.
@@ -38,15 +42,17 @@ type app struct {
 	access     *access.Service
 	records    *records.Service
 	live       *live.Service
+	databases  *database.Service
 	runs       *run.Service
+	writes     *write.Service
 	debug      *debug.Service
 	isolator   *isolate.Isolator
 	supervisor *supervisor.Supervisor
 	history    *history.Store
-	databases  []run.Database     // the default one first
-	readers    []*dbaccess.Reader // of databases
-	parsers    *dbaccess.Parsers  // of readers
-	postgres   *embedded.Server   // nil if both databases are named
+	opened     []database.Database // by openDatabases, the default one first
+	readers    []*dbaccess.Reader  // of opened
+	parsers    *dbaccess.Parsers   // of readers
+	postgres   *embedded.Server    // nil if both databases are named
 	blobs      *blob.Store
 	lock       *os.File // of the data folder
 	log        *logrus.Logger
@@ -161,7 +167,7 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 	// Half of it for one user, so that no user takes the memory of all others.
 	a.supervisor.Uploads.All, a.supervisor.Uploads.User = s.limits.uploadsMB<<20, s.limits.uploadsMB<<20/2
 	var names []string
-	for _, d := range a.databases {
+	for _, d := range a.opened {
 		names = append(names, d.Name)
 	}
 	a.access = access.New(access.Config{
@@ -183,10 +189,14 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 		Default: s.defaults, Ceiling: ceiling, PerUser: s.limits.sandboxesPerUser, InAll: s.limits.sandboxes,
 		Log: a.log,
 	})
+	a.databases = database.New(database.Config{Access: a.access, List: a.opened})
 	a.runs = run.New(run.Config{
 		Access: a.access, Records: a.records, Live: a.live, Databases: a.databases, History: a.history,
 		Parallel: s.limits.parallel, Share: a.share, Mask: splitList(s.databases.maskParameters), Log: a.log,
 		Metrics: a.metrics, Tracer: a.tracer,
+	})
+	a.writes = write.New(write.Config{
+		Access: a.access, Databases: a.databases, Runs: a.runs, History: a.history,
 	})
 	a.debug = debug.New(debug.Config{Access: a.access, Records: a.records, Live: a.live, Runs: a.runs})
 	a.records.Start(a.live, a.runs, a.runs, a.debug)
@@ -276,14 +286,29 @@ func (a *app) openDatabases(ctx context.Context, s settings, progress func(strin
 	return a.openReaders(ctx, s, knowledgeURL)
 }
 
-// drain rejects new work, waits for running executions until ctx ends, then cancels them, and closes every sandbox. A
-// second call does nothing.
+// apiConfig returns the configuration of the HTTP API with what each has.
+func (a *app) apiConfig() httpapi.Config {
+	return httpapi.Config{
+		Access: a.access, Records: a.records, Live: a.live, Databases: a.databases, Runs: a.runs, Writes: a.writes,
+		Debug: a.debug, Log: a.log, Version: version, CPU: a.cpu, Results: a.results,
+	}
+}
+
+// newMCP returns the MCP server.
+func (a *app) newMCP() *mcpapi.Server {
+	return mcpapi.New(mcpapi.Config{
+		Records: a.records, Live: a.live, Databases: a.databases, Runs: a.runs, Debug: a.debug, Log: a.log,
+		Version: version, CPU: a.cpu,
+	})
+}
+
+// drain rejects new work, waits for running executions until ctx ends, then cancels them, and closes every sandbox. It
+// may be called again.
 func (a *app) drain(ctx context.Context) {
-	if a.debug != nil {
+	if a.runs != nil {
 		a.debug.Close()
 		a.runs.Drain(ctx)
 	}
-	a.debug, a.runs = nil, nil
 }
 
 // close stops every part that has started, the service first.

@@ -106,10 +106,7 @@ func withServiceForCode(
 	if err != nil {
 		return err
 	}
-	server := newServer(httpapi.New(httpapi.Config{
-		Live: a.live, Runs: a.runs, Records: a.records, Debug: a.debug, Access: a.access, Log: a.log, Version: version,
-		CPU: a.cpu, Results: a.results,
-	}), a.clients, a.log)
+	server := newServer(httpapi.New(a.apiConfig()), a.clients, a.log)
 	go func() { _ = server.Serve(listener) }() // until server.Close
 	defer server.Close()
 	return do(&client{"http://" + listener.Addr().String(), a.adminKey})

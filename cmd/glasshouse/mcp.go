@@ -45,8 +45,5 @@ func serveMCP(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	server := mcpapi.New(mcpapi.Config{
-		Live: a.live, Runs: a.runs, Records: a.records, Debug: a.debug, Log: a.log, Version: version, CPU: a.cpu,
-	})
-	return server.ServeStream(ctx, os.Stdin, os.Stdout, caller)
+	return a.newMCP().ServeStream(ctx, os.Stdin, os.Stdout, caller)
 }

@@ -18,7 +18,7 @@ import (
 	"glasshouse/dbaccess/embedded"
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
-	"glasshouse/service/run"
+	"glasshouse/service/database"
 )
 
 // databaseName matches the name of a database.
@@ -293,7 +293,7 @@ func (a *app) openReaders(ctx context.Context, s settings, knowledgeURL string) 
 			return fmt.Errorf("database %q: %w", n.name, err)
 		}
 		a.readers = append(a.readers, reader)
-		a.databases = append(a.databases, run.Database{Name: n.name, Reader: reader, Writer: reader})
+		a.opened = append(a.opened, database.Database{Name: n.name, Reader: reader, Writer: reader})
 	}
 	return a.auditLogins(ctx)
 }
@@ -337,7 +337,7 @@ func (a *app) auditLogins(ctx context.Context) error {
 		if err == nil {
 			continue
 		}
-		named := fmt.Errorf("database %q: %w", a.databases[i].Name, withCause(err))
+		named := fmt.Errorf("database %q: %w", a.opened[i].Name, withCause(err))
 		if isUnreachable(err) {
 			unreachable = append(unreachable, named)
 		} else {
@@ -349,8 +349,8 @@ func (a *app) auditLogins(ctx context.Context) error {
 	}
 	for i, reader := range a.readers {
 		if outcomes[i] == nil {
-			a.warnOfTrees(ctx, a.databases[i].Name, reader)
-			a.logMasks(ctx, a.databases[i].Name, reader)
+			a.warnOfTrees(ctx, a.opened[i].Name, reader)
+			a.logMasks(ctx, a.opened[i].Name, reader)
 		}
 	}
 	for _, err := range unreachable {

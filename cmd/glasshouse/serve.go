@@ -23,7 +23,6 @@ import (
 	"glasshouse/service/chat"
 	"glasshouse/service/compat"
 	"glasshouse/service/httpapi"
-	"glasshouse/service/mcpapi"
 )
 
 // garbagePercent replaces the 100 of GOGC. The live heap is a few MB, so with 100 Go would collect
@@ -110,9 +109,7 @@ func serve(ctx context.Context, s settings, _ []string) error {
 	for _, warning := range slices.Concat(warnings, s.compat.notes, s.notes) {
 		a.log.Warn(warning)
 	}
-	tools := mcpapi.New(mcpapi.Config{
-		Live: a.live, Runs: a.runs, Records: a.records, Debug: a.debug, Log: a.log, Version: version, CPU: a.cpu,
-	})
+	tools := a.newMCP()
 	conversations := chat.New(chat.Config{
 		Live: a.live, Records: a.records, History: a.history, Access: a.access, Tools: tools, Model: model,
 		Log: a.log,
@@ -121,11 +118,10 @@ func serve(ctx context.Context, s settings, _ []string) error {
 	publicURL := strings.TrimSuffix(s.signIn.publicURL, "/")
 	compatAPIs := a.newCompatHandlers(s.compat, publicURL)
 	defer compatAPIs.close()
-	api := httpapi.New(httpapi.Config{
-		Live: a.live, Runs: a.runs, Records: a.records, Debug: a.debug, Access: a.access, Log: a.log, Version: version,
-		LogRequests: s.server.accessLog, CPU: a.cpu,
-		MCP: tools, Chat: conversations, Metrics: a.metrics, Proxy: proxy, Results: a.results, PublicURL: publicURL,
-	})
+	config := a.apiConfig()
+	config.MCP, config.Chat, config.Metrics, config.Proxy = tools, conversations, a.metrics, proxy
+	config.PublicURL, config.LogRequests = publicURL, s.server.accessLog
+	api := httpapi.New(config)
 	var tlsConfig *tls.Config // nil: without TLS
 	if s.server.tlsCert != "" {
 		certificate, err := newCertificate(s.server.tlsCert, s.server.tlsKey, a.log)

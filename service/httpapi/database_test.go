@@ -20,8 +20,8 @@ import (
 	"glasshouse/dbaccess/dbtest"
 	"glasshouse/dbaccess/embedded"
 	"glasshouse/sandbox"
+	"glasshouse/service/database"
 	"glasshouse/service/httpapi"
-	"glasshouse/service/run"
 )
 
 var namedDatabases atomic.Int64
@@ -139,7 +139,7 @@ func (l *link) cut() {
 func serveDatabases(t *testing.T, others ...dbaccess.Config) client {
 	t.Helper()
 	config := testConfig
-	config.runs.Databases = withDatabases(t, others...)
+	config.databases = withDatabases(t, others...)
 	s := newServices(config)
 	api := s.api(config.log)
 	api.MCP = s.mcp(config.log)
@@ -155,16 +155,16 @@ func serveDatabases(t *testing.T, others ...dbaccess.Config) client {
 }
 
 // withDatabases returns the databases of the tests, and others.
-func withDatabases(t *testing.T, others ...dbaccess.Config) []run.Database {
+func withDatabases(t *testing.T, others ...dbaccess.Config) []database.Database {
 	t.Helper()
-	list := slices.Clone(testConfig.runs.Databases)
+	list := slices.Clone(testConfig.databases)
 	for _, c := range others {
 		reader, err := dbaccess.Open(t.Context(), c)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(reader.Close)
-		list = append(list, run.Database{Name: c.Name, Reader: reader, Writer: reader})
+		list = append(list, database.Database{Name: c.Name, Reader: reader, Writer: reader})
 	}
 	return list
 }

@@ -32,6 +32,7 @@ import (
 	"glasshouse/sandbox/supervisor"
 	"glasshouse/service/access"
 	"glasshouse/service/chat"
+	"glasshouse/service/database"
 	"glasshouse/service/httpapi"
 	"glasshouse/service/live"
 	"glasshouse/service/records"
@@ -157,10 +158,9 @@ func runTests(m *testing.M) (int, error) {
 		Supervisor: large, Environments: isolation, History: store, Default: defaults, Ceiling: ceiling,
 		PerUser: 4, InAll: 400,
 	}
-	config.runs = run.Config{
-		Databases: []run.Database{{Name: "knowledge", Reader: reader, Writer: reader}}, History: store,
-		Parallel: 8, Mask: []string{"secret"},
-	}
+	config.databases = []database.Database{{Name: "knowledge", Reader: reader, Writer: reader}}
+	config.runs = run.Config{History: store, Parallel: 8, Mask: []string{"secret"}}
+	config.writes = store
 	// A busy machine with the race detector is slow; a test of the limit sets its own.
 	config.debug.MaxSearchTime = 5 * time.Minute
 	config.access = access.Config{History: store, Default: defaults, Environments: isolation, AdminKeyID: "admin"}

@@ -82,7 +82,7 @@ func (a *api) listPendingWrites(
 	if err := a.access.HoldLarge(ctx, caller.User); err != nil {
 		return nil, err
 	}
-	list, next, err := a.runs.PendingWrites(ctx, caller, sandbox.WriteFilter{
+	list, next, err := a.writes.List(ctx, caller, sandbox.WriteFilter{
 		Status: sandbox.WriteStatus(in.Status), User: in.User, Limit: in.Limit, After: in.After,
 	})
 	return &pendingWriteList{list, next}, err
@@ -91,7 +91,7 @@ func (a *api) listPendingWrites(
 func (a *api) samplePendingWrite(ctx context.Context, caller sandbox.Key, in *pendingWriteInput) (*writeSample, error) {
 	rows := a.newRowEncoder(caller.User)
 	defer rows.close()
-	s, err := a.runs.SampleWrite(ctx, caller, in.ID, rows.add)
+	s, err := a.writes.Sample(ctx, caller, in.ID, rows.add)
 	if err != nil {
 		return nil, err
 	}
@@ -101,27 +101,27 @@ func (a *api) samplePendingWrite(ctx context.Context, caller sandbox.Key, in *pe
 func (a *api) previewPendingWrite(
 	ctx context.Context, caller sandbox.Key, in *pendingWriteInput,
 ) (*sandbox.WritePreview, error) {
-	preview, err := a.runs.PreviewWrite(ctx, caller, in.ID)
+	preview, err := a.writes.Preview(ctx, caller, in.ID)
 	return &preview, err
 }
 
 func (a *api) applyPendingWrite(
 	ctx context.Context, caller sandbox.Key, in *decisionInput,
 ) (*sandbox.PendingWrite, error) {
-	w, err := a.runs.ApplyWrite(ctx, caller, in.ID, in.reason())
+	w, err := a.writes.Apply(ctx, caller, in.ID, in.reason())
 	return &w, err
 }
 
 func (a *api) rejectPendingWrite(
 	ctx context.Context, caller sandbox.Key, in *decisionInput,
 ) (*sandbox.PendingWrite, error) {
-	w, err := a.runs.RejectWrite(ctx, caller, in.ID, in.reason())
+	w, err := a.writes.Reject(ctx, caller, in.ID, in.reason())
 	return &w, err
 }
 
 func (a *api) resolvePendingWrite(
 	ctx context.Context, caller sandbox.Key, in *resolutionInput,
 ) (*sandbox.PendingWrite, error) {
-	w, err := a.runs.ResolveWrite(ctx, caller, in.ID, in.Body.Applied, in.Body.Reason)
+	w, err := a.writes.Resolve(ctx, caller, in.ID, in.Body.Applied, in.Body.Reason)
 	return &w, err
 }

@@ -333,18 +333,18 @@ func TestUnknownWriteIsResolved(t *testing.T) {
 		c.run(t, id, `db_query("UPDATE products SET price = price WHERE id = 11")`)
 		write := newestPendingWrite(t, id)["id"].(string)
 		path := "/pending-writes/" + write
-		w, err := testConfig.runs.History.Write(t.Context(), write)
+		w, err := testConfig.writes.Write(t.Context(), write)
 		if err != nil {
 			t.Fatal(err)
 		}
 		resolve := map[string]any{"applied": wasApplied, "reason": "the price says so"}
 		wantProblem(t, admin.do(t, "POST", path+"/resolve", resolve), 409, "busy", "status unknown")
 		w.Status = sandbox.WriteApplying
-		if err := testConfig.runs.History.MoveWrite(t.Context(), w, sandbox.WritePending); err != nil {
+		if err := testConfig.writes.MoveWrite(t.Context(), w, sandbox.WritePending); err != nil {
 			t.Fatal(err)
 		}
 		w.Status, w.Error = sandbox.WriteUnknown, "cut"
-		if err := testConfig.runs.History.FinishWrite(t.Context(), w); err != nil {
+		if err := testConfig.writes.FinishWrite(t.Context(), w); err != nil {
 			t.Fatal(err)
 		}
 		for _, decision := range []string{"/apply", "/reject"} {

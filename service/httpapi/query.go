@@ -119,7 +119,7 @@ func (a *api) routeQueries(r *routes) {
 	route(a, r, r.describe("GET", "/databases", "listDatabases", tagDatabase,
 		"List the databases that the key may use, the default one first"),
 		func(ctx context.Context, caller sandbox.Key, _ *struct{}) (*databaseList, error) {
-			list, err := a.runs.Databases(ctx, caller)
+			list, err := a.databases.Statuses(ctx, caller)
 			return &databaseList{list}, err
 		})
 	route(a, r, r.describe("POST", "/sandbox/agent/analyze-data", "analyzeData", tagDatabase, "Analyze a table",
@@ -151,7 +151,12 @@ func (a *api) queryDatabase(
 func (a *api) getDatabaseSchema(
 	ctx context.Context, caller sandbox.Key, sandboxID, database string,
 ) (*databaseSchema, error) {
-	tables, err := a.runs.Schema(ctx, caller, sandboxID, database)
+	if sandboxID != "" {
+		if _, err := a.live.Sandbox(ctx, caller, sandboxID); err != nil {
+			return nil, err
+		}
+	}
+	tables, err := a.databases.Schema(ctx, caller, database)
 	body := databaseSchemaBody{
 		Tables: []string{}, Schema: map[string][]sandbox.TableColumn{}, Details: map[string]sandbox.Table{},
 		Total: len(tables),

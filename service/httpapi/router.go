@@ -30,26 +30,30 @@ import (
 	"glasshouse/sandbox"
 	"glasshouse/service/access"
 	"glasshouse/service/chat"
+	"glasshouse/service/database"
 	"glasshouse/service/debug"
 	"glasshouse/service/live"
 	"glasshouse/service/metrics"
 	"glasshouse/service/records"
 	"glasshouse/service/run"
 	"glasshouse/service/signin"
+	"glasshouse/service/write"
 )
 
 // Config configures the API.
 type Config struct {
-	Live    *live.Service
-	Runs    *run.Service
-	Records *records.Service
-	Debug   *debug.Service
-	Access  *access.Service // admits requests
-	Log     logrus.FieldLogger
-	Version string           // of the service, for OpenAPI
-	Metrics *metrics.Metrics // nil: those of the requests only
-	MCP     MCP              // serves POST /mcp
-	Chat    *chat.Chat       // serves /chat
+	Access    *access.Service // admits requests
+	Records   *records.Service
+	Live      *live.Service
+	Databases *database.Service
+	Runs      *run.Service
+	Writes    *write.Service
+	Debug     *debug.Service
+	Log       logrus.FieldLogger
+	Version   string           // of the service, for OpenAPI
+	Metrics   *metrics.Metrics // nil: those of the requests only
+	MCP       MCP              // serves POST /mcp
+	Chat      *chat.Chat       // serves /chat
 
 	CPU         *limit.CPU // shares the encoding of large records; nil: unlimited
 	LogRequests bool       // also those that succeed
@@ -69,13 +73,15 @@ type MCP interface {
 
 // api is the state that handlers and middlewares share.
 type api struct {
-	live         *live.Service
-	runs         *run.Service
+	access       *access.Service
 	records      *records.Service
+	live         *live.Service
+	databases    *database.Service
+	runs         *run.Service
+	writes       *write.Service
 	debug        *debug.Service
 	chat         *chat.Chat
 	log          logrus.FieldLogger
-	access       *access.Service
 	logsRequests bool
 	version      string
 	proxy        *signin.Proxy
@@ -118,11 +124,10 @@ func New(c Config) http.Handler {
 // newRouter returns the router and the description of its routes.
 func newRouter(c Config) (*gin.Engine, *huma.OpenAPI) {
 	a := &api{
-		live: c.Live, runs: c.Runs, records: c.Records, debug: c.Debug, chat: c.Chat, log: c.Log, access: c.Access,
-		version:      c.Version,
-		logsRequests: c.LogRequests,
-		metrics:      c.Metrics, cpu: c.CPU, proxy: c.Proxy,
-		publicURL: c.PublicURL, results: c.Results, repeatable: map[string][]string{},
+		access: c.Access, records: c.Records, live: c.Live, databases: c.Databases, runs: c.Runs, writes: c.Writes,
+		debug: c.Debug, chat: c.Chat, log: c.Log, version: c.Version, logsRequests: c.LogRequests, metrics: c.Metrics,
+		cpu: c.CPU, proxy: c.Proxy, publicURL: c.PublicURL, results: c.Results,
+		repeatable: map[string][]string{},
 	}
 	if a.metrics == nil {
 		a.metrics = metrics.New(c.Version)

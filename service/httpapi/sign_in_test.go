@@ -530,7 +530,7 @@ func TestPersonsUseTheDatabasesOfTheirGroups(t *testing.T) {
 	groups := map[string][]string{"developers": {"staff", "sales"}, "agents": {"sales"},
 		"admins": {signin.AllDatabases}}
 	c := newCompanyWithDatabases(t, groups, func(c *companyConfig) {
-		c.runs.Databases = withDatabases(t, sales, staff)
+		c.databases = withDatabases(t, sales, staff)
 		c.api.Proxy = &signin.Proxy{UserHeader: "X-User", RoleHeader: "X-Groups",
 			Addresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}
 	})

@@ -59,7 +59,7 @@ func TestWeek(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = blobs.Close() })
-		c.live.History, c.runs.History, c.clock = store, store, clock.now
+		c.live.History, c.runs.History, c.writes, c.clock = store, store, store, clock.now
 		c.records.History, c.records.Blobs = store, blobs
 		c.access.History, c.access.AdminKeyID = store, ""
 		c.records.HistoryMaxAge, c.records.ArtifactAge, c.records.ArtifactBytes = 3*24*time.Hour, 2*24*time.Hour, 1<<30

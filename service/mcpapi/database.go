@@ -216,7 +216,7 @@ func (s *Server) describeDatabase(
 	if in.Table != "" {
 		named = append(named, in.Table)
 	}
-	tables, err := s.runs.Schema(ctx, caller, "", in.Database, named...)
+	tables, err := s.databases.Schema(ctx, caller, in.Database, named...)
 	if no, ok := errors.AsType[*sandbox.Refusal](err); ok && no.Reason == "unknown-table" {
 		return nil, s.listTables(ctx, caller, in.Database, no)
 	} else if err != nil {
@@ -230,7 +230,7 @@ func (s *Server) describeDatabase(
 		}
 	}
 	var lines []string
-	if databases := s.runs.DatabaseNames(caller); len(databases) > 1 && in.Table == "" && in.Like == "" {
+	if databases := s.databases.Names(caller); len(databases) > 1 && in.Table == "" && in.Like == "" {
 		lines = append(lines, fmt.Sprintf("databases: %s; this is %s. The argument database names another, here and "+
 			"in query_database and db_query", strings.Join(databases, ", "), cmp.Or(in.Database, databases[0])))
 	}
@@ -264,7 +264,7 @@ func (s *Server) describeDatabase(
 
 // listTables returns the error for a table that there is not, with the names of those that there are.
 func (s *Server) listTables(ctx context.Context, caller sandbox.Key, database string, no *sandbox.Refusal) error {
-	tables, err := s.runs.Schema(ctx, caller, "", database)
+	tables, err := s.databases.Schema(ctx, caller, database)
 	if err != nil {
 		return err
 	}

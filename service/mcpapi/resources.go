@@ -83,7 +83,7 @@ func (s *Server) readSchema(ctx context.Context, caller sandbox.Key, name string
 	if at := strings.LastIndex(name, "?database="); at >= 0 {
 		table, database = name[:at], name[at+len("?database="):]
 	}
-	tables, err := s.runs.Schema(ctx, caller, "", database, table)
+	tables, err := s.databases.Schema(ctx, caller, database, table)
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,7 @@ import (
 
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
+	"glasshouse/service/database"
 	"glasshouse/service/debug"
 	"glasshouse/service/live"
 	"glasshouse/service/records"
@@ -42,29 +43,31 @@ const maxTextChars = run.DefaultModelTextChars
 
 // Config configures the server.
 type Config struct {
-	Live    *live.Service
-	Runs    *run.Service
-	Records *records.Service
-	Debug   *debug.Service
-	Log     logrus.FieldLogger
-	Version string // of Glasshouse, which clients show
+	Live      *live.Service
+	Runs      *run.Service
+	Databases *database.Service
+	Records   *records.Service
+	Debug     *debug.Service
+	Log       logrus.FieldLogger
+	Version   string // of Glasshouse, which clients show
 
 	CPU *limit.CPU // for computations of the server; nil: users do not take turns
 }
 
 // Server is the MCP server.
 type Server struct {
-	live    *live.Service
-	runs    *run.Service
-	records *records.Service
-	debug   *debug.Service
-	log     logrus.FieldLogger
-	mcp     *mcp.Server
-	http    http.Handler
-	tools   []registeredTool // in the order of their registration
-	cpu     *limit.CPU
-	images  *limit.CPU // one computation at a time
-	calls   runningCalls
+	live      *live.Service
+	runs      *run.Service
+	databases *database.Service
+	records   *records.Service
+	debug     *debug.Service
+	log       logrus.FieldLogger
+	mcp       *mcp.Server
+	http      http.Handler
+	tools     []registeredTool // in the order of their registration
+	cpu       *limit.CPU
+	images    *limit.CPU // one computation at a time
+	calls     runningCalls
 }
 
 const instructions = "Glasshouse runs Python in an isolated sandbox next to a PostgreSQL database that code can only " +
@@ -75,7 +78,8 @@ const instructions = "Glasshouse runs Python in an isolated sandbox next to a Po
 // New returns a server.
 func New(c Config) *Server {
 	s := &Server{
-		live: c.Live, runs: c.Runs, records: c.Records, debug: c.Debug, log: c.Log, cpu: c.CPU, images: c.CPU.Serial(0),
+		live: c.Live, runs: c.Runs, databases: c.Databases, records: c.Records, debug: c.Debug, log: c.Log,
+		cpu: c.CPU, images: c.CPU.Serial(0),
 	}
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "glasshouse", Title: "Glasshouse", Version: c.Version},
 		&mcp.ServerOptions{Instructions: instructions, Capabilities: &mcp.ServerCapabilities{

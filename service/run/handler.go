@@ -14,6 +14,7 @@ import (
 
 	"glasshouse/debugger"
 	"glasshouse/sandbox"
+	"glasshouse/service/database"
 )
 
 // Bounds of the statements that one execution records.
@@ -59,7 +60,7 @@ func (h *guestHandler) Query(
 		Database: sandbox.Shorten(database, sandbox.MaxDatabaseName), SQL: sql, Status: sandbox.QueryRunning,
 		StartedAt: h.service.Clock(),
 	}
-	db, err := h.service.database(h.caller, database)
+	db, err := h.service.Databases.Find(h.caller, database)
 	if err == nil {
 		q.Database = db.Name
 	}
@@ -134,7 +135,7 @@ func (h *guestHandler) Query(
 
 // runQuery records the beginning of a statement, and runs or captures it. begun reports that history has the record.
 func (h *guestHandler) runQuery(
-	ctx context.Context, db *Database, q *sandbox.Query, params map[string]any, sink sandbox.RowSink,
+	ctx context.Context, db *database.Database, q *sandbox.Query, params map[string]any, sink sandbox.RowSink,
 ) (summary sandbox.QuerySummary, captured, begun bool, err error) {
 	if sandbox.JSONDepth(q.Parameters) > maxDepth {
 		q.Parameters = nil
@@ -225,7 +226,7 @@ func (s *Service) maskParameters(params map[string]any) map[string]any {
 
 // Schema returns a table of a database with its columns.
 func (h *guestHandler) Schema(ctx context.Context, database, table string) (sandbox.Table, error) {
-	db, err := h.service.database(h.caller, database)
+	db, err := h.service.Databases.Find(h.caller, database)
 	if err != nil {
 		return sandbox.Table{}, err
 	}
@@ -238,7 +239,7 @@ func (h *guestHandler) Schema(ctx context.Context, database, table string) (sand
 
 // Tables returns the names of the tables of a database that may be read.
 func (h *guestHandler) Tables(ctx context.Context, database string) ([]string, error) {
-	db, err := h.service.database(h.caller, database)
+	db, err := h.service.Databases.Find(h.caller, database)
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"glasshouse/sandbox"
-	"glasshouse/service/access"
 )
 
 // Statement is a statement to run.
@@ -57,27 +56,4 @@ func (s *Service) Query(
 	summary.ExecutionID = r.opening.ID
 	_, finishErr := r.finish(ctx, outcome, nil)
 	return summary, errors.Join(err, finishErr)
-}
-
-// Schema returns the tables of a database that may be read, with their columns: the named ones, or all if no name is
-// given. A sandboxID must name a live sandbox; it may be "", and so may the name of the database, which then is the
-// caller's default. The error is a *sandbox.Refusal if there is no such table.
-func (s *Service) Schema(
-	ctx context.Context, caller sandbox.Key, sandboxID, database string, tables ...string,
-) ([]sandbox.Table, error) {
-	if sandboxID != "" {
-		if _, err := s.Live.Sandbox(ctx, caller, sandboxID); err != nil {
-			return nil, err
-		}
-	}
-	ctx, end, err := s.Access.BeginInspection(ctx, caller, access.Meter{})
-	if err != nil {
-		return nil, err
-	}
-	defer end()
-	db, err := s.database(caller, database)
-	if err != nil {
-		return nil, err
-	}
-	return db.Reader.Schema(ctx, tables...)
 }

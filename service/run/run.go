@@ -9,7 +9,7 @@
 //  1. Run code (execute.go is the main path). An execution is on record before its code
 //     runs. Its end is on disk before the answer is sent, even if the caller has left.
 //  2. Answer the requests of running code, and record each statement and connection (handler.go).
-//  3. Run statements that clients send (query.go), and decide about those that would write (write.go).
+//  3. Run statements that clients send (query.go), and capture those that would write (capture.go).
 //  4. Stream the events of a run to any number of readers (events.go), and say which runs begin and end (feed.go).
 //  5. Record runs step by step (recording.go).
 //  6. Put an execution into words that a model or a terminal shows (modeltext.go, terminaltext.go).
@@ -32,6 +32,7 @@ import (
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/service/access"
+	"glasshouse/service/database"
 	"glasshouse/service/live"
 	"glasshouse/service/metrics"
 	"glasshouse/service/records"
@@ -43,7 +44,7 @@ type Config struct {
 	Access    *access.Service  // of keys, which it holds to their limits
 	Records   *records.Service // which Start is given the Service
 	Live      *live.Service    // has the sandboxes; Drain closes it
-	Databases []Database       // at least one; the first is the default
+	Databases *database.Service
 	History   History
 	Parallel  int          // maximum number of concurrent executions; limit.Shared shares them
 	Share     *limit.Share // of short executions; nil: they do not wait for each other
@@ -101,7 +102,7 @@ func (s *Service) Ready(ctx context.Context) (unavailableDatabases int, err erro
 	if err := s.History.Ping(ctx); err != nil {
 		return 0, err
 	}
-	return s.readyDatabases(ctx)
+	return s.Databases.Ready(ctx)
 }
 
 // logOf returns the log for lines about an execution. They have its id, and that of its trace.

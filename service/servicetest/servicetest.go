@@ -26,10 +26,12 @@ import (
 	"glasshouse/sandbox/blob"
 	"glasshouse/sandbox/supervisor"
 	"glasshouse/service/access"
+	"glasshouse/service/database"
 	"glasshouse/service/debug"
 	"glasshouse/service/live"
 	"glasshouse/service/records"
 	"glasshouse/service/run"
+	"glasshouse/service/write"
 )
 
 // Two callers without limits.
@@ -71,14 +73,16 @@ func WithHistory(wrap func(*history.Store) History) func(*Config) {
 
 // Fixture has the services of a test.
 type Fixture struct {
-	Access   *access.Service
-	Records  *records.Service
-	Live     *live.Service
-	Runs     *run.Service
-	Debug    *debug.Service
-	Code     *Code
-	Clock    *Clock
-	Postgres *dbtest.Databases
+	Access    *access.Service
+	Records   *records.Service
+	Live      *live.Service
+	Runs      *run.Service
+	Databases *database.Service
+	Writes    *write.Service
+	Debug     *debug.Service
+	Code      *Code
+	Clock     *Clock
+	Postgres  *dbtest.Databases
 }
 
 // Start starts services. change may change their configuration.
@@ -140,8 +144,14 @@ func Start(t *testing.T, change ...func(*Config)) *Fixture {
 	c.Live.Access, c.Live.Records, c.Live.History = f.Access, f.Records, kept
 	f.Live = live.New(c.Live)
 	c.Runs.Access, c.Runs.Records, c.Runs.Live, c.Runs.History = f.Access, f.Records, f.Live, kept
-	c.Runs.Databases = []run.Database{{Name: "knowledge", Reader: reader, Writer: reader}}
+	f.Databases = database.New(database.Config{
+		Access: f.Access, List: []database.Database{{Name: "knowledge", Reader: reader, Writer: reader}},
+	})
+	c.Runs.Databases = f.Databases
 	f.Runs = run.New(c.Runs)
+	f.Writes = write.New(write.Config{
+		Access: f.Access, Databases: f.Databases, Runs: f.Runs, History: store, Clock: f.Clock.Now,
+	})
 	f.Debug = debug.New(debug.Config{
 		Access: f.Access, Records: f.Records, Live: f.Live, Runs: f.Runs, Clock: f.Clock.Now,
 	})

@@ -1,4 +1,12 @@
-package run
+// Package write decides about captured statements: those that would write, and wait for an admin.
+//
+//	s := write.New(write.Config{...})
+//	sample, err := s.Sample(ctx, admin, id, sink)
+//	w, err := s.Apply(ctx, admin, id, "checked with sales")
+//
+// Package run captures them. A Service is safe for concurrent use: history moves a write from one status to the next
+// for one caller only.
+package write
 
 import (
 	"bytes"
@@ -7,88 +15,49 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
-	"glasshouse/policy"
 	"glasshouse/sandbox"
 	"glasshouse/service/access"
+	"glasshouse/service/database"
+	"glasshouse/service/run"
 )
 
-// Limits of the writes of one user that wait for a decision. An admin must be able to review them all.
-const (
-	maxPendingWrites     = 500
-	maxPendingWriteBytes = 32 << 20
-)
+// History stores captured statements.
+type History interface {
+	MoveWrite(ctx context.Context, w sandbox.PendingWrite, from sandbox.WriteStatus) error
+	FinishWrite(context.Context, sandbox.PendingWrite) error
+	Write(ctx context.Context, id string) (sandbox.PendingWrite, error)
+	Writes(context.Context, sandbox.WriteFilter) (list []sandbox.PendingWrite, next string, err error)
+}
 
-// captureWrite stores a statement that was refused because it writes, if the sandbox's policy captures writes. ok
-// reports that it did. The error says why the statement cannot be captured.
-func (h *guestHandler) captureWrite(
-	ctx context.Context, db *Database, sql string, params map[string]any, l sandbox.QueryLimits,
-	refusal *sandbox.Refusal, sink sandbox.RowSink,
-) (summary sandbox.QuerySummary, ok bool, err error) {
-	if h.sandbox.Policy.WritePolicy != policy.WriteCapture || refusal.Reason != "read-only" {
-		return summary, false, nil
+// Config configures a Service.
+type Config struct {
+	Access    *access.Service
+	Databases *database.Service
+	Runs      *run.Service // runs the queries of samples
+	History   History
+
+	Clock func() time.Time // nil: the machine's clock, in UTC
+}
+
+// Service decides about captured statements. New returns one.
+type Service struct{ Config }
+
+// New returns a Service.
+func New(config Config) *Service {
+	if config.Clock == nil {
+		config.Clock = func() time.Time { return time.Now().UTC() }
 	}
-	if h.captured == maxCapturedWrites {
-		return summary, false, &sandbox.Refusal{
-			Reason:  "too-many-writes",
-			Message: fmt.Sprintf("a run may capture at most %d writes", maxCapturedWrites),
-			Hint:    "use one statement, such as INSERT ... SELECT or UPDATE ... FROM",
-		}
-	}
-	plan, err := db.Writer.Capture(ctx, sql, params, l)
-	var other *sandbox.Refusal
-	if errors.As(err, &other) && (other.Reason == "read-only" || other.Reason == "statement-not-allowed") {
-		return summary, false, nil // such a statement cannot be captured; the first refusal explains it better
-	}
-	if err != nil {
-		return summary, false, err
-	}
-	w := sandbox.PendingWrite{
-		ID: h.service.NewID(), SandboxID: h.sandbox.ID, ExecutionID: h.execution.ID, User: h.sandbox.Owner,
-		Database: db.Name, SQL: sql, Types: map[string]string{}, Plan: plan.Plan, RowEstimate: plan.Rows,
-		Status: sandbox.WritePending, CreatedAt: h.service.Clock(),
-	}
-	for name, value := range params {
-		if typed, ok := value.(sandbox.TypedParameter); ok {
-			w.Types[name] = typed.Type
-		}
-	}
-	if params == nil {
-		params = map[string]any{}
-	}
-	if w.Parameters, err = json.Marshal(params); err != nil {
-		return summary, false, err
-	}
-	err = h.service.History.AddWrite(ctx, w, maxPendingWrites, maxPendingWriteBytes)
-	var known *sandbox.Error
-	if errors.As(err, &known) && known.Fault == sandbox.FaultLimit {
-		return summary, false, &sandbox.Refusal{
-			Reason: "too-many-pending-writes",
-			Message: fmt.Sprintf("this write is not captured: your captured writes that wait for an admin would "+
-				"exceed the limits of %d writes and %d MiB", maxPendingWrites, maxPendingWriteBytes>>20),
-			Hint: "ask an admin to apply or reject the waiting writes, then run this again",
-		}
-	}
-	if err != nil {
-		return summary, false, err
-	}
-	h.captured++
-	err = sink(sandbox.RowBatch{
-		Columns: []sandbox.Column{
-			{Name: "affected_rows", Type: "int4", Kind: "int"},
-			{Name: "captured", Type: "bool", Kind: "bool"},
-		},
-		Data: []sandbox.ColumnValues{{Ints: []int64{0}}, {Bools: []bool{true}}}, Count: 1,
-	})
-	return sandbox.QuerySummary{Rows: 1, Fingerprint: plan.Fingerprint}, err == nil, err
+	return &Service{config}
 }
 
 const decideWrites = "list and decide pending writes"
 
-// PendingWrites lists the captured statements that match the filter, newest first, and returns the cursor of the next
+// List lists the captured statements that match the filter, newest first, and returns the cursor of the next
 // page.
-func (s *Service) PendingWrites(ctx context.Context, caller sandbox.Key, f sandbox.WriteFilter) (
+func (s *Service) List(ctx context.Context, caller sandbox.Key, f sandbox.WriteFilter) (
 	list []sandbox.PendingWrite, next string, err error) {
 	if err := access.RequireAdmin(caller, decideWrites); err != nil {
 		return nil, "", err
@@ -96,15 +65,15 @@ func (s *Service) PendingWrites(ctx context.Context, caller sandbox.Key, f sandb
 	return s.History.Writes(ctx, f)
 }
 
-// SampleWrite reads at most ten rows that a pending write would affect, as they are now, and counts all of them. An
+// Sample reads at most ten rows that a pending write would affect, as they are now, and counts all of them. An
 // UPDATE also has the new value of each column that it sets, under the name "new NAME". Both are queries of the caller:
 // they are checked, limited, masked and recorded like any other, and they cannot write or lock. If the count fails, for
 // example because it takes too long, the sample has none. The error is FaultBusy if the write is not pending any more,
 // and a *sandbox.Refusal if it has no sample. After an error, the rows that sink received are invalid.
-func (s *Service) SampleWrite(
+func (s *Service) Sample(
 	ctx context.Context, caller sandbox.Key, id string, sink sandbox.RowSink,
 ) (sample sandbox.WriteSample, err error) {
-	w, db, params, err := s.pendingWrite(ctx, caller, id)
+	w, db, params, err := s.pending(ctx, caller, id)
 	if err != nil {
 		return sample, err
 	}
@@ -112,14 +81,14 @@ func (s *Service) SampleWrite(
 	if err != nil {
 		return sample, err
 	}
-	query := Statement{Database: db.Name, SQL: rows.SQL, Parameters: rows.Parameters}
-	summary, err := s.Query(ctx, caller, query, sink)
+	query := run.Statement{Database: db.Name, SQL: rows.SQL, Parameters: rows.Parameters}
+	summary, err := s.Runs.Query(ctx, caller, query, sink)
 	if err != nil {
 		return sample, err
 	}
 	sample = sandbox.WriteSample{Query: rows.SQL, ExecutionID: summary.ExecutionID, Count: summary.Rows}
 	query.SQL, query.Parameters = count.SQL, count.Parameters
-	_, err = s.Query(ctx, caller, query, func(batch sandbox.RowBatch) error {
+	_, err = s.Runs.Query(ctx, caller, query, func(batch sandbox.RowBatch) error {
 		if n, ok := batch.Data[0].At(0).(int64); ok {
 			sample.Affected = &n
 		}
@@ -131,10 +100,10 @@ func (s *Service) SampleWrite(
 	return sample, err
 }
 
-// PreviewWrite runs a pending write in a transaction that is rolled back, and returns rows before and after. The error
+// Preview runs a pending write in a transaction that is rolled back, and returns rows before and after. The error
 // is FaultBusy if the write is not pending any more, and a *sandbox.Refusal if a rollback would not undo all effects.
-func (s *Service) PreviewWrite(ctx context.Context, caller sandbox.Key, id string) (sandbox.WritePreview, error) {
-	w, db, params, err := s.pendingWrite(ctx, caller, id)
+func (s *Service) Preview(ctx context.Context, caller sandbox.Key, id string) (sandbox.WritePreview, error) {
+	w, db, params, err := s.pending(ctx, caller, id)
 	if err != nil {
 		return sandbox.WritePreview{}, err
 	}
@@ -149,10 +118,10 @@ func (s *Service) PreviewWrite(ctx context.Context, caller sandbox.Key, id strin
 	return db.Writer.Preview(ctx, w.SQL, params, sandbox.QueryLimits{User: caller.User})
 }
 
-// pendingWrite returns a write that waits for a decision, its database and its parameters. The error is FaultBusy if it
+// pending returns a write that waits for a decision, its database and its parameters. The error is FaultBusy if it
 // does not wait any more.
-func (s *Service) pendingWrite(ctx context.Context, caller sandbox.Key, id string) (
-	w sandbox.PendingWrite, db *Database, params map[string]any, err error,
+func (s *Service) pending(ctx context.Context, caller sandbox.Key, id string) (
+	w sandbox.PendingWrite, db *database.Database, params map[string]any, err error,
 ) {
 	if err = access.RequireAdmin(caller, decideWrites); err == nil {
 		w, err = s.History.Write(ctx, id)
@@ -161,7 +130,7 @@ func (s *Service) pendingWrite(ctx context.Context, caller sandbox.Key, id strin
 		err = sandbox.Errorf(sandbox.FaultBusy, "the write is already %s: its rows may have changed", w.Status)
 	}
 	if err == nil {
-		db, err = s.database(caller, w.Database)
+		db, err = s.Databases.Find(caller, w.Database)
 	}
 	if err == nil {
 		params, err = writeParameters(w)
@@ -181,14 +150,14 @@ func writeParameters(w sandbox.PendingWrite) (params map[string]any, err error) 
 	return params, err
 }
 
-// ApplyWrite runs a pending write once, with the writing login. Before it runs, its status applying is on disk: after a
+// Apply runs a pending write once, with the writing login. Before it runs, its status applying is on disk: after a
 // crash the status is unknown, and the write never runs by itself. reason says why; it may be "".
-func (s *Service) ApplyWrite(ctx context.Context, caller sandbox.Key, id, reason string) (sandbox.PendingWrite, error) {
+func (s *Service) Apply(ctx context.Context, caller sandbox.Key, id, reason string) (sandbox.PendingWrite, error) {
 	w, err := s.move(ctx, caller, id, sandbox.WritePending, sandbox.WriteApplying, sandbox.AuditApplied, reason)
 	if err != nil {
 		return w, err
 	}
-	db, err := s.database(caller, w.Database) // move has found it
+	db, err := s.Databases.Find(caller, w.Database) // move has found it
 	if err != nil {
 		return w, err
 	}
@@ -208,9 +177,9 @@ func (s *Service) ApplyWrite(ctx context.Context, caller sandbox.Key, id, reason
 	return w, errors.Join(err, s.History.FinishWrite(ctx, w))
 }
 
-// ResolveWrite records whether a write with the status unknown was applied, which an admin has found out in the
+// Resolve records whether a write with the status unknown was applied, which an admin has found out in the
 // database. If it was not, it is pending again. reason says how the admin knows; it may be "".
-func (s *Service) ResolveWrite(
+func (s *Service) Resolve(
 	ctx context.Context, caller sandbox.Key, id string, wasApplied bool, reason string,
 ) (sandbox.PendingWrite, error) {
 	to := sandbox.WritePending
@@ -220,8 +189,8 @@ func (s *Service) ResolveWrite(
 	return s.move(ctx, caller, id, sandbox.WriteUnknown, to, sandbox.AuditResolved, reason)
 }
 
-// RejectWrite rejects a pending write, which then never runs. reason says why; it may be "".
-func (s *Service) RejectWrite(
+// Reject rejects a pending write, which then never runs. reason says why; it may be "".
+func (s *Service) Reject(
 	ctx context.Context, caller sandbox.Key, id, reason string,
 ) (sandbox.PendingWrite, error) {
 	return s.move(ctx, caller, id, sandbox.WritePending, sandbox.WriteRejected, sandbox.AuditRejected, reason)
@@ -254,7 +223,7 @@ func (s *Service) move(
 		return w, sandbox.Errorf(sandbox.FaultBusy, "the write is already %s", w.Status)
 	}
 	if to == sandbox.WriteApplying {
-		if _, err := s.database(caller, w.Database); err != nil { // before it is recorded as applying
+		if _, err := s.Databases.Find(caller, w.Database); err != nil { // before it is recorded as applying
 			return w, err
 		}
 	}
