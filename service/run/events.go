@@ -62,8 +62,6 @@ type EventLog struct {
 	bytes     int                // approximate size of the events
 	changed   chan struct{}      // closed, and replaced, at each change
 	ended     bool
-	endedAt   time.Time
-	endNumber int64 // position of this log in the order of ends; two logs may have the same endedAt
 	err       error // the service's error that ended the execution
 
 	streams map[string]*TextStream
@@ -170,8 +168,8 @@ func (l *EventLog) query(q sandbox.Query) {
 	l.add("query", q, len(q.SQL)+len(q.Parameters)+len(q.Error)+200)
 }
 
-// end adds the last events, or the service's error if it did not run the code. number counts the logs that have ended.
-func (l *EventLog) end(e *sandbox.Execution, err error, now time.Time, number int64) {
+// end adds the last events, or the service's error if it did not run the code.
+func (l *EventLog) end(e *sandbox.Execution, err error) {
 	if began, _ := l.Execution(); began == nil && err == nil { // cancelled before its code ran
 		l.begin(e, e.User, 0)
 	}
@@ -188,9 +186,16 @@ func (l *EventLog) end(e *sandbox.Execution, err error, now time.Time, number in
 		l.append("result", Result{e.Status, e.Result, e.Error, e.Exception}, len(e.Result)+len(exception))
 		l.append("done", e, len(e.Stdout)+len(e.Stderr))
 	}
-	l.ended, l.endedAt, l.endNumber, l.err = true, now, number, err
+	l.ended, l.err = true, err
 	l.wakeReaders(0)
 	close(l.over)
+}
+
+// size returns the approximate size of the events.
+func (l *EventLog) size() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.bytes
 }
 
 // Over is closed when the execution has ended and its end is on record.
@@ -256,7 +261,7 @@ func (l *EventLog) Execution() (e *sandbox.Execution, ended bool) {
 }
 
 // replay makes the event log of an execution that has ended from its record.
-func replay(e sandbox.Execution, now time.Time) *EventLog {
+func replay(e sandbox.Execution) *EventLog {
 	l := newEventLog()
 	l.begin(&e, e.User, len(e.Stdout)+len(e.Stderr))
 	l.Print("stdout", []byte(e.Stdout))
@@ -275,66 +280,15 @@ func replay(e sandbox.Execution, now time.Time) *EventLog {
 	for _, o := range e.Outputs {
 		l.Output(o)
 	}
-	l.end(&e, nil, now, 0)
+	l.end(&e, nil)
 	return l
-}
-
-// Bounds of the event logs of ended executions, which are kept for readers that lost their connection.
-const (
-	eventLogAge   = 5 * time.Minute
-	eventLogBytes = 64 << 20 // of all of them, approximately
-)
-
-// keepEventLog keeps an event log for Follow, and removes old ones.
-func (s *Service) keepEventLog(executionID string, l *EventLog) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.eventLogs[executionID] = l
-	s.removeEventLogs(s.Clock())
-}
-
-// forgetUnread removes the event log of an execution that has ended, unless it has readers.
-func (s *Service) forgetUnread(executionID string, l *EventLog) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.read == 0 {
-		delete(s.eventLogs, executionID)
-	}
-}
-
-// removeEventLogs removes logs that are too old, and then the logs that ended first until the rest is within
-// eventLogBytes. The caller holds mu.
-func (s *Service) removeEventLogs(now time.Time) {
-	for total := 0; ; total = 0 {
-		var first string
-		var firstEnd time.Time
-		var firstNumber int64
-		for id, l := range s.eventLogs {
-			l.mu.Lock()
-			if l.ended {
-				total += l.bytes
-				if first == "" || l.endNumber < firstNumber {
-					first, firstEnd, firstNumber = id, l.endedAt, l.endNumber
-				}
-			}
-			l.mu.Unlock()
-		}
-		if first == "" || total <= eventLogBytes && now.Sub(firstEnd) < eventLogAge {
-			return
-		}
-		delete(s.eventLogs, first)
-	}
 }
 
 // Follow returns the event log of an execution, and the ID after which a reader continues that has read the events up
 // to after. If the service has no log of the execution, Follow waits for its end and makes the log from its record. A
 // reader that has read some events then receives only the last event, which is the whole execution.
 func (s *Service) Follow(ctx context.Context, caller sandbox.Key, id string, after int64) (*EventLog, int64, error) {
-	s.mu.Lock()
-	l := s.eventLogs[id]
-	s.mu.Unlock()
+	l := s.eventLogs.follow(id)
 	if l != nil && access.MaySee(caller, l.owner) {
 		return l, after, s.Access.AuditView(ctx, caller, "execution/"+id, l.owner)
 	}
@@ -343,7 +297,7 @@ func (s *Service) Follow(ctx context.Context, caller sandbox.Key, id string, aft
 	if err = errors.Join(err, ctx.Err()); err != nil {
 		return nil, 0, err
 	}
-	l = replay(e, s.Clock())
+	l = replay(e)
 	if after > 0 {
 		after = int64(len(l.events)) - 1
 	}

@@ -147,7 +147,10 @@ func (s *Service) Start(
 		} else {
 			execution, err = s.executeObserved(runCtx, caller, sandboxID, request, observers{events: log})
 		}
-		log.end(execution, err, s.Clock(), s.logsEnded.Add(1))
+		log.end(execution, err)
+		if begun, _ := log.Execution(); begun != nil {
+			s.eventLogs.end(begun.ID, s.Clock())
+		}
 	}()
 	select {
 	case <-log.begun:
@@ -260,7 +263,7 @@ func (r *run) execute(ctx context.Context) (*sandbox.Execution, error) {
 
 // openEvents gives a run that nobody streams an event log, so that others can follow it: a person in the pages sees
 // what an agent's code prints. Its output costs nothing in addition, so it may be in another order than that of the
-// program. The caller calls end. The log is forgotten then, unless somebody reads it.
+// program. The caller calls end. The log is forgotten then, unless somebody follows it.
 func (r *run) openEvents() (end func(*sandbox.Execution, error)) {
 	if r.isStreamed = r.observers.events != nil; r.isStreamed || r.observers.debug != nil {
 		return func(*sandbox.Execution, error) {}
@@ -268,11 +271,12 @@ func (r *run) openEvents() (end func(*sandbox.Execution, error)) {
 	log := newEventLog()
 	r.observers.events, r.handler.events = log, log
 	return func(e *sandbox.Execution, err error) {
-		if opening, _ := log.Execution(); opening == nil {
-			return // the code has not run, and nobody has found the log
+		logs := &r.service.eventLogs
+		if logs.forgetUnfollowed(r.opening.ID) {
+			return
 		}
-		log.end(e, err, r.service.Clock(), r.service.logsEnded.Add(1))
-		r.service.forgetUnread(r.opening.ID, log)
+		log.end(e, err)
+		logs.end(r.opening.ID, r.service.Clock())
 	}
 }
 
@@ -395,7 +399,7 @@ func (r *run) runCode(ctx context.Context) (sandbox.Outcome, error) {
 	}
 	if r.observers.events != nil {
 		r.observers.events.begin(&r.opening, r.sandbox.Owner, r.sandbox.Policy.MaxOutputSize)
-		r.service.keepEventLog(r.opening.ID, r.observers.events)
+		r.service.eventLogs.keep(r.opening.ID, r.observers.events, r.isStreamed)
 		callbacks.Listener, callbacks.Ordered = r.observers.events, r.isStreamed
 	}
 	switch {

@@ -24,7 +24,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -63,11 +62,10 @@ type Service struct {
 
 	mu         sync.Mutex
 	running    map[string]*run // by execution
-	eventLogs  map[string]*EventLog
 	isDraining bool
 
 	work      sync.WaitGroup // Drain waits for it
-	logsEnded atomic.Int64   // event logs whose executions have ended
+	eventLogs eventLogs      // by execution
 	slots     *limit.Shared  // of executions
 	feed      *ExecutionFeed
 	startedAt time.Time
@@ -85,7 +83,7 @@ func New(config Config) *Service {
 		config.NewID = access.NewID
 	}
 	s := &Service{
-		Config: config, running: map[string]*run{}, eventLogs: map[string]*EventLog{},
+		Config: config, running: map[string]*run{},
 		slots: limit.NewShared(config.Parallel, config.Access.Users), feed: newExecutionFeed(),
 		startedAt: config.Clock(), stop: make(chan struct{}),
 	}
@@ -163,9 +161,7 @@ func (s *Service) runJanitor() {
 		case <-s.stop:
 			return
 		case <-ticker.C:
-			s.mu.Lock()
-			s.removeEventLogs(s.Clock())
-			s.mu.Unlock()
+			s.eventLogs.remove(s.Clock())
 		}
 	}
 }

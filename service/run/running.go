@@ -55,12 +55,6 @@ func (s *Service) RunningExecutions(user string) (ids []string) {
 
 // Forget implements records.Memory: it removes event logs and events of the feed.
 func (s *Service) Forget(isErased func(execution, user string) bool) {
-	s.mu.Lock()
-	for id, l := range s.eventLogs {
-		if e, ended := l.Execution(); ended && e != nil && isErased(id, e.User) {
-			delete(s.eventLogs, id)
-		}
-	}
-	s.mu.Unlock()
+	s.eventLogs.forget(isErased)
 	s.feed.forget(isErased)
 }
