@@ -54,9 +54,10 @@ func (r *Reader) translateError(
 	if !ok {
 		return r.unavailable(err)
 	}
+	message := sandbox.Shorten(pg.Message, maxMessageChars) // first: a search in 20 MB takes seconds
 	out := &sandbox.Refusal{
 		Reason:   "failed",
-		Message:  sandbox.Shorten(parse.NameParameters(pg.Message, stmt.ParameterNames), maxMessageChars),
+		Message:  parse.NameParameters(message, stmt.ParameterNames),
 		SQLState: pg.Code,
 		Hint:     sandbox.Shorten(pg.Hint, maxMessageChars),
 		Failed:   true,
