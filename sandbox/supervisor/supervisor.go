@@ -82,13 +82,14 @@ type Supervisor struct {
 	CPU *limit.CPU
 	// Share bounds the statements of guests; nil: unlimited. Set it before the first session.
 	Share *limit.Share
+	// Work charges users for the frames and the output of their guests. Set its floor before the first session.
+	Work limit.Work
 
 	isolator     *isolate.Isolator
 	queueTimeout time.Duration // how long a start may wait for a free guest
 	starts       *limit.Shared // concurrent starts of guests
 	largeFrames  *limit.Shared // frames of more than 1 MiB that are being received
 	runs         atomic.Int64  // number of active runs
-	work         limit.Work    // for the frames and the output of guests
 	stub         RunFunc       // nil except in tests; see NewStub
 	onStubClose  func()        // nil except in tests; see NewStub
 }

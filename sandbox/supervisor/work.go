@@ -54,7 +54,7 @@ type workMeter struct {
 
 func (s *Session) newWorkMeter(process *isolate.Process) *workMeter {
 	return &workMeter{
-		work: &s.supervisor.work, share: s.supervisor.Share, cpu: s.supervisor.CPU,
+		work: &s.supervisor.Work, share: s.supervisor.Share, cpu: s.supervisor.CPU,
 		user: s.sandbox.Owner, process: process, guests: &s.cpu, began: s.cpu.used(),
 		over: make(chan struct{}),
 	}

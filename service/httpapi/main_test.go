@@ -138,6 +138,8 @@ func runTests(m *testing.M) (int, error) {
 	defer isolation.Close()
 	defaults, ceiling := policy.Default(), policy.Default()
 	defaults.MaxExecutionTime = 300 // a busy machine takes long; tests of the limit set their own
+	// A parallel subtest begins when all other tests have ended, so the sandbox of its test may wait for a long time.
+	defaults.Lifetime, defaults.IdleTimeout = 24*3600, 24*3600
 	ceiling.MaxExecutionTime, ceiling.MaxMemoryMB, ceiling.CPUPercent, ceiling.MaxRows = 300, 512, 400, 1_000_000
 	ceiling.MaxOpenFiles, ceiling.MaxThreads, ceiling.MaxOutputSize, ceiling.MaxCodeSize = 1024, 64, 16<<20, 1<<20
 	ceiling.Lifetime, ceiling.IdleTimeout = 7*24*3600, 7*24*3600
@@ -153,6 +155,9 @@ func runTests(m *testing.M) (int, error) {
 	large := supervisor.New(isolation, 2*time.Minute) // a busy machine takes long to start Python
 	large.Network.Resolve, large.Network.Dial = internet.resolve, internet.dial
 	large.Uploads.User = 16 << 20
+	// With the usual floor, tests with large frames would mostly wait: the race detector makes the service's work ten
+	// times as expensive, and a user's guests earn little on a busy machine.
+	large.Work.Floor = 1
 	config := servicesConfig{log: log}
 	config.live = live.Config{
 		Supervisor: large, Environments: isolation, History: store, Default: defaults, Ceiling: ceiling,
