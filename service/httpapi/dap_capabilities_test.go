@@ -13,9 +13,10 @@ import (
 // dapAttach returns a client that is attached to new code and not configured yet.
 func dapAttach(t testing.TB, c client, code string) *dapClient {
 	t.Helper()
+	id := c.create(t, nil) // first: a connection must attach within 10 s
 	e := dapConnect(t)
 	e.mustRequest("initialize", map[string]any{"adapterID": "glasshouse", "supportsProgressReporting": true})
-	e.mustRequest("attach", map[string]any{"token": c.secret, "sandbox": c.create(t, nil), "code": code,
+	e.mustRequest("attach", map[string]any{"token": c.secret, "sandbox": id, "code": code,
 		"path": "/home/ada/double.py"})
 	e.waitEvent("initialized")
 	return e

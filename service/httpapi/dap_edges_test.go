@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -63,31 +64,41 @@ func TestDAPTransportsAnswerTheSame(t *testing.T) {
 	defer c.deleteSandboxes(t)
 	id := c.create(t, nil)
 	recorded := c.debugStream(t, id, map[string]any{"code": steppedProgram}).execution.ID
+	// Each editor connects in its own subtest: the service closes a connection that does not attach within 10 s.
+	overTCP := func(of *services) func(testing.TB) *dapClient {
+		return func(t testing.TB) *dapClient { return dapConnectTo(t, of) }
+	}
+	overWebSocket := func(server string) func(testing.TB) *dapClient {
+		return func(t testing.TB) *dapClient { return dapConnectWebSocket(t, c, server) }
+	}
+	live, past := map[string]any{"code": steppedProgram}, map[string]any{"execution": recorded}
 	for name, way := range map[string]struct {
-		editor *dapClient
-		to     map[string]any
+		connect func(testing.TB) *dapClient
+		to      map[string]any
 	}{
-		"TCP": {dapConnect(t), map[string]any{"sandbox": id, "code": steppedProgram}},
-		"a WebSocket": {dapConnectWebSocket(t, c, serverURL),
-			map[string]any{"sandbox": c.create(t, nil), "code": steppedProgram}},
-		"TCP, after a restart": {dapConnectTo(t, smallServices), map[string]any{"execution": recorded}},
-		"a WebSocket, after a restart": {dapConnectWebSocket(t, c, smallServerURL),
-			map[string]any{"execution": recorded}},
-		"TCP, past, of the service that ran it": {dapConnect(t), map[string]any{"execution": recorded}},
+		"TCP":                                   {overTCP(testServices), live},
+		"a WebSocket":                           {overWebSocket(serverURL), live},
+		"TCP, after a restart":                  {overTCP(smallServices), past},
+		"a WebSocket, after a restart":          {overWebSocket(smallServerURL), past},
+		"TCP, past, of the service that ran it": {overTCP(testServices), past},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, past := way.editor, way.to["execution"] != nil
-			e.t = t
+			to := maps.Clone(way.to)
+			to["token"], to["path"] = c.secret, "/home/ada/double.py"
+			isPast := to["execution"] != nil
+			if !isPast {
+				to["sandbox"] = c.create(t, nil)
+			}
+			e := way.connect(t)
 			e.mustRequest("initialize", map[string]any{"adapterID": "glasshouse"})
-			way.to["token"], way.to["path"] = c.secret, "/home/ada/double.py"
-			e.mustRequest("attach", way.to)
+			e.mustRequest("attach", to)
 			e.waitEvent("initialized")
 			e.configure(breakpointAt(3, "condition", "n == 1"))
-			if past {
+			if isPast {
 				e.wantStop("entry", 1)
 				e.move("continue")
 			}
-			e.tour(past)
+			e.tour(isPast)
 		})
 	}
 }
@@ -97,10 +108,11 @@ func TestDAPClientThatCountsFromZero(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
 	defer c.deleteSandboxes(t)
+	id := c.create(t, nil)
 	e := dapConnect(t)
 	e.mustRequest("initialize", map[string]any{"adapterID": "glasshouse", "linesStartAt1": false,
 		"columnsStartAt1": false})
-	e.mustRequest("attach", map[string]any{"token": c.secret, "sandbox": c.create(t, nil), "code": steppedProgram})
+	e.mustRequest("attach", map[string]any{"token": c.secret, "sandbox": id, "code": steppedProgram})
 	e.wantEqual("locations", e.mustRequest("breakpointLocations", map[string]any{"source": map[string]any{}, "line": 0,
 		"endLine": 1})["breakpoints"], "[map[line:0] map[line:1]]")
 	e.wantEqual("verified", e.setBreakpoints(breakpointAt(2))[0].(map[string]any)["line"], 2)
@@ -169,6 +181,8 @@ func TestEditorsOfAUserAreLimited(t *testing.T) {
 	}
 	session := c.ok(t, "POST", "/executions/"+a.get("execution_id").(string)+"/debug/sessions", nil).get("session_id")
 	watch := map[string]any{"token": c.secret, "session": session}
+	other := newUser(t, sandbox.RoleDeveloper)
+	b := other.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "x = 1", "record": true})
 	var attached []*dapClient
 	for range 20 {
 		e := dapConnect(t)
@@ -180,8 +194,6 @@ func TestEditorsOfAUserAreLimited(t *testing.T) {
 		!strings.Contains(m["message"].(string), "20 of your editors are attached") {
 		t.Errorf("the 21st editor: got %v, want a refusal", m)
 	}
-	other := newUser(t, sandbox.RoleDeveloper)
-	b := other.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "x = 1", "record": true})
 	dapConnect(t).mustRequest("attach", map[string]any{"token": other.secret, "execution": b.get("execution_id")})
 	attached[0].mustRequest("disconnect", nil)
 	<-attached[0].served

@@ -34,10 +34,11 @@ func TestEditorShowsWhyTheProgramEnded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c, e := newUser(t, sandbox.RoleDeveloper), dapConnect(t) // a user may have few sandboxes at once
+			c := newUser(t, sandbox.RoleDeveloper) // a user may have few sandboxes at once
+			id := c.create(t, map[string]any{"max_execution_time": 2})
+			e := dapConnect(t)
 			e.mustRequest("initialize", map[string]any{"adapterID": "glasshouse"})
-			config := map[string]any{"max_execution_time": 2}
-			e.mustRequest("attach", map[string]any{"token": c.secret, "sandbox": c.create(t, config), "code": test.code,
+			e.mustRequest("attach", map[string]any{"token": c.secret, "sandbox": id, "code": test.code,
 				"path": "/home/ada/double.py"})
 			e.waitEvent("initialized")
 			e.configure()
