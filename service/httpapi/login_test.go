@@ -20,6 +20,17 @@ type linkFixture struct {
 	offset *atomic.Int64
 }
 
+// newCompanyWithClock starts a company, and returns a function that sets the clock of its service forward.
+func newCompanyWithClock(t *testing.T) (c company, advance func(time.Duration)) {
+	t.Helper()
+	var offset atomic.Int64
+	c = newCompany(t, func(c *companyConfig) {
+		c.clock = func() time.Time { return time.Now().UTC().Add(time.Duration(offset.Load())) }
+		c.records.ArtifactAge = 365 * 24 * time.Hour // files of other tests stay
+	})
+	return c, func(d time.Duration) { offset.Add(int64(d)) }
+}
+
 func newLinkFixture(t *testing.T, change func(*httpapi.Config)) linkFixture {
 	t.Helper()
 	f := linkFixture{offset: &atomic.Int64{}}

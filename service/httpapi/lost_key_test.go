@@ -232,9 +232,12 @@ func TestDebugStreamEndsWhenItsKeyIsRevoked(t *testing.T) {
 
 func TestStreamEndsWhenItsKeyExpires(t *testing.T) {
 	t.Parallel()
-	c, _ := admin.newKey(t, map[string]any{"name": "n", "user_id": t.Name(),
-		"expires_at": time.Now().Add(4 * time.Second)})
-	wantLostStream(t, c.stream(t, "GET", c.asyncRun(t), nil), "expired")
+	s, advance := newCompanyWithClock(t)
+	c, _ := client{server: s.server, secret: admin.secret}.newKey(t, map[string]any{"name": "n", "user_id": t.Name(),
+		"expires_at": time.Now().Add(5 * time.Minute)})
+	stream := c.stream(t, "GET", c.asyncRun(t), nil)
+	advance(5 * time.Minute)
+	wantLostStream(t, stream, "expired")
 	wantProblem(t, c.do(t, "GET", "/executions", nil), http.StatusUnauthorized, "unauthorized", "expired")
 }
 

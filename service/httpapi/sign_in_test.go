@@ -8,12 +8,12 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
+	"glasshouse/policy/polltest"
 	"glasshouse/sandbox"
 	"glasshouse/service/httpapi"
 	"glasshouse/service/signin"
@@ -43,6 +43,8 @@ type company struct {
 type companyConfig struct {
 	servicesConfig
 	api httpapi.Config
+
+	isProviderDown bool
 }
 
 // newCompany starts a company over the history and the isolation of all tests.
@@ -80,6 +82,11 @@ func newCompanyWithDatabases(
 	config.access.Provider, config.access.SessionAge = p, time.Hour
 	if change != nil {
 		change(&config)
+	}
+	if config.isProviderDown {
+		provider.Stop()
+	} else { // as at the start of the service: a request with a token waits for the provider's keys for 1 s only
+		polltest.Succeeds(t, func() error { return p.Refresh(t.Context()) })
 	}
 	s := newServices(config.servicesConfig)
 	api := s.api(log)
@@ -236,13 +243,14 @@ func (c client) audited(t *testing.T, object, user string) map[string]any {
 
 func TestStreamEndsWhenItsTokenExpires(t *testing.T) {
 	t.Parallel()
-	c := newCompany(t, nil)
+	c, advance := newCompanyWithClock(t)
 	long := c.bearer("anna")
-	c.provider.SetLifetime(5 * time.Second)
+	c.provider.SetLifetime(5 * time.Minute)
 	short := c.bearer("anna")
 	location := long.asyncRun(t)
-	stays := long.stream(t, "GET", location, nil)
-	wantLostStream(t, short.stream(t, "GET", location, nil), "expired")
+	stays, ends := long.stream(t, "GET", location, nil), short.stream(t, "GET", location, nil)
+	advance(5 * time.Minute)
+	wantLostStream(t, ends, "expired")
 	a := short.do(t, "GET", "/me", nil)
 	wantProblem(t, a, http.StatusUnauthorized, "unauthorized", "this token has expired")
 	long.ok(t, "POST", location+"/cancel", nil)
@@ -333,18 +341,13 @@ func TestSignInIsRevoked(t *testing.T) {
 
 func TestSignInEndsAfterItsAge(t *testing.T) {
 	t.Parallel()
-	const age = 5 * time.Minute
-	var passed atomic.Int64 // on the clock of the service, besides the time of the machine
-	c := newCompany(t, func(c *companyConfig) {
-		c.access.SessionAge = age
-		c.clock = func() time.Time { return time.Now().UTC().Add(time.Duration(passed.Load())) }
-	})
+	c, advance := newCompanyWithClock(t)
 	session := c.as(t, c.signIn(t, "bert"))
 	stream := session.stream(t, "GET", session.asyncRun(t), nil)
 	if e, ok := stream.next(); !ok || e.name == "error" {
 		t.Fatalf("got %v, want a first event before the sign-in ends", e)
 	}
-	passed.Store(int64(age))
+	advance(time.Hour)
 	wantLostStream(t, stream, "expired")
 	wantProblem(t, session.do(t, "GET", "/me", nil), http.StatusUnauthorized, "unauthorized", "expired")
 }
@@ -424,9 +427,8 @@ func stateOf(t *testing.T, address string) string {
 
 func TestKeysWorkWithoutTheProvider(t *testing.T) {
 	t.Parallel()
-	c := newCompany(t, nil)
+	c := newCompany(t, func(c *companyConfig) { c.isProviderDown = true })
 	token := c.bearer("anna")
-	c.provider.Stop()
 	a := token.do(t, "GET", "/me", nil)
 	wantProblem(t, a, http.StatusServiceUnavailable, "unavailable", "cannot be reached", "keys work")
 	if a.header.Get("Retry-After") == "" {
@@ -507,16 +509,17 @@ func TestProxyNamesPersons(t *testing.T) {
 // An editor attaches with a token, and loses its session when it expires.
 func TestEditorAttachesWithAToken(t *testing.T) {
 	t.Parallel()
-	c := newCompany(t, nil)
+	c, advance := newCompanyWithClock(t)
 	anna := c.bearer("anna")
 	id := anna.create(t, nil)
-	c.provider.SetLifetime(6 * time.Second)
+	c.provider.SetLifetime(5 * time.Minute)
 	short := c.bearer("anna")
 	e := dapConnectWebSocket(t, anna, c.server)
 	e.mustRequest("initialize", map[string]any{"adapterID": "test"})
 	e.mustRequest("attach", map[string]any{"token": short.secret, "sandbox": id, "code": "x = 1\ny = 2",
 		"stopOnEntry": true})
 	e.mustRequest("configurationDone", nil)
+	advance(5 * time.Minute)
 	if said := e.readToEnd(); !strings.Contains(said, "this token has expired") {
 		t.Errorf("got %s, want output that says why it ends", said)
 	}
