@@ -583,12 +583,7 @@ func TestPendingWriteChangesItsDatabase(t *testing.T) {
 	c := root.newUser(t, nil)
 	id := c.create(t, map[string]any{"write_policy": "capture"})
 	c.run(t, id, `db_query("UPDATE orders SET seller = :s WHERE id = 1", {"s": "new"}, database="staff")`)
-	var write map[string]any
-	for _, w := range root.ok(t, "GET", "/pending-writes?status=pending", nil).get("pending_writes").([]any) {
-		if w := w.(map[string]any); w["sandbox_id"] == id {
-			write = w
-		}
-	}
+	write := newestPendingWrite(t, root, c, id)
 	if write["database"] != "staff" {
 		t.Fatalf("got the pending write %v, want one of staff", write)
 	}

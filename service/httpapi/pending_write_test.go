@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"fmt"
+	"math"
 	"net/url"
 	"slices"
 	"strings"
@@ -39,15 +40,7 @@ for sql in ["DROP TABLE users", "UPDATE users SET name = pg_sleep(1)::text", "TR
 	}
 
 	wantProblem(t, c.do(t, "GET", "/pending-writes", nil), 403, "forbidden", "admin")
-	pendingOf := func(status string) (out []map[string]any) {
-		list, _ := admin.ok(t, "GET", "/pending-writes?status="+status, nil).get("pending_writes").([]any)
-		for _, w := range list {
-			if w := w.(map[string]any); w["sandbox_id"] == id {
-				out = append(out, w)
-			}
-		}
-		return out
-	}
+	pendingOf := func(status string) []map[string]any { return pendingWrites(t, admin, c, id, status) }
 	pending := pendingOf("pending")
 	if len(pending) != 2 {
 		t.Fatalf("got the pending writes %v, want 2", pending)
@@ -129,7 +122,7 @@ for sql in ["DROP TABLE users", "UPDATE users SET name = pg_sleep(1)::text", "TR
 	// Without the policy, nothing is captured.
 	plain := c.create(t, nil)
 	a = c.run(t, plain, `db_query("DELETE FROM raw_data WHERE id = 9")`)
-	if a.get("exception.type") != "ReadOnlyError" || len(pendingOf("pending")) != 0 {
+	if a.get("exception.type") != "ReadOnlyError" || len(pendingWrites(t, admin, c, plain, "pending")) != 0 {
 		t.Errorf("without the policy: got %s, want a ReadOnlyError and no pending write", a.text)
 	}
 }
@@ -149,7 +142,7 @@ func TestPendingWritesArePaged(t *testing.T) {
 	seen := map[any]bool{}
 	var order []string
 	user := ""
-	for path := "/pending-writes?limit=2"; ; {
+	for path := "/pending-writes?limit=2"; len(order) < 9; { // many older ones may follow
 		page := admin.ok(t, "GET", path, nil)
 		list, _ := page.get("pending_writes").([]any)
 		for _, w := range list {
@@ -175,9 +168,21 @@ func TestPendingWritesArePaged(t *testing.T) {
 	if len(order) != 9 || !slices.IsSortedFunc(order, func(a, b string) int { return strings.Compare(b, a) }) {
 		t.Errorf("got the writes of %v, want 9, newest first", order)
 	}
-	page := admin.ok(t, "GET", "/pending-writes?limit=1000&status=pending&user_id="+url.QueryEscape(user), nil)
-	if list := page.get("pending_writes").([]any); len(list) != 6 {
-		t.Errorf("got %d writes of the user %s, want 6", len(list), user)
+	ofUser := "/pending-writes?status=pending&user_id=" + url.QueryEscape(user)
+	for path, want := range map[string]int{ofUser + "&limit=1000": 6, ofUser + "&limit=4": 4} {
+		page := admin.ok(t, "GET", path, nil)
+		if list := page.get("pending_writes").([]any); len(list) != want {
+			t.Errorf("%s: got %d writes, want %d", path, len(list), want)
+		}
+		if next, _ := page.get("next").(string); want == 6 && next != "" {
+			t.Errorf("%s: got the cursor %s behind the last write, want none", path, next)
+		} else if want == 4 {
+			page = admin.ok(t, "GET", path+"&after="+next, nil)
+			if list := page.get("pending_writes").([]any); len(list) != 2 || page.get("next") != nil {
+				t.Errorf("the second page: got %d writes and the cursor %v, want 2 and none", len(list),
+					page.get("next"))
+			}
+		}
 	}
 	for _, after := range []string{"none", "%00", "'", "a%20b"} {
 		wantProblem(t, admin.do(t, "GET", "/pending-writes?after="+after, nil), 422, "invalid-input", "after")
@@ -192,57 +197,57 @@ func TestPendingWritesOfAUserAreLimited(t *testing.T) {
 		t.Skip("it takes long; the whole gate runs it")
 	}
 	t.Parallel()
-	const maxWrites, perRun = 500, 100
-	c := newUser(t, sandbox.RoleAgent)
-	config := map[string]any{"write_policy": "capture", "max_execution_time": 60}
-	id := c.create(t, config)
-	fill := fmt.Sprintf(`for n in range(%d):
-    db_query("DELETE FROM raw_data WHERE id = :n", {"n": n})`, perRun)
-	for range maxWrites / perRun {
-		if a := c.run(t, id, fill); a.get("status") != "completed" {
-			t.Fatalf("got %s, want it completed", a.text)
-		}
-	}
-	again := `try:
-    result = db_query("DELETE FROM raw_data WHERE id = 1")
+	const maxWrites, maxLarge = 500, 41
+	const small = `db_query("DELETE FROM raw_data WHERE id = 1")`
+	const large = `db_query("UPDATE documents SET content = :text WHERE id = 1", {"text": "x" * 800_000})`
+	config := map[string]any{"write_policy": "capture"}
+	// capture captures a statement, and returns the result or the refusal as JSON.
+	capture := func(c client, id, statement string) string {
+		a := c.run(t, id, fmt.Sprintf(`try:
+    result = %s
 except DatabaseError as e:
     result = [e.reason, str(e)]
-result`
-	a := c.run(t, id, again)
-	if text := compactJSON(a.get("result")); !strings.Contains(text, "too-many-pending-writes") ||
-		!strings.Contains(text, "admin") || !strings.Contains(text, "500 writes") {
-		t.Errorf("got %s, want a refusal that says what to do", a.text)
+result`, statement))
+		return compactJSON(a.get("result"))
 	}
-	user := c.ok(t, "GET", "/executions/"+a.get("execution_id").(string), nil).get("user_id").(string)
-	other := newUser(t, sandbox.RoleAgent)
-	a = other.run(t, other.create(t, config), again)
-	if !strings.Contains(compactJSON(a.get("result")), `"captured":true`) {
-		t.Errorf("another user: got %s, want the write captured", a.text)
-	}
-	newest := admin.ok(t, "GET", "/pending-writes?limit=1&status=pending&user_id="+url.QueryEscape(user), nil)
-	write := newest.get("pending_writes").([]any)[0].(map[string]any)["id"].(string)
-	admin.ok(t, "POST", "/pending-writes/"+write+"/reject", nil)
-	if a := c.run(t, id, again); !strings.Contains(compactJSON(a.get("result")), `"captured":true`) {
-		t.Errorf("after a decision: got %s, want the write captured", a.text)
-	}
-
-	large := newUser(t, sandbox.RoleAgent)
-	id, refused := large.create(t, config), ""
-	for range 5 { // one run may send 16 MiB of statements
-		a = large.run(t, id, `refused = None
-for n in range(18):
-    try:
-        db_query("UPDATE documents SET content = :text WHERE id = 1", {"text": "x" * 800_000})
-    except DatabaseError as e:
-        refused = [e.reason, str(e)]
-        break
-refused`)
-		if refused = compactJSON(a.get("result")); refused != "null" {
-			break
+	wantCaptured := func(when, got string) {
+		t.Helper()
+		if !strings.Contains(got, `"captured":true`) {
+			t.Errorf("%s: got %s, want the write captured", when, got)
 		}
 	}
-	if !strings.Contains(refused, "too-many-pending-writes") || !strings.Contains(refused, "32 MiB") {
-		t.Errorf("got %s, want a refusal after 32 MiB: %.500s", refused, a.text)
+	// fill captures a write of a new user, and stores it again until the next one is the last.
+	fill := func(statement string, limit int) (c client, id string) {
+		c = newUser(t, sandbox.RoleAgent)
+		id = c.create(t, config)
+		wantCaptured("the first one", capture(c, id, statement))
+		w, err := testConfig.writes.Write(t.Context(), newestPendingWrite(t, admin, c, id)["id"].(string))
+		for n := 0; err == nil && n < limit-2; n++ {
+			w.ID = fmt.Sprintf("%s%08x", w.ID[:24], n)
+			err = testConfig.runs.History.AddWrite(t.Context(), w, math.MaxInt32, math.MaxInt32)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantCaptured("the last one", capture(c, id, statement))
+		return c, id
+	}
+
+	c, id := fill(small, maxWrites)
+	if got := capture(c, id, small); !strings.Contains(got, "too-many-pending-writes") ||
+		!strings.Contains(got, "admin") || !strings.Contains(got, "500 writes") {
+		t.Errorf("got %s, want a refusal that says what to do", got)
+	}
+	other := newUser(t, sandbox.RoleAgent)
+	wantCaptured("another user", capture(other, other.create(t, config), small))
+	write := newestPendingWrite(t, admin, c, id)["id"].(string)
+	admin.ok(t, "POST", "/pending-writes/"+write+"/reject", nil)
+	wantCaptured("after a decision", capture(c, id, small))
+
+	c, id = fill(large, maxLarge)
+	if got := capture(c, id, large); !strings.Contains(got, "too-many-pending-writes") ||
+		!strings.Contains(got, "32 MiB") {
+		t.Errorf("got %.500s, want a refusal after 32 MiB", got)
 	}
 }
 
@@ -288,7 +293,7 @@ func TestSampleOfAPendingWrite(t *testing.T) {
 			t.Errorf("%s: got %s, want it captured", w.sql, a.text)
 			continue
 		}
-		write := newestPendingWrite(t, id)
+		write := newestPendingWrite(t, admin, c, id)
 		path := "/pending-writes/" + write["id"].(string)
 		wantProblem(t, c.do(t, "POST", path+"/sample", nil), 403, "forbidden", "admin")
 		sample := admin.ok(t, "POST", path+"/sample", nil)
@@ -318,7 +323,7 @@ func TestSampleOfAPendingWrite(t *testing.T) {
 			t.Errorf("%s: got %s, want it captured", sql, a.text)
 			continue
 		}
-		path := "/pending-writes/" + newestPendingWrite(t, id)["id"].(string)
+		path := "/pending-writes/" + newestPendingWrite(t, admin, c, id)["id"].(string)
 		wantProblem(t, admin.do(t, "POST", path+"/sample", nil), 422, "query-refused", reason)
 		admin.ok(t, "POST", path+"/reject", nil)
 	}
@@ -331,7 +336,7 @@ func TestUnknownWriteIsResolved(t *testing.T) {
 	id := c.create(t, map[string]any{"write_policy": "capture"})
 	for _, wasApplied := range []bool{true, false} {
 		c.run(t, id, `db_query("UPDATE products SET price = price WHERE id = 11")`)
-		write := newestPendingWrite(t, id)["id"].(string)
+		write := newestPendingWrite(t, admin, c, id)["id"].(string)
 		path := "/pending-writes/" + write
 		w, err := testConfig.writes.Write(t.Context(), write)
 		if err != nil {
@@ -378,7 +383,7 @@ func TestPreviewOfAPendingWrite(t *testing.T) {
 	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, map[string]any{"write_policy": "capture"})
 	c.run(t, id, `db_query("UPDATE products SET price = :p WHERE id = 12", {"p": 4711.5})`)
-	write := newestPendingWrite(t, id)["id"].(string)
+	write := newestPendingWrite(t, admin, c, id)["id"].(string)
 	path := "/pending-writes/" + write
 	wantProblem(t, c.do(t, "POST", path+"/preview", nil), 403, "forbidden", "admin")
 	preview := admin.ok(t, "POST", path+"/preview", nil)
@@ -403,7 +408,7 @@ func TestPreviewOfAPendingWrite(t *testing.T) {
 	wantProblem(t, admin.do(t, "POST", path+"/preview", nil), 409, "busy", "already rejected")
 
 	c.run(t, id, `db_query("UPDATE products SET price = random()")`)
-	path = "/pending-writes/" + newestPendingWrite(t, id)["id"].(string)
+	path = "/pending-writes/" + newestPendingWrite(t, admin, c, id)["id"].(string)
 	wantProblem(t, admin.do(t, "POST", path+"/preview", nil), 422, "query-refused", "random()")
 	admin.ok(t, "POST", path+"/reject", nil)
 }
@@ -428,7 +433,7 @@ func TestSampleWithoutCount(t *testing.T) {
 	if compactJSON(a.get("result")) != `[{"affected_rows":0,"captured":true}]` {
 		t.Fatalf("got %s, want the write captured", a.text)
 	}
-	path := "/pending-writes/" + newestPendingWrite(t, id)["id"].(string)
+	path := "/pending-writes/" + newestPendingWrite(t, admin, admin, id)["id"].(string)
 	sample := admin.ok(t, "POST", path+"/sample", nil)
 	reason, _ := sample.get("count_error").(string)
 	if sample.get("count") != 10.0 || sample.get("affected_rows") != nil ||
@@ -438,15 +443,27 @@ func TestSampleWithoutCount(t *testing.T) {
 	admin.ok(t, "POST", path+"/reject", nil)
 }
 
-// newestPendingWrite returns the newest pending write of a sandbox.
-func newestPendingWrite(t *testing.T, sandboxID string) map[string]any {
+// pendingWrites returns the writes of a user's sandbox that have a status, newest first. It asks for those of the user,
+// because the writes of all users are more than a page, and some are large.
+func pendingWrites(t *testing.T, admin, user client, sandboxID, status string) (writes []map[string]any) {
 	t.Helper()
-	list, _ := admin.ok(t, "GET", "/pending-writes?status=pending", nil).get("pending_writes").([]any)
+	id, _ := user.ok(t, "GET", "/me", nil).get("user_id").(string)
+	a := admin.ok(t, "GET", "/pending-writes?status="+status+"&user_id="+url.QueryEscape(id), nil)
+	list, _ := a.get("pending_writes").([]any)
 	for _, w := range list {
 		if w := w.(map[string]any); w["sandbox_id"] == sandboxID {
-			return w
+			writes = append(writes, w)
 		}
 	}
-	t.Fatalf("the sandbox %s has no pending write", sandboxID)
-	return nil
+	return writes
+}
+
+// newestPendingWrite returns the newest write of a user's sandbox that waits for an admin.
+func newestPendingWrite(t *testing.T, admin, user client, sandboxID string) map[string]any {
+	t.Helper()
+	writes := pendingWrites(t, admin, user, sandboxID, "pending")
+	if len(writes) == 0 {
+		t.Fatalf("the sandbox %s has no pending write", sandboxID)
+	}
+	return writes[0]
 }
