@@ -25,7 +25,9 @@ func fill(r *rand.Rand, v reflect.Value, depth int) {
 		v.Set(reflect.ValueOf(json.RawMessage(texts[r.IntN(len(texts))])))
 		return
 	}
-	texts := []string{"text", "<a href=\"x\">&\\</a>", "é\u2028\u2029\x00\x01\x7f\n\t\r", "\xff\xfe half a character: \xc3"}
+	texts := []string{
+		"text", "<a href=\"x\">&\\</a>", "é\u2028\u2029\x00\x01\x7f\n\t\r", "\xff\xfe half a character: \xc3",
+	}
 	switch v.Kind() {
 	case reflect.String:
 		v.SetString(texts[r.IntN(len(texts))])

@@ -156,7 +156,9 @@ func TestOldestEventLogIsRemovedWhenThereIsTooMuch(t *testing.T) {
 		}
 		return again == l
 	}
-	polltest.Eventually(t, "the first log to be removed after 72 MB of ended logs", func() bool { return !isKept(logs[0]) })
+	polltest.Eventually(t, "the first log to be removed after 72 MB of ended logs", func() bool {
+		return !isKept(logs[0])
+	})
 	for n, l := range logs[1:] {
 		if !isKept(l) {
 			t.Errorf("log %d of 2 after the first was removed: got none", n+1)

@@ -43,7 +43,7 @@ func TestUsersShareCPUTimeByWeight(t *testing.T) {
 }
 
 // runOnOneCPU makes what this process starts until the end of the test run on one CPU. There, the kernel divides time
-// by priority only. With several CPUs, it also depends on which processes of the machine run beside which loops.
+// by priority only. With several CPUs, it also depends on which other processes of the machine run on which CPU.
 func runOnOneCPU(t *testing.T) {
 	t.Helper()
 	var before, one unix.CPUSet
