@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -19,6 +20,7 @@ import (
 	"glasshouse/dbaccess"
 	"glasshouse/dbaccess/dbtest"
 	"glasshouse/dbaccess/embedded"
+	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/service/database"
 	"glasshouse/service/httpapi"
@@ -140,9 +142,13 @@ func serveDatabases(t *testing.T, others ...dbaccess.Config) client {
 	t.Helper()
 	config := testConfig
 	config.databases = withDatabases(t, others...)
+	var results *limit.Results
+	for _, database := range others {
+		results = cmp.Or(results, database.Results)
+	}
 	s := newServices(config)
 	api := s.api(config.log)
-	api.MCP = s.mcp(config.log)
+	api.MCP, api.Results = s.mcp(config.log), results
 	server := httptest.NewServer(httpapi.New(api))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"glasshouse/dbaccess"
+	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 )
 
@@ -60,15 +62,19 @@ len(rows[0]["a"])`)
 // TestUnreadAnswersOfAUserAreLimited makes a user's answers wait for clients that do not read. Other users go on.
 func TestUnreadAnswersOfAUserAreLimited(t *testing.T) {
 	t.Parallel()
-	c := newUser(t, sandbox.RoleAgent)
-	const sql = `SELECT repeat('x', 60000000) AS a`
-	body, err := json.Marshal(map[string]any{"query": sql})
+	// As in the service, two large answers fit. They are larger than the buffers of a connection.
+	server := serveDatabases(t, dbaccess.Config{
+		Name: "unread", URL: knowledgeURL, Results: limit.NewResults(maxTestResults / 3),
+	})
+	c := server.newUser(t, nil)
+	query := map[string]any{"query": `SELECT repeat('x', 20000000) AS a`, "database": "unread"}
+	body, err := json.Marshal(query)
 	if err != nil {
 		t.Fatal(err)
 	}
 	unread := make([]*http.Response, 2)
 	for i := range unread {
-		request, err := http.NewRequestWithContext(t.Context(), "POST", serverURL+"/database/query",
+		request, err := http.NewRequestWithContext(t.Context(), "POST", c.server+"/database/query",
 			strings.NewReader(string(body)))
 		if err != nil {
 			t.Fatal(err)
@@ -84,18 +90,18 @@ func TestUnreadAnswersOfAUserAreLimited(t *testing.T) {
 			t.Fatalf("answer %d: got %s, want 200", i, response.Status)
 		}
 	}
-	a := c.do(t, "POST", "/database/query", map[string]any{"query": sql})
+	a := c.do(t, "POST", "/database/query", query)
 	if a.status != http.StatusTooManyRequests || a.header.Get("Retry-After") == "" {
 		t.Errorf("the third one: got %d %.300s, want 429 with Retry-After", a.status, a.text)
 	}
-	other := newUser(t, sandbox.RoleAgent)
-	if a := other.do(t, "POST", "/database/query", map[string]any{"query": sql}); a.status != http.StatusOK {
+	other := server.newUser(t, nil)
+	if a := other.do(t, "POST", "/database/query", query); a.status != http.StatusOK {
 		t.Errorf("another user: got %d %.300s, want 200", a.status, a.text)
 	}
 	for _, response := range unread {
 		_ = response.Body.Close()
 	}
 	eventually(t, "a statement after the clients have left", func() bool {
-		return c.do(t, "POST", "/database/query", map[string]any{"query": sql}).status == http.StatusOK
+		return c.do(t, "POST", "/database/query", query).status == http.StatusOK
 	})
 }
