@@ -49,11 +49,7 @@ func (e Environments) String() string { return strings.Join(slices.Sorted(maps.K
 func Accept(raw []byte, def, ceiling Policy, environments Environments, admin bool) (Policy, error) {
 	p := def
 	value, limits := reflect.ValueOf(&p).Elem(), reflect.ValueOf(ceiling)
-	fields := map[string]int{}
 	for i := range value.NumField() {
-		if name := value.Type().Field(i).Tag.Get("json"); name != "-" {
-			fields[name] = i
-		}
 		if f, c := value.Field(i), limits.Field(i); f.CanInt() && c.Int() > 0 && f.Int() > c.Int() {
 			f.SetInt(c.Int())
 		}
@@ -63,9 +59,9 @@ func Accept(raw []byte, def, ceiling Policy, environments Environments, admin bo
 		return p, err
 	}
 	for _, m := range given {
-		i, ok := fields[m.name]
+		i, ok := fieldsByName[m.name]
 		if !ok {
-			return p, &FieldError{m.name, UnknownField(m.name, slices.Collect(maps.Keys(fields))), KindInvalid}
+			return p, &FieldError{m.name, UnknownField(m.name, slices.Collect(maps.Keys(fieldsByName))), KindInvalid}
 		}
 		if err := assign(value.Field(i), m.value); err != nil {
 			return p, &FieldError{m.name, err.Error(), KindInvalid}
@@ -92,6 +88,17 @@ func Accept(raw []byte, def, ceiling Policy, environments Environments, admin bo
 	}
 	return p, checkOperatorLimits(p, def, admin)
 }
+
+// fieldsByName has the number of each field of Policy that a config may have, by its name in JSON.
+var fieldsByName = func() map[string]int {
+	fields := map[string]int{}
+	for f := range reflect.TypeFor[Policy]().Fields() {
+		if name := f.Tag.Get("json"); name != "-" {
+			fields[name] = f.Index[0]
+		}
+	}
+	return fields
+}()
 
 // member is one key of a JSON object with its value.
 type member struct {
