@@ -45,6 +45,7 @@ type Tree struct {
 	maxMemory int64 // bytes of all groups together; 0: no limit
 	maxTasks  int   // of all groups together; 0: no limit
 	maxSpares int
+	all       Group // the group that has all others
 
 	mu      sync.Mutex
 	ended   []endedGroup // released groups that are not removed yet
@@ -109,6 +110,7 @@ func Open() (*Tree, error) {
 	}
 	name := fmt.Sprintf("glasshouse-%d-%d", os.Getpid(), treeCount.Add(1))
 	t := &Tree{dirs: map[string]string{}, maxSpares: maxSpares}
+	t.all.tree = t
 	if _, ok := own["memory"]; ok {
 		t.version = 1
 		for _, controller := range controllers {
@@ -245,6 +247,7 @@ func (t *Tree) Close() {
 	}
 	t.ended, t.spares = nil, nil
 	t.mu.Unlock()
+	t.all.CloseFiles()
 	for _, g := range ended {
 		_ = t.rmdir(g.name, 1000)
 	}

@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 // Bounds are the limits that this process has together with the other processes of its control groups: the lowest of
@@ -119,14 +117,12 @@ func (t *Tree) MemoryUse() float64 {
 }
 
 // readTotal returns the number in a file of the tree.
-func (t *Tree) readTotal(controller, file string) (int64, bool) {
-	fd, err := unix.Open(filepath.Join(t.dirs[controller], file), unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return 0, false
-	}
-	defer unix.Close(fd)
-	var text [32]byte
-	n, _ := unix.Read(fd, text[:])
-	number, err := strconv.ParseInt(strings.TrimSpace(string(text[:max(n, 0)])), 10, 64)
-	return number, err == nil
+func (t *Tree) readTotal(controller, file string) (n int64, ok bool) {
+	_ = t.all.use(func() error {
+		var err error
+		n, err = strconv.ParseInt(strings.TrimSpace(t.all.read(controller, file)), 10, 64)
+		ok = err == nil
+		return nil
+	})
+	return n, ok
 }
