@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -163,9 +164,10 @@ func (p *zygotePool) fill() {
 	}
 }
 
-// fillers returns the number of goroutines that run fill: two, so that one child joins its control group while the next
-// is forked.
-func (p *zygotePool) fillers() int { return min(2, p.set.Pool) }
+// fillers returns the number of goroutines that run fill: one more than there are CPUs, so that while one waits for the
+// zygote, which forks one child after the other, the others' children join their control groups and lock themselves
+// down. With 2 on 2 CPUs, 4 clients of fresh sandboxes left a tenth of the CPU time idle and got 7 % fewer runs.
+func (p *zygotePool) fillers() int { return min(runtime.GOMAXPROCS(0)+1, p.set.Pool) }
 
 // status describes the pool.
 func (p *zygotePool) status() sandbox.WarmPool {
