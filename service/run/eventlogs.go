@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"glasshouse/sandbox"
 )
 
 // Bounds of the event logs of ended executions, which are kept for readers that lost their connection.
@@ -63,11 +65,18 @@ func (k *eventLogs) forgetUnfollowed(execution string) bool {
 	return true
 }
 
-// end notes that the log of an execution, if it is kept, has its last event.
-func (k *eventLogs) end(execution string, now time.Time) {
+// end ends a log with the execution, or with the service's error if it did not run the code. A log that is kept is then
+// one of an ended execution. Over is closed last, so the logs end here in the order in which others see it.
+func (k *eventLogs) end(l *EventLog, e *sandbox.Execution, err error, now time.Time) {
+	defer close(l.over)
+	l.end(e, err)
+	begun, _ := l.Execution()
+	if begun == nil {
+		return
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	kept := k.of[execution]
+	kept := k.of[begun.ID]
 	if kept == nil {
 		return
 	}

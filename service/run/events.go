@@ -168,7 +168,7 @@ func (l *EventLog) query(q sandbox.Query) {
 	l.add("query", q, len(q.SQL)+len(q.Parameters)+len(q.Error)+200)
 }
 
-// end adds the last events, or the service's error if it did not run the code.
+// end adds the last events, or the service's error if it did not run the code. The caller then closes over.
 func (l *EventLog) end(e *sandbox.Execution, err error) {
 	if began, _ := l.Execution(); began == nil && err == nil { // cancelled before its code ran
 		l.begin(e, e.User, 0)
@@ -188,7 +188,6 @@ func (l *EventLog) end(e *sandbox.Execution, err error) {
 	}
 	l.ended, l.err = true, err
 	l.wakeReaders(0)
-	close(l.over)
 }
 
 // size returns the approximate size of the events.
@@ -281,6 +280,7 @@ func replay(e sandbox.Execution) *EventLog {
 		l.Output(o)
 	}
 	l.end(&e, nil)
+	close(l.over)
 	return l
 }
 

@@ -147,10 +147,7 @@ func (s *Service) Start(
 		} else {
 			execution, err = s.executeObserved(runCtx, caller, sandboxID, request, observers{events: log})
 		}
-		log.end(execution, err)
-		if begun, _ := log.Execution(); begun != nil {
-			s.eventLogs.end(begun.ID, s.Clock())
-		}
+		s.eventLogs.end(log, execution, err, s.Clock())
 	}()
 	select {
 	case <-log.begun:
@@ -275,8 +272,7 @@ func (r *run) openEvents() (end func(*sandbox.Execution, error)) {
 		if logs.forgetUnfollowed(r.opening.ID) {
 			return
 		}
-		log.end(e, err)
-		logs.end(r.opening.ID, r.service.Clock())
+		logs.end(log, e, err, r.service.Clock())
 	}
 }
 
