@@ -47,8 +47,8 @@ func ProbeMachine(config Config) Report {
 			"mounts",
 			syscall.CLONE_NEWUSER|syscall.CLONE_NEWNS,
 			"some systems allow a user namespace but refuse mounts in it: "+
-				"set sysctl kernel.apparmor_restrict_unprivileged_userns=0, "+
-				"or give glasshouse an AppArmor profile with userns",
+				"give glasshouse an AppArmor profile with userns, as its Debian package does (deploy/deb/apparmor), "+
+				"or set sysctl kernel.apparmor_restrict_unprivileged_userns=0",
 		),
 		probeInProcess("pid, net, ipc, uts and cgroup namespaces", "namespaces", innerNamespaces, namespacesRemedy),
 		probeLandlock(),
