@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // node is a service with a folder, as the table nodes has it. The id is in a file of the folder, so a node keeps its
@@ -53,13 +54,37 @@ func openNode(dir string) (node, error) {
 	return node{ID: clean(id), Host: clean(host), PID: os.Getpid(), Folder: clean(folder)}, errors.Join(err, hostErr)
 }
 
-// register stores the node as the one that uses the database, with the next epoch.
+// register stores the node as the one that uses the database, with the next epoch, on the database's disk.
 func (n *node) register(ctx context.Context, conn *pgx.Conn) error {
-	return conn.QueryRow(ctx, `INSERT INTO nodes (id, epoch, host, pid, folder, started_at, seen_at)
+	var batch pgx.Batch // one transaction
+	batch.Queue(`SELECT set_config('synchronous_commit', 'on', true)`)
+	batch.Queue(`INSERT INTO nodes (id, epoch, host, pid, folder, started_at, seen_at)
 		SELECT $1, coalesce(max(epoch), 0) + 1, $2, $3, $4, now(), now() FROM nodes
 		ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, host = excluded.host, pid = excluded.pid,
 			folder = excluded.folder, started_at = excluded.started_at, seen_at = excluded.seen_at, ended_at = NULL
-		RETURNING epoch, started_at`, n.ID, n.Host, n.PID, n.Folder).Scan(&n.Epoch, &n.StartedAt)
+		RETURNING epoch, started_at`, n.ID, n.Host, n.PID, n.Folder).QueryRow(func(row pgx.Row) error {
+		return row.Scan(&n.Epoch, &n.StartedAt)
+	})
+	return conn.SendBatch(ctx, &batch).Close()
+}
+
+// renew stores a sign of life of the node if conn holds the lock and no other node has used the database since. The
+// database may have lost the node, because a standby that lacks it has become the primary server. Then renew stores the
+// node again.
+func (n *node) renew(ctx context.Context, conn *pgx.Conn) (pgconn.CommandTag, error) {
+	return conn.Exec(ctx, `INSERT INTO nodes (id, epoch, host, pid, folder, started_at, seen_at)
+		SELECT $1, $2, $3, $4, $5, $6, now()
+			WHERE NOT EXISTS (SELECT FROM nodes WHERE epoch > $2 OR epoch = $2 AND id <> $1)
+			AND EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()
+				AND classid::bigint << 32 | objid::bigint = $7 AND granted)
+		ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, host = excluded.host, pid = excluded.pid,
+			folder = excluded.folder, started_at = excluded.started_at, seen_at = excluded.seen_at, ended_at = NULL`,
+		n.ID, n.Epoch, n.Host, n.PID, n.Folder, n.StartedAt, int64(ownershipLock))
+}
+
+// follows reports whether a node has used the database after another one.
+func (n *node) follows(before node) bool {
+	return n.Epoch > before.Epoch || n.Epoch == before.Epoch && n.ID != before.ID
 }
 
 // lastNode returns the node that used the database last, and how long its lease still lasts. It returns nil if no node

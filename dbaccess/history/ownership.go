@@ -61,7 +61,8 @@ type backend struct {
 // ErrOwned is the error of Open if another service uses the database.
 var ErrOwned = errors.New("another service uses this database")
 
-// errNotHeld means that the connection does not hold the lock, or that nodes has no row with this epoch.
+// errNotHeld means that the connection does not hold the lock, or that nodes has another node with this epoch or with a
+// higher one.
 var errNotHeld = errors.New("the lock on the history database is lost")
 
 // newOwnership returns the ownership that acquire takes. config is that of the database's other connections.
@@ -235,10 +236,7 @@ func (o *ownership) confirm(ctx context.Context) error {
 	sent := time.Now()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewTimeout) // close still needs the connection
 	defer cancel()
-	tag, err := o.conn.Exec(ctx, `UPDATE nodes SET seen_at = now() WHERE id = $1 AND epoch = $2
-		AND epoch = (SELECT max(epoch) FROM nodes) AND EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory'
-			AND pid = pg_backend_pid() AND classid::bigint << 32 | objid::bigint = $3 AND granted)`,
-		o.node.ID, o.node.Epoch, int64(ownershipLock))
+	tag, err := o.node.renew(ctx, o.conn)
 	if err == nil && tag.RowsAffected() == 0 {
 		err = errNotHeld
 	}
@@ -286,7 +284,7 @@ func (o *ownership) successor(ctx context.Context) *node {
 	}
 	defer conn.Close(ctx)
 	last, _, err := lastNode(ctx, conn, o.lease)
-	if err != nil || last == nil || last.Epoch == o.node.Epoch {
+	if err != nil || last == nil || !last.follows(o.node) {
 		return nil
 	}
 	return last

@@ -259,3 +259,28 @@ func TestLockIsTakenAgain(t *testing.T) {
 		t.Error("a second service opened the database")
 	}
 }
+
+// A standby that lacks the row of the node becomes the primary server.
+func TestLostNodeIsStoredAgain(t *testing.T) {
+	t.Parallel()
+	h := newStore(t)
+	lost := h.query(t, `DELETE FROM nodes RETURNING id || epoch`)
+	eventually(t, "the node has its row again", func() bool {
+		return slices.Equal(h.query(t, `SELECT id || epoch FROM nodes`), lost)
+	})
+	h.begin(t, runningExecution("e"))
+}
+
+// A standby that lacks the row of the node has become the primary server, and another node has used it meanwhile.
+func TestNodeOfTheSameEpochTakesOver(t *testing.T) {
+	t.Parallel()
+	h := newStore(t)
+	h.query(t, `UPDATE nodes SET id = 'another'`)
+	eventually(t, "the service notices", func() bool {
+		err := h.Begin(context.Background(), runningExecution("late"))
+		return err != nil && strings.Contains(err.Error(), "taken over")
+	})
+	if ids := h.query(t, `SELECT id FROM nodes`); !slices.Equal(ids, []string{"another"}) {
+		t.Errorf("nodes: got %q, want only the other one", ids)
+	}
+}
