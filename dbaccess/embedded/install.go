@@ -214,8 +214,34 @@ func (s *Server) initdb(ctx context.Context) error {
 		args = append(args, "--no-sync")
 	}
 	cmd := s.command("initdb", args...)
+	names, remedy, err := s.nameAccount()
+	if err != nil {
+		return err
+	}
+	cmd.Env = slices.Concat(cmd.Env, names)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("initdb: %w: %s", err, strings.TrimSpace(string(out)))
+		return fmt.Errorf("initdb: %w: %s%s", err, strings.TrimSpace(string(out)), remedy)
 	}
 	return os.Rename(temp, s.data)
+}
+
+// nameAccount returns variables that give initdb a name for the service's account, or none if the machine has one. A
+// container may run with any uid, and initdb ends if its uid has no name, although -U replaces that name. No other
+// program of PostgreSQL asks for it. The library nss_wrapper answers with the entry of a file: a container may not
+// write to /etc/passwd, and may have no user namespaces. remedy ends the error of initdb.
+func (s *Server) nameAccount() (variables []string, remedy string, err error) {
+	uid := strconv.Itoa(os.Geteuid())
+	_, err = user.LookupId(uid)
+	if _, unknown := errors.AsType[user.UnknownUserIdError](err); s.cred != nil || !unknown {
+		return nil, "", nil
+	}
+	passwd := filepath.Join(filepath.Dir(s.data), "passwd")
+	entry := fmt.Sprintf("%s:x:%s:%d::/:/bin/false\n", RoleAdmin, uid, os.Getegid())
+	if err := os.WriteFile(passwd, []byte(entry), 0o600); err != nil {
+		return nil, "", err
+	}
+	// The library answers only if both files are named.
+	return []string{"LD_PRELOAD=libnss_wrapper.so", "NSS_WRAPPER_PASSWD=" + passwd, "NSS_WRAPPER_GROUP=/etc/group"},
+		"; the uid " + uid + " has no name on this machine: run `apt-get install libnss-wrapper` as root, " +
+			"or run the service as an account of /etc/passwd", nil
 }
