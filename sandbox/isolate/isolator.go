@@ -80,6 +80,8 @@ type Isolator struct {
 	workDir   string   // of guest code and session directories, on levels without private mounts
 	store     environment.Store
 
+	extensions map[string]string // the paths of the C extensions among baseSpec.Files, by name
+
 	hasSessionPath bool // the path /session leads to the session directory
 
 	refreshMu sync.Mutex // held by Refresh and Close
@@ -125,7 +127,7 @@ func Open(config Config) (*Isolator, error) {
 		config.Log("sockets of sandboxes with network access have the machine's buffer sizes: %v", err)
 	}
 	i.baseSpec = zygote.Spec{Without: config.Without}
-	if i.baseSpec.Files, err = guestFiles(config.Python); err != nil {
+	if i.baseSpec.Files, i.extensions, err = guestFiles(config.Python); err != nil {
 		pinned.Release()
 		return nil, err
 	}
@@ -148,12 +150,13 @@ func Open(config Config) (*Isolator, error) {
 
 // guestFiles returns the Python files that run in the guest, and the C extensions that
 // scripts/setup has built into the packages of an interpreter. Every environment gets
-// the extensions. An interpreter of another version ignores them.
-func guestFiles(interpreter string) (map[string][]byte, error) {
-	files, err := python.Guest()
+// the extensions. An interpreter of another version ignores them. extensions has the paths of the extensions.
+func guestFiles(interpreter string) (files map[string][]byte, extensions map[string]string, err error) {
+	files, err = python.Guest()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	extensions = map[string]string{}
 	py, err := environment.Inspect(interpreter)
 	for _, folder := range py.Packages {
 		for _, name := range []string{"recorder_fast", "syscall_batch"} {
@@ -161,10 +164,11 @@ func guestFiles(interpreter string) (map[string][]byte, error) {
 			for _, path := range found {
 				body, readErr := os.ReadFile(path)
 				files[filepath.Base(path)], err = body, errors.Join(err, readErr)
+				extensions[filepath.Base(path)] = path
 			}
 		}
 	}
-	return files, err
+	return files, extensions, err
 }
 
 // Ready returns an error while a zygote of the default environment is missing: it died,

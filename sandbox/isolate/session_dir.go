@@ -186,8 +186,22 @@ func (i *Isolator) prepareWorkDir() error {
 			return err
 		}
 	}
+	i.baseSpec.WorkDir, i.baseSpec.Readable = i.workDir, []string{guestDir, "/dev/zero", "/dev/urandom", "/dev/random"}
+	var mount unix.Statfs_t
+	if err := unix.Statfs(guestDir, &mount); err != nil {
+		return err
+	}
 	for name, body := range i.baseSpec.Files {
 		path := filepath.Join(guestDir, name)
+		// A library cannot be mapped from a file system without programs, such as /tmp in a container with a read-only
+		// root. Elsewhere the copy fits this service also after an upgrade of the packages.
+		if source, ok := i.extensions[name]; ok && mount.Flags&unix.ST_NOEXEC != 0 {
+			if err := os.Symlink(source, path); err != nil {
+				return err
+			}
+			i.baseSpec.Readable = append(i.baseSpec.Readable, source)
+			continue
+		}
 		if err := os.WriteFile(path, body, 0o644); err != nil {
 			return err
 		}
@@ -195,7 +209,6 @@ func (i *Isolator) prepareWorkDir() error {
 			return err
 		}
 	}
-	i.baseSpec.WorkDir, i.baseSpec.Readable = i.workDir, []string{guestDir, "/dev/zero", "/dev/urandom", "/dev/random"}
 	return nil
 }
 
