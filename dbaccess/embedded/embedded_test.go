@@ -231,6 +231,16 @@ func TestKilledServerIsRestarted(t *testing.T) {
 func startService(t *testing.T, dir string) (*exec.Cmd, string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
+	line := startServiceAs(t, dir, cmd)
+	if strings.HasPrefix(line, "error") {
+		t.Fatalf("start the service: %s", line)
+	}
+	return cmd, line
+}
+
+// startServiceAs runs cmd, this binary, with a server in dir. It returns the URL of the server, or an error.
+func startServiceAs(t *testing.T, dir string, cmd *exec.Cmd) string {
+	t.Helper()
 	cmd.Env = append(os.Environ(), serviceDir+"="+dir)
 	if _, err := cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
@@ -243,11 +253,46 @@ func startService(t *testing.T, dir string) (*exec.Cmd, string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil || strings.HasPrefix(line, "error") {
-		t.Fatalf("start the service: %s %v", line, err)
+	lines := bufio.NewReader(out)
+	answer, err := lines.ReadString('\n')
+	if err != nil {
+		t.Fatalf("start the service: %s %v", answer, err)
 	}
-	return cmd, strings.TrimSpace(line)
+	if strings.HasPrefix(answer, "error") {
+		rest, _ := io.ReadAll(lines)
+		answer += string(rest)
+	}
+	return strings.TrimSpace(answer)
+}
+
+// A container may run with a uid that has no name, which initdb does not accept.
+func TestServerOfAnAccountWithoutName(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		return // only root may start a process as another account
+	}
+	const uid = 1_234_567
+	dir := newFolder(t)
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.Chown(dir, uid, uid)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("/proc/self/exe") // another account may not enter the folder of the binary
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+	answer := startServiceAs(t, dir, cmd)
+	library, _ := filepath.Glob("/usr/lib/*/libnss_wrapper.so")
+	if len(library) == 0 {
+		if !strings.Contains(answer, "apt-get install libnss-wrapper") {
+			t.Errorf("without the library: got %q, want an error that names its package", answer)
+		}
+		return
+	}
+	if strings.HasPrefix(answer, "error") {
+		t.Fatal(answer)
+	}
+	conn := connect(t, answer)
+	if got := queryValue(t, conn, "SELECT 6 * 7 || ''"); got != "42" {
+		t.Errorf("got %s, want 42", got)
+	}
 }
 
 func TestServerDiesWithAKilledService(t *testing.T) {
