@@ -369,6 +369,34 @@ func TestReportShowsFailedPythonTests(t *testing.T) {
 	}
 }
 
+// TestReportReadsTAP checks that the report counts the lines of the Test Anything Protocol, shows failed tests with
+// their output, and fails if a program that printed no failure does.
+func TestReportReadsTAP(t *testing.T) {
+	for _, c := range []struct {
+		log    string
+		status int
+		want   []string
+	}{
+		{"ok 1 - a\nok 2 - b\n1..2\n", 0, []string{"2 passed, 0 failed"}},
+		{"ok 1 - a\nnot ok 2 - b\n# got 1, want 2\nok 3 - c\n# fine\n1..3\n", 1,
+			[]string{"--- FAIL vm: 2 - b\n# got 1, want 2\n\n", "2 passed, 1 failed"}},
+		{"ok 1 - a\nit hangs\n", 1, []string{"--- FAIL vm\nok 1 - a\nit hangs\n", "1 passed, 1 failed"}},
+		{"not run: no emulator\n", 3, []string{"Not run\n  vm: no emulator\n"}},
+	} {
+		dir := t.TempDir()
+		log := writeFile(t, dir, "log", c.log)
+		got, status := runReport(t, writeFile(t, dir, "groups", fmt.Sprintf("vm\ttap\t%d\t1\t%s\n", c.status, log)))
+		if (status == 0) != (c.status == 0) { // a report without a passed test fails as well
+			t.Errorf("%q: got status %d", c.log, status)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("%q: got\n%s\nwant %q", c.log, got, want)
+			}
+		}
+	}
+}
+
 // A script that redefines a function of setup, which it sources, changes what setup itself calls. A name that two files
 // had made the installation of clients wait for its own lock.
 func TestScriptsRedefineNoFunctionOfSetup(t *testing.T) {

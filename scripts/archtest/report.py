@@ -7,8 +7,9 @@
                                 its tests and, on the next line, their packages
 
 GROUPS is a file with a line for each group: name, kind, exit status, seconds and log, separated by
-tabs. The kinds are "go" (the log is the output of `go test -json`), "pytest" (pytest's output) and
-"command" (a check with an exit status; status 3 says that it could not run).
+tabs. The kinds are "go" (the log is the output of `go test -json`), "pytest" (pytest's output), "tap" (lines of
+the Test Anything Protocol) and "command" (a check with an exit status). Status 3 of the last two says that it could
+not run.
 
 If at most three tests of a Go group fail, and none of them crashes, scripts/test runs these tests once more, as the
 group "NAME, again". If they pass then, the group counts as good, and the report begins with their names and with what
@@ -187,6 +188,21 @@ def read_pytest(group: Group, lines: list[str]) -> None:
         )
 
 
+def read_tap(group: Group, lines: list[str]) -> None:
+    """Read lines "ok NAME" and "not ok NAME"; the lines after the second that begin with # are its output."""
+    in_failure = False
+    for text in lines:
+        if text.startswith("not ok "):
+            group.failed += 1
+            group.failures.append(f"--- FAIL {group.name}: {text.removeprefix('not ok ')}")
+        elif text.startswith("ok "):
+            group.passed += 1
+        elif in_failure and text.startswith("#"):
+            group.failures.append(text)
+        in_failure = text.startswith("not ok ") or (in_failure and text.startswith("#"))
+    group.mark(group.name, lines)
+
+
 def read(name: str, kind: str, status: int, seconds: float, log: str) -> Group:
     """Return a group's results."""
     group = Group(name, seconds)
@@ -201,6 +217,8 @@ def read(name: str, kind: str, status: int, seconds: float, log: str) -> Group:
         reason = next((text for text in reversed(lines) if "not run: " in text), "not run: no reason given")
         group.not_run.append(f"{name}: {reason.split('not run: ', 1)[1]}")
         return group
+    elif kind == "tap":
+        read_tap(group, lines)
     else:
         group.passed, group.failed = int(status == 0), int(status != 0)
     if status != 0:
