@@ -58,8 +58,10 @@ var levels = []levelSpec{
 }
 
 const (
-	namespacesRemedy = "allow user namespaces: sysctl user.max_user_namespaces above 0, kernel.unprivileged_userns_clone=1, " +
-		"kernel.apparmor_restrict_unprivileged_userns=0; in Docker, a seccomp and an AppArmor profile that allow unshare and mount"
+	namespacesRemedy = "allow user namespaces: sysctl user.max_user_namespaces above 0, kernel.unprivileged_userns_clone=1; " +
+		appArmorRemedy + "; in Docker, a seccomp and an AppArmor profile that allow unshare and mount"
+	appArmorRemedy = "on Ubuntu 24.04 and newer, give glasshouse an AppArmor profile with userns, " +
+		"as the Debian package does (deploy/deb/apparmor)"
 	landlockRemedy = "run on Linux 5.13 or newer with Landlock among the kernel's security modules (/sys/kernel/security/lsm), " +
 		"as root with CAP_SETUID or as an ordinary user"
 	interpreterRemedy = "name an interpreter with --python that every user of this machine can read; " +

@@ -47,8 +47,7 @@ func ProbeMachine(config Config) Report {
 			"mounts",
 			syscall.CLONE_NEWUSER|syscall.CLONE_NEWNS,
 			"some systems allow a user namespace but refuse mounts in it: "+
-				"give glasshouse an AppArmor profile with userns, as its Debian package does (deploy/deb/apparmor), "+
-				"or set sysctl kernel.apparmor_restrict_unprivileged_userns=0",
+				appArmorRemedy,
 		),
 		probeInProcess("pid, net, ipc, uts and cgroup namespaces", "namespaces", innerNamespaces, namespacesRemedy),
 		probeLandlock(),
