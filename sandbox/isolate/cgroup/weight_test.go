@@ -74,3 +74,27 @@ func TestTreeHasTheWeightOfAThreadOnEachCPU(t *testing.T) {
 		t.Errorf("a tree of the kernel: got %q, %v; want %s", text, err, want)
 	}
 }
+
+func TestKernelTakesTheWeight(t *testing.T) {
+	tree := openTree(t)
+	if tree == nil {
+		return
+	}
+	g, err := tree.Make()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Remove()
+	path := filepath.Join(g.dir("cpu"), tree.file("cpu.shares", "cpu.weight"))
+	for _, c := range []struct {
+		n    int
+		want map[int]string // by version
+	}{{3, map[int]string{1: "341", 2: "33"}}, {1, map[int]string{1: "1024", 2: "100"}}} {
+		if err := g.Divide(c.n); err != nil {
+			t.Error(err)
+		}
+		if text, err := os.ReadFile(path); err != nil || strings.TrimSpace(string(text)) != c.want[tree.Version()] {
+			t.Errorf("weight of 1/%d: got %q, %v; want %s", c.n, text, err, c.want[tree.Version()])
+		}
+	}
+}
