@@ -20,9 +20,9 @@ ADDRESS = "http://127.0.0.1:8080"
 DATA = pathlib.Path("/var/lib/glasshouse")
 GROUP = pathlib.Path("/sys/fs/cgroup/system.slice/glasshouse.service")
 PACKAGES = "/srv/packages"
-# The lines of the unit that give and take rights, without RestrictSUIDSGID: tests of escapes make a setuid program.
-UNIT_RIGHTS = ("Delegate=", "NoNewPrivileges=", "CapabilityBoundingSet=", "Protect", "Private", "RestrictRealtime=",
-               "RestrictAddressFamilies=", "Lock", "SystemCall", "LimitNOFILE=", "TasksMax=")
+# The lines of the unit that give and take rights.
+UNIT_RIGHTS = ("Delegate=", "NoNewPrivileges=", "CapabilityBoundingSet=", "Protect", "Private", "Restrict", "Lock",
+               "SystemCall", "LimitNOFILE=", "TasksMax=")
 tests = []
 
 
@@ -63,16 +63,22 @@ def journal():
     return run("journalctl", "--no-pager", "--output=cat", "--unit=glasshouse")
 
 
-def call(path, body=None, method=None, timeout=300):
-    """Call the service with its admin key and return the answer's text."""
-    key = (DATA / "admin.key").read_text().strip()
-    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+def bearer():
+    """Return the header that carries the admin key."""
+    return "Bearer " + (DATA / "admin.key").read_text().strip()
+
+
+def call(path, body=None, method=None, may_fail=False, timeout=300):
+    """Call the service with its admin key and return the answer's text, also that of an error if it may fail."""
+    headers = {"Authorization": bearer(), "Content-Type": "application/json"}
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(ADDRESS + path, data, headers, method=method)
     try:
         with urllib.request.urlopen(request, timeout=timeout) as reply:
             return reply.read().decode()
     except urllib.error.HTTPError as error:
+        if may_fail:
+            return error.read().decode()
         raise AssertionError(f"{path}: got {error}: {error.read().decode()}") from None
 
 
@@ -159,10 +165,11 @@ def start():
     run("systemctl", "enable", "--now", "glasshouse")
     want("active", run("systemctl", "is-active", "glasshouse"), "active")
     want("enabled", run("systemctl", "is-enabled", "glasshouse"), "enabled")
-    want("ready", json.loads(call("/readyz"))["status"], "ready")
+    want("code", execute("6 * 7")["result"], 42)
     want("status", state()["StatusText"], "Listening on " + ADDRESS)
     check("the status is shown", "Listening on " + ADDRESS in run("systemctl", "status", "--no-pager", "glasshouse"))
     check("level", "\nIsolation: full\n" in journal(), journal())
+    wait_until("the packages are imported", lambda: '"status":"ready"' in call("/readyz", may_fail=True), 300)
 
 
 @test
@@ -189,7 +196,20 @@ def code():
     enforced = json.loads(call(f"/executions/{execution['execution_id']}"))["enforced_by"]
     want("limits", [enforced[limit].split(",")[0] for limit in ("max_memory_mb", "cpu_percent", "max_threads")],
          ["cgroup v2"] * 3)
-    want("glasshouse run", run("glasshouse", "run", "-", stdin=None, input='print("hello")'), "hello")
+    shown = run("glasshouse", "run", "-", stdin=None, input='print("hello")').splitlines()
+    want("glasshouse run", shown, [f"glasshouse: using the service at {ADDRESS}", "hello"])
+
+
+@test
+def files():
+    """code reads an upload, and its files are kept as artifacts"""
+    sandbox = create()
+    request = urllib.request.Request(f"{ADDRESS}/sandbox/{sandbox}/files/in.txt", b"42", {"Authorization": bearer()},
+                                     method="PUT")
+    urllib.request.urlopen(request, timeout=300).close()
+    execution = run_in(sandbox, "open('artifacts/out.txt', 'w').write('*' * int(open('/data/in.txt').read()))")
+    want("status", [execution["status"], execution.get("truncated")], ["completed", None])
+    want("artifacts", [(a["path"], a["size"]) for a in execution["artifacts"]], [("out.txt", 42)])
 
 
 @test
@@ -357,6 +377,8 @@ def main():
               f"({time.monotonic() - begun:.0f} s)")
         for line in problem.splitlines():
             print(f"# {line}")
+    if failed:
+        print(*[f"# journal: {line}" for line in journal().splitlines()[-100:]], sep="\n")
     print(f"1..{len(tests)}")
     return failed
 
