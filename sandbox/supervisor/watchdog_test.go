@@ -27,8 +27,7 @@ func TestCancelledRunWhoseProcessIsGoneIsCancelled(t *testing.T) {
 	} {
 		w := &watchdog{
 			caller: c.caller, timer: time.NewTimer(time.Hour), release: func() bool { return false }, cancel: func() {},
-			stopped: make(chan struct{}),
-			end:     runEnd{by: c.by},
+			onEnd: func() {}, stopped: make(chan struct{}), end: runEnd{by: c.by},
 		}
 		if got := w.stop(c.died).by; got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
