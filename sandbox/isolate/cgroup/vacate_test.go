@@ -22,7 +22,8 @@ func delegatedGroup(t *testing.T) (base, controller string) {
 	for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
 		available, _ := os.ReadFile(filepath.Join(root, "cgroup.controllers"))
 		fields := slices.DeleteFunc(strings.Fields(string(available)), func(c string) bool {
-			return c == "cpu" || c == "pids" // they allow processes next to them
+			// They allow processes next to them (threaded controllers).
+			return slices.Contains([]string{"cpu", "cpuset", "pids", "perf_event"}, c)
 		})
 		if len(fields) == 0 {
 			continue
