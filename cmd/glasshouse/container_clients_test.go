@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// maxImageBytes is what the image may take, of which 530 MB are packages that code imports.
+// maxImageBytes is the largest size of the image. The packages that code imports take 530 MB of it.
 const maxImageBytes = 860_000_000
 
 // The programs of Debian's package docker.io. Another client in PATH may speak to newer engines only.

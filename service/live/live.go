@@ -8,11 +8,11 @@
 // A Service is safe for concurrent use. It has these responsibilities:
 //
 //  1. Open sandboxes within the limits, and end them on demand or when they expire (sandbox.go, lifetime.go).
-//  2. Lend a sandbox to one run at a time, or open one for a single run (lease.go). What runs is not its concern.
+//  2. Lend a sandbox to one run at a time, or open one for a single run (lease.go). Package run runs the code.
 //  3. Read and write the files of sandboxes (files.go).
 //  4. Look at variables, and check and complete code, without a record (inspect.go, tool.go).
-//  5. Say which modules code may import (environment.go), and which policies the clients of compatibility APIs get
-//     (compat.go).
+//  5. List the modules that code may import (environment.go).
+//  6. Choose the policy of a sandbox that the client of another server creates, such as one of E2B (compat.go).
 //
 // New starts the janitor, a goroutine that ends expired sandboxes. Close ends it and all sandboxes.
 package live
