@@ -303,12 +303,13 @@ func TestEscapes(t *testing.T) {
 	var workers sync.WaitGroup
 	work := make(chan []attempt)
 	for n := range escapeWorkers {
+		own := at // of this worker: a signal to its process is of its attempt
 		if n > 0 {
-			at = plantTargets(t, python, token)
+			own = plantTargets(t, python, token)
 		}
 		workers.Go(func() {
 			for list := range work {
-				runAttempts(t, list, at, report)
+				runAttempts(t, list, own, report)
 			}
 		})
 	}
