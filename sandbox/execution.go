@@ -29,6 +29,11 @@ func (s Status) IsEnd() bool {
 	return false
 }
 
+// IsCut reports whether something other than the code has ended the run.
+func (s Status) IsCut() bool {
+	return s == StatusTimeout || s == StatusCancelled || s == StatusKilled
+}
+
 // Kind is the kind of request that began an execution.
 type Kind string
 
@@ -39,6 +44,7 @@ const (
 	KindAnalyze Kind = "analyze-data"
 	KindDebug   Kind = "debug"
 	KindQuery   Kind = "database-query" // one statement, no code
+	KindReplay  Kind = "replay"         // an earlier execution, again
 	KindNeMo    Kind = "nemo"           // a request to the compatibility API of NeMo
 
 	KindJupyter   Kind = "jupyter" // a cell that a client of Jupyter has sent
@@ -57,7 +63,7 @@ func (k *Kind) UnmarshalText(text []byte) error {
 // IsKnown reports whether a kind is one of the constants.
 func (k Kind) IsKnown() bool {
 	switch k {
-	case KindExecute, KindQuick, KindAnalyze, KindDebug, KindQuery, KindNeMo, KindJupyter, KindE2B, KindLibreChat:
+	case KindExecute, KindQuick, KindAnalyze, KindDebug, KindQuery, KindReplay, KindNeMo, KindJupyter, KindE2B, KindLibreChat:
 		return true
 	}
 	return false
@@ -97,6 +103,9 @@ type Execution struct {
 	// RecordedSteps is the number of steps of the recording that history has, so far if the execution runs. It is 0 if
 	// there is none: it was never made, or it was removed.
 	RecordedSteps int64 `json:"recorded_steps" doc:"Length of the recording; 0: there is none"`
+	// InputLog says what is kept to run it again. Nil: nothing, or it is a record of an earlier version.
+	InputLog *InputLog `json:"input_log,omitempty"`
+	Replay   *Replay   `json:"replay,omitempty" doc:"Of a replay: what it was compared with"`
 	// Truncated says how much is missing: bytes of stdout, stderr and result, items of all others.
 	Truncated map[string]int64 `json:"truncated"`
 	Isolation
@@ -176,9 +185,10 @@ type ExecutionAnswer struct {
 	EnforcedBy  map[string]string   `json:"enforced_by,omitempty"`
 	Environment *EnvironmentVersion `json:"environment,omitempty"`
 
-	RecordedSteps int64  `json:"recorded_steps,omitempty"`
-	SessionReset  bool   `json:"session_reset,omitempty"`
-	Text          string `json:"text,omitempty"` // the execution as a language model reads it
+	InputLog      *InputLog `json:"input_log,omitempty"`
+	RecordedSteps int64     `json:"recorded_steps,omitempty"`
+	SessionReset  bool      `json:"session_reset,omitempty"`
+	Text          string    `json:"text,omitempty"` // the execution as a language model reads it
 }
 
 // Answer returns the answer form of e, with the parts of include: code, context, enforced_by, environment, user_id or
@@ -362,6 +372,10 @@ type Outcome struct {
 	Isolation    Isolation
 	Environment  *EnvironmentVersion
 	SessionReset bool // the process ended, and the session's variables with it
+	// Clock has the readings of clocks of a run with inputs, as the guest encodes them. Nil: there are none, because the
+	// guest cannot log them or did not end by itself. ClockMissing is the number of readings that are not in it.
+	Clock        []byte
+	ClockMissing int64
 }
 
 // GuestStart says how long a guest took to start.

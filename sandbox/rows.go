@@ -61,6 +61,7 @@ type QuerySummary struct {
 	// ComputedWithMask are the masked columns of the statement's tables, if it computed a value with "***" in their
 	// place. nil: it did not, or the database has no --server-check, which tells.
 	ComputedWithMask []string
+	Ran              string // the text that PostgreSQL ran, which reads no masked column; "" if it ran none
 	ExecutionID      string // of the execution that records a client's statement; "" for a statement of code
 }
 

@@ -72,6 +72,11 @@ type Scope struct {
 	Environ   map[string]string `json:"environ,omitempty"`   // environment variables of this run only
 }
 
+// IsZero reports whether the code uses the first variables of its process and nothing else is special.
+func (s Scope) IsZero() bool {
+	return s.Namespace == "" && s.Folder == "" && len(s.Forget)+len(s.Environ) == 0
+}
+
 // Environment is the current version of a set of packages that code may run with.
 type Environment struct {
 	Name     string   `json:"name"`

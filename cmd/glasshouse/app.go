@@ -22,6 +22,7 @@ import (
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/blob"
+	"glasshouse/sandbox/inputlog"
 	"glasshouse/sandbox/isolate"
 	"glasshouse/sandbox/supervisor"
 	"glasshouse/service/access"
@@ -125,12 +126,24 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 			)
 		}
 	}
+	signing, err := signingKey(dataDir)
+	if err != nil {
+		return a, err
+	}
+	inputKeys, err := inputlog.NewKeys(signing)
+	if err != nil {
+		return a, err
+	}
+	hashSeed, err := inputlog.HashSeed(signing)
+	if err != nil {
+		return a, err
+	}
 	isolated := make(chan error, 1)
 	go func() {
 		var err error
 		config := s.isolateConfig(sets, a.log.Warnf)
 		config.MaxOpenIdle, config.Descriptors = a.plan.openIdle, limit.NewDescriptors(a.plan.reserve)
-		config.Users = a.users
+		config.Users, config.HashSeed = a.users, hashSeed
 		config.Forked, config.PoolMissed = a.metrics.GuestForked, a.metrics.PoolMissed
 		a.isolator, err = isolate.Open(config)
 		isolated <- err
@@ -144,10 +157,6 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 		return a, err
 	}
 	if err = a.linkRestored(ctx, dataDir); err != nil {
-		return a, err
-	}
-	signing, err := signingKey(dataDir)
-	if err != nil {
 		return a, err
 	}
 	adminKey, err := a.storeAdminKey(ctx, s)
@@ -182,6 +191,7 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 			Age:   s.retention.recordingAge,
 			Bytes: int64(s.retention.recordingsMB) << 20,
 		},
+		InputLogBytes: s.retention.inputLogMB << 20,
 		HistoryMaxAge: s.retention.historyAge, HistoryMaxBytes: s.retention.historyMB << 20,
 	})
 	a.live = live.New(live.Config{
@@ -194,6 +204,7 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 		Access: a.access, Records: a.records, Live: a.live, Databases: a.databases, History: a.history,
 		Parallel: s.limits.parallel, Share: a.share, Mask: splitList(s.databases.maskParameters), Log: a.log,
 		Metrics: a.metrics, Tracer: a.tracer,
+		InputLog: inputlog.Mode(s.retention.inputLog), InputKeys: inputKeys,
 	})
 	a.writes = write.New(write.Config{
 		Access: a.access, Databases: a.databases, Runs: a.runs, History: a.history,

@@ -17,6 +17,7 @@ import (
 
 	"glasshouse/policy"
 	"glasshouse/sandbox"
+	"glasshouse/sandbox/inputlog"
 	"glasshouse/sandbox/isolate"
 )
 
@@ -290,6 +291,8 @@ type retentionSettings struct {
 	historyMB    int64
 	recordingAge time.Duration
 	recordingsMB int
+	inputLog     string
+	inputLogMB   int64
 	artifactAge  time.Duration
 	artifactMB   int64
 }
@@ -320,6 +323,11 @@ func (s *retentionSettings) register(f *pflag.FlagSet) {
 		4096,
 		"maximum size of all recordings in history, in `MIB`; the oldest are deleted first; 0: no limit",
 	)
+	f.StringVar(&s.inputLog, "input-log", string(inputlog.Rows),
+		"what history keeps of what executions read, so that they can be replayed: `rows`, hashes (a replay asks the "+
+			"databases again) or off")
+	f.Int64Var(&s.inputLogMB, "input-log-max-mb", 4096,
+		"maximum size of all input logs in history, in `MIB`; the oldest are deleted first; 0: no limit")
 	f.DurationVar(&s.artifactAge, "artifact-age", 30*24*time.Hour, "maximum `AGE` of the artifacts of executions")
 	f.Int64Var(
 		&s.artifactMB,
@@ -333,6 +341,11 @@ func (s *retentionSettings) register(f *pflag.FlagSet) {
 func (s *settings) resolve() (err error) {
 	if err = errors.Join(s.checkBounds(), s.checkNames()); err != nil {
 		return err
+	}
+	switch inputlog.Mode(s.retention.inputLog) {
+	case inputlog.Rows, inputlog.Hashes, inputlog.Off:
+	default:
+		return fmt.Errorf("--input-log must be rows, hashes or off, not %q", s.retention.inputLog)
 	}
 	if s.defaults, s.ceiling, err = s.sandboxes.policies(); err != nil {
 		return err
@@ -458,6 +471,7 @@ func (s *settings) checkBounds() error {
 		{"history-max-mb", s.retention.historyMB, 0},
 		{"recordings-max-age", int64(s.retention.recordingAge), 0},
 		{"recordings-max-mb", int64(s.retention.recordingsMB), 0},
+		{"input-log-max-mb", s.retention.inputLogMB, 0},
 		{"artifact-age", int64(s.retention.artifactAge), 0},
 		{"artifact-mb", s.retention.artifactMB, 0},
 	} {

@@ -22,6 +22,7 @@ const eraseExecutions = `WITH
 	q AS (DELETE FROM queries WHERE execution_id IN (SELECT id FROM e) RETURNING 1),
 	c AS (DELETE FROM connections WHERE execution_id IN (SELECT id FROM e) RETURNING 1),
 	r AS (DELETE FROM recording_chunks WHERE execution_id IN (SELECT id FROM e) RETURNING execution_id),
+	i AS (DELETE FROM input_logs WHERE execution_id IN (SELECT id FROM e)),
 	p AS (DELETE FROM progress WHERE execution_id IN (SELECT id FROM e)),
 	w AS (DELETE FROM pending_writes WHERE execution_id IN (SELECT id FROM e) AND status <> 'applying' RETURNING 1)
 	SELECT (SELECT count(*) FROM e), (SELECT count(*) FROM q), (SELECT count(*) FROM c),

@@ -41,6 +41,7 @@ type Config struct {
 	DefaultPolicy   policy.Policy                    // of most sandboxes; waiting children are prepared for it
 	CABundle        string                           // PEM file of certificates for user code; "" means the machine's
 	Recycle         RecyclePolicy                    // when a zygote is replaced
+	HashSeed        uint32                           // of Python's hashes of texts, so that sets keep their order; 0: random
 	MaxOpenIdle     int                              // idle processes that keep all descriptors open; 0 means 64
 	Descriptors     *limit.Descriptors               // keeps a reserve from processes; nil: none
 	Users           *limit.Users                     // among whom CPU time is divided; nil: all have the same weight
@@ -126,7 +127,7 @@ func Open(config Config) (*Isolator, error) {
 	if i.sysctls, err = openSysctls(); err != nil {
 		config.Log("sockets of sandboxes with network access have the machine's buffer sizes: %v", err)
 	}
-	i.baseSpec = zygote.Spec{Without: config.Without}
+	i.baseSpec = zygote.Spec{Without: config.Without, HashSeed: config.HashSeed}
 	if i.baseSpec.Files, i.extensions, err = guestFiles(config.Python); err != nil {
 		pinned.Release()
 		return nil, err

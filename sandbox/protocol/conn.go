@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strconv"
 	"sync"
 	"time"
 
@@ -44,6 +45,10 @@ type Conn struct {
 	// ReserveLarge is called before the body of a frame is read that has more than 1 MiB, and release when the body is
 	// there. The body must then arrive within largeFrameTimeout. Nil: such bodies are not limited.
 	ReserveLarge func() (release func(), err error)
+
+	// Sent is called with the frames of each answer before they are sent. They are valid until it returns. Nil: it is not
+	// called. Only the goroutine that answers may set it.
+	Sent func(frames net.Buffers)
 
 	// Trusting accepts frames of any kind and size. Only tests set it, to show that an
 	// attack succeeds without the checks.
@@ -207,10 +212,80 @@ func (c *Conn) flush(f *frames) error {
 	if *f = (frames{tail: f.tail[:0]}); cap(f.tail) > inPlaceBytes {
 		f.tail = nil
 	}
+	if c.Sent != nil {
+		c.Sent(buffers)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_, err := buffers.WriteTo(c.sock)
 	return err
+}
+
+// WriteAnswer sends an Answer that has no rows.
+func (c *Conn) WriteAnswer(a Answer) error {
+	var f frames
+	if err := f.json(KindAnswer, a); err != nil {
+		return err
+	}
+	return c.flush(&f)
+}
+
+// WriteFrames sends whole frames of an answer to the Request with this ID: those that JoinAnswer returned.
+func (c *Conn) WriteFrames(frames []byte, id uint32) error {
+	answer, err := setID(frames, id)
+	if err != nil {
+		return err
+	}
+	return c.send(answer, nil)
+}
+
+// JoinAnswer returns a copy of whole frames of an answer, as they would be for a Request with the ID 0.
+func JoinAnswer(frames net.Buffers) []byte {
+	joined, err := setID(bytes.Join(frames, nil), 0)
+	if err != nil {
+		panic(err) // Conn has encoded the frames
+	}
+	return joined
+}
+
+// setID returns frames of an answer with the ID of another Request. It may change frames.
+func setID(frames []byte, id uint32) ([]byte, error) {
+	out := make([]byte, 0, len(frames)+64)
+	for rest := frames; len(rest) > 0; {
+		if len(rest) < headerBytes {
+			return nil, io.ErrUnexpectedEOF
+		}
+		size, kind := int(binary.BigEndian.Uint32(rest)), Kind(rest[4])
+		if size > len(rest)-headerBytes {
+			return nil, io.ErrUnexpectedEOF
+		}
+		body := rest[headerBytes : headerBytes+size]
+		rest = rest[headerBytes+size:]
+		switch kind {
+		case KindRows:
+			if len(body) < 4 {
+				return nil, io.ErrUnexpectedEOF
+			}
+			binary.BigEndian.PutUint32(body, id)
+			out = appendFrame(out, kind, body, nil)
+		case KindColumns, KindAnswer: // the ID is the first member
+			after, found := bytes.CutPrefix(body, []byte(`{"id":`))
+			end := bytes.IndexAny(after, ",}")
+			if !found || end < 0 {
+				return nil, fmt.Errorf("a %c frame has no ID", kind)
+			}
+			out = appendFrame(out, kind, strconv.AppendUint([]byte(`{"id":`), uint64(id), 10), after[end:])
+		default:
+			return nil, fmt.Errorf("a %c frame does not belong to an answer", kind)
+		}
+	}
+	return out, nil
+}
+
+// appendFrame appends a frame whose body is start and then rest.
+func appendFrame(b []byte, k Kind, start, rest []byte) []byte {
+	b = append(binary.BigEndian.AppendUint32(b, uint32(len(start)+len(rest))), byte(k))
+	return append(append(b, start...), rest...)
 }
 
 func (c *Conn) send(frame []byte, fds []int) error {

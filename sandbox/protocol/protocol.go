@@ -145,7 +145,16 @@ type Run struct {
 	Watch       bool            `json:"watch"`   // the run is debugged
 	Ordered     bool            `json:"ordered"` // what is printed after a note or an output must arrive after it
 	sandbox.Scope
-	Stops json.RawMessage `json:"stops,omitempty"` // breakpoints, as JSON of package debugger
+	Stops  json.RawMessage `json:"stops,omitempty"`  // breakpoints, as JSON of package debugger
+	Inputs *Inputs         `json:"inputs,omitempty"` // nil: the run is not logged
+}
+
+// Inputs makes the randomness and the clocks of a run repeatable.
+type Inputs struct {
+	Seed string `json:"seed"` // of the randomness, 64 hex digits; "": the kernel's randomness
+	// Clock has the readings of an earlier run, in base64, which the code gets again. Nil: the code reads the machine's
+	// clocks, and the guest logs the readings.
+	Clock *string `json:"clock,omitempty"`
 }
 
 // Done is the guest's claim about its run. The supervisor checks the size of each part before
@@ -157,6 +166,9 @@ type Done struct {
 	Truncated json.RawMessage `json:"truncated"` // a map[string]int64
 	Interrupt bool            `json:"interrupt"` // the supervisor's interrupt ended the code
 	CompileMS float64         `json:"compile_ms"`
+	// Clock has the readings of clocks of a run with Inputs, in base64. Nil: the guest cannot log them.
+	Clock        *string `json:"clock"`
+	ClockMissing int64   `json:"clock_missing"` // readings that are not in Clock
 }
 
 // Inspect asks a guest between runs for its variables, or about code that does not run.

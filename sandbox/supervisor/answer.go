@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"time"
 
@@ -23,7 +24,38 @@ func (l *runLoop) answerRequest(ctx context.Context, body []byte) error {
 		case <-ctx.Done():
 		}
 	}()
-	return answer(ctx, l.process.Conn, l.callbacks.Requests, body, l.meter)
+	conn, inputs := l.process.Conn, l.callbacks.Inputs
+	if inputs == nil {
+		return answer(ctx, conn, l.callbacks.Requests, body, l.meter)
+	}
+	frames, err := inputs.Request(ctx, body)
+	if err != nil || frames != nil {
+		return l.replay(ctx, body, frames, err)
+	}
+	conn.Sent = func(frames net.Buffers) {
+		size := 0
+		for _, part := range frames {
+			size += len(part)
+		}
+		inputs.Answered(size, func() []byte { return protocol.JoinAnswer(frames) })
+	}
+	defer func() { conn.Sent = nil }()
+	return answer(ctx, conn, l.callbacks.Requests, body, l.meter)
+}
+
+// replay answers a request with the frames of an earlier run, or refuses it with an error.
+func (l *runLoop) replay(ctx context.Context, body, frames []byte, refusal error) error {
+	var request protocol.Request
+	err := l.meter.parse(len(body), func() error { return l.process.Conn.Decode(protocol.KindRequest, body, &request) })
+	if err != nil {
+		return err
+	}
+	return l.meter.measure(len(frames), func() error {
+		if refusal != nil {
+			return writeAnswer(ctx, l.process.Conn, protocol.Answer{ID: request.ID}, refusal)
+		}
+		return l.process.Conn.WriteFrames(frames, request.ID)
+	})
 }
 
 // answer parses a request, calls the handler and writes its answer. It charges meter for all but
@@ -42,7 +74,7 @@ func answer(
 	reply := protocol.Answer{ID: request.ID}
 	if handler == nil && slices.Contains([]string{"query", "tables", "schema", "history"}, request.What) {
 		reply.Refused = &sandbox.Refusal{Reason: "no-database", Message: "this sandbox has no database"}
-		return conn.Write(protocol.KindAnswer, reply)
+		return conn.WriteAnswer(reply)
 	}
 	switch request.What {
 	case "query":
@@ -80,7 +112,7 @@ func writeAnswer(ctx context.Context, conn *protocol.Conn, reply protocol.Answer
 	if err != nil && !errors.As(err, &reply.Refused) {
 		reply.Refused = unavailable(ctx, err)
 	}
-	return conn.Write(protocol.KindAnswer, reply)
+	return conn.WriteAnswer(reply)
 }
 
 // unavailable returns the refusal that code gets for an internal error. Its text does not

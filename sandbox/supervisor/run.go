@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,9 +18,10 @@ import (
 
 // Callbacks handle the requests and events of a run. Each may be nil. Without Requests every
 // request of the code is refused. Without a Recorder outputs are not changed and connections
-// are not recorded. Without a Debugger the run is not debugged.
+// are not recorded. Without Inputs the run cannot be replayed. Without a Debugger the run is not debugged.
 type Callbacks struct {
 	Requests RequestHandler
+	Inputs   Inputs
 	Recorder Recorder
 	Debugger DebugDriver
 	Listener OutputListener
@@ -137,6 +139,12 @@ func (s *Session) exchange(
 		Ordered:     loop.callbacks.Ordered,
 		Scope:       request.Scope,
 	}
+	if inputs := loop.callbacks.Inputs; inputs != nil {
+		order.Inputs = &protocol.Inputs{Seed: inputs.Seed()}
+		if clock := inputs.Clock(); clock != nil {
+			order.Inputs.Clock = new(base64.StdEncoding.EncodeToString(clock))
+		}
+	}
 	var fds []int
 	if debugger != nil {
 		order.Stops = debugger.Begin(func() { process.Signal(unix.SIGUSR1) })
@@ -168,17 +176,20 @@ const (
 	maxExceptionBytes = 1 << 20  // JSON; our guest code sends at most fifty frames, with bounded lines and values
 	maxResultBytes    = 21 << 20 // JSON; our guest code sends at most 20 MiB (json_values.py)
 	maxTruncatedBytes = 1000     // JSON
+	maxClockBytes     = 1 << 19  // base64; our guest code sends at most 256 KiB (inputs.c)
 	maxMissing        = 1 << 50  // one count in truncated; the sum of two does not overflow
 	maxCompileMS      = 1e9      // the outcome has at most the duration of the run
 )
 
 // claim is the checked content of a guest's Done frame.
 type claim struct {
-	result      json.RawMessage
-	exception   *sandbox.Exception
-	truncated   map[string]int64
-	interrupted bool
-	compileTime time.Duration
+	result       json.RawMessage
+	exception    *sandbox.Exception
+	truncated    map[string]int64
+	interrupted  bool
+	compileTime  time.Duration
+	clock        []byte // nil: the guest cannot log its clocks
+	clockMissing int64  // readings that are not in clock
 }
 
 // readClaim checks the size of each part before it parses the part. Its error is a *protocol.IllegalFrame.
@@ -190,6 +201,15 @@ func readClaim(body []byte, conn *protocol.Conn) (claim, error) {
 	c := claim{result: done.Result, interrupted: done.Interrupt}
 	if done.CompileMS > 0 { // not for a NaN
 		c.compileTime = time.Duration(min(done.CompileMS, maxCompileMS) * float64(time.Millisecond))
+	}
+	if done.Clock != nil {
+		clock, err := base64.StdEncoding.DecodeString(*done.Clock)
+		if err != nil || len(*done.Clock) > maxClockBytes {
+			if err := conn.Illegal("the end of the run has readings of clocks that are too large or not base64"); err != nil {
+				return claim{}, err
+			}
+		}
+		c.clock, c.clockMissing = append([]byte{}, clock...), min(max(done.ClockMissing, 0), maxMissing)
 	}
 	if len(done.Result) > maxResultBytes || len(done.Exception) > maxExceptionBytes ||
 		len(done.Truncated) > maxTruncatedBytes ||
@@ -266,6 +286,7 @@ func (s *Session) conclude(
 	if guestErr == nil {
 		o.Result, o.Exception = claimed.result, claimed.exception
 		o.CompileTime = min(claimed.compileTime, o.Duration)
+		o.Clock, o.ClockMissing = claimed.clock, claimed.clockMissing
 		// the supervisor counts everything else itself
 		for _, name := range []string{"result", "outputs", "rows", "columns", "text"} {
 			if n := claimed.truncated[name]; n > 0 {

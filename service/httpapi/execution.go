@@ -89,6 +89,7 @@ func (a *api) routeExecutions(r *routes) {
 	route(a, r, r.describe("DELETE", "/users/{user_id}/history", "eraseUser", tagExecutions,
 		"Erase all that history has of a user; needs an admin's key", http.StatusForbidden, http.StatusConflict),
 		a.eraseUser)
+	a.routeReplay(r)
 	a.routeExecutionFeed(r)
 }
 

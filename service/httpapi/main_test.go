@@ -28,6 +28,7 @@ import (
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/blob"
+	"glasshouse/sandbox/inputlog"
 	"glasshouse/sandbox/isolate"
 	"glasshouse/sandbox/supervisor"
 	"glasshouse/service/access"
@@ -129,7 +130,8 @@ func runTests(m *testing.M) (int, error) {
 		return 1, err
 	}
 	isolation, err := isolate.Open(isolate.Config{
-		Python: python, WarmSets: isolate.WarmSets(3), DefaultPolicy: policy.Default(), DataSets: sets,
+		HashSeed: 1,
+		Python:   python, WarmSets: isolate.WarmSets(3), DefaultPolicy: policy.Default(), DataSets: sets,
 		CABundle: bundle, Log: log.Warnf,
 	})
 	if err != nil {
@@ -164,7 +166,13 @@ func runTests(m *testing.M) (int, error) {
 		PerUser: 4, InAll: 400,
 	}
 	config.databases = []database.Database{{Name: "knowledge", Reader: reader, Writer: reader}}
-	config.runs = run.Config{History: store, Parallel: 8, Mask: []string{"secret"}}
+	inputKeys, err := inputlog.NewKeys([]byte("of the tests"))
+	if err != nil {
+		return 1, err
+	}
+	config.runs = run.Config{
+		History: store, Parallel: 8, Mask: []string{"secret"}, InputLog: inputlog.Rows, InputKeys: inputKeys,
+	}
 	config.writes = store
 	// A busy machine with the race detector is slow; a test of the limit sets its own.
 	config.debug.MaxSearchTime = 5 * time.Minute

@@ -16,6 +16,9 @@ type OpenSession func(context.Context, sandbox.Sandbox) (*supervisor.Session, er
 // Lease is the right to run code once in a sandbox. Release ends it.
 type Lease struct {
 	Sandbox sandbox.Sandbox
+	// HasOwnPolicy is set if the sandbox exists for this run only, so that history has no record of it, and has another
+	// policy than the default one.
+	HasOwnPolicy bool
 
 	service  *Service
 	live     *liveSandbox // nil for a sandbox that exists for this run only
@@ -72,7 +75,11 @@ func (s *Service) AcquireNew(caller sandbox.Key, config []byte, code string) (*L
 	open := func(ctx context.Context, sb sandbox.Sandbox) (*supervisor.Session, error) {
 		return s.Supervisor.Open(ctx, sb, code)
 	}
-	return s.AcquireEphemeral(caller, p, code, open)
+	lease, err := s.AcquireEphemeral(caller, p, code, open)
+	if lease != nil {
+		lease.HasOwnPolicy = len(config) > 0 || len(caller.AllowedModules)+len(caller.BlockedModules) > 0
+	}
+	return lease, err
 }
 
 // AcquireEphemeral is AcquireNew with a policy, and a function that opens the session. Release closes the session.
@@ -86,7 +93,7 @@ func (s *Service) AcquireEphemeral(
 	if err != nil {
 		return nil, err
 	}
-	l := &Lease{Sandbox: s.Ephemeral(caller, p), service: s, open: open, markIdle: func() {}}
+	l := &Lease{Sandbox: s.Ephemeral(caller, p), HasOwnPolicy: true, service: s, open: open, markIdle: func() {}}
 	l.release = func() { closeInBackground(l.session, closed) }
 	return l, nil
 }

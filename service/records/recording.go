@@ -233,6 +233,22 @@ type RecordingRetention struct {
 	Bytes int64         // of all recordings together, the oldest are removed first; 0: no limit
 }
 
+// pruneInputs removes the oldest input logs beyond InputLogBytes.
+func (s *Service) pruneInputs(ctx context.Context) {
+	if s.InputLogBytes <= 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	n, err := s.History.PruneInputs(ctx, s.InputLogBytes)
+	switch {
+	case err != nil && context.Cause(ctx) != context.Canceled:
+		s.Log.WithError(err).Warn("could not remove old input logs")
+	case n > 0:
+		s.Log.Infof("removed the input logs of %d old executions, which cannot be replayed any more", n)
+	}
+}
+
 // pruneRecordings removes the recordings beyond the bounds of RecordingRetention.
 func (s *Service) pruneRecordings(ctx context.Context) {
 	if s.RecordingRetention.Age <= 0 && s.RecordingRetention.Bytes <= 0 {

@@ -50,6 +50,7 @@ type History interface {
 	Chunks(ctx context.Context, execution string) ([]sandbox.Chunk, error) // without their Data
 	ChunkData(ctx context.Context, execution string, sequence int) ([]byte, error)
 	PruneRecordings(ctx context.Context, before time.Time, maxBytes int64) (int, error)
+	PruneInputs(ctx context.Context, maxBytes int64) (int, error)
 
 	// Lists of what executions, sandboxes and statements did, and of who saw it.
 	ExecutionSummaries(context.Context, sandbox.ExecutionFilter) ([]sandbox.ExecutionSummary, string, error)
@@ -112,6 +113,7 @@ type Config struct {
 	ArtifactAge        time.Duration      // maximum age of artifacts
 	ArtifactBytes      int64              // maximum size of one user's artifacts
 	RecordingRetention RecordingRetention // which recordings are kept
+	InputLogBytes      int64              // maximum size of all input logs; 0: no limit
 	HistoryMaxAge      time.Duration      // of executions; 0: no limit
 	HistoryMaxBytes    int64              // of all records and recordings; 0: no limit
 	Log                logrus.FieldLogger

@@ -69,6 +69,7 @@ func (s *Service) runRetention() {
 				"attempt is in %s", next)
 		}
 		s.pruneRecordings(ctx)
+		s.pruneInputs(ctx)
 		select {
 		case <-ctx.Done():
 			return

@@ -24,8 +24,9 @@ type observers struct {
 	// steps is called with each line of a debugged run; the run waits for it. It returns false to stop the calls. If it
 	// is nil, no lines are streamed.
 	steps  func(sandbox.Step) bool
-	debug  *debugging // of a run with breakpoints; else nil
-	events *EventLog  // of a streamed run; else nil
+	debug  *debugging    // of a run with breakpoints; else nil
+	events *EventLog     // of a streamed run; else nil
+	replay *replayInputs // of a replay; else nil
 }
 
 // debugging is an interactive debugger with the recording that it reads.
@@ -136,17 +137,23 @@ func (s *Service) ExecuteEphemeral(
 func (s *Service) Start(
 	ctx context.Context, caller sandbox.Key, sandboxID string, request sandbox.Request, config []byte,
 ) (*EventLog, error) {
+	return s.start(ctx, func(ctx context.Context, log *EventLog) (*sandbox.Execution, error) {
+		if sandboxID == "" {
+			return s.quickExecuteObserved(ctx, caller, request, config, observers{events: log})
+		}
+		return s.executeObserved(ctx, caller, sandboxID, request, observers{events: log})
+	})
+}
+
+// start calls execute in a goroutine and returns its event log as soon as the execution is on record.
+func (s *Service) start(
+	ctx context.Context, execute func(context.Context, *EventLog) (*sandbox.Execution, error),
+) (*EventLog, error) {
 	runCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	log := newEventLog()
 	go func() {
 		defer cancel()
-		var execution *sandbox.Execution
-		var err error
-		if sandboxID == "" {
-			execution, err = s.quickExecuteObserved(runCtx, caller, request, config, observers{events: log})
-		} else {
-			execution, err = s.executeObserved(runCtx, caller, sandboxID, request, observers{events: log})
-		}
+		execution, err := execute(runCtx, log)
 		s.eventLogs.end(log, execution, err, s.Clock())
 	}()
 	select {
@@ -184,7 +191,10 @@ type run struct {
 	handler   *guestHandler
 	session   *supervisor.Session // nil before openSession
 	recording *recording          // nil if the run is not recorded
+	inputs    *loggedInputs       // nil if the run is not logged
 	artifacts collectedArtifacts
+
+	hasOtherFiles bool // that did not come with the request
 
 	cancel context.CancelCauseFunc // set by register
 	ended  chan struct{}           // closed when the end is on record
@@ -255,6 +265,7 @@ func (r *run) execute(ctx context.Context) (*sandbox.Execution, error) {
 	}
 	execution, err := r.finish(ctx, outcome, err) // durable before the answer
 	endEvents(execution, err)
+	r.storeInputs(execution, outcome)
 	return execution, err
 }
 
@@ -377,6 +388,10 @@ func (r *run) openSession(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	r.hasOtherFiles = len(r.session.Uploads().List()) > len(r.request.Files)
+	if r.observers.replay != nil {
+		return r.observers.replay.restore(ctx, r)
+	}
 	return nil
 }
 
@@ -413,6 +428,12 @@ func (r *run) runCode(ctx context.Context) (sandbox.Outcome, error) {
 	}
 	if r.recording != nil {
 		callbacks.Debugger, r.handler.recorded = r.recording, r.recording.recorded
+	}
+	if r.observers.replay != nil {
+		r.observers.replay.handler = r.handler
+		callbacks.Inputs = r.observers.replay
+	} else if r.inputs = r.newInputs(); r.inputs != nil {
+		callbacks.Inputs, r.handler.inputs = r.inputs, r.inputs.Recorder
 	}
 	request := r.request
 	request.Context = withTraceparent(request.Context, r.trace.Traceparent())
@@ -502,7 +523,7 @@ func (r *run) execution(outcome sandbox.Outcome) *sandbox.Execution {
 	}
 	e.DebugInfo, e.Outputs, e.Connections = outcome.DebugInfo, outcome.Outputs, outcome.Connections
 	e.Isolation, e.Environment, e.SessionReset = outcome.Isolation, outcome.Environment, outcome.SessionReset
-	e.Queries = r.handler.queries
+	e.Queries, e.InputLog = r.handler.queries, r.inputLog(&outcome)
 	e.NoteStatements()
 	e.Artifacts = append(r.handler.artifacts, r.artifacts.list...)
 	e.ArtifactMap = r.artifacts.hostPaths
@@ -523,5 +544,8 @@ func (r *run) execution(outcome sandbox.Outcome) *sandbox.Execution {
 	}
 	e.CompletedAt = new(r.service.Clock())
 	e.FillEmpty()
+	if r.observers.replay != nil {
+		e.Replay = r.observers.replay.report(&e)
+	}
 	return &e
 }

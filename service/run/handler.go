@@ -14,6 +14,7 @@ import (
 
 	"glasshouse/debugger"
 	"glasshouse/sandbox"
+	"glasshouse/sandbox/inputlog"
 	"glasshouse/service/database"
 )
 
@@ -36,6 +37,7 @@ type guestHandler struct {
 	execution *sandbox.Execution  // the opening; the handler does not change it
 	events    *EventLog           // nil if the run is not streamed
 	recorded  *debugger.Recording // nil if the run is not recorded
+	inputs    *inputlog.Recorder  // nil if the run is not logged
 
 	queries        []sandbox.Query
 	droppedQueries int64
@@ -114,6 +116,9 @@ func (h *guestHandler) Query(
 	h.service.Metrics.QueryEnded(&q)
 	if h.isOnlyCounted(&q) {
 		h.droppedQueries++
+		if h.inputs != nil {
+			h.inputs.Statement(0, summary.Ran)
+		}
 		return summary, err
 	}
 	h.queryBytes += len(q.Error)
@@ -126,6 +131,9 @@ func (h *guestHandler) Query(
 		}
 	}
 	h.queries = append(h.queries, q)
+	if h.inputs != nil {
+		h.inputs.Statement(len(h.queries), summary.Ran)
+	}
 	h.queryTexts[textOf(&q)] = true
 	if h.events != nil {
 		h.events.query(q)

@@ -30,6 +30,7 @@ import (
 
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
+	"glasshouse/sandbox/inputlog"
 	"glasshouse/service/access"
 	"glasshouse/service/database"
 	"glasshouse/service/live"
@@ -52,6 +53,9 @@ type Config struct {
 	Metrics   *metrics.Metrics // nil: nothing is counted
 	Tracer    *tracing.Tracer  // nil: there are no traces
 
+	InputLog  inputlog.Mode // what is kept of the inputs of runs; "": nothing
+	InputKeys inputlog.Keys // of their logs
+
 	Clock func() time.Time // nil: the machine's clock, in UTC
 	NewID func() string    // nil: random bits as hex
 }
@@ -66,7 +70,8 @@ type Service struct {
 
 	work      sync.WaitGroup // Drain waits for it
 	eventLogs eventLogs      // by execution
-	slots     *limit.Shared  // of executions
+	inputs    inputStore
+	slots     *limit.Shared // of executions
 	feed      *ExecutionFeed
 	startedAt time.Time
 
@@ -86,6 +91,7 @@ func New(config Config) *Service {
 		Config: config, running: map[string]*run{},
 		slots: limit.NewShared(config.Parallel, config.Access.Users), feed: newExecutionFeed(),
 		startedAt: config.Clock(), stop: make(chan struct{}),
+		inputs: inputStore{pending: map[string]chan struct{}{}},
 	}
 	s.work.Go(s.runJanitor)
 	return s

@@ -125,11 +125,16 @@ func zygoteCommand(spec Spec, guestDir, tempDir string) (args, env []string, err
 		"LD_BIND_NOW=1",
 	}
 	env = append(append(env, spec.inherited...), "GLASSHOUSE_ZYGOTE="+string(config))
+	if spec.HashSeed != 0 {
+		env = append(env, fmt.Sprint("PYTHONHASHSEED=", spec.HashSeed))
+	}
 	if spec.Preload != "" {
 		env = append(env, "LD_PRELOAD="+guestDir+"/"+spec.Preload)
 	}
-	// Text is UTF-8 also after locale.setlocale, as it is where Python finds no locale.
-	return []string{"python3", "-I", "-S", "-X", "utf8", guestDir + "/zygote.py", strings.Join(spec.Packages, ":")}, env, nil
+	// As with -I, no folder of a user or of the script is on the path. But Python reads PYTHONHASHSEED, and the
+	// environment has no other variable for it. Text is UTF-8 also after locale.setlocale, as it is where Python finds no
+	// locale.
+	return []string{"python3", "-s", "-P", "-S", "-X", "utf8", guestDir + "/zygote.py", strings.Join(spec.Packages, ":")}, env, nil
 }
 
 // startZygote starts Python in the new root, without rights. It sends the service a pidfd of it. ended gets its exit

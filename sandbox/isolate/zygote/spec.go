@@ -22,6 +22,7 @@ type Spec struct {
 	Packages    []string          // folders of packages, in the root
 	WarmModules []string          // modules that the zygote imports
 	HasSessions bool              // thousands of its children may live at the same time
+	HashSeed    uint32            // of Python's hashes of texts; 0: another one for each zygote
 
 	Namespaces bool              // new namespaces and a private root, which the next three fields describe
 	Binds      map[string]string // read-only mounts: path in the root to path on the machine

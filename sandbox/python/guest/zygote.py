@@ -30,7 +30,7 @@ _EXIT_FAILED = 71  # exit status of a guest that failed
 def main() -> None:
     config = json.loads(os.environ.pop("GLASSHOUSE_ZYGOTE"))
     sys.argv = [""]
-    for name in ("LD_BIND_NOW", "LD_PRELOAD"):  # they are for this process only
+    for name in ("LD_BIND_NOW", "LD_PRELOAD", "PYTHONHASHSEED"):  # they are for this process only
         os.environ.pop(name, None)
     sys.path[:0] = [os.path.dirname(os.path.abspath(__file__))]
     register = os.register_at_fork

@@ -1,0 +1,206 @@
+// Package inputlog keeps what entered a guest during a run and another run could not compute again, so that the run can
+// be replayed:
+//
+//	keys := inputlog.NewKeys(secret)
+//	r := keys.Record(inputlog.Rows)
+//	r.Begin(request)                      // for each request of the code
+//	r.Add(size, frames)                   // for each part of its answer
+//	log, err := r.End(clock, missing)     // after the run
+//	data, err := log.Encode()             // for history
+//
+//	log, err = inputlog.Decode(data)
+//	p := keys.Replay(log, false)
+//	answer, err := p.Next(request)        // for each request of the replayed code
+//
+// A run has these inputs:
+//
+//  1. The code and its context, which the record of the execution has.
+//  2. The answers to the requests of the code: rows, tables, columns and earlier executions. The log has the frames that
+//     the guest received, after masks, and a keyed hash of each request. It has no value of a parameter.
+//  3. Randomness: a seed for each run, which the guest expands. It is computed from a secret of the data folder and the
+//     execution's id, so nothing stores it, and nobody who reads history or an export can compute it.
+//  4. Readings of clocks, which the guest logs (sandbox/python/ext/syscall_batch/inputs.c).
+//  5. Files that came with the request.
+//
+// Anything else that can differ between two runs, such as a network or the order of threads, is not logged. The service
+// names these sources when it compares a replay with its original.
+package inputlog
+
+import (
+	"bytes"
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Mode says what logs keep.
+type Mode string
+
+// The modes.
+const (
+	Rows   Mode = "rows"   // answers, which contain rows of databases
+	Hashes Mode = "hashes" // the hash of each answer: a replay asks the database again
+	Off    Mode = "off"    // nothing: runs cannot be replayed
+)
+
+// MaxBytes is the maximum size of the requests and answers of one run that a log keeps. An answer that is larger than the
+// rest is not kept: a replay asks for it again. All are in memory until the run has ended.
+const MaxBytes = 16 << 20
+
+// maxLogBytes bounds a decoded log: its answers, its files and its header.
+const maxLogBytes = 64 << 20
+
+// Log is what entered one run.
+type Log struct {
+	Clock []byte `json:"clock,omitempty"` // the readings of clocks, as the guest encodes them
+	// ClockMissing is the number of readings that the guest has not logged.
+	ClockMissing int64     `json:"clock_missing,omitempty"`
+	Files        []File    `json:"files,omitempty"`    // that came with the request
+	Requests     []Request `json:"requests,omitempty"` // in the order of the run
+	// RequestsMissing is the number of later requests, for which the log had no room.
+	RequestsMissing int64 `json:"requests_missing,omitempty"`
+}
+
+// File is a file that came with the request of a run.
+type File struct {
+	Path string `json:"path"` // below /data
+	Body []byte `json:"body"`
+}
+
+// Request is a request of the code, and the answer that it got.
+type Request struct {
+	What     string   `json:"what"` // "query", "tables", "schema" or "history"
+	Database string   `json:"database,omitempty"`
+	SQL      string   `json:"sql,omitempty"`
+	Names    []string `json:"names,omitempty"` // of the parameters
+	Table    string   `json:"table,omitempty"`
+	Hash     string   `json:"hash"` // of the whole request but its number, with a key; hex
+
+	Statement int    `json:"statement"`      // its number in the record of the execution, from 1; 0: none
+	Ran       string `json:"ran,omitempty"`  // SHA-256 of the text that PostgreSQL ran, which has the masks; hex
+	HasRows   bool   `json:"rows,omitempty"` // the answer has rows of a database
+
+	Size   int    `json:"size"` // of the answer's frames, in bytes
+	Sum    string `json:"sum"`  // SHA-256 of the answer's frames; hex; "" if they were too large
+	IsKept bool   `json:"kept,omitempty"`
+	Answer []byte `json:"-"` // the frames, if they are kept
+}
+
+// IsEmpty reports whether nothing entered the run but what its record has.
+func (l *Log) IsEmpty() bool {
+	return len(l.Clock) == 0 && l.ClockMissing == 0 && len(l.Files) == 0 && len(l.Requests) == 0 &&
+		l.RequestsMissing == 0
+}
+
+// The encoders and decoders of all logs. A log is small or compresses at some 500 MB/s.
+var (
+	zip = sync.OnceValues(func() (*zstd.Encoder, error) {
+		return zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+	})
+	unzip = sync.OnceValues(func() (*zstd.Decoder, error) {
+		return zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxLogBytes))
+	})
+)
+
+// Encode returns the log as history stores it: zstd of a JSON line, and then the answers that are kept.
+func (l *Log) Encode() ([]byte, error) {
+	var text bytes.Buffer
+	if err := json.NewEncoder(&text).Encode(l); err != nil { // one line
+		return nil, fmt.Errorf("encode an input log: %w", err)
+	}
+	for _, r := range l.Requests {
+		if r.IsKept {
+			text.Write(r.Answer)
+		}
+	}
+	encoder, err := zip()
+	if err != nil {
+		return nil, err
+	}
+	return encoder.EncodeAll(text.Bytes(), nil), nil
+}
+
+// Decode returns an encoded log. An empty one has the encoding nil.
+func Decode(data []byte) (*Log, error) {
+	if len(data) == 0 {
+		return &Log{}, nil
+	}
+	decoder, err := unzip()
+	if err != nil {
+		return nil, err
+	}
+	text, err := decoder.DecodeAll(data, nil)
+	if err != nil {
+		return nil, fmt.Errorf("decode an input log: %w", err)
+	}
+	head, rest, found := bytes.Cut(text, []byte("\n"))
+	if !found {
+		return nil, errors.New("decode an input log: it has no end of line")
+	}
+	l := &Log{}
+	if err := json.Unmarshal(head, l); err != nil {
+		return nil, fmt.Errorf("decode an input log: %w", err)
+	}
+	for n := range l.Requests {
+		r := &l.Requests[n]
+		if !r.IsKept {
+			continue
+		}
+		if r.Size < 0 || r.Size > len(rest) {
+			return nil, fmt.Errorf("decode an input log: the answer %d is cut: %w", n+1, io.ErrUnexpectedEOF)
+		}
+		r.Answer, rest = rest[:r.Size:r.Size], rest[r.Size:]
+	}
+	return l, nil
+}
+
+// Keys are the keys of a data folder's logs.
+type Keys struct{ seeds, requests []byte }
+
+// NewKeys derives the keys from a secret of the data folder.
+func NewKeys(secret []byte) (Keys, error) {
+	seeds, err := hkdf.Key(sha256.New, secret, nil, "glasshouse input log: seeds", sha256.Size)
+	if err != nil {
+		return Keys{}, err
+	}
+	requests, err := hkdf.Key(sha256.New, secret, nil, "glasshouse input log: requests", sha256.Size)
+	return Keys{seeds, requests}, err
+}
+
+// Seed returns the seed of a run's randomness: 32 bytes as hex.
+func (k Keys) Seed(executionID string) string {
+	sum := hmac.New(sha256.New, k.seeds)
+	sum.Write([]byte(executionID))
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// HashSeed returns the seed of Python's hashes of texts, which is not 0. It is the same for all runs, so that each has
+// the same order of sets.
+func HashSeed(secret []byte) (uint32, error) {
+	key, err := hkdf.Key(sha256.New, secret, nil, "glasshouse input log: hashes of texts", 4)
+	if err != nil {
+		return 0, err
+	}
+	return max(binary.BigEndian.Uint32(key), 1), nil
+}
+
+// hash returns the hash of a request's canonical form. It has a key, because a request may have a secret as a parameter.
+func (k Keys) hash(canonical []byte) string {
+	sum := hmac.New(sha256.New, k.requests)
+	sum.Write(canonical)
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+func sumOf(p []byte) string {
+	sum := sha256.Sum256(p)
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,157 @@
+package inputlog
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// request is a request of the code, as the guest sends it (protocol.Request), without its number.
+type request struct {
+	What     string            `json:"what"`
+	Database string            `json:"database"`
+	SQL      string            `json:"sql"`
+	Params   map[string]any    `json:"params"` // numbers are json.Number
+	Types    map[string]string `json:"types"`
+	Form     string            `json:"form"`
+	Exact    bool              `json:"exact"`
+	Table    string            `json:"table"`
+}
+
+// read returns a request, and its hash.
+func (k Keys) read(body []byte) (out Request, err error) {
+	var q request
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.UseNumber()
+	if err := decoder.Decode(&q); err != nil {
+		return out, fmt.Errorf("read a request for the input log: %w", err)
+	}
+	canonical, err := json.Marshal(q) // the keys of maps are sorted
+	if err != nil {
+		return out, fmt.Errorf("read a request for the input log: %w", err)
+	}
+	return Request{
+		What: q.What, Database: q.Database, SQL: q.SQL, Table: q.Table, Hash: k.hash(canonical),
+		Names: slices.Sorted(maps.Keys(q.Params)),
+	}, nil
+}
+
+// Recorder records the inputs of one run. One goroutine uses it.
+type Recorder struct {
+	keys     Keys
+	mode     Mode
+	requests []recordedRequest
+	left     int   // bytes that the log still takes
+	dropped  int64 // requests for which the log had no room
+	lost     int   // answers and files that were too large
+	files    []File
+}
+
+type recordedRequest struct {
+	body      []byte
+	answer    [][]byte
+	size      int
+	isLarge   bool
+	statement int
+	ran       string
+	hasRows   bool
+}
+
+// Record returns a Recorder for a run in a mode other than Off.
+func (k Keys) Record(mode Mode) *Recorder {
+	return &Recorder{keys: k, mode: mode, left: MaxBytes}
+}
+
+// requestBytes is about the size of a request in a log, without its texts and its answer.
+const requestBytes = 300
+
+// File adds a file that comes with the request of the run. The caller does not change its body later.
+func (r *Recorder) File(path string, body []byte) {
+	if r.left -= len(path) + len(body); r.left < 0 {
+		r.left += len(path) + len(body)
+		r.lost++
+		return
+	}
+	r.files = append(r.files, File{path, body})
+}
+
+// Begin begins a request with the body of its frame, which the caller does not change later.
+func (r *Recorder) Begin(body []byte) {
+	size := requestBytes + len(body)
+	if r.dropped > 0 || size > r.left { // the log ends here, so that a replay knows the order of what it has
+		r.dropped++
+		return
+	}
+	r.left -= size
+	r.requests = append(r.requests, recordedRequest{body: body})
+}
+
+// Add adds frames that answer the last request. frames returns size bytes, which do not change later; it is not called if
+// the log has no room for them.
+func (r *Recorder) Add(size int, frames func() []byte) {
+	if r.dropped > 0 {
+		return
+	}
+	q := &r.requests[len(r.requests)-1]
+	q.size += size
+	if q.isLarge {
+		return
+	}
+	if r.left -= size; r.left < 0 {
+		r.left += q.size
+		q.answer, q.isLarge = nil, true
+		r.lost++
+		return
+	}
+	q.answer = append(q.answer, frames())
+}
+
+// Statement notes the number of the last request's statement in the record of the execution, from 1, and the text that
+// PostgreSQL ran. The answer has rows.
+func (r *Recorder) Statement(number int, ran string) {
+	if r.dropped > 0 {
+		return
+	}
+	q := &r.requests[len(r.requests)-1]
+	q.statement, q.ran, q.hasRows = number, ran, true
+}
+
+// End returns the log. It hashes all answers, so it takes about a millisecond for each megabyte.
+func (r *Recorder) End(clock []byte, clockMissing int64) (*Log, error) {
+	l := &Log{Clock: clock, ClockMissing: clockMissing, Files: r.files, RequestsMissing: r.dropped}
+	for _, q := range r.requests {
+		out, err := r.keys.read(q.body)
+		if err != nil { // the guest has forged it
+			return nil, err
+		}
+		out.Statement, out.HasRows, out.Size = q.statement, q.hasRows, q.size
+		if q.ran != "" {
+			out.Ran = sumOf([]byte(q.ran))
+		}
+		if !q.isLarge {
+			out.Answer = bytes.Join(q.answer, nil)
+			out.Sum = sumOf(out.Answer)
+			if out.IsKept = r.mode == Rows || !q.hasRows; !out.IsKept {
+				out.Answer = nil
+			}
+		}
+		l.Requests = append(l.Requests, out)
+	}
+	return l, nil
+}
+
+// Bytes returns the size of all requests and answers so far, also of those that are not kept.
+func (r *Recorder) Bytes() (bytes int64) {
+	for _, q := range r.requests {
+		bytes += int64(len(q.body) + q.size)
+	}
+	return bytes
+}
+
+// IsEmpty reports whether the code has sent no request and came without files.
+func (r *Recorder) IsEmpty() bool { return len(r.requests)+len(r.files)+r.lost == 0 && r.dropped == 0 }
+
+// IsCut reports whether the log had no room for a request, an answer or a file.
+func (r *Recorder) IsCut() bool { return r.lost > 0 || r.dropped > 0 }

@@ -1,0 +1,35 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"glasshouse/sandbox"
+	"glasshouse/service/run"
+)
+
+type replayInput struct {
+	InExecution
+	ExecutionForm
+	Body struct {
+		Code   *string `json:"code,omitempty" maxLength:"4000000" doc:"Runs in place of the original's code"`
+		Rows   string  `json:"rows,omitempty" enum:"log,now" default:"log" doc:"log: as the original got them; now: ask again"`
+		Record bool    `json:"record,omitempty" doc:"Record the run, so that it can be stepped"`
+	}
+}
+
+func (a *api) routeReplay(r *routes) {
+	routeExecution(a, r, r.describe("POST", "/executions/{id}/replay", "replayExecution", tagExecutions,
+		"Run an ended execution again with the inputs that it had, and compare both",
+		http.StatusForbidden, http.StatusConflict, http.StatusGone), a.replayExecution)
+}
+
+func (a *api) replayExecution(ctx context.Context, caller sandbox.Key, in *replayInput) (*executionResponse, error) {
+	options := run.ReplayOptions{Code: in.Body.Code, RowsNow: in.Body.Rows == "now", Record: in.Body.Record}
+	if in.wantsEvents() || in.wantsAsync() {
+		log, err := a.runs.StartReplay(ctx, caller, in.ID, options)
+		return a.startedResponse(ctx, in.ExecutionForm, log, err)
+	}
+	e, err := a.runs.Replay(ctx, caller, in.ID, options)
+	return a.answer(in.ExecutionForm, e, err)
+}

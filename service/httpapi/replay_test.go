@@ -1,0 +1,144 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"glasshouse/sandbox"
+)
+
+// now is code whose rows differ each time that PostgreSQL is asked.
+const now = `rows = db_query("SELECT clock_timestamp()::text AS at, :n::int AS n", {"n": 7})
+print(rows[0]["at"], rows[0]["n"])
+len(rows[0]["at"])`
+
+func (c client) replay(t *testing.T, of answer, body map[string]any) answer {
+	t.Helper()
+	if body == nil {
+		body = map[string]any{}
+	}
+	return c.ok(t, "POST", "/executions/"+of.get("execution_id").(string)+"/replay", body)
+}
+
+func wantGrade(t *testing.T, a answer, want string) {
+	t.Helper()
+	if got := a.get("replay.grade"); got != want {
+		t.Errorf("got the grade %v, want %s: %s", got, want, a.text)
+	}
+}
+
+// A replay gets the rows that its original got, and is an execution of its own.
+func TestReplayGetsTheRowsOfItsOriginal(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	first := c.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": now})
+	again := c.replay(t, first, nil)
+	wantGrade(t, again, "identical")
+	if again.get("stdout") != first.get("stdout") || again.get("execution_id") == first.get("execution_id") {
+		t.Errorf("got %s, want an execution of its own with the output of %s", again.text, first.text)
+	}
+	record := c.finished(t, again.get("execution_id").(string))
+	if record.get("kind") != "replay" || record.get("replay.of") != first.get("execution_id") ||
+		!strings.Contains(string(record.text), `"status":"ok","rows":1,`) {
+		t.Errorf("got the record %s", record.text)
+	}
+	live := c.replay(t, first, map[string]any{"rows": "now"})
+	wantGrade(t, live, "differs")
+	if text := string(mustJSON(t, live.get("replay"))); !strings.Contains(text, `"statements[1].rows"`) ||
+		!strings.Contains(text, `"stdout"`) || !strings.Contains(text, `"database"`) {
+		t.Errorf("got %s, want the rows and the output as differences", text)
+	}
+}
+
+// The earlier executions of a session run before the replay of a later one, also after a failure.
+func TestReplayOfASessionRunsWhatRanBefore(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	c.run(t, id, now)
+	c.run(t, id, "total = 40\ndef double(n): return 2 * n\nopen('notes.txt', 'w').write(rows[0]['at'])")
+	c.run(t, id, "total += 1\n1 / 0")
+	last := c.run(t, id, "total += 1\nprint(total, double(total), open('notes.txt').read() == rows[0]['at'])\n"+
+		"import sys; sys._getframe().f_code.co_filename")
+	again := c.replay(t, last, nil)
+	wantGrade(t, again, "identical")
+	if again.get("replay.restored.executions") != 3.0 || again.get("replay.restored.exact") != true {
+		t.Errorf("got %s, want 3 executions restored exactly", mustJSON(t, again.get("replay")))
+	}
+	c.ok(t, "DELETE", "/sandbox/"+id, nil)
+	wantGrade(t, c.replay(t, last, nil), "identical")
+}
+
+// Other code gets the same rows for the same statements, and rows of now for others.
+func TestReplayOfOtherCode(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	first := c.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": now})
+	other := c.replay(t, first, map[string]any{"code": "more = db_query('SELECT 3 AS n')\n" + now + " + more[0]['n']"})
+	if other.get("replay.edited") != true || other.get("stdout") != first.get("stdout") ||
+		other.get("result") != first.get("result").(float64)+3 {
+		t.Errorf("got %s, want the rows of %s", other.text, first.text)
+	}
+	wantGrade(t, other, "differs")
+}
+
+// A replay that asks something else than its original ends there, and says so.
+func TestReplayDiverges(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	first := c.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{
+		"code": "import pathlib\nn = pathlib.Path('/session').stat().st_mtime_ns\n" +
+			"db_query(f'SELECT {n} AS n')"})
+	again := c.replay(t, first, nil)
+	wantGrade(t, again, "diverged")
+	if again.get("replay.diverged.request") != 1.0 ||
+		again.get("replay.diverged.original") == again.get("replay.diverged.replay") {
+		t.Errorf("got %s, want both statements", mustJSON(t, again.get("replay")))
+	}
+}
+
+// A replay can be recorded although its original was not.
+func TestReplayCanBeRecorded(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleDeveloper)
+	first := c.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": now})
+	again := c.replay(t, first, map[string]any{"record": true})
+	wantGrade(t, again, "identical")
+	steps := c.ok(t, "GET", "/executions/"+again.get("execution_id").(string)+"/steps", nil)
+	if steps.get("total_steps") != 3.0 || !strings.Contains(string(steps.text), "clock_timestamp") {
+		t.Errorf("got %s, want the three steps of the code", steps.text)
+	}
+}
+
+// Files that came with the code come with its replay.
+func TestReplayHasTheFilesOfItsOriginal(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	first := c.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{
+		"code":  "print(open('/data/a.csv').read())",
+		"files": []any{map[string]any{"path": "a.csv", "content": "x,y\n1,2"}}})
+	wantGrade(t, c.replay(t, first, nil), "identical")
+}
+
+// Only the owner and admins can replay, and only what ran.
+func TestReplayIsRefused(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	first := c.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "1"})
+	path := "/executions/" + first.get("execution_id").(string) + "/replay"
+	stranger := newUser(t, sandbox.RoleAgent)
+	wantProblem(t, stranger.do(t, "POST", path, map[string]any{}), http.StatusNotFound, "not-found")
+	wantGrade(t, admin.ok(t, "POST", path, map[string]any{}), "identical")
+	c.ok(t, "POST", "/database/query", map[string]any{"query": "SELECT 1"})
+	list := c.ok(t, "GET", "/executions?kind=database-query", nil)
+	executions, _ := list.get("executions").([]any)
+	if len(executions) != 1 {
+		t.Fatalf("got %s, want the execution of the statement", list.text)
+	}
+	query := executions[0].(map[string]any)["execution_id"].(string)
+	wantProblem(t, c.do(t, "POST", "/executions/"+query+"/replay", map[string]any{}), http.StatusUnprocessableEntity,
+		"invalid-input", "cannot run again")
+	admin.ok(t, "DELETE", "/executions/"+first.get("execution_id").(string), nil)
+	wantProblem(t, c.do(t, "POST", path, map[string]any{}), http.StatusNotFound, "not-found")
+}

@@ -1,0 +1,181 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"time"
+
+	"glasshouse/sandbox"
+	"glasshouse/sandbox/inputlog"
+)
+
+// loggedInputs are the inputs of a run that is logged. It is the supervisor.Inputs of the run.
+type loggedInputs struct {
+	*inputlog.Recorder
+	seed string
+}
+
+// Seed implements supervisor.Inputs.
+func (i *loggedInputs) Seed() string { return i.seed }
+
+// Clock returns nil: the code reads the machine's clocks.
+func (i *loggedInputs) Clock() []byte { return nil }
+
+// Request logs a request, which the handler answers.
+func (i *loggedInputs) Request(_ context.Context, body []byte) (answer []byte, err error) {
+	i.Begin(body)
+	return nil, nil
+}
+
+// Answered logs a part of an answer.
+func (i *loggedInputs) Answered(size int, frames func() []byte) { i.Add(size, frames) }
+
+// newInputs returns the inputs of a run; nil: it is not logged.
+func (r *run) newInputs() *loggedInputs {
+	s := r.service
+	if s.InputLog == inputlog.Off || s.InputLog == "" {
+		return nil
+	}
+	i := &loggedInputs{Recorder: s.InputKeys.Record(s.InputLog)}
+	if !r.sandbox.Policy.EnableNetworkAccess { // nobody may compute the keys of its TLS connections later
+		i.seed = s.InputKeys.Seed(r.opening.ID)
+	}
+	for n := range r.request.Files {
+		i.File(r.request.Files[n].Path, r.request.Files[n].Body())
+	}
+	return i
+}
+
+// inputLog describes what is kept of the inputs of a run that has ended.
+func (r *run) inputLog(o *sandbox.Outcome) *sandbox.InputLog {
+	i := r.inputs
+	if i == nil {
+		return nil
+	}
+	out := &sandbox.InputLog{
+		Kept: string(r.service.InputLog), Bytes: i.Bytes(), IsFirst: o.Start != nil,
+		IsStored: !i.IsEmpty() || len(o.Clock) > 0 || o.ClockMissing > 0,
+	}
+	if r.lease != nil && r.lease.HasOwnPolicy {
+		out.Policy, _ = json.Marshal(r.sandbox.Policy)
+	}
+	if scope := r.request.Scope; !scope.IsZero() {
+		out.Scope = &scope
+	}
+	for source, isUnlogged := range map[string]bool{
+		SourceNetwork:  r.sandbox.Policy.EnableNetworkAccess,
+		SourceClock:    o.Clock == nil && !o.Status.IsCut() || o.ClockMissing > 0,
+		SourceEnded:    o.Status.IsCut(),
+		SourceRows:     i.IsCut(),
+		SourceFiles:    r.hasOtherFiles,
+		SourceDebugger: r.recording != nil && len(r.recording.recorded.Edits()) > 0,
+	} {
+		if isUnlogged {
+			out.Unlogged = append(out.Unlogged, source)
+		}
+	}
+	slices.Sort(out.Unlogged)
+	return out
+}
+
+// The sources of differences between two runs of the same code that a log may not have.
+const (
+	SourceNetwork     = "network"     // connections, and randomness, which then is the kernel's
+	SourceClock       = "clock"       // readings of clocks
+	SourceEnded       = "ended"       // a limit or a caller ended the run
+	SourceRows        = "rows"        // answers that were too large for the log
+	SourceFiles       = "files"       // files of the session that the code did not write
+	SourceDebugger    = "debugger"    // changes that a person made
+	SourceEnvironment = "environment" // other packages, or another Python
+	SourceDatabase    = "database"    // rows as they are now
+	SourceSession     = "session"     // earlier executions that could not run again in the same way
+)
+
+// inputStore writes logs to history after their executions are answered.
+type inputStore struct {
+	mu      sync.Mutex
+	pending map[string]chan struct{} // by execution; closed when history has the log
+	bytes   int64                    // of the pending logs
+}
+
+// maxPendingInputs is how many bytes of logs wait for history. A run that exceeds it waits, too.
+const maxPendingInputs = 64 << 20
+
+// inputTimeout limits the time in which history stores one log.
+const inputTimeout = 30 * time.Second
+
+// storeInputs stores the log of a run, after its answer if few logs wait.
+func (r *run) storeInputs(e *sandbox.Execution, o sandbox.Outcome) {
+	if e.InputLog == nil || !e.InputLog.IsStored {
+		return
+	}
+	store, done := &r.service.inputs, make(chan struct{})
+	size := e.InputLog.Bytes
+	store.mu.Lock()
+	mayWait := store.bytes+size <= maxPendingInputs
+	store.bytes += size
+	store.pending[e.ID] = done
+	store.mu.Unlock()
+	write := func() {
+		defer func() {
+			store.mu.Lock()
+			store.bytes -= size
+			delete(store.pending, e.ID)
+			store.mu.Unlock()
+			close(done)
+		}()
+		data, err := r.encodeInputs(o)
+		if err == nil {
+			ctx, cancel := context.WithTimeout(context.Background(), inputTimeout)
+			defer cancel()
+			err = r.service.History.KeepInputs(ctx, e.ID, data)
+		}
+		if err != nil {
+			r.service.logOf(e).WithError(err).Error("could not keep the inputs of an execution: it cannot be replayed")
+		}
+	}
+	if !mayWait {
+		write()
+		return
+	}
+	r.service.work.Go(write) // the run still counts as work
+}
+
+func (r *run) encodeInputs(o sandbox.Outcome) ([]byte, error) {
+	l, err := r.inputs.End(o.Clock, o.ClockMissing)
+	if err != nil {
+		return nil, err
+	}
+	return l.Encode()
+}
+
+// loadInputs returns the log of an execution. It waits until history has it.
+func (s *Service) loadInputs(ctx context.Context, e *sandbox.Execution) (*inputlog.Log, error) {
+	if e.InputLog == nil {
+		return nil, sandbox.Errorf(sandbox.FaultGone, "the inputs of execution %s were not kept: it ran with "+
+			"--input-log off, or before this version", e.ID)
+	}
+	if !e.InputLog.IsStored {
+		return &inputlog.Log{}, nil
+	}
+	s.inputs.mu.Lock()
+	pending := s.inputs.pending[e.ID]
+	s.inputs.mu.Unlock()
+	if pending != nil {
+		select {
+		case <-pending:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	data, err := s.History.Inputs(ctx, e.ID)
+	if sandbox.FaultOf(err) == sandbox.FaultNotFound {
+		return nil, sandbox.Errorf(sandbox.FaultGone, "the inputs of execution %s are no longer kept", e.ID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return inputlog.Decode(data)
+}

@@ -1,0 +1,443 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"glasshouse/policy"
+	"glasshouse/sandbox"
+	"glasshouse/sandbox/inputlog"
+	"glasshouse/sandbox/supervisor"
+)
+
+// ReplayOptions say how an execution runs again.
+type ReplayOptions struct {
+	Code    *string // runs in place of the original's; nil: the original's
+	RowsNow bool    // take rows as they are in the database now, and not from the log
+	Record  bool    // record the run, so that it can be stepped and explained
+}
+
+// Bounds of a replay.
+const (
+	maxEarlierRuns   = 1000             // of the session, which run first
+	maxRestoreTime   = 60 * time.Second // of them together
+	maxDifferences   = 20
+	maxDifferentText = 500 // bytes of a text in a difference
+)
+
+// Replay runs an ended execution again in a new sandbox with the policy of the original, with the inputs of its log,
+// and compares both. In a session, the earlier executions that ran in the same process run first. The log answers the
+// requests of the code, and refuses rows that the caller may not read today. The new execution has the kind replay, and
+// belongs to the caller. Replay returns FaultBusy if the execution runs, FaultGone if its inputs are not kept any more,
+// FaultInvalid if it ran no code, and the errors of Execute.
+func (s *Service) Replay(
+	ctx context.Context, caller sandbox.Key, id string, o ReplayOptions,
+) (*sandbox.Execution, error) {
+	return s.replayObserved(ctx, caller, id, o, observers{})
+}
+
+// StartReplay starts a replay as Start starts code. Its errors are those of Replay.
+func (s *Service) StartReplay(
+	ctx context.Context, caller sandbox.Key, id string, o ReplayOptions,
+) (*EventLog, error) {
+	return s.start(ctx, func(ctx context.Context, log *EventLog) (*sandbox.Execution, error) {
+		return s.replayObserved(ctx, caller, id, o, observers{events: log})
+	})
+}
+
+func (s *Service) replayObserved(
+	ctx context.Context, caller sandbox.Key, id string, o ReplayOptions, observed observers,
+) (*sandbox.Execution, error) {
+	original, err := s.Records.Execution(ctx, caller, id)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case original.CompletedAt == nil:
+		return nil, sandbox.Errorf(sandbox.FaultBusy, "the execution runs: wait for its end, or cancel it")
+	case original.Kind == sandbox.KindQuery || original.Environment == nil:
+		return nil, sandbox.Errorf(sandbox.FaultInvalid, "none of the execution's code ran, so it cannot run again")
+	}
+	log, err := s.loadInputs(ctx, &original)
+	if err != nil {
+		return nil, err
+	}
+	earlier, err := s.earlierRuns(ctx, &original)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.policyOf(ctx, caller, &original)
+	if err != nil {
+		return nil, err
+	}
+	if o.Record {
+		p.EnableDebugging = true
+	}
+	replayed := &replayInputs{
+		service: s, caller: caller, original: &original, log: log, earlier: earlier, options: o,
+		player: s.InputKeys.Replay(log, o.Code != nil || o.RowsNow), permitted: map[string]error{},
+	}
+	request := requestOf(&original, log)
+	request.Kind, request.Record = sandbox.KindReplay, o.Record
+	if o.Code != nil {
+		request.Code = *o.Code
+	}
+	p.EnableNetworkAccess, p.AllowedHosts = false, nil // it would change the world again
+	open := func(ctx context.Context, sb sandbox.Sandbox) (*supervisor.Session, error) {
+		return s.Live.Supervisor.Open(ctx, sb, "")
+	}
+	lease, err := s.Live.AcquireEphemeral(caller, p, "", open)
+	if err != nil {
+		return nil, err
+	}
+	observed.replay = replayed
+	return s.executeIn(ctx, caller, lease, request, observed)
+}
+
+// requestOf returns the request of an execution.
+func requestOf(e *sandbox.Execution, log *inputlog.Log) sandbox.Request {
+	request := sandbox.Request{Code: e.Code, Context: sandbox.Object(e.Context), Annotations: e.Annotations}
+	if e.InputLog.Scope != nil {
+		request.Scope = *e.InputLog.Scope
+	}
+	for _, f := range log.Files {
+		request.Files = append(request.Files, sandbox.RequestFile{Path: f.Path, Base64: f.Body})
+	}
+	return request
+}
+
+// policyOf returns the policy of the sandbox in which an execution ran.
+func (s *Service) policyOf(ctx context.Context, caller sandbox.Key, e *sandbox.Execution) (p policy.Policy, err error) {
+	if len(e.InputLog.Policy) > 0 {
+		err = json.Unmarshal(e.InputLog.Policy, &p)
+		return p, err
+	}
+	sb, err := s.Records.Sandbox(ctx, caller, e.SandboxID)
+	if sandbox.FaultOf(err) == sandbox.FaultNotFound { // it existed for this execution only
+		return s.Live.Default, nil
+	}
+	return sb.Policy, err
+}
+
+// earlierRuns returns the executions of the same process before e, the oldest first.
+func (s *Service) earlierRuns(ctx context.Context, e *sandbox.Execution) (list []sandbox.Execution, err error) {
+	if e.InputLog.IsFirst {
+		return nil, nil
+	}
+	filter := sandbox.ExecutionFilter{SandboxID: e.SandboxID, Limit: 100}
+	for {
+		page, next, err := s.History.Executions(ctx, filter)
+		if err != nil {
+			return nil, err
+		}
+		for n := range page {
+			p := &page[n]
+			if p.Environment == nil || !p.CreatedAt.Before(e.CreatedAt) || p.CompletedAt == nil {
+				continue
+			}
+			if p.InputLog == nil {
+				return nil, sandbox.Errorf(sandbox.FaultGone, "the inputs of execution %s were not kept, which ran "+
+					"before it in the same session", p.ID)
+			}
+			list = append(list, *p)
+			if p.InputLog.IsFirst {
+				slices.Reverse(list)
+				return list, nil
+			}
+			if len(list) > maxEarlierRuns {
+				return nil, sandbox.Errorf(sandbox.FaultTooLarge, "more than %d executions ran before it in the same "+
+					"session", maxEarlierRuns)
+			}
+		}
+		if next == "" {
+			return nil, sandbox.Errorf(sandbox.FaultGone, "the first execution of its session is no longer kept")
+		}
+		filter.After = next
+	}
+}
+
+// replayInputs are the inputs of an execution that runs again: the supervisor.Inputs of the run, whose goroutine uses
+// them.
+type replayInputs struct {
+	service  *Service
+	caller   sandbox.Key
+	original *sandbox.Execution
+	log      *inputlog.Log
+	earlier  []sandbox.Execution // of the session
+	options  ReplayOptions
+	player   *inputlog.Player
+	handler  *guestHandler // records the statements that the log answers; nil: they are not recorded
+
+	firstQuery int // of the replay in the record, which also has those of earlier runs
+
+	permitted map[string]error  // of statements: why the caller may not read their logged rows
+	asked     *inputlog.Request // that the handler answers now; nil: the original has none
+	sum       []byte            // frames of its answer
+
+	differences []sandbox.Difference // in the rows of statements
+	sources     []string
+	restored    *sandbox.Restored
+}
+
+// Seed implements supervisor.Inputs.
+func (p *replayInputs) Seed() string {
+	if slices.Contains(p.original.InputLog.Unlogged, SourceNetwork) {
+		return ""
+	}
+	return p.service.InputKeys.Seed(p.original.ID)
+}
+
+// Clock implements supervisor.Inputs.
+func (p *replayInputs) Clock() []byte { return append([]byte{}, p.log.Clock...) }
+
+// Request answers a request from the log. The handler answers one that the log does not keep.
+func (p *replayInputs) Request(ctx context.Context, body []byte) (answer []byte, err error) {
+	p.endRequest()
+	logged, err := p.player.Next(body)
+	if diverged, ok := errors.AsType[*inputlog.Diverged](err); ok {
+		return nil, &sandbox.Refusal{Reason: "replay-diverged", Failed: true, Message: diverged.Error()}
+	}
+	if err != nil || logged == nil {
+		return nil, err
+	}
+	if !logged.IsKept || logged.HasRows && p.options.RowsNow {
+		p.asked = logged
+		return nil, nil
+	}
+	if logged.HasRows {
+		if err := p.permit(ctx, logged); err != nil {
+			return nil, err
+		}
+		if p.handler != nil {
+			p.handler.replayed(logged, p.original.Queries)
+		}
+	}
+	return logged.Answer, nil
+}
+
+// Answered keeps the answer to a request that the log has in another form.
+func (p *replayInputs) Answered(_ int, frames func() []byte) {
+	if p.asked != nil && p.asked.Sum != "" && len(p.sum) <= inputlog.MaxBytes {
+		p.sum = append(p.sum, frames()...)
+	}
+}
+
+// endRequest compares the answer to the last request with the hash in the log.
+func (p *replayInputs) endRequest() {
+	asked := p.asked
+	if asked == nil {
+		return
+	}
+	sum := sha256.Sum256(p.sum)
+	p.asked, p.sum = nil, nil
+	p.addSource(SourceDatabase)
+	if asked.Sum == "" {
+		p.addSource(SourceRows) // they were too large to be compared
+		return
+	}
+	if hex.EncodeToString(sum[:]) != asked.Sum {
+		p.differences = append(p.differences, sandbox.Difference{
+			Part:     fmt.Sprintf("statements[%d].rows", asked.Statement),
+			Original: "the rows of " + p.original.CreatedAt.Format(time.RFC3339), Replay: "the rows of now are others",
+		})
+	}
+}
+
+func (p *replayInputs) addSource(source string) {
+	if !slices.Contains(p.sources, source) {
+		p.sources = append(p.sources, source)
+	}
+}
+
+// permit returns an error unless the caller may still read the logged rows of a statement: the database lets the
+// caller run it today, and hides no other column than it did.
+func (p *replayInputs) permit(ctx context.Context, logged *inputlog.Request) error {
+	if logged.Ran == "" {
+		return nil // it was refused, or failed before it ran
+	}
+	key := logged.Database + "\x00" + logged.SQL
+	err, isKnown := p.permitted[key]
+	if !isKnown {
+		err = p.service.permitted(ctx, p.caller, logged)
+		p.permitted[key] = err
+	}
+	return err
+}
+
+// permitted returns why the caller may not read the rows that a statement returned; nil: the caller may.
+func (s *Service) permitted(ctx context.Context, caller sandbox.Key, logged *inputlog.Request) error {
+	db, err := s.Databases.Find(caller, logged.Database)
+	if err != nil {
+		return err
+	}
+	ran, err := db.Reader.Permit(ctx, logged.SQL, logged.Names, sandbox.QueryLimits{User: caller.User})
+	if refusal, ok := errors.AsType[*sandbox.Refusal](err); ok {
+		return withheld("you may not run it any more: " + refusal.Message)
+	}
+	if err != nil {
+		return err
+	}
+	if sum := sha256.Sum256([]byte(ran)); hex.EncodeToString(sum[:]) != logged.Ran {
+		return withheld("other columns are masked today: replay it with the rows of now")
+	}
+	return nil
+}
+
+// withheld returns the refusal of rows that the log has.
+func withheld(why string) error {
+	return &sandbox.Refusal{
+		Reason: "replay-rights", Failed: true, Message: "the rows that the statement returned are kept, but " + why,
+	}
+}
+
+// restore runs the earlier executions of the session, without a record.
+func (p *replayInputs) restore(ctx context.Context, r *run) error {
+	if len(p.earlier) == 0 {
+		return nil
+	}
+	restored, err := r.restoreRuns(ctx, p.earlier)
+	p.restored, p.firstQuery = restored, len(r.handler.queries)
+	if restored != nil && (!restored.IsExact || len(restored.Sources) > 0) {
+		p.addSource(SourceSession)
+	}
+	return err
+}
+
+// restoreRuns runs executions again in the session of a run, the oldest first, without records of their own. It leaves
+// out those that a limit or a caller had ended. The record of the run has the statements that the logs do not answer.
+func (r *run) restoreRuns(ctx context.Context, earlier []sandbox.Execution) (*sandbox.Restored, error) {
+	s, session := r.service, r.session
+	ctx, cancel := context.WithTimeout(ctx, maxRestoreTime)
+	defer cancel()
+	out := &sandbox.Restored{IsExact: true}
+	for n := range earlier {
+		e := &earlier[n]
+		if e.Status.IsCut() {
+			out.Left++
+			out.IsExact = false
+			continue
+		}
+		log, err := s.loadInputs(ctx, e)
+		if err != nil {
+			return out, err
+		}
+		again := &replayInputs{
+			service: s, caller: r.caller, original: e, log: log, player: s.InputKeys.Replay(log, false),
+			permitted: map[string]error{},
+		}
+		request := requestOf(e, log)
+		for _, f := range request.Files {
+			if _, err := session.Uploads().Put(f.Path, bytes.NewReader(f.Body())); err != nil {
+				return out, err
+			}
+		}
+		outcome, err := session.Run(ctx, e.ID, request, supervisor.Callbacks{Requests: r.handler, Inputs: again})
+		if err == nil && ctx.Err() != nil {
+			err = sandbox.Errorf(sandbox.FaultLimit, "the earlier executions of the session take longer than %s: run "+
+				"them again yourself", maxRestoreTime)
+		}
+		if err == nil {
+			_, _, err = session.CollectArtifacts(discardFile) // the next run must not collect them
+		}
+		if err != nil {
+			return out, err
+		}
+		again.endRequest()
+		out.Executions++
+		out.CPUMS += outcome.Usage.CPUMS
+		for _, source := range slices.Concat(e.InputLog.Unlogged, again.sources) {
+			if !slices.Contains(out.Sources, source) {
+				out.Sources = append(out.Sources, source)
+			}
+		}
+		if outcome.Status != e.Status || again.player.Diverged() != nil || outcome.Stdout != e.Stdout ||
+			!bytes.Equal(outcome.Result, e.Result) {
+			out.IsExact = false
+		}
+	}
+	return out, nil
+}
+
+// discardFile reads a file that is not stored.
+func discardFile(_ string, body io.Reader) (sandbox.Artifact, error) {
+	_, err := io.Copy(io.Discard, body)
+	return sandbox.Artifact{}, err
+}
+
+// replayed records a statement that a log has answered.
+func (h *guestHandler) replayed(logged *inputlog.Request, original []sandbox.Query) {
+	if h.queryTexts == nil {
+		h.queryTexts = map[queryText]bool{}
+	}
+	if logged.Statement < 1 || logged.Statement > len(original) {
+		h.droppedQueries++
+		return
+	}
+	q := original[logged.Statement-1]
+	q.StartedAt, q.DurationMS, q.Step = h.service.Clock(), 0, 0
+	if h.recorded != nil {
+		q.Step = h.recorded.Steps()
+	}
+	h.queries = append(h.queries, q)
+	h.queryTexts[textOf(&q)] = true
+	if h.events != nil {
+		h.events.query(q)
+	}
+}
+
+// report compares the replay, which has ended, with the original.
+func (p *replayInputs) report(e *sandbox.Execution) *sandbox.Replay {
+	p.endRequest()
+	out := &sandbox.Replay{
+		Of: p.original.ID, Grade: sandbox.ReplayIdentical, Rows: "log", Restored: p.restored,
+		IsEdited: p.options.Code != nil && *p.options.Code != p.original.Code,
+	}
+	if p.options.RowsNow {
+		out.Rows = "now"
+	}
+	for _, source := range p.original.InputLog.Unlogged {
+		p.addSource(source)
+	}
+	if was, is := p.original.Environment, e.Environment; was != nil && is != nil && was.Digest != is.Digest {
+		p.addSource(SourceEnvironment)
+	}
+	slices.Sort(p.sources)
+	out.Sources = p.sources
+	queries := e.Queries[min(p.firstQuery, len(e.Queries)):]
+	out.Differences = append(p.differences, compareExecutions(p.original, e, queries)...)
+	if len(out.Differences) > maxDifferences {
+		out.Differences = out.Differences[:maxDifferences]
+	}
+	if len(out.Differences) > 0 || p.player.Unused() > 0 && !out.IsEdited {
+		out.Grade = sandbox.ReplayDiffers
+	}
+	if d := p.player.Diverged(); d != nil {
+		out.Grade = sandbox.ReplayDiverged
+		out.Diverged = &sandbox.Divergence{Request: d.Number, Replay: textOfRequest(&d.Got)}
+		if d.Want != nil {
+			out.Diverged.Original = textOfRequest(d.Want)
+		}
+	}
+	return out
+}
+
+// textOfRequest describes a request of the code.
+func textOfRequest(q *inputlog.Request) string {
+	text := strings.TrimSpace(q.What + " " + q.Table)
+	if q.What == "query" {
+		text = q.SQL
+		if len(q.Names) > 0 {
+			text += " (or other values of its parameters)"
+		}
+	}
+	return sandbox.Shorten(text, maxDifferentText)
+}
