@@ -145,7 +145,21 @@ type Run struct {
 	Watch       bool            `json:"watch"`   // the run is debugged
 	Ordered     bool            `json:"ordered"` // what is printed after a note or an output must arrive after it
 	sandbox.Scope
-	Stops json.RawMessage `json:"stops,omitempty"` // breakpoints, as JSON of package debugger
+	Stops  json.RawMessage `json:"stops,omitempty"`  // breakpoints, as JSON of package debugger
+	Inputs *Inputs         `json:"inputs,omitempty"` // nil: the clocks and the randomness are not logged
+}
+
+// Inputs makes the clocks and the randomness of a run repeatable. The guest's extension
+// syscall_batch does so in the thread of the run, from the first line of the code until its
+// outcome is described. Other threads have real clocks and the randomness of the kernel.
+//
+// A run that is to be repeated gets a Seed, and its Done has the log of its clocks. A replay
+// gets the same Seed and that log. Its sleeps return at once, unless another thread runs. The
+// first run of a guest with a Seed also seeds the generators of random and numpy.random, so
+// a later run is repeated only after the runs before it.
+type Inputs struct {
+	Seed  string  `json:"seed"`            // 64 hexadecimal digits; "" for the randomness of the kernel
+	Clock *string `json:"clock,omitempty"` // the Done.Clock of the run that is repeated; nil for an original run
 }
 
 // Done is the guest's claim about its run. The supervisor checks the size of each part before
@@ -157,6 +171,13 @@ type Done struct {
 	Truncated json.RawMessage `json:"truncated"` // a map[string]int64
 	Interrupt bool            `json:"interrupt"` // the supervisor's interrupt ended the code
 	CompileMS float64         `json:"compile_ms"`
+	// Clock is the log of the clocks of a run with Inputs, in base64 of at most 256 KiB: inputs.c
+	// of the extension describes it. It is empty for a replay, and nil if the guest cannot log
+	// clocks, because the extension is not preloaded.
+	Clock *string `json:"clock"`
+	// ClockMissing is the number of readings of clocks that are not in the log: those of an
+	// original run after its log was full, or those of a replay past the end of its log.
+	ClockMissing int64 `json:"clock_missing"`
 }
 
 // Inspect asks a guest between runs for its variables, or about code that does not run.
