@@ -27,7 +27,6 @@ _GO = protocol.encode_frame(protocol.ENTER, b"")  # for a guest that got its Ent
 _REHEARSAL = {
     "code": "import time\nfor n in [n for n in (0,)]:\n    print(end=f'{n!r}'[:0])\ndel n, time",
     "context": {},
-    "inputs": {"seed": ""},
 }
 _WARM_UP_RUNS = 20  # after which the interpreter has specialised the code
 _IDLE = 20  # milliseconds without a frame after which a guest rehearses
@@ -35,7 +34,7 @@ _EXIT_FAILED = 72  # exit status of a guest that could not lock down
 
 
 # Bound here: a child that looks up names, modules and methods would copy their pages.
-_MAIN, _native_id = threading.main_thread(), threading.get_native_id
+_MAIN, _native_id, _urandom = threading.main_thread(), threading.get_native_id, os.urandom
 _ENDS, _UID = (given(0), given(1), given(2)), given(3)  # the connection, stdout and stderr; the uid
 
 
@@ -117,8 +116,12 @@ class Guest:
         os._exit(0)
 
     def _rehearse(self) -> None:
-        """Runs a small program and discards its result. This copies the pages that most runs write to in idle time."""
-        frame = protocol.encode_frame(protocol.RUN, protocol.encode(_REHEARSAL))
+        """Runs a small program and discards its result. This copies the pages that most runs write to in idle time.
+
+        It leaves the generators of random numbers with a seed that nobody knows, as _reseed does.
+        """
+        rehearsal = {**_REHEARSAL, "inputs": {"seed": _urandom(32).hex()}}
+        frame = protocol.encode_frame(protocol.RUN, protocol.encode(rehearsal))
         self._serve(protocol.RehearsalChannel(frame))
         self._session.forget_runs()
 

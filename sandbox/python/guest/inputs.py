@@ -42,7 +42,7 @@ class Inputs:
     """Begins and ends the inputs of the runs of a session."""
 
     def __init__(self) -> None:
-        self._is_seeded = False  # the generators have the seed of an earlier run
+        self.is_seeded = False  # the generators have the seed of an earlier run
 
     def begin(self, given: dict) -> None:
         """Begins the inputs of a run. given is a protocol.Inputs."""
@@ -50,8 +50,8 @@ class Inputs:
             return
         seed, clock = _from_hex(given["seed"]), given.get("clock")
         _begin(seed, None if clock is None else _from_base64(clock))
-        if seed and not self._is_seeded:
-            self._is_seeded = True
+        if seed and not self.is_seeded:
+            self.is_seeded = True
             seed_generators()
 
     @staticmethod
@@ -74,4 +74,4 @@ def seed_generators() -> None:
     numpy = _modules.get("numpy")
     if numpy is not None:
         numpy.random.seed(_to_int(_urandom(4), "little"))
-    _seed()
+    _seed(_to_int(_urandom(32), "little"))  # without an argument it draws and mixes 2496 bytes

@@ -155,6 +155,7 @@ class Session:
         """Restores the state before the first run, so that a rehearsal leaves no names."""
         linecache.cache.pop(f"<execution {self._runs}>", None)
         self._runs = 0
+        self._inputs.is_seeded = False
         self._names.pop("context", None)
 
     def run(self, job: dict) -> dict:

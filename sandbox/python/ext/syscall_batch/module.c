@@ -27,8 +27,8 @@ static PyMethodDef methods[] = {
     {"give_back", give_back, METH_VARARGS,
      "give_back(copies): returns how many copied pages are shared again: share.c."},
     {"begin_inputs", begin_inputs, METH_VARARGS,
-     "begin_inputs(seed, clock): begins a run of this thread with repeatable randomness, and clocks that are logged or, "
-     "if clock is a log, replayed: inputs.c. An empty seed leaves the randomness of the kernel."},
+     "begin_inputs(seed, clock): begins a run of this thread with repeatable randomness, and clocks that are logged "
+     "or, if clock is a log, replayed: inputs.c. An empty seed leaves the randomness of the kernel."},
     {"end_inputs", end_inputs, METH_NOARGS,
      "end_inputs(): ends the run, and returns its log of the clocks, and how many readings were not in a log."},
     {"pause_inputs", pause_inputs, METH_NOARGS,
