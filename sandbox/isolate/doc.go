@@ -73,6 +73,10 @@
 // objects. A zygote executes a child's code once itself, so that the interpreter has specialised
 // that code before the fork, and a waiting child rehearses a run.
 //
+// The preloaded extension also replaces the functions of the C library that read clocks, sleep
+// and return random bytes. They do the same as before, except in the thread of a run whose
+// inputs are logged or replayed: see protocol.Inputs.
+//
 // # Goroutines
 //
 // Each zygotePool has one goroutine that keeps a zygote alive, at most two that fill the

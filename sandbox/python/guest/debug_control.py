@@ -16,6 +16,7 @@ import threading
 import typing
 
 import debug_expressions
+import inputs
 import lookup
 import own_texts
 import protocol
@@ -123,7 +124,8 @@ class DebugControl:
             reason = "data breakpoint" if ids else ""
         breakpoints = self.lines.get(line, ())
         for b in breakpoints if breakpoints and not _is_within(frame, self._recorder._filename) else ():
-            why = self._hit(b, frame)
+            with inputs.Pause():  # conditions and the expressions of log points are not of the program
+                why = self._hit(b, frame)
             if why is not None:
                 ids.append(b.id)
                 reason, text = "breakpoint", text or why
@@ -277,7 +279,7 @@ class DebugControl:
         channel.attention = False
         self._called_in = 0
         self._stopped_frame, self.stopped_thread = frame, threading.get_ident()
-        with channel.request_lock:
+        with channel.request_lock, inputs.Pause():
             channel.send(protocol.STOP, why)
             while True:
                 kind, body = channel.receive()

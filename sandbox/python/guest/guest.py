@@ -14,6 +14,7 @@ import threading
 
 import directories
 import fork_server
+import inputs
 import lockdown
 import network
 import protocol
@@ -33,8 +34,7 @@ _EXIT_FAILED = 72  # exit status of a guest that could not lock down
 
 
 # Bound here: a child that looks up names, modules and methods would copy their pages.
-_MAIN, _native_id, _urandom, _modules = threading.main_thread(), threading.get_native_id, os.urandom, sys.modules
-_seed = super(random.Random, random._inst).seed  # of the generator behind the functions of random
+_MAIN, _native_id, _urandom = threading.main_thread(), threading.get_native_id, os.urandom
 _ENDS, _UID = (given(0), given(1), given(2)), given(3)  # the connection, stdout and stderr; the uid
 
 
@@ -116,8 +116,12 @@ class Guest:
         os._exit(0)
 
     def _rehearse(self) -> None:
-        """Runs a small program and discards its result. This copies the pages that most runs write to in idle time."""
-        frame = protocol.encode_frame(protocol.RUN, protocol.encode(_REHEARSAL))
+        """Runs a small program and discards its result. This copies the pages that most runs write to in idle time.
+
+        It leaves the generators of random numbers with a seed that nobody knows, as _reseed does.
+        """
+        rehearsal = {**_REHEARSAL, "inputs": {"seed": _urandom(32).hex()}}
+        frame = protocol.encode_frame(protocol.RUN, protocol.encode(rehearsal))
         self._serve(protocol.RehearsalChannel(frame))
         self._session.forget_runs()
 
@@ -132,6 +136,10 @@ class Guest:
             _flush()
             names = ("exception", "truncated", "interrupt", "compile_ms")
             parts = {name: outcome[name] for name in names if outcome[name]}
+            if "clock" in outcome:
+                parts["clock"] = outcome["clock"]
+                if outcome["clock_missing"]:
+                    parts["clock_missing"] = outcome["clock_missing"]
             channel.send(protocol.DONE, {"result": outcome["result"], **parts})
         elif kind == protocol.ASSIGN:
             assigned = protocol.decode(body)
@@ -202,11 +210,7 @@ def _reseed() -> None:
     The zygote forks without Python's fork hooks, which would do this.
     """
     _MAIN._native_id = _native_id()  # type: ignore[attr-defined]
-    if "reseed" not in lockdown.without:
-        numpy = _modules.get("numpy")
-        if numpy is not None:
-            numpy.random.seed(int.from_bytes(_urandom(4), "little"))
-        _seed()
+    inputs.seed_generators()
 
 
 def _flush() -> None:

@@ -33,6 +33,7 @@ import directories
 import exception_report
 import helpers
 import incomplete_code
+import inputs
 import json_values
 import late_output
 import lookup
@@ -115,6 +116,7 @@ class Session:
             lambda: str(self._policy.get("environment", "default")),
         )
         self._outputs.shell = shell
+        self._inputs = inputs.Inputs()
         self._outputs.provide_ipython()
         self._names.update(namespace.Helpers(channel, self.variables, self._outputs.display, shell).names())
         self._names["__builtins__"] = builtins
@@ -153,6 +155,7 @@ class Session:
         """Restores the state before the first run, so that a rehearsal leaves no names."""
         linecache.cache.pop(f"<execution {self._runs}>", None)
         self._runs = 0
+        self._inputs.is_seeded = False
         self._names.pop("context", None)
 
     def run(self, job: dict) -> dict:
@@ -187,6 +190,8 @@ class Session:
             outcome["interrupt"] = issubclass(kind, KeyboardInterrupt)
             outcome["exception"] = {"type": values.name_of(kind), "message": "", "line": 0, "traceback": []}
         outcome["compile_ms"] = self._compile_ms
+        if job.get("inputs"):
+            self._inputs.end(outcome)
         channel.attention = False
         self._late.end_run(self._streams)
         channel.end_run()
@@ -264,6 +269,8 @@ class Session:
         sys.breakpointhook = _no_debugger
         if not job.get("watch"):
             tree = None  # its memory is free while the code runs
+            if job.get("inputs"):  # after the compiler, whose time the guest measures
+                self._inputs.begin(job["inputs"])
             return self._execute(code, last)
         recorder = recorder_factory.new_recorder(
             self._channel, filename, self._names, {*self._initial_names, "context"}
@@ -281,6 +288,8 @@ class Session:
         recorder.start()
         self._outputs.step = lambda: recorder.steps
         try:
+            if job.get("inputs"):
+                self._inputs.begin(job["inputs"])
             value = self._execute(code, last)
             if recorder.control is not None:
                 recorder.control.ended()

@@ -3,8 +3,9 @@
  * A forked process copies each page that it writes to, and Python writes to every object that it uses. If this extension is
  * not built, syscalls.py and fork_server.py do the same work. */
 #include "batch.h"
+#include "inputs.h"
 
-enum { ABI_VERSION = 8 /* of the interface to syscalls.py, which has the same number */ };
+enum { ABI_VERSION = 9 /* of the interface to syscalls.py, which has the same number */ };
 
 static PyObject *run(PyObject *module, PyObject *args)
 {
@@ -25,6 +26,14 @@ static PyMethodDef methods[] = {
      "serve(control, signal_fd, batches, ready, use_huge_pages): fork_server.serve_in_python in C."},
     {"give_back", give_back, METH_VARARGS,
      "give_back(copies): returns how many copied pages are shared again: share.c."},
+    {"begin_inputs", begin_inputs, METH_VARARGS,
+     "begin_inputs(seed, clock): begins a run of this thread with repeatable randomness, and clocks that are logged "
+     "or, if clock is a log, replayed: inputs.c. An empty seed leaves the randomness of the kernel."},
+    {"end_inputs", end_inputs, METH_NOARGS,
+     "end_inputs(): ends the run, and returns its log of the clocks, and how many readings were not in a log."},
+    {"pause_inputs", pause_inputs, METH_NOARGS,
+     "pause_inputs(): gives this thread the real clocks and randomness. Returns the argument of resume_inputs."},
+    {"resume_inputs", resume_inputs, METH_O, "resume_inputs(paused): ends a pause."},
     {NULL},
 };
 
@@ -34,7 +43,8 @@ PyMODINIT_FUNC PyInit_syscall_batch(void)
 {
     PyObject *module = PyModule_Create(&definition);
     note_own_id();
-    if (module && PyModule_AddIntConstant(module, "ABI_VERSION", ABI_VERSION) < 0)
+    if (module && (PyModule_AddIntConstant(module, "ABI_VERSION", ABI_VERSION) < 0
+                   || PyModule_AddIntConstant(module, "HAS_INPUTS", has_inputs()) < 0))
         Py_CLEAR(module);
     return module;
 }

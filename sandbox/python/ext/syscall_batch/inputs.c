@@ -1,0 +1,513 @@
+/* The inputs of a run that differ each time, its clocks and its randomness, made repeatable.
+ *
+ * This library is in LD_PRELOAD, so the functions below replace those of the C library. Outside of a run, and in each
+ * thread but that of the run, they call the ones of the C library.
+ *
+ * An original run logs each reading of a clock, and a repeated run reads the clocks from that log. A log is a sequence
+ * of varints, in entries:
+ *
+ *     clock << 1 | has_count   delta   [count - 2]
+ *
+ * delta, in zigzag form, is the difference in nanoseconds to the reading of this clock before, which is 0 at first. An
+ * entry with a count stands for so many readings with the same delta.
+ *
+ * A reading counts only while its thread holds the GIL. Python reads clocks without the GIL, too, while it waits for a
+ * lock or for the GIL itself, and the number of those readings depends on other threads. No program sees them. */
+#define _GNU_SOURCE
+#include "inputs.h"
+#include "chacha.h"
+
+#include <dlfcn.h>
+#include <poll.h>
+#include <semaphore.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/select.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#define EXPORTED __attribute__((visibility("default")))
+
+enum { GETTIMEOFDAY = 12, TIME = 13, CLOCKS = 14 }; /* the clocks in a log: first those of Linux, by their ids */
+enum { MAX_READINGS = 1 << 16, MAX_LOG_BYTES = 256 << 10, SMALL_LOG_BYTES = 3 << 10, MAX_ENTRY_BYTES = 16 };
+enum { SEED_BYTES = 32, MAX_ENTROPY_BYTES = 256 /* of getentropy */ };
+#define NANOSECONDS 1000000000ll
+#define STEP 1000ll            /* nanoseconds between two readings past the end of a log */
+#define MAX_READING (1ll << 62) /* nanoseconds; it bounds what a forged log can say: the year 2116 */
+
+struct clock {
+    int64_t last;   /* reading */
+    uint64_t delta; /* of the readings that follow in a replay */
+    uint32_t left;  /* number of readings with this delta */
+    uint32_t at;    /* where the log goes on for this clock */
+    int has_last;
+};
+
+/* The state of the run. It is on one page, the only one that an ordinary run writes to. */
+static struct {
+    PyThreadState *owner; /* of the run, or NULL */
+    PyObject *replayed;   /* the log that is replayed, or NULL */
+    const uint8_t *from;  /* its bytes */
+    size_t from_bytes;
+    uint8_t *log; /* of an original run */
+    size_t log_bytes, log_capacity;
+    uint64_t missing; /* readings that are not in the log */
+    uint32_t readings;
+    int is_full, has_seed;
+    uint32_t entry_clock, entry_count; /* the last entry, which is not in the log yet; count may be 0 */
+    uint64_t entry_delta;
+    struct clock clocks[CLOCKS];
+    struct chacha randomness;
+    uint8_t small_log[SMALL_LOG_BYTES];
+} run __attribute__((aligned(4096)));
+
+_Static_assert(sizeof run <= 4096, "a run writes to one page");
+
+/* Whether this thread is that of a run whose inputs are not paused. The preloaded library may use the fastest model. */
+static __thread int is_active __attribute__((tls_model("initial-exec")));
+
+/* -- the functions of the C library */
+
+static struct {
+    int (*clock_gettime)(clockid_t, struct timespec *);
+    int (*gettimeofday)(struct timeval *, void *);
+    time_t (*time)(time_t *);
+    ssize_t (*getrandom)(void *, size_t, unsigned);
+    int (*getentropy)(void *, size_t);
+    int (*clock_nanosleep)(clockid_t, int, const struct timespec *, struct timespec *);
+    int (*nanosleep)(const struct timespec *, struct timespec *);
+    long (*syscall)(long, ...);
+    int (*epoll_wait)(int, struct epoll_event *, int, int);
+    int (*poll)(struct pollfd *, nfds_t, int);
+    int (*select)(int, fd_set *, fd_set *, fd_set *, struct timeval *);
+    int (*sem_clockwait)(sem_t *, clockid_t, const struct timespec *);
+} libc;
+
+/* The function of the C library. The first call looks it up: libraries call some of them as they are loaded. */
+#define LIBC(name) (__builtin_expect(!libc.name, 0) ? find(#name, &libc.name) : (void)0, libc.name)
+
+static void find(const char *name, void *function)
+{
+    void *found = dlsym(RTLD_NEXT, name);
+    if (!found) /* this C library lacks it, so nobody can have linked with it */
+        abort();
+    memcpy(function, &found, sizeof found);
+}
+
+/* A guest that looked them up itself would write to a page of its own. */
+__attribute__((constructor)) static void find_all(void)
+{
+    (void)LIBC(clock_gettime), (void)LIBC(gettimeofday), (void)LIBC(time), (void)LIBC(getrandom);
+    (void)LIBC(getentropy), (void)LIBC(clock_nanosleep), (void)LIBC(nanosleep), (void)LIBC(syscall);
+    (void)LIBC(epoll_wait), (void)LIBC(poll), (void)LIBC(select);
+}
+
+/* -- readings */
+
+static int holds_gil(void)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return PyThreadState_GetUnchecked() == run.owner;
+#else
+    return _PyThreadState_UncheckedGet() == run.owner;
+#endif
+}
+
+static void put_varint(uint64_t n)
+{
+    for (; n > 127; n >>= 7)
+        run.log[run.log_bytes++] = n | 128;
+    run.log[run.log_bytes++] = n;
+}
+
+static void put_entry(void)
+{
+    if (!run.entry_count)
+        return;
+    put_varint(run.entry_clock << 1 | (run.entry_count > 1));
+    put_varint(run.entry_delta);
+    if (run.entry_count > 1)
+        put_varint(run.entry_count - 2);
+}
+
+/* Moves the log from the page of the run to a mapping. Returns 0 if there is no memory. */
+static int grow_log(void)
+{
+    if (run.log != run.small_log)
+        return 0;
+    void *got = mmap(NULL, MAX_LOG_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (got == MAP_FAILED)
+        return 0;
+    memcpy(got, run.log, run.log_bytes);
+    run.log = got;
+    run.log_capacity = MAX_LOG_BYTES;
+    return 1;
+}
+
+/* Logs a reading. After one that is not logged none is, because a delta refers to the one before. */
+static void log_reading(uint32_t clock, int64_t reading)
+{
+    struct clock *c = &run.clocks[clock];
+    int64_t difference = reading - c->last;
+    uint64_t delta = (uint64_t)difference << 1 ^ (uint64_t)(difference >> 63);
+    int is_same = run.entry_count && run.entry_clock == clock && run.entry_delta == delta;
+    if (run.readings >= MAX_READINGS) /* or there is no room for the entry before this one, and for this one */
+        run.is_full = 1;
+    else if (!is_same && run.log_bytes + 2 * MAX_ENTRY_BYTES > run.log_capacity && !grow_log())
+        run.is_full = 1;
+    if (run.is_full) {
+        run.missing++;
+        return;
+    }
+    run.readings++;
+    c->last = reading;
+    if (is_same) {
+        run.entry_count++;
+        return;
+    }
+    put_entry();
+    run.entry_clock = clock;
+    run.entry_delta = delta;
+    run.entry_count = 1;
+}
+
+/* Takes a varint from the log. Returns 0 if there is none, or it has more than 64 bits. */
+static int take_varint(size_t *at, uint64_t *n)
+{
+    *n = 0;
+    for (int shift = 0; shift < 64 && *at < run.from_bytes; shift += 7) {
+        uint8_t byte = run.from[(*at)++];
+        if (shift == 63 && byte > 1)
+            return 0;
+        *n |= (uint64_t)(byte & 127) << shift;
+        if (byte < 128)
+            return 1;
+    }
+    return 0;
+}
+
+/* Tells whether the log has another reading of a clock, of which left and delta are set then. A log ends where it is
+ * malformed: a guest may have forged it. */
+static int has_reading(uint32_t clock)
+{
+    struct clock *c = &run.clocks[clock];
+    size_t at = c->at;
+    while (!c->left && at < run.from_bytes) {
+        uint64_t head, zigzag, more = 0;
+        if (!take_varint(&at, &head) || !take_varint(&at, &zigzag) || (head & 1 && !take_varint(&at, &more))
+            || head >> 1 >= CLOCKS || more > MAX_READINGS) {
+            at = run.from_bytes;
+            break;
+        }
+        if (head >> 1 == clock) {
+            c->left = head & 1 ? more + 2 : 1;
+            c->delta = zigzag >> 1 ^ -(zigzag & 1);
+        }
+    }
+    c->at = at;
+    return c->left > 0;
+}
+
+static int64_t bounded(int64_t reading)
+{
+    return reading < 0 ? 0 : reading > MAX_READING ? MAX_READING : reading;
+}
+
+/* Takes the next reading of a clock from the log. Returns 0 if the log has none of this clock at all. */
+static int replay_reading(uint32_t clock, int64_t *reading)
+{
+    struct clock *c = &run.clocks[clock];
+    if (has_reading(clock)) {
+        c->left--;
+        c->last = bounded((uint64_t)c->last + c->delta);
+        c->has_last = 1;
+    } else {
+        run.missing++;
+        if (!c->has_last)
+            return 0;
+        c->last = bounded(c->last + STEP);
+    }
+    *reading = c->last;
+    return 1;
+}
+
+/* Moves the clocks forward of which the log has no more readings, because a replay has slept or waited. Without this, a
+ * loop that waits for a time would never end. */
+static void pass_time(int64_t nanoseconds)
+{
+    for (uint32_t clock = 0; clock < CLOCKS; clock++) {
+        int is_of_cpu = clock == CLOCK_PROCESS_CPUTIME_ID || clock == CLOCK_THREAD_CPUTIME_ID;
+        struct clock *c = &run.clocks[clock];
+        if (c->has_last && !is_of_cpu && nanoseconds > 0 && !has_reading(clock))
+            c->last = nanoseconds > MAX_READING - c->last ? MAX_READING : c->last + nanoseconds;
+    }
+}
+
+static int64_t in_nanoseconds(const struct timespec *t)
+{
+    int64_t n;
+    if (__builtin_mul_overflow((int64_t)t->tv_sec, NANOSECONDS, &n) || __builtin_add_overflow(n, t->tv_nsec, &n))
+        return t->tv_sec < 0 ? INT64_MIN : INT64_MAX;
+    return n;
+}
+
+/* -- clocks */
+
+static __attribute__((noinline)) int read_clock(clockid_t id, struct timespec *t)
+{
+    int64_t reading;
+    if (id < 0 || id >= GETTIMEOFDAY || !holds_gil())
+        return LIBC(clock_gettime)(id, t);
+    if (run.replayed && replay_reading(id, &reading)) {
+        t->tv_sec = reading / NANOSECONDS;
+        t->tv_nsec = reading % NANOSECONDS;
+        return 0;
+    }
+    int failed = LIBC(clock_gettime)(id, t);
+    if (!failed && !run.replayed)
+        log_reading(id, in_nanoseconds(t));
+    return failed;
+}
+
+EXPORTED int clock_gettime(clockid_t id, struct timespec *t)
+{
+    if (__builtin_expect(is_active, 0))
+        return read_clock(id, t);
+    return LIBC(clock_gettime)(id, t);
+}
+
+EXPORTED int gettimeofday(struct timeval *restrict t, void *restrict zone)
+{
+    int64_t reading;
+    if (!is_active || !holds_gil())
+        return LIBC(gettimeofday)(t, zone);
+    if (run.replayed && replay_reading(GETTIMEOFDAY, &reading)) {
+        t->tv_sec = reading / NANOSECONDS;
+        t->tv_usec = reading % NANOSECONDS / 1000;
+        return 0;
+    }
+    int failed = LIBC(gettimeofday)(t, zone);
+    if (!failed && !run.replayed)
+        log_reading(GETTIMEOFDAY, t->tv_sec * NANOSECONDS + t->tv_usec * 1000);
+    return failed;
+}
+
+EXPORTED time_t time(time_t *t)
+{
+    int64_t reading;
+    if (!is_active || !holds_gil())
+        return LIBC(time)(t);
+    time_t now;
+    if (run.replayed && replay_reading(TIME, &reading)) {
+        now = reading / NANOSECONDS;
+    } else {
+        now = LIBC(time)(NULL);
+        if (!run.replayed)
+            log_reading(TIME, now * NANOSECONDS);
+    }
+    if (t)
+        *t = now;
+    return now;
+}
+
+/* -- sleeps */
+
+/* Tells whether the process has another thread of Python, which a sleep of this one may wait for. */
+static int has_other_threads(void)
+{
+    return run.owner->prev || run.owner->next;
+}
+
+EXPORTED int clock_nanosleep(clockid_t id, int flags, const struct timespec *t, struct timespec *left)
+{
+    if (!is_active || !run.replayed || id < 0 || id >= GETTIMEOFDAY || t->tv_nsec < 0 || t->tv_nsec >= NANOSECONDS)
+        return LIBC(clock_nanosleep)(id, flags, t, left);
+    int64_t nanoseconds = in_nanoseconds(t);
+    if (flags & TIMER_ABSTIME) { /* of the clock of the replay */
+        struct timespec now;
+        if (run.clocks[id].has_last)
+            nanoseconds -= run.clocks[id].last;
+        else if (LIBC(clock_gettime)(id, &now) == 0)
+            nanoseconds -= in_nanoseconds(&now);
+    }
+    if (nanoseconds <= 0)
+        return 0;
+    if (has_other_threads()) {
+        struct timespec real = {nanoseconds / NANOSECONDS, nanoseconds % NANOSECONDS};
+        int error = LIBC(clock_nanosleep)(CLOCK_MONOTONIC, 0, &real, flags & TIMER_ABSTIME ? NULL : left);
+        if (error)
+            return error;
+    }
+    pass_time(nanoseconds);
+    return 0;
+}
+
+EXPORTED int nanosleep(const struct timespec *t, struct timespec *left)
+{
+    if (!is_active || !run.replayed)
+        return LIBC(nanosleep)(t, left);
+    int error = clock_nanosleep(CLOCK_REALTIME, 0, t, left);
+    if (!error)
+        return 0;
+    errno = error;
+    return -1;
+}
+
+/* -- waits: they take as long as in any run. If they time out in a replay, its clocks must move on past their logs. */
+
+EXPORTED int epoll_wait(int fd, struct epoll_event *events, int max_events, int timeout)
+{
+    int n = LIBC(epoll_wait)(fd, events, max_events, timeout);
+    if (n == 0 && is_active && run.replayed)
+        pass_time(timeout * 1000000ll);
+    return n;
+}
+
+EXPORTED int poll(struct pollfd *fds, nfds_t count, int timeout)
+{
+    int n = LIBC(poll)(fds, count, timeout);
+    if (n == 0 && is_active && run.replayed)
+        pass_time(timeout * 1000000ll);
+    return n;
+}
+
+EXPORTED int select(int count, fd_set *restrict r, fd_set *restrict w, fd_set *restrict e, struct timeval *restrict t)
+{
+    int64_t microseconds = t && t->tv_sec < INT32_MAX ? t->tv_sec * 1000000ll + t->tv_usec : 0; /* select changes t */
+    int n = LIBC(select)(count, r, w, e, t);
+    if (n == 0 && is_active && run.replayed)
+        pass_time(microseconds * 1000);
+    return n;
+}
+
+/* Python waits for a lock until a real time, which it reads without the GIL. */
+EXPORTED int sem_clockwait(sem_t *restrict semaphore, clockid_t id, const struct timespec *restrict until)
+{
+    struct timespec before;
+    if (!is_active || !run.replayed || LIBC(clock_gettime)(id, &before))
+        return LIBC(sem_clockwait)(semaphore, id, until);
+    int failed = LIBC(sem_clockwait)(semaphore, id, until);
+    if (failed && errno == ETIMEDOUT)
+        pass_time(in_nanoseconds(until) - in_nanoseconds(&before));
+    return failed;
+}
+
+/* -- randomness */
+
+EXPORTED ssize_t getrandom(void *to, size_t size, unsigned flags)
+{
+    if (!is_active || !run.has_seed)
+        return LIBC(getrandom)(to, size, flags);
+    chacha_take(&run.randomness, to, size);
+    return size;
+}
+
+EXPORTED int getentropy(void *to, size_t size)
+{
+    if (!is_active || !run.has_seed || size > MAX_ENTROPY_BYTES)
+        return LIBC(getentropy)(to, size);
+    chacha_take(&run.randomness, to, size);
+    return 0;
+}
+
+/* os.getrandom makes the system call itself. */
+EXPORTED long syscall(long number, ...)
+{
+    long a[6];
+    va_list arguments;
+    va_start(arguments, number);
+    for (int i = 0; i < 6; i++)
+        a[i] = va_arg(arguments, long);
+    va_end(arguments);
+    if (is_active && number == SYS_getrandom)
+        return getrandom((void *)a[0], a[1], a[2]);
+    if (is_active && number == SYS_clock_gettime)
+        return clock_gettime(a[0], (struct timespec *)a[1]);
+    return LIBC(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+/* -- the functions of the module */
+
+int has_inputs(void)
+{
+    return dlsym(RTLD_DEFAULT, "clock_gettime") == (void *)clock_gettime;
+}
+
+/* Ends the run of this thread, and returns whether there was one. */
+static int stop(void)
+{
+    is_active = 0;
+    if (!run.owner || run.owner != PyThreadState_Get())
+        return 0;
+    run.owner = NULL;
+    run.from = NULL;
+    Py_CLEAR(run.replayed);
+    memset(&run.randomness, 0, sizeof run.randomness);
+    return 1;
+}
+
+static void discard_log(void)
+{
+    if (run.log && run.log != run.small_log)
+        munmap(run.log, MAX_LOG_BYTES);
+    run.log = NULL;
+}
+
+PyObject *begin_inputs(PyObject *module, PyObject *args)
+{
+    const char *seed;
+    Py_ssize_t seed_bytes;
+    PyObject *clock;
+    if (!PyArg_ParseTuple(args, "y#O", &seed, &seed_bytes, &clock))
+        return NULL;
+    if (seed_bytes && seed_bytes != SEED_BYTES)
+        return PyErr_Format(PyExc_ValueError, "a seed of %zd bytes, want %d or 0", seed_bytes, SEED_BYTES);
+    if (clock != Py_None && (!PyBytes_Check(clock) || PyBytes_GET_SIZE(clock) > UINT32_MAX))
+        return PyErr_Format(PyExc_TypeError, "the clock is %s, want bytes or None", Py_TYPE(clock)->tp_name);
+    if (run.owner && run.owner != PyThreadState_Get())
+        return PyErr_Format(PyExc_RuntimeError, "another thread has begun: it must end first");
+    stop();
+    discard_log();
+    memset(&run, 0, offsetof(__typeof__(run), small_log));
+    run.log = run.small_log;
+    run.log_capacity = SMALL_LOG_BYTES;
+    if (clock != Py_None) {
+        run.replayed = Py_NewRef(clock);
+        run.from = (const uint8_t *)PyBytes_AS_STRING(clock);
+        run.from_bytes = PyBytes_GET_SIZE(clock);
+    }
+    run.has_seed = seed_bytes != 0;
+    if (run.has_seed)
+        chacha_begin(&run.randomness, (const uint8_t *)seed);
+    run.owner = PyThreadState_Get();
+    is_active = 1;
+    Py_RETURN_NONE;
+}
+
+PyObject *end_inputs(PyObject *module, PyObject *unused)
+{
+    if (!stop())
+        return Py_BuildValue("(y#i)", "", (Py_ssize_t)0, 0);
+    put_entry();
+    PyObject *result = Py_BuildValue("(y#K)", run.log, (Py_ssize_t)run.log_bytes, (unsigned long long)run.missing);
+    discard_log();
+    return result;
+}
+
+PyObject *pause_inputs(PyObject *module, PyObject *unused)
+{
+    int was_active = is_active;
+    is_active = 0;
+    return PyBool_FromLong(was_active);
+}
+
+PyObject *resume_inputs(PyObject *module, PyObject *was_active)
+{
+    is_active = was_active == Py_True && run.owner && run.owner == PyThreadState_Get();
+    Py_RETURN_NONE;
+}
