@@ -106,6 +106,8 @@ type Execution struct {
 	// InputLog says what is kept to run it again. Nil: nothing, or it is a record of an earlier version.
 	InputLog *InputLog `json:"input_log,omitempty"`
 	Replay   *Replay   `json:"replay,omitempty" doc:"Of a replay: what it was compared with"`
+	// Restored says how the session came back after the service ended or the sandbox was idle for too long.
+	Restored *Restored `json:"restored,omitempty"`
 	// Truncated says how much is missing: bytes of stdout, stderr and result, items of all others.
 	Truncated map[string]int64 `json:"truncated"`
 	Isolation

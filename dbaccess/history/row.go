@@ -137,11 +137,21 @@ func endedRow(e sandboxEnded) (row, error) {
 	return r, err
 }
 
+// inputsRow returns the row of an input log.
+func inputsRow(l loggedInputs) (row, error) {
+	r, err := newRow("inputs/"+clean(l.ID), l)
+	r.statement = insertInputs
+	r.sandboxID, r.user = clean(l.Sandbox), clean(l.User)
+	r.args = []any{clean(l.ID), l.Log}
+	return r, err
+}
+
 // The first bytes of a record tell its kind. The record of an execution has no prefix.
 var (
 	progressPrefix = []byte(`{"progress_of":`)
 	createdPrefix  = []byte(`{"sandbox_created":`)
 	endedPrefix    = []byte(`{"sandbox_ended":`)
+	inputsPrefix   = []byte(`{"inputs_of":`)
 )
 
 // parseRow returns the row of a record that was in the log.
@@ -153,6 +163,8 @@ func parseRow(record []byte) (row, error) {
 		return decodeRow(record, createdRow)
 	case bytes.HasPrefix(record, endedPrefix):
 		return decodeRow(record, endedRow)
+	case bytes.HasPrefix(record, inputsPrefix):
+		return decodeRow(record, inputsRow)
 	}
 	e, err := decode(record)
 	if err != nil {

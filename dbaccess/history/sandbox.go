@@ -48,6 +48,12 @@ func (s *Store) CreateSandbox(ctx context.Context, b sandbox.Sandbox) error {
 	return unavailable(s.writer.write(ctx, r, beginTimeout))
 }
 
+// ReopenSandbox makes an ended sandbox one of this node that has not ended.
+func (s *Store) ReopenSandbox(ctx context.Context, id string) error {
+	return s.exec(ctx, `UPDATE sandboxes SET state = $2, ended_at = NULL, node = $3 WHERE id = $1`,
+		clean(id), string(sandbox.StateActive), s.owner.node.ID)
+}
+
 // EndSandbox stores how and when a sandbox of an owner ended. A second call changes nothing. When it returns nil, the
 // record is on disk, as after Finish.
 func (s *Store) EndSandbox(ctx context.Context, id, owner string, state sandbox.State, at time.Time) error {

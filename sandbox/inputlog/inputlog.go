@@ -52,6 +52,9 @@ const (
 	Off    Mode = "off"    // nothing: runs cannot be replayed
 )
 
+// IsOn reports whether runs are logged.
+func (m Mode) IsOn() bool { return m == Rows || m == Hashes }
+
 // MaxBytes is the maximum size of the requests and answers of one run that a log keeps. An answer that is larger than the
 // rest is not kept: a replay asks for it again. All are in memory until the run has ended.
 const MaxBytes = 16 << 20

@@ -42,6 +42,7 @@ type Environments interface {
 // History records sandboxes.
 type History interface {
 	CreateSandbox(context.Context, sandbox.Sandbox) error
+	ReopenSandbox(ctx context.Context, id string) error
 	EndSandbox(ctx context.Context, id, owner string, state sandbox.State, at time.Time) error
 	Execution(ctx context.Context, id string) (sandbox.Execution, error)
 }
@@ -71,6 +72,7 @@ type Service struct {
 	live       map[string]*liveSandbox
 	ending     map[string]sandbox.State // how sandboxes end whose end is not on record yet
 	opening    map[string]int           // sandboxes being opened, by user
+	reopening  map[string]bool          // sandboxes being opened again
 	liveOf     map[string]int           // number of live sandboxes, by owner
 	isStopping bool
 
@@ -89,7 +91,7 @@ func New(config Config) *Service {
 	}
 	s := &Service{
 		Config: config, live: map[string]*liveSandbox{}, ending: map[string]sandbox.State{},
-		opening: map[string]int{}, liveOf: map[string]int{}, stop: make(chan struct{}),
+		opening: map[string]int{}, reopening: map[string]bool{}, liveOf: map[string]int{}, stop: make(chan struct{}),
 	}
 	s.work.Go(s.runJanitor)
 	return s

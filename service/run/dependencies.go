@@ -21,8 +21,8 @@ type History interface {
 	Execution(ctx context.Context, id string) (sandbox.Execution, error)
 	Executions(context.Context, sandbox.ExecutionFilter) (list []sandbox.Execution, next string, err error)
 	KeepChunk(ctx context.Context, execution string, c sandbox.Chunk) error // of a recording
-	KeepInputs(ctx context.Context, execution string, log []byte) error
-	Inputs(ctx context.Context, execution string) (log []byte, err error) // FaultNotFound if there is none
+	KeepInputs(ctx context.Context, e *sandbox.Execution, log []byte) error
+	Inputs(ctx context.Context, e *sandbox.Execution) (log []byte, err error) // FaultNotFound if there is none
 
 	// A captured statement, which waits for an admin's decision.
 	AddWrite(ctx context.Context, w sandbox.PendingWrite, maxWrites, maxBytes int) error

@@ -27,6 +27,8 @@ type observers struct {
 	debug  *debugging    // of a run with breakpoints; else nil
 	events *EventLog     // of a streamed run; else nil
 	replay *replayInputs // of a replay; else nil
+	// restores says that the sandbox was opened again, so that its earlier executions run first.
+	restores bool
 }
 
 // debugging is an interactive debugger with the recording that it reads.
@@ -80,11 +82,17 @@ func (s *Service) executeObserved(
 			return nil, err
 		}
 	}
-	ctx, lease, err := s.Live.Acquire(ctx, caller, sandboxID) // one run at a time
+	runCtx, lease, err := s.Live.Acquire(ctx, caller, sandboxID) // one run at a time
+	if sandbox.FaultOf(err) == sandbox.FaultGone && s.InputLog.IsOn() {
+		if err = s.Live.Reopen(ctx, caller, sandboxID); err == nil {
+			runCtx, lease, err = s.Live.Acquire(ctx, caller, sandboxID)
+			o.restores = true
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
-	return s.executeIn(ctx, caller, lease, request, o)
+	return s.executeIn(runCtx, caller, lease, request, o)
 }
 
 // executeIn runs code in a sandbox, and releases it.
@@ -98,7 +106,11 @@ func (s *Service) executeIn(
 	}
 	r.lease = lease
 	lease.SetExecution(r.opening.ID)
-	return r.execute(ctx)
+	e, err := r.execute(ctx)
+	if r.isLost {
+		err = errors.Join(err, s.Live.Abandon(lease.Sandbox.ID))
+	}
+	return e, err
 }
 
 // QuickExecute runs code in a new sandbox that is removed afterwards. config is the
@@ -194,7 +206,9 @@ type run struct {
 	inputs    *loggedInputs       // nil if the run is not logged
 	artifacts collectedArtifacts
 
-	hasOtherFiles bool // that did not come with the request
+	hasOtherFiles bool              // that did not come with the request
+	restored      *sandbox.Restored // of a sandbox that was opened again
+	isLost        bool              // it could not be restored
 
 	cancel context.CancelCauseFunc // set by register
 	ended  chan struct{}           // closed when the end is on record
@@ -263,9 +277,10 @@ func (r *run) execute(ctx context.Context) (*sandbox.Execution, error) {
 	if err == nil {
 		r.collectArtifacts(ctx)
 	}
+	keepLarge := r.keepInputs(outcome)
 	execution, err := r.finish(ctx, outcome, err) // durable before the answer
 	endEvents(execution, err)
-	r.storeInputs(execution, outcome)
+	keepLarge()
 	return execution, err
 }
 
@@ -383,15 +398,21 @@ func (r *run) openSession(ctx context.Context) (err error) {
 	if r.session, err = r.lease.Open(ctx); err != nil {
 		return err
 	}
+	if r.observers.replay != nil {
+		err = r.observers.replay.restore(ctx, r)
+	}
+	if r.observers.restores {
+		err = r.restore(ctx)
+	}
+	if err != nil {
+		return err
+	}
 	for _, f := range r.request.Files {
 		if _, err := r.session.Uploads().Put(f.Path, bytes.NewReader(f.Body())); err != nil {
 			return err
 		}
 	}
 	r.hasOtherFiles = len(r.session.Uploads().List()) > len(r.request.Files)
-	if r.observers.replay != nil {
-		return r.observers.replay.restore(ctx, r)
-	}
 	return nil
 }
 
@@ -523,7 +544,7 @@ func (r *run) execution(outcome sandbox.Outcome) *sandbox.Execution {
 	}
 	e.DebugInfo, e.Outputs, e.Connections = outcome.DebugInfo, outcome.Outputs, outcome.Connections
 	e.Isolation, e.Environment, e.SessionReset = outcome.Isolation, outcome.Environment, outcome.SessionReset
-	e.Queries, e.InputLog = r.handler.queries, r.inputLog(&outcome)
+	e.Queries, e.InputLog, e.Restored = r.handler.queries, r.inputLog(&outcome), r.restored
 	e.NoteStatements()
 	e.Artifacts = append(r.handler.artifacts, r.artifacts.list...)
 	e.ArtifactMap = r.artifacts.hostPaths

@@ -35,7 +35,7 @@ func (i *loggedInputs) Answered(size int, frames func() []byte) { i.Add(size, fr
 // newInputs returns the inputs of a run; nil: it is not logged.
 func (r *run) newInputs() *loggedInputs {
 	s := r.service
-	if s.InputLog == inputlog.Off || s.InputLog == "" {
+	if !s.InputLog.IsOn() {
 		return nil
 	}
 	i := &loggedInputs{Recorder: s.InputKeys.Record(s.InputLog)}
@@ -93,54 +93,66 @@ const (
 	SourceSession     = "session"     // earlier executions that could not run again in the same way
 )
 
-// inputStore writes logs to history after their executions are answered.
+// inputStore writes large logs to history after their executions are answered.
 type inputStore struct {
 	mu      sync.Mutex
 	pending map[string]chan struct{} // by execution; closed when history has the log
 	bytes   int64                    // of the pending logs
 }
 
-// maxPendingInputs is how many bytes of logs wait for history. A run that exceeds it waits, too.
-const maxPendingInputs = 64 << 20
+const (
+	// smallInputBytes is the size of the inputs of a run whose log is stored before its answer, with the execution. To
+	// hash, compress and store a larger one takes milliseconds.
+	smallInputBytes = 64 << 10
+	// maxPendingInputs is how many bytes of logs wait for history. A run that exceeds it waits, too.
+	maxPendingInputs = 64 << 20
+	// inputTimeout limits the time in which history stores one log.
+	inputTimeout = 30 * time.Second
+)
 
-// inputTimeout limits the time in which history stores one log.
-const inputTimeout = 30 * time.Second
-
-// storeInputs stores the log of a run, after its answer if few logs wait.
-func (r *run) storeInputs(e *sandbox.Execution, o sandbox.Outcome) {
-	if e.InputLog == nil || !e.InputLog.IsStored {
-		return
+// keepInputs stores the log of a run whose code has ended: a small one at once, a large one in the background after
+// later was called, or before later returns if many logs wait.
+func (r *run) keepInputs(o sandbox.Outcome) (later func()) {
+	i := r.inputs
+	if i == nil || i.IsEmpty() && len(o.Clock) == 0 && o.ClockMissing == 0 {
+		return func() {}
+	}
+	size := i.Bytes() + int64(len(o.Clock))
+	if size <= smallInputBytes {
+		r.writeInputs(o)
+		return func() {}
 	}
 	store, done := &r.service.inputs, make(chan struct{})
-	size := e.InputLog.Bytes
 	store.mu.Lock()
 	mayWait := store.bytes+size <= maxPendingInputs
 	store.bytes += size
-	store.pending[e.ID] = done
+	store.pending[r.opening.ID] = done
 	store.mu.Unlock()
 	write := func() {
-		defer func() {
-			store.mu.Lock()
-			store.bytes -= size
-			delete(store.pending, e.ID)
-			store.mu.Unlock()
-			close(done)
-		}()
-		data, err := r.encodeInputs(o)
-		if err == nil {
-			ctx, cancel := context.WithTimeout(context.Background(), inputTimeout)
-			defer cancel()
-			err = r.service.History.KeepInputs(ctx, e.ID, data)
-		}
-		if err != nil {
-			r.service.logOf(e).WithError(err).Error("could not keep the inputs of an execution: it cannot be replayed")
-		}
+		defer close(done)
+		r.writeInputs(o)
+		store.mu.Lock()
+		defer store.mu.Unlock()
+		store.bytes -= size
+		delete(store.pending, r.opening.ID)
 	}
 	if !mayWait {
-		write()
-		return
+		return write
 	}
-	r.service.work.Go(write) // the run still counts as work
+	return func() { r.service.work.Go(write) } // the run still counts as work
+}
+
+func (r *run) writeInputs(o sandbox.Outcome) {
+	ctx, cancel := context.WithTimeout(context.Background(), inputTimeout)
+	defer cancel()
+	data, err := r.encodeInputs(o)
+	if err == nil {
+		err = r.service.History.KeepInputs(ctx, &r.opening, data)
+	}
+	if err != nil {
+		r.service.logOf(&r.opening).WithError(err).
+			Error("could not keep the inputs of an execution: it cannot be replayed")
+	}
 }
 
 func (r *run) encodeInputs(o sandbox.Outcome) ([]byte, error) {
@@ -170,7 +182,7 @@ func (s *Service) loadInputs(ctx context.Context, e *sandbox.Execution) (*inputl
 			return nil, ctx.Err()
 		}
 	}
-	data, err := s.History.Inputs(ctx, e.ID)
+	data, err := s.History.Inputs(ctx, e)
 	if sandbox.FaultOf(err) == sandbox.FaultNotFound {
 		return nil, sandbox.Errorf(sandbox.FaultGone, "the inputs of execution %s are no longer kept", e.ID)
 	}

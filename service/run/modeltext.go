@@ -230,10 +230,27 @@ func modelOutputs(e *sandbox.Execution) string {
 		lines = append(lines, fmt.Sprintf("artifact: %s (%d bytes, %s, artifact_id=%s)", a.Path, a.Size, a.MIME, a.ID))
 	}
 	lines = append(lines, e.Notes...)
+	if e.Restored != nil {
+		lines = append(lines, restoredText(e.Restored))
+	}
 	for _, name := range slices.Sorted(maps.Keys(e.Truncated)) {
 		lines = append(lines, fmt.Sprintf("%s was cut in the sandbox: %d missing for good", name, e.Truncated[name]))
 	}
 	return strings.Join(lines, "\n")
+}
+
+// restoredText says how a session came back.
+func restoredText(r *sandbox.Restored) string {
+	text := fmt.Sprintf("the session had ended; its %d earlier executions ran again first, and its variables and files "+
+		"are as they were", r.Executions)
+	if !r.IsExact {
+		text = fmt.Sprintf("the session had ended; its %d earlier executions ran again first, but some of them ended in "+
+			"another way or were left out: check the variables that you use", r.Executions)
+	}
+	if len(r.Sources) > 0 {
+		text += "; what may be different: " + strings.Join(r.Sources, ", ")
+	}
+	return text
 }
 
 // isUpdated reports whether one of the later outputs has a newer state of an output.

@@ -129,40 +129,62 @@ func (s *Service) policyOf(ctx context.Context, caller sandbox.Key, e *sandbox.E
 }
 
 // earlierRuns returns the executions of the same process before e, the oldest first.
-func (s *Service) earlierRuns(ctx context.Context, e *sandbox.Execution) (list []sandbox.Execution, err error) {
+func (s *Service) earlierRuns(ctx context.Context, e *sandbox.Execution) ([]sandbox.Execution, error) {
 	if e.InputLog.IsFirst {
 		return nil, nil
 	}
-	filter := sandbox.ExecutionFilter{SandboxID: e.SandboxID, Limit: 100}
+	return s.runsBefore(ctx, e.SandboxID, e.CreatedAt)
+}
+
+// runsBefore returns the executions of a sandbox before a time whose variables its process had then, the oldest first.
+// It leaves out those that the end of the service cut, as they have left nothing that is known.
+func (s *Service) runsBefore(ctx context.Context, sandboxID string, at time.Time) (list []sandbox.Execution, err error) {
+	filter := sandbox.ExecutionFilter{SandboxID: sandboxID, Limit: 100}
+	defer func() { slices.Reverse(list) }()
 	for {
 		page, next, err := s.History.Executions(ctx, filter)
 		if err != nil {
 			return nil, err
 		}
 		for n := range page {
-			p := &page[n]
-			if p.Environment == nil || !p.CreatedAt.Before(e.CreatedAt) || p.CompletedAt == nil {
+			e := &page[n]
+			wasCut := e.Usage.EndedBy == "shutdown"
+			switch {
+			case !e.CreatedAt.Before(at) || e.CompletedAt == nil || e.Environment == nil && !wasCut:
 				continue
+			case wasCut:
+				list = append(list, *e)
+				continue
+			case e.SessionReset:
+				return list, nil
+			case e.InputLog == nil:
+				return nil, sandbox.Errorf(sandbox.FaultGone, "the session cannot be restored: the inputs of its "+
+					"execution %s were not kept; create another sandbox", e.ID)
 			}
-			if p.InputLog == nil {
-				return nil, sandbox.Errorf(sandbox.FaultGone, "the inputs of execution %s were not kept, which ran "+
-					"before it in the same session", p.ID)
-			}
-			list = append(list, *p)
-			if p.InputLog.IsFirst {
-				slices.Reverse(list)
+			list = append(list, *e)
+			if e.InputLog.IsFirst {
 				return list, nil
 			}
 			if len(list) > maxEarlierRuns {
-				return nil, sandbox.Errorf(sandbox.FaultTooLarge, "more than %d executions ran before it in the same "+
-					"session", maxEarlierRuns)
+				return nil, sandbox.Errorf(sandbox.FaultTooLarge, "the session cannot be restored: it has more than %d "+
+					"executions; create another sandbox", maxEarlierRuns)
 			}
 		}
 		if next == "" {
-			return nil, sandbox.Errorf(sandbox.FaultGone, "the first execution of its session is no longer kept")
+			return list, nil
 		}
 		filter.After = next
 	}
+}
+
+// restore runs the executions of a sandbox that was opened again, before the code of a run.
+func (r *run) restore(ctx context.Context) error {
+	earlier, err := r.service.runsBefore(ctx, r.sandbox.ID, r.opening.CreatedAt)
+	if err == nil && len(earlier) > 0 {
+		r.restored, err = r.restoreRuns(ctx, earlier)
+	}
+	r.isLost = err != nil
+	return err
 }
 
 // replayInputs are the inputs of an execution that runs again: the supervisor.Inputs of the run, whose goroutine uses
@@ -327,14 +349,17 @@ func (r *run) restoreRuns(ctx context.Context, earlier []sandbox.Execution) (*sa
 			continue
 		}
 		log, err := s.loadInputs(ctx, e)
-		if err != nil {
+		isKept := sandbox.FaultOf(err) != sandbox.FaultGone
+		if err != nil && isKept {
 			return out, err
 		}
-		again := &replayInputs{
-			service: s, caller: r.caller, original: e, log: log, player: s.InputKeys.Replay(log, false),
-			permitted: map[string]error{},
+		again := &replayInputs{service: s, caller: r.caller, original: e, log: log, permitted: map[string]error{}}
+		if !isKept { // the code asks the databases again
+			again.log = &inputlog.Log{}
+			again.sources, out.IsExact = []string{SourceClock, SourceDatabase}, false
 		}
-		request := requestOf(e, log)
+		again.player = s.InputKeys.Replay(again.log, !isKept)
+		request := requestOf(e, again.log)
 		for _, f := range request.Files {
 			if _, err := session.Uploads().Put(f.Path, bytes.NewReader(f.Body())); err != nil {
 				return out, err
