@@ -7,8 +7,8 @@ import (
 	"glasshouse/sandbox"
 )
 
-// Permit checks a statement with parameters of these names as Query does, and has the server plan it, which fails if the
-// login may not read what the statement reads. It returns the text that would run. The error is that of Query.
+// Permit checks a statement with parameters of these names as Query does, and has the server plan it, which fails if
+// the login may not read what the statement reads. It returns the text that would run. The error is that of Query.
 func (r *Reader) Permit(
 	ctx context.Context, sql string, names []string, l sandbox.QueryLimits,
 ) (ran string, err error) {

@@ -49,7 +49,8 @@ func (r *Reader) Query(
 	held := r.config.Results.Open(l.User)
 	defer held.Close()
 	t := transaction{
-		statement: stmt, limits: l, summary: sandbox.QuerySummary{Fingerprint: stmt.Fingerprint, Ran: stmt.SQL}, checksTrees: r.config.ServerCheck, held: held,
+		statement: stmt, limits: l, checksTrees: r.config.ServerCheck, held: held,
+		summary: sandbox.QuerySummary{Fingerprint: stmt.Fingerprint, Ran: stmt.SQL},
 		batcher: rowBatcher{sink: sink, held: held},
 	}
 	if err := r.runOnConnection(ctx, &t, bound); err != nil {

@@ -63,7 +63,8 @@ func (k *Kind) UnmarshalText(text []byte) error {
 // IsKnown reports whether a kind is one of the constants.
 func (k Kind) IsKnown() bool {
 	switch k {
-	case KindExecute, KindQuick, KindAnalyze, KindDebug, KindQuery, KindReplay, KindNeMo, KindJupyter, KindE2B, KindLibreChat:
+	case KindExecute, KindQuick, KindAnalyze, KindDebug, KindQuery, KindReplay, KindNeMo, KindJupyter, KindE2B,
+		KindLibreChat:
 		return true
 	}
 	return false
@@ -374,8 +375,8 @@ type Outcome struct {
 	Isolation    Isolation
 	Environment  *EnvironmentVersion
 	SessionReset bool // the process ended, and the session's variables with it
-	// Clock has the readings of clocks of a run with inputs, as the guest encodes them. Nil: there are none, because the
-	// guest cannot log them or did not end by itself. ClockMissing is the number of readings that are not in it.
+	// Clock has the readings of clocks of a run with inputs, as the guest encodes them. Nil: there are none, because
+	// the guest cannot log them or did not end by itself. ClockMissing is the number of readings that are not in it.
 	Clock        []byte
 	ClockMissing int64
 }

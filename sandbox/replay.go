@@ -6,14 +6,14 @@ import (
 
 // InputLog says what history keeps of an execution's inputs, from which it can be replayed.
 type InputLog struct {
-	Kept  string `json:"kept" enum:"rows,hashes" doc:"rows: the answers of databases as the code received them; hashes: their hashes only"`
+	Kept  string `json:"kept" enum:"rows,hashes" doc:"rows: with the rows that the code got"`
 	Bytes int64  `json:"bytes,omitempty" doc:"Of the answers to the code's requests"`
 	// IsStored is false if nothing entered the run but its code, its context and the seed of its randomness.
 	IsStored bool `json:"stored,omitempty"`
 	// Unlogged lists the sources of differences that the log does not have: "network", "clock", "rows", "requests",
 	// "files", "ended", "seed".
 	Unlogged []string `json:"unlogged,omitempty" doc:"What another run may have in another way"`
-	IsFirst  bool     `json:"first,omitempty" doc:"It was the first run of its process: no earlier run has left variables"`
+	IsFirst  bool     `json:"first,omitempty" doc:"It was the first run of its process"`
 	// Policy is the policy of a sandbox that existed for this run only, if it was not the default.
 	Policy json.RawMessage `json:"policy,omitempty"`
 	Scope  *Scope          `json:"scope,omitempty"`
@@ -35,7 +35,7 @@ type Replay struct {
 	Grade       ReplayGrade  `json:"grade" enum:"identical,differs,diverged"`
 	Differences []Difference `json:"differences,omitempty" doc:"The first twenty"`
 	Diverged    *Divergence  `json:"diverged,omitempty"`
-	Sources     []string     `json:"sources,omitempty" doc:"What may differ without a change of the code: the original did not log it, or this run could not have it"`
+	Sources     []string     `json:"sources,omitempty" doc:"What may be another in two equal runs"`
 	Rows        string       `json:"rows" enum:"log,now" doc:"Where the rows came from"`
 	IsEdited    bool         `json:"edited,omitempty" doc:"The code or the rows are not those of the original"`
 	Restored    *Restored    `json:"restored,omitempty" doc:"The earlier executions of the session, which ran first"`
@@ -43,7 +43,7 @@ type Replay struct {
 
 // Difference is a part of an execution that is another in a replay.
 type Difference struct {
-	Part     string `json:"part" doc:"stdout, stderr, result, error, exception, outputs[N], artifacts/PATH, statements[N]"`
+	Part     string `json:"part" doc:"Such as stdout, result, error, outputs[0].text/html"`
 	Line     int    `json:"line,omitempty" doc:"Of a text: the first line that differs, from 1"`
 	Original string `json:"original"`
 	Replay   string `json:"replay"`

@@ -73,8 +73,8 @@ func TestSessionsComeBack(t *testing.T) {
 	}
 
 	c.must(t, "DELETE", "/sandbox/"+sandbox, nil)
-	if err := c.call(context.Background(), "POST", "/sandbox/"+sandbox+"/execute", map[string]any{"code": "1"}, nil); err == nil ||
-		!strings.Contains(err.Error(), "it was deleted") {
+	err := c.call(t.Context(), "POST", "/sandbox/"+sandbox+"/execute", map[string]any{"code": "1"}, nil)
+	if err == nil || !strings.Contains(err.Error(), "it was deleted") {
 		t.Errorf("got %v, want an error that the sandbox was deleted", err)
 	}
 }

@@ -22,8 +22,8 @@ const insertInputs = `INSERT INTO input_logs (execution_id, log) VALUES ($1, $2)
 // maxLoggedInputs is the maximum size of an input log that passes the write-ahead log.
 const maxLoggedInputs = 64 << 10
 
-// KeepInputs stores the input log of an execution. A small one is in the write-ahead log when KeepInputs returns, and on
-// disk when the Finish of its execution returns. A larger one is in the database. A second call changes nothing.
+// KeepInputs stores the input log of an execution. A small one is in the write-ahead log when KeepInputs returns, and
+// on disk when the Finish of its execution returns. A larger one is in the database. A second call changes nothing.
 func (s *Store) KeepInputs(ctx context.Context, e *sandbox.Execution, log []byte) error {
 	if len(log) > maxLoggedInputs {
 		return s.exec(ctx, insertInputs, clean(e.ID), log)
@@ -47,12 +47,13 @@ func (s *Store) Inputs(ctx context.Context, e *sandbox.Execution) ([]byte, error
 	return log, err
 }
 
-// PruneInputs deletes the oldest input logs until at most maxBytes remain, and returns the number of deleted ones. Their
-// executions stay.
+// PruneInputs deletes the oldest input logs until at most maxBytes remain, and returns the number of deleted ones.
+// Their executions stay.
 func (s *Store) PruneInputs(ctx context.Context, maxBytes int64) (deleted int, err error) {
 	err = s.readWithin(ctx, func(ctx context.Context) error {
 		return s.pool.QueryRow(ctx, `WITH ranked AS (
-				SELECT execution_id, sum(length(log) + $2::bigint) OVER (ORDER BY created_at DESC, execution_id) AS total
+				SELECT execution_id,
+					sum(length(log) + $2::bigint) OVER (ORDER BY created_at DESC, execution_id) AS total
 				FROM input_logs
 			), deleted AS (
 				DELETE FROM input_logs USING ranked

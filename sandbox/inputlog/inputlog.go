@@ -15,8 +15,8 @@
 // A run has these inputs:
 //
 //  1. The code and its context, which the record of the execution has.
-//  2. The answers to the requests of the code: rows, tables, columns and earlier executions. The log has the frames that
-//     the guest received, after masks, and a keyed hash of each request. It has no value of a parameter.
+//  2. The answers to the requests of the code: rows, tables, columns and earlier executions. The log has the frames
+//     that the guest received, after masks, and a keyed hash of each request. It has no value of a parameter.
 //  3. Randomness: a seed for each run, which the guest expands. It is computed from a secret of the data folder and the
 //     execution's id, so nothing stores it, and nobody who reads history or an export can compute it.
 //  4. Readings of clocks, which the guest logs (sandbox/python/ext/syscall_batch/inputs.c).
@@ -55,8 +55,8 @@ const (
 // IsOn reports whether runs are logged.
 func (m Mode) IsOn() bool { return m == Rows || m == Hashes }
 
-// MaxBytes is the maximum size of the requests and answers of one run that a log keeps. An answer that is larger than the
-// rest is not kept: a replay asks for it again. All are in memory until the run has ended.
+// MaxBytes is the maximum size of the requests and answers of one run that a log keeps. An answer that is larger than
+// the rest is not kept: a replay asks for it again. All are in memory until the run has ended.
 const MaxBytes = 16 << 20
 
 // maxLogBytes bounds a decoded log: its answers, its files and its header.
@@ -196,7 +196,8 @@ func HashSeed(secret []byte) (uint32, error) {
 	return max(binary.BigEndian.Uint32(key), 1), nil
 }
 
-// hash returns the hash of a request's canonical form. It has a key, because a request may have a secret as a parameter.
+// hash returns the hash of a request's canonical form. It has a key, because a request may have a secret as a
+// parameter.
 func (k Keys) hash(canonical []byte) string {
 	sum := hmac.New(sha256.New, k.requests)
 	sum.Write(canonical)

@@ -88,8 +88,8 @@ func (r *Recorder) Begin(body []byte) {
 	r.requests = append(r.requests, recordedRequest{body: body})
 }
 
-// Add adds frames that answer the last request. frames returns size bytes, which do not change later; it is not called if
-// the log has no room for them.
+// Add adds frames that answer the last request. frames returns size bytes, which do not change later; it is not called
+// if the log has no room for them.
 func (r *Recorder) Add(size int, frames func() []byte) {
 	if r.dropped > 0 {
 		return

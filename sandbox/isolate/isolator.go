@@ -41,7 +41,7 @@ type Config struct {
 	DefaultPolicy   policy.Policy                    // of most sandboxes; waiting children are prepared for it
 	CABundle        string                           // PEM file of certificates for user code; "" means the machine's
 	Recycle         RecyclePolicy                    // when a zygote is replaced
-	HashSeed        uint32                           // of Python's hashes of texts, so that sets keep their order; 0: random
+	HashSeed        uint32                           // of Python's hashes of texts; 0: random
 	MaxOpenIdle     int                              // idle processes that keep all descriptors open; 0 means 64
 	Descriptors     *limit.Descriptors               // keeps a reserve from processes; nil: none
 	Users           *limit.Users                     // among whom CPU time is divided; nil: all have the same weight

@@ -46,8 +46,8 @@ type Conn struct {
 	// there. The body must then arrive within largeFrameTimeout. Nil: such bodies are not limited.
 	ReserveLarge func() (release func(), err error)
 
-	// Sent is called with the frames of each answer before they are sent. They are valid until it returns. Nil: it is not
-	// called. Only the goroutine that answers may set it.
+	// Sent is called with the frames of each answer before they are sent. They are valid until it returns. Nil: it is
+	// not called. Only the goroutine that answers may set it.
 	Sent func(frames net.Buffers)
 
 	// Trusting accepts frames of any kind and size. Only tests set it, to show that an

@@ -205,7 +205,7 @@ func readClaim(body []byte, conn *protocol.Conn) (claim, error) {
 	if done.Clock != nil {
 		clock, err := base64.StdEncoding.DecodeString(*done.Clock)
 		if err != nil || len(*done.Clock) > maxClockBytes {
-			if err := conn.Illegal("the end of the run has readings of clocks that are too large or not base64"); err != nil {
+			if err := conn.Illegal("the end of the run has readings of clocks that are not base64"); err != nil {
 				return claim{}, err
 			}
 		}

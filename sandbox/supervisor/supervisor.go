@@ -36,13 +36,13 @@ type Recorder interface {
 
 // Inputs has what enters a run, and what another run could not compute again. Run's goroutine calls its methods.
 type Inputs interface {
-	// Seed returns the seed of the run's randomness: 64 hex digits, or "" for the kernel's randomness. Clock returns the
-	// readings of clocks that the code gets again; nil: it reads the machine's clocks, and the guest logs them.
+	// Seed returns the seed of the run's randomness: 64 hex digits, or "" for the kernel's randomness. Clock returns
+	// the readings of clocks that the code gets again; nil: it reads the machine's clocks, and the guest logs them.
 	Seed() string
 	Clock() []byte
-	// Request gets a request of the code, as JSON that does not change later. It returns the frames that answer it, or nil:
-	// the RequestHandler answers it, and Answered gets its frames. An error refuses the request: it is a *sandbox.Refusal,
-	// or one whose text the code does not get.
+	// Request gets a request of the code, as JSON that does not change later. It returns the frames that answer it, or
+	// nil: the RequestHandler answers it, and Answered gets its frames. An error refuses the request: it is a
+	// *sandbox.Refusal, or one whose text the code does not get.
 	Request(ctx context.Context, body []byte) (answer []byte, err error)
 	// Answered gets a part of the answer to the last request. frames returns its size bytes, which do not change later.
 	Answered(size int, frames func() []byte)

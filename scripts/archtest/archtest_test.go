@@ -104,8 +104,8 @@ var libraries = map[string][]string{
 	"github.com/prometheus":            {"service/metrics"},
 	"go.opentelemetry.io":              {"service/tracing"},
 	"github.com/jackc/pgx":             {"dbaccess"},
-	"github.com/santhosh-tekuri":       {"service/httpapi"},                                            // its tests: JSON schema
-	"github.com/klauspost/compress":    {"debugger/recording", "dbaccess/history", "sandbox/inputlog"}, // zstd
+	"github.com/santhosh-tekuri":       {"service/httpapi"}, // its tests: JSON schema
+	"github.com/klauspost/compress":    {"debugger/recording", "dbaccess/history", "sandbox/inputlog"},
 	"github.com/coreos/go-oidc":        {"service/signin"},
 	"github.com/go-jose/go-jose":       {"service/signin"}, // the provider's keys
 	"golang.org/x/oauth2":              {"service/signin"},

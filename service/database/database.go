@@ -31,7 +31,8 @@ type Reader interface {
 		l sandbox.QueryLimits,
 		sink sandbox.RowSink,
 	) (sandbox.QuerySummary, error)
-	// Permit returns the text that PostgreSQL would run for a statement today, without running it, or the error of Query.
+	// Permit returns the text that PostgreSQL would run for a statement today, without running it, or the error of
+	// Query.
 	Permit(ctx context.Context, sql string, names []string, l sandbox.QueryLimits) (ran string, err error)
 	Tables(context.Context) ([]string, error)
 	Schema(ctx context.Context, names ...string) ([]sandbox.Table, error) // without names, all tables

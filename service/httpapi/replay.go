@@ -13,7 +13,7 @@ type replayInput struct {
 	ExecutionForm
 	Body struct {
 		Code   *string `json:"code,omitempty" maxLength:"4000000" doc:"Runs in place of the original's code"`
-		Rows   string  `json:"rows,omitempty" enum:"log,now" default:"log" doc:"log: as the original got them; now: ask again"`
+		Rows   string  `json:"rows,omitempty" enum:"log,now" default:"log" doc:"now: ask the databases again"`
 		Record bool    `json:"record,omitempty" doc:"Record the run, so that it can be stepped"`
 	}
 }

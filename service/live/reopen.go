@@ -9,9 +9,10 @@ import (
 	"glasshouse/service/access"
 )
 
-// Reopen opens a sandbox again that ended because it was idle or because the service ended. It has its id and its policy
-// and is empty: package run restores what its executions left. Reopen returns the error of Acquire if the sandbox ended
-// for another reason or its lifetime is over, FaultBusy if another caller opens it, and the errors of Create.
+// Reopen opens a sandbox again that ended because it was idle or because the service ended. It has its id and its
+// policy and is empty: package run restores what its executions left. Reopen returns the error of Acquire if the
+// sandbox ended for another reason or its lifetime is over, FaultBusy if another caller opens it, and the errors of
+// Create.
 func (s *Service) Reopen(ctx context.Context, caller sandbox.Key, id string) error {
 	_, gone := s.find(ctx, caller, id)
 	if gone == nil { // another caller was faster

@@ -241,11 +241,11 @@ func modelOutputs(e *sandbox.Execution) string {
 
 // restoredText says how a session came back.
 func restoredText(r *sandbox.Restored) string {
-	text := fmt.Sprintf("the session had ended; its %d earlier executions ran again first, and its variables and files "+
-		"are as they were", r.Executions)
-	if !r.IsExact {
-		text = fmt.Sprintf("the session had ended; its %d earlier executions ran again first, but some of them ended in "+
-			"another way or were left out: check the variables that you use", r.Executions)
+	text := fmt.Sprintf("the session had ended; its %d earlier executions ran again first", r.Executions)
+	if r.IsExact {
+		text += ", and its variables and files are as they were"
+	} else {
+		text += ", but some of them ended in another way or were left out: check the variables that you use"
 	}
 	if len(r.Sources) > 0 {
 		text += "; what may be different: " + strings.Join(r.Sources, ", ")

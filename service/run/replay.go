@@ -138,7 +138,9 @@ func (s *Service) earlierRuns(ctx context.Context, e *sandbox.Execution) ([]sand
 
 // runsBefore returns the executions of a sandbox before a time whose variables its process had then, the oldest first.
 // It leaves out those that the end of the service cut, as they have left nothing that is known.
-func (s *Service) runsBefore(ctx context.Context, sandboxID string, at time.Time) (list []sandbox.Execution, err error) {
+func (s *Service) runsBefore(
+	ctx context.Context, sandboxID string, at time.Time,
+) (list []sandbox.Execution, err error) {
 	filter := sandbox.ExecutionFilter{SandboxID: sandboxID, Limit: 100}
 	defer func() { slices.Reverse(list) }()
 	for {
@@ -166,8 +168,8 @@ func (s *Service) runsBefore(ctx context.Context, sandboxID string, at time.Time
 				return list, nil
 			}
 			if len(list) > maxEarlierRuns {
-				return nil, sandbox.Errorf(sandbox.FaultTooLarge, "the session cannot be restored: it has more than %d "+
-					"executions; create another sandbox", maxEarlierRuns)
+				return nil, sandbox.Errorf(sandbox.FaultTooLarge, "the session cannot be restored: it has more than "+
+					"%d executions; create another sandbox", maxEarlierRuns)
 			}
 		}
 		if next == "" {

@@ -92,7 +92,8 @@ func Launch() error {
 // GuestDir is the folder of the guest's code on levels without namespaces.
 func GuestDir(workDir string) string { return filepath.Join(workDir, "guest") }
 
-// WarmDir is the folder of the folders that zygotes without namespaces write to, one for each environment (Spec.TempDir).
+// WarmDir is the folder of the folders that zygotes without namespaces write to, one for each environment
+// (Spec.TempDir).
 func WarmDir(workDir string) string { return filepath.Join(workDir, "warm") }
 
 // SessionsDir is the folder of the session directories on levels without namespaces.
@@ -132,9 +133,10 @@ func zygoteCommand(spec Spec, guestDir, tempDir string) (args, env []string, err
 		env = append(env, "LD_PRELOAD="+guestDir+"/"+spec.Preload)
 	}
 	// As with -I, no folder of a user or of the script is on the path. But Python reads PYTHONHASHSEED, and the
-	// environment has no other variable for it. Text is UTF-8 also after locale.setlocale, as it is where Python finds no
-	// locale.
-	return []string{"python3", "-s", "-P", "-S", "-X", "utf8", guestDir + "/zygote.py", strings.Join(spec.Packages, ":")}, env, nil
+	// environment has no other variable for it. Text is UTF-8 also after locale.setlocale, as it is where Python finds
+	// no locale.
+	args = []string{"python3", "-s", "-P", "-S", "-X", "utf8", guestDir + "/zygote.py"}
+	return append(args, strings.Join(spec.Packages, ":")), env, nil
 }
 
 // startZygote starts Python in the new root, without rights. It sends the service a pidfd of it. ended gets its exit
