@@ -526,6 +526,14 @@ def test_code_that_cannot_be_compiled_reads_no_clock(new_guest):
     assert guest.run("import time\ntime.time()")["clock"] != ""
 
 
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("watch", [False, True])
+def test_code_that_reads_no_clock_has_an_empty_log(new_guest, watch, ordered):
+    code = "import threading\nwith threading.Lock(): print(1 + 1)\ndisplay('x')\nsorted({3, 1})"
+    done = new_guest().run(code, watch=watch, ordered=ordered)
+    assert done["result"] == [1, 3] and done["clock"] == ""
+
+
 def test_runs_without_inputs_are_not_logged(new_guest):
     guest = new_guest()
     done = guest.run("import time, random\n[time.time(), random.random()]", inputs=None)

@@ -428,16 +428,13 @@ EXPORTED int select(int count, fd_set *restrict r, fd_set *restrict w, fd_set *r
 
 /* -- locks */
 
-/* Drops the pending reading if it is the one that Python has made before it takes a lock. Returns whether it was. */
-static int drop_reading_of_lock(void)
+/* Drops the pending reading if it is the one that Python has made before it takes a lock. */
+static void drop_reading_of_lock(void)
 {
 #if defined(HAVE_SEM_CLOCKWAIT) && PY_VERSION_HEX < 0x030E0000
-    if (is_active && run.pending_clock == CLOCK_MONOTONIC) {
+    if (is_active && run.pending_clock == CLOCK_MONOTONIC)
         run.pending_clock = NO_CLOCK;
-        return 1;
-    }
 #endif
-    return 0;
 }
 
 EXPORTED int sem_trywait(sem_t *semaphore)
@@ -452,22 +449,16 @@ EXPORTED int sem_wait(sem_t *semaphore)
     return LIBC(sem_wait)(semaphore);
 }
 
+/* Python waits without the GIL, until a time that it has read without the GIL: it is of the real clock. */
 EXPORTED int sem_clockwait(sem_t *restrict semaphore, clockid_t id, const struct timespec *restrict until)
 {
-    struct timespec now, real = *until;
-    int is_of_replay = drop_reading_of_lock() && run.replayed; /* else Python has read the clock without the GIL */
-    if (!is_active || !run.replayed || LIBC(clock_gettime)(id, &now))
+    struct timespec before;
+    drop_reading_of_lock();
+    if (!is_active || !run.replayed || LIBC(clock_gettime)(id, &before))
         return LIBC(sem_clockwait)(semaphore, id, until);
-    int64_t nanoseconds = bounded(in_nanoseconds(until) - (is_of_replay ? run.pending : in_nanoseconds(&now)));
-    if (is_of_replay) {
-        real.tv_sec = now.tv_sec + nanoseconds / NANOSECONDS;
-        real.tv_nsec = now.tv_nsec + nanoseconds % NANOSECONDS;
-        real.tv_sec += real.tv_nsec / NANOSECONDS;
-        real.tv_nsec %= NANOSECONDS;
-    }
-    int failed = LIBC(sem_clockwait)(semaphore, id, &real);
+    int failed = LIBC(sem_clockwait)(semaphore, id, until);
     if (failed && errno == ETIMEDOUT)
-        pass_time(nanoseconds);
+        pass_time(in_nanoseconds(until) - in_nanoseconds(&before));
     return failed;
 }
 
