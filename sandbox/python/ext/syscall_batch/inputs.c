@@ -11,8 +11,10 @@
  * delta, in zigzag form, is the difference in nanoseconds to the reading of this clock before, which is 0 at first. An
  * entry with a count stands for so many readings with the same delta.
  *
- * A reading counts only while its thread holds the GIL. Python reads clocks without the GIL, too, while it waits for a
- * lock or for the GIL itself, and the number of those readings depends on other threads. No program sees them. */
+ * Some readings do not count, because no program sees them, and their number depends on other threads and on the
+ * recorder: those without the GIL, which Python makes while it waits for the GIL or for a lock, and the one that it
+ * makes each time before it takes a lock. So a reading is pending at first. It counts when another reading, a sleep or
+ * the end of the run follows, and not if Python takes a lock. */
 #define _GNU_SOURCE
 #include "inputs.h"
 #include "chacha.h"
@@ -33,7 +35,8 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-enum { GETTIMEOFDAY = 12, TIME = 13, CLOCKS = 14 }; /* the clocks in a log: first those of Linux, by their ids */
+/* The clocks in a log: first those of Linux, by their ids. */
+enum { NO_CLOCK = -1, GETTIMEOFDAY = 12, TIME = 13, CLOCKS = 14 };
 enum { MAX_READINGS = 1 << 16, MAX_LOG_BYTES = 256 << 10, SMALL_LOG_BYTES = 3 << 10, MAX_ENTRY_BYTES = 16 };
 enum { SEED_BYTES = 32, MAX_ENTROPY_BYTES = 256 /* of getentropy */ };
 #define NANOSECONDS 1000000000ll
@@ -59,7 +62,10 @@ static struct {
     uint64_t missing; /* readings that are not in the log */
     uint32_t readings;
     int is_full, has_seed;
-    uint32_t entry_clock, entry_count; /* the last entry, which is not in the log yet; count may be 0 */
+    int pending_clock; /* of the pending reading, or NO_CLOCK */
+    int64_t pending;
+    int entry_clock; /* of the last entry, which is not in the log yet */
+    uint32_t entry_count; /* of it, or 0 */
     uint64_t entry_delta;
     struct clock clocks[CLOCKS];
     struct chacha randomness;
@@ -85,6 +91,8 @@ static struct {
     int (*epoll_wait)(int, struct epoll_event *, int, int);
     int (*poll)(struct pollfd *, nfds_t, int);
     int (*select)(int, fd_set *, fd_set *, fd_set *, struct timeval *);
+    int (*sem_trywait)(sem_t *);
+    int (*sem_wait)(sem_t *);
     int (*sem_clockwait)(sem_t *, clockid_t, const struct timespec *);
 } libc;
 
@@ -105,6 +113,7 @@ __attribute__((constructor)) static void find_all(void)
     (void)LIBC(clock_gettime), (void)LIBC(gettimeofday), (void)LIBC(time), (void)LIBC(getrandom);
     (void)LIBC(getentropy), (void)LIBC(clock_nanosleep), (void)LIBC(nanosleep), (void)LIBC(syscall);
     (void)LIBC(epoll_wait), (void)LIBC(poll), (void)LIBC(select);
+    (void)LIBC(sem_trywait), (void)LIBC(sem_wait);
 }
 
 /* -- readings */
@@ -129,7 +138,7 @@ static void put_entry(void)
 {
     if (!run.entry_count)
         return;
-    put_varint(run.entry_clock << 1 | (run.entry_count > 1));
+    put_varint((uint64_t)run.entry_clock << 1 | (run.entry_count > 1));
     put_varint(run.entry_delta);
     if (run.entry_count > 1)
         put_varint(run.entry_count - 2);
@@ -150,7 +159,7 @@ static int grow_log(void)
 }
 
 /* Logs a reading. After one that is not logged none is, because a delta refers to the one before. */
-static void log_reading(uint32_t clock, int64_t reading)
+static void log_reading(int clock, int64_t reading)
 {
     struct clock *c = &run.clocks[clock];
     int64_t difference = reading - c->last;
@@ -193,7 +202,7 @@ static int take_varint(size_t *at, uint64_t *n)
 
 /* Tells whether the log has another reading of a clock, of which left and delta are set then. A log ends where it is
  * malformed: a guest may have forged it. */
-static int has_reading(uint32_t clock)
+static int has_reading(int clock)
 {
     struct clock *c = &run.clocks[clock];
     size_t at = c->at;
@@ -204,7 +213,7 @@ static int has_reading(uint32_t clock)
             at = run.from_bytes;
             break;
         }
-        if (head >> 1 == clock) {
+        if (head >> 1 == (uint64_t)clock) {
             c->left = head & 1 ? more + 2 : 1;
             c->delta = zigzag >> 1 ^ -(zigzag & 1);
         }
@@ -218,29 +227,44 @@ static int64_t bounded(int64_t reading)
     return reading < 0 ? 0 : reading > MAX_READING ? MAX_READING : reading;
 }
 
-/* Takes the next reading of a clock from the log. Returns 0 if the log has none of this clock at all. */
-static int replay_reading(uint32_t clock, int64_t *reading)
+/* Returns whether the log has readings of a clock, and the next one, which is then pending. */
+static int replay_reading(int clock, int64_t *reading)
 {
+    struct clock *c = &run.clocks[clock];
+    *reading = bounded(has_reading(clock) ? (int64_t)((uint64_t)c->last + c->delta) : c->last + STEP);
+    run.pending_clock = clock;
+    run.pending = *reading;
+    return c->has_last || c->left;
+}
+
+/* Counts the pending reading. */
+static void commit(void)
+{
+    int clock = run.pending_clock;
+    run.pending_clock = NO_CLOCK;
+    if (clock == NO_CLOCK)
+        return;
+    if (!run.replayed) {
+        log_reading(clock, run.pending);
+        return;
+    }
     struct clock *c = &run.clocks[clock];
     if (has_reading(clock)) {
         c->left--;
-        c->last = bounded((uint64_t)c->last + c->delta);
         c->has_last = 1;
     } else {
         run.missing++;
-        if (!c->has_last)
-            return 0;
-        c->last = bounded(c->last + STEP);
     }
-    *reading = c->last;
-    return 1;
+    if (c->has_last)
+        c->last = run.pending;
 }
 
 /* Moves the clocks forward of which the log has no more readings, because a replay has slept or waited. Without this, a
  * loop that waits for a time would never end. */
 static void pass_time(int64_t nanoseconds)
 {
-    for (uint32_t clock = 0; clock < CLOCKS; clock++) {
+    commit();
+    for (int clock = 0; clock < CLOCKS; clock++) {
         int is_of_cpu = clock == CLOCK_PROCESS_CPUTIME_ID || clock == CLOCK_THREAD_CPUTIME_ID;
         struct clock *c = &run.clocks[clock];
         if (c->has_last && !is_of_cpu && nanoseconds > 0 && !has_reading(clock))
@@ -258,10 +282,27 @@ static int64_t in_nanoseconds(const struct timespec *t)
 
 /* -- clocks */
 
+/* Returns whether a reading of this thread counts. If so, or if it has no GIL, the one before counts, too. */
+static int counts(void)
+{
+    if (!is_active)
+        return 0;
+    commit();
+    return holds_gil();
+}
+
+static void set_pending(int clock, int64_t reading)
+{
+    if (run.replayed) /* the log has no readings of this clock: replay_reading */
+        return;
+    run.pending_clock = clock;
+    run.pending = reading;
+}
+
 static __attribute__((noinline)) int read_clock(clockid_t id, struct timespec *t)
 {
     int64_t reading;
-    if (id < 0 || id >= GETTIMEOFDAY || !holds_gil())
+    if (!counts() || id < 0 || id >= GETTIMEOFDAY)
         return LIBC(clock_gettime)(id, t);
     if (run.replayed && replay_reading(id, &reading)) {
         t->tv_sec = reading / NANOSECONDS;
@@ -269,8 +310,8 @@ static __attribute__((noinline)) int read_clock(clockid_t id, struct timespec *t
         return 0;
     }
     int failed = LIBC(clock_gettime)(id, t);
-    if (!failed && !run.replayed)
-        log_reading(id, in_nanoseconds(t));
+    if (!failed)
+        set_pending(id, in_nanoseconds(t));
     return failed;
 }
 
@@ -284,7 +325,7 @@ EXPORTED int clock_gettime(clockid_t id, struct timespec *t)
 EXPORTED int gettimeofday(struct timeval *restrict t, void *restrict zone)
 {
     int64_t reading;
-    if (!is_active || !holds_gil())
+    if (!counts())
         return LIBC(gettimeofday)(t, zone);
     if (run.replayed && replay_reading(GETTIMEOFDAY, &reading)) {
         t->tv_sec = reading / NANOSECONDS;
@@ -292,23 +333,22 @@ EXPORTED int gettimeofday(struct timeval *restrict t, void *restrict zone)
         return 0;
     }
     int failed = LIBC(gettimeofday)(t, zone);
-    if (!failed && !run.replayed)
-        log_reading(GETTIMEOFDAY, t->tv_sec * NANOSECONDS + t->tv_usec * 1000);
+    if (!failed)
+        set_pending(GETTIMEOFDAY, t->tv_sec * NANOSECONDS + t->tv_usec * 1000);
     return failed;
 }
 
 EXPORTED time_t time(time_t *t)
 {
     int64_t reading;
-    if (!is_active || !holds_gil())
+    if (!counts())
         return LIBC(time)(t);
     time_t now;
     if (run.replayed && replay_reading(TIME, &reading)) {
         now = reading / NANOSECONDS;
     } else {
         now = LIBC(time)(NULL);
-        if (!run.replayed)
-            log_reading(TIME, now * NANOSECONDS);
+        set_pending(TIME, now * NANOSECONDS);
     }
     if (t)
         *t = now;
@@ -327,6 +367,7 @@ EXPORTED int clock_nanosleep(clockid_t id, int flags, const struct timespec *t, 
 {
     if (!is_active || !run.replayed || id < 0 || id >= GETTIMEOFDAY || t->tv_nsec < 0 || t->tv_nsec >= NANOSECONDS)
         return LIBC(clock_nanosleep)(id, flags, t, left);
+    commit();
     int64_t nanoseconds = in_nanoseconds(t);
     if (flags & TIMER_ABSTIME) { /* of the clock of the replay */
         struct timespec now;
@@ -358,7 +399,7 @@ EXPORTED int nanosleep(const struct timespec *t, struct timespec *left)
     return -1;
 }
 
-/* -- waits: they take as long as in any run. If they time out in a replay, its clocks must move on past their logs. */
+/* -- waits: they take as long as in any run. If one times out in a replay, the clocks must move on past their logs. */
 
 EXPORTED int epoll_wait(int fd, struct epoll_event *events, int max_events, int timeout)
 {
@@ -385,10 +426,34 @@ EXPORTED int select(int count, fd_set *restrict r, fd_set *restrict w, fd_set *r
     return n;
 }
 
-/* Python waits for a lock until a real time, which it reads without the GIL. */
+/* -- locks */
+
+/* Drops the pending reading if it is the one that Python has made before it takes a lock. */
+static void drop_reading_of_lock(void)
+{
+#if defined(HAVE_SEM_CLOCKWAIT) && PY_VERSION_HEX < 0x030E0000
+    if (is_active && run.pending_clock == CLOCK_MONOTONIC)
+        run.pending_clock = NO_CLOCK;
+#endif
+}
+
+EXPORTED int sem_trywait(sem_t *semaphore)
+{
+    drop_reading_of_lock();
+    return LIBC(sem_trywait)(semaphore);
+}
+
+EXPORTED int sem_wait(sem_t *semaphore)
+{
+    drop_reading_of_lock();
+    return LIBC(sem_wait)(semaphore);
+}
+
+/* Python waits without the GIL, until a time that it has read without the GIL: it is of the real clock. */
 EXPORTED int sem_clockwait(sem_t *restrict semaphore, clockid_t id, const struct timespec *restrict until)
 {
     struct timespec before;
+    drop_reading_of_lock();
     if (!is_active || !run.replayed || LIBC(clock_gettime)(id, &before))
         return LIBC(sem_clockwait)(semaphore, id, until);
     int failed = LIBC(sem_clockwait)(semaphore, id, until);
@@ -435,7 +500,8 @@ EXPORTED long syscall(long number, ...)
 
 int has_inputs(void)
 {
-    return dlsym(RTLD_DEFAULT, "clock_gettime") == (void *)clock_gettime;
+    Dl_info used, own;
+    return dladdr(dlsym(RTLD_DEFAULT, "clock_gettime"), &used) && dladdr(&run, &own) && used.dli_fbase == own.dli_fbase;
 }
 
 /* Ends the run of this thread, and returns whether there was one. */
@@ -444,6 +510,7 @@ static int stop(void)
     is_active = 0;
     if (!run.owner || run.owner != PyThreadState_Get())
         return 0;
+    commit();
     run.owner = NULL;
     run.from = NULL;
     Py_CLEAR(run.replayed);
@@ -474,6 +541,7 @@ PyObject *begin_inputs(PyObject *module, PyObject *args)
     stop();
     discard_log();
     memset(&run, 0, offsetof(__typeof__(run), small_log));
+    run.pending_clock = NO_CLOCK;
     run.log = run.small_log;
     run.log_capacity = SMALL_LOG_BYTES;
     if (clock != Py_None) {
@@ -502,6 +570,8 @@ PyObject *end_inputs(PyObject *module, PyObject *unused)
 PyObject *pause_inputs(PyObject *module, PyObject *unused)
 {
     int was_active = is_active;
+    if (was_active)
+        commit();
     is_active = 0;
     return PyBool_FromLong(was_active);
 }
