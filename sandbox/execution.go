@@ -45,6 +45,7 @@ const (
 	KindDebug   Kind = "debug"
 	KindQuery   Kind = "database-query" // one statement, no code
 	KindReplay  Kind = "replay"         // an earlier execution, again
+	KindRestore Kind = "restore"        // no code: the earlier executions of a session that was forked or rolled back
 	KindNeMo    Kind = "nemo"           // a request to the compatibility API of NeMo
 
 	KindJupyter   Kind = "jupyter" // a cell that a client of Jupyter has sent
@@ -63,7 +64,7 @@ func (k *Kind) UnmarshalText(text []byte) error {
 // IsKnown reports whether a kind is one of the constants.
 func (k Kind) IsKnown() bool {
 	switch k {
-	case KindExecute, KindQuick, KindAnalyze, KindDebug, KindQuery, KindReplay, KindNeMo, KindJupyter, KindE2B,
+	case KindExecute, KindQuick, KindAnalyze, KindDebug, KindQuery, KindReplay, KindRestore, KindNeMo, KindJupyter, KindE2B,
 		KindLibreChat:
 		return true
 	}

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"encoding/json"
+	"time"
 )
 
 // InputLog says what history keeps of an execution's inputs, from which it can be replayed.
@@ -17,6 +18,13 @@ type InputLog struct {
 	// Policy is the policy of a sandbox that existed for this run only, if it was not the default.
 	Policy json.RawMessage `json:"policy,omitempty"`
 	Scope  *Scope          `json:"scope,omitempty"`
+	Base   *Base           `json:"base,omitempty"`
+}
+
+// Base is the state that a session had before a time. A session that was forked or rolled back continues from it.
+type Base struct {
+	SandboxID string    `json:"sandbox_id"`
+	Before    time.Time `json:"before"`
 }
 
 // ReplayGrade says how a replay compares with its original.

@@ -116,6 +116,20 @@ func (s *Session) Restart() {
 	}
 }
 
+// Reset ends the guest process and removes all files of the session. The next run begins in an empty one. No run or
+// inspection may be active.
+func (s *Session) Reset() {
+	s.Restart()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.uploads.reset()
+	if s.directory != nil {
+		s.directory.Close()
+		s.directory = nil
+	}
+	s.collected, s.noArtifacts = nil, emptyFolder{}
+}
+
 // Close is CloseWithin with isolate.ExitTimeout.
 func (s *Session) Close() { s.CloseWithin(isolate.ExitTimeout) }
 

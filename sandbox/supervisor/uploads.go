@@ -68,6 +68,14 @@ func (u *Uploads) close() {
 	u.releaseSpace(u.reserved)
 }
 
+// reset forgets all uploads. It must be called before the directory is closed; the next one is attached.
+func (u *Uploads) reset() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.directory, u.files, u.folders, u.bytes = nil, map[string]sandbox.File{}, map[string]int{}, 0
+	u.releaseSpace(u.reserved)
+}
+
 // releaseSpace releases n bytes of space. A negative n reserves bytes without checking the
 // limits. The caller holds mu.
 func (u *Uploads) releaseSpace(n int64) {

@@ -112,6 +112,7 @@ func (a *api) routeSandboxes(r *routes) {
 		http.StatusConflict), a.deleteAllSandboxes)
 	route(a, r, r.describe("GET", "/sandbox/{id}/history", "listSandboxExecutions", tagSandboxes,
 		"List the executions of a live or ended sandbox, newest first"), a.listSandboxExecutions)
+	a.routeForks(r)
 	route(a, r, r.describe("GET", "/sandbox/statistics", "getStatistics", tagSandboxes,
 		"Get statistics of the caller's executions or, for an admin, of all executions"), a.getStatistics)
 }

@@ -55,6 +55,12 @@ func (s *Service) Create(ctx context.Context, caller sandbox.Key, config []byte)
 	return s.open(ctx, caller, p)
 }
 
+// CreateWith opens a sandbox for the caller with the policy of another one. It returns FaultFull if there are too many
+// sandboxes.
+func (s *Service) CreateWith(ctx context.Context, caller sandbox.Key, p policy.Policy) (sandbox.Sandbox, error) {
+	return s.open(ctx, caller, p)
+}
+
 // accept returns the policy def, restricted to the modules of the caller's key, with the keys of config. Its error is
 // FaultInvalid or FaultForbidden and names the key.
 func (s *Service) accept(caller sandbox.Key, config []byte, def policy.Policy) (policy.Policy, error) {

@@ -27,8 +27,8 @@ type observers struct {
 	debug  *debugging    // of a run with breakpoints; else nil
 	events *EventLog     // of a streamed run; else nil
 	replay *replayInputs // of a replay; else nil
-	// restores says that the sandbox was opened again, so that its earlier executions run first.
-	restores bool
+	// base is the state that the session has before the code runs; nil: the one that it has. Executions make it.
+	base *sandbox.Base
 }
 
 // debugging is an interactive debugger with the recording that it reads.
@@ -86,7 +86,7 @@ func (s *Service) executeObserved(
 	if sandbox.FaultOf(err) == sandbox.FaultGone && s.InputLog.IsOn() {
 		if err = s.Live.Reopen(ctx, caller, sandboxID); err == nil {
 			runCtx, lease, err = s.Live.Acquire(ctx, caller, sandboxID)
-			o.restores = true
+			o.base = &sandbox.Base{SandboxID: sandboxID, Before: s.Clock()}
 		}
 	}
 	if err != nil {
@@ -401,8 +401,8 @@ func (r *run) openSession(ctx context.Context) (err error) {
 	if r.observers.replay != nil {
 		err = r.observers.replay.restore(ctx, r)
 	}
-	if r.observers.restores {
-		err = r.restore(ctx)
+	if r.observers.base != nil {
+		err = r.restore(ctx, *r.observers.base)
 	}
 	if err != nil {
 		return err

@@ -133,16 +133,15 @@ func (s *Service) earlierRuns(ctx context.Context, e *sandbox.Execution) ([]sand
 	if e.InputLog.IsFirst {
 		return nil, nil
 	}
-	return s.runsBefore(ctx, e.SandboxID, e.CreatedAt)
+	return s.runsBefore(ctx, sandbox.Base{SandboxID: e.SandboxID, Before: e.CreatedAt})
 }
 
-// runsBefore returns the executions of a sandbox before a time whose variables its process had then, the oldest first.
-// It leaves out those that the end of the service cut, as they have left nothing that is known.
-func (s *Service) runsBefore(
-	ctx context.Context, sandboxID string, at time.Time,
-) (list []sandbox.Execution, err error) {
-	filter := sandbox.ExecutionFilter{SandboxID: sandboxID, Limit: 100}
+// runsBefore returns the executions that made a state, the oldest first. It includes those that the end of the service
+// cut, although they have left nothing that is known.
+func (s *Service) runsBefore(ctx context.Context, base sandbox.Base) (list []sandbox.Execution, err error) {
+	filter := sandbox.ExecutionFilter{SandboxID: base.SandboxID, Limit: 100}
 	defer func() { slices.Reverse(list) }()
+pages:
 	for {
 		page, next, err := s.History.Executions(ctx, filter)
 		if err != nil {
@@ -152,7 +151,7 @@ func (s *Service) runsBefore(
 			e := &page[n]
 			wasCut := e.Usage.EndedBy == "shutdown"
 			switch {
-			case !e.CreatedAt.Before(at) || e.CompletedAt == nil || e.Environment == nil && !wasCut:
+			case !e.CreatedAt.Before(base.Before) || e.CompletedAt == nil || e.Environment == nil && !wasCut:
 				continue
 			case wasCut:
 				list = append(list, *e)
@@ -162,6 +161,14 @@ func (s *Service) runsBefore(
 			case e.InputLog == nil:
 				return nil, sandbox.Errorf(sandbox.FaultGone, "the session cannot be restored: the inputs of its "+
 					"execution %s were not kept; create another sandbox", e.ID)
+			}
+			if e.InputLog.Base != nil { // it has no code of its own, or what it ran before its code
+				base = *e.InputLog.Base
+				if e.Kind != sandbox.KindRestore {
+					list = append(list, *e)
+				}
+				filter.SandboxID, filter.After = base.SandboxID, ""
+				continue pages
 			}
 			list = append(list, *e)
 			if e.InputLog.IsFirst {
@@ -179,10 +186,14 @@ func (s *Service) runsBefore(
 	}
 }
 
-// restore runs the executions of a sandbox that was opened again, before the code of a run.
-func (r *run) restore(ctx context.Context) error {
-	earlier, err := r.service.runsBefore(ctx, r.sandbox.ID, r.opening.CreatedAt)
-	if err == nil && len(earlier) > 0 {
+// restore makes the state of a session before the code of a run: it runs the executions that made it, in an empty
+// session.
+func (r *run) restore(ctx context.Context, base sandbox.Base) error {
+	earlier, err := r.service.runsBefore(ctx, base)
+	if err == nil {
+		if base.SandboxID == r.sandbox.ID && r.request.Kind == sandbox.KindRestore { // it is rolled back
+			r.session.Reset()
+		}
 		r.restored, err = r.restoreRuns(ctx, earlier)
 	}
 	r.isLost = err != nil

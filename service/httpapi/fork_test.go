@@ -1,0 +1,81 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"testing"
+
+	"glasshouse/sandbox"
+)
+
+// Forks have the state of the sandbox, and each changes alone.
+func TestForksHaveTheStateOfTheSandbox(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	id := c.create(t, map[string]any{"max_rows": 500})
+	c.run(t, id, now)
+	c.run(t, id, "n = 1\nopen('a.txt', 'w').write(rows[0]['at'])")
+	forks, _ := c.ok(t, "POST", "/sandbox/"+id+"/fork", map[string]any{"count": 2}).get("sandboxes").([]any)
+	if len(forks) != 2 {
+		t.Fatalf("got %v, want two sandboxes", forks)
+	}
+	const state = "print(n, open('a.txt').read() == rows[0]['at'], len(rows))"
+	var ids []string
+	for _, f := range forks {
+		fork := f.(map[string]any)
+		if restored, _ := fork["restored"].(map[string]any); restored["executions"] != 2.0 || restored["exact"] != true {
+			t.Errorf("got %v, want 2 executions restored exactly", fork)
+		}
+		ids = append(ids, fork["sandbox_id"].(string))
+	}
+	c.run(t, ids[0], "n = 2")
+	for n, want := range []string{"2 True 1\n", "1 True 1\n"} {
+		if got := c.run(t, ids[n], state); got.get("stdout") != want {
+			t.Errorf("fork %d: got %s, want %q", n, got.text, want)
+		}
+	}
+	if got := c.run(t, id, state); got.get("stdout") != "1 True 1\n" {
+		t.Errorf("the sandbox itself: got %s", got.text)
+	}
+	// A fork of a fork, and the replay of what a fork ran, go back to the first sandbox.
+	last := c.run(t, ids[0], "n += 1; print(n, rows)")
+	wantGrade(t, c.replay(t, last, nil), "identical")
+	again, _ := c.ok(t, "POST", "/sandbox/"+ids[0]+"/fork", nil).get("sandboxes").([]any)
+	if len(again) != 1 {
+		t.Fatalf("got %v, want one sandbox", again)
+	}
+	if got := c.run(t, again[0].(map[string]any)["sandbox_id"].(string), state); got.get("stdout") != "3 True 1\n" {
+		t.Errorf("the fork of a fork: got %s", got.text)
+	}
+	stranger := newUser(t, sandbox.RoleAgent)
+	wantProblem(t, stranger.do(t, "POST", "/sandbox/"+id+"/fork", nil), http.StatusNotFound, "not-found")
+}
+
+// A sandbox that is rolled back has the state from before an execution, and goes on from there.
+func TestRollback(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	c.run(t, id, now)
+	c.run(t, id, "n = 1")
+	wrong := c.run(t, id, "n = 'lost'\ndel rows\nopen('wrong.txt', 'w').close()")
+	c.run(t, id, "m = 5")
+	before := map[string]any{"before": wrong.get("execution_id")}
+	e := c.ok(t, "POST", "/sandbox/"+id+"/rollback", before)
+	if e.get("restored.executions") != 2.0 || e.get("status") != "completed" {
+		t.Errorf("got %s, want 2 executions restored", e.text)
+	}
+	const state = "import pathlib\nprint(n, len(rows), 'm' in globals(), pathlib.Path('wrong.txt').exists())"
+	last := c.run(t, id, state)
+	if last.get("stdout") != "1 1 False False\n" {
+		t.Errorf("got %s, want the state from before", last.text)
+	}
+	wantGrade(t, c.replay(t, last, nil), "identical")
+	c.run(t, id, "n = 2")
+	c.ok(t, "POST", "/sandbox/"+id+"/rollback", map[string]any{"before": last.get("execution_id")})
+	if got := c.run(t, id, state); got.get("stdout") != "1 1 False False\n" {
+		t.Errorf("the second time: got %s", got.text)
+	}
+	other := c.create(t, nil)
+	wantProblem(t, c.do(t, "POST", "/sandbox/"+other+"/rollback", before), http.StatusUnprocessableEntity,
+		"invalid-input", "another sandbox")
+}
