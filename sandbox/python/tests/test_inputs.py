@@ -464,9 +464,11 @@ found
 
 def test_other_threads_have_real_inputs(new_guest):
     code = """
-import os, threading, time
+import os, syscall_batch, threading, time
 found = {}
-def read(): found.update(clock=time.time(), random=os.urandom(8).hex())
+def read():
+    syscall_batch.resume_inputs(True)
+    found.update(clock=time.time(), random=os.urandom(8).hex())
 time.time()
 thread = threading.Thread(target=read)
 thread.start()
@@ -665,6 +667,8 @@ print(first, e.end_inputs()[1])
 e.begin_inputs(b"", b"\\x03\\x02" + b"\\xff" * 9 + b"\\x01")  # more readings than any log has
 e.begin_inputs(b"", b"\\x01\\x02\\xff\\xff\\x03")
 print([time.time_ns() for _ in range(3)], e.end_inputs()[1])
+e.begin_inputs(b"", b"\\x00\\x14\\x00\\x05")  # a clock that goes back, as one that is set
+print([time.time_ns() for _ in range(2)], e.end_inputs()[1])
 """,
     )
-    assert out == "1 100000\n[1, 2, 3] 0"
+    assert out == "1 100000\n[1, 2, 3] 0\n[10, 7] 0"
