@@ -64,8 +64,8 @@ func (k *Kind) UnmarshalText(text []byte) error {
 // IsKnown reports whether a kind is one of the constants.
 func (k Kind) IsKnown() bool {
 	switch k {
-	case KindExecute, KindQuick, KindAnalyze, KindDebug, KindQuery, KindReplay, KindRestore, KindNeMo, KindJupyter, KindE2B,
-		KindLibreChat:
+	case KindExecute, KindQuick, KindAnalyze, KindDebug, KindQuery, KindReplay, KindRestore, KindNeMo, KindJupyter,
+		KindE2B, KindLibreChat:
 		return true
 	}
 	return false

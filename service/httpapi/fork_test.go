@@ -22,7 +22,8 @@ func TestForksHaveTheStateOfTheSandbox(t *testing.T) {
 	var ids []string
 	for _, f := range forks {
 		fork := f.(map[string]any)
-		if restored, _ := fork["restored"].(map[string]any); restored["executions"] != 2.0 || restored["exact"] != true {
+		restored, _ := fork["restored"].(map[string]any)
+		if restored["executions"] != 2.0 || restored["exact"] != true {
 			t.Errorf("got %v, want 2 executions restored exactly", fork)
 		}
 		ids = append(ids, fork["sandbox_id"].(string))

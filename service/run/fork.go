@@ -16,10 +16,10 @@ type Forked struct {
 	Execution *sandbox.Execution
 }
 
-// Fork makes sandboxes with the policy, the variables and the files that a sandbox of the caller has now: its executions
-// run again in each. Later changes of one are not in another. It returns FaultBusy if the sandbox runs something,
-// FaultGone if its executions cannot run again, FaultInvalid for a bad count, and the errors of live.Service.Create.
-// After an error there are no new sandboxes.
+// Fork makes sandboxes with the policy, the variables and the files that a sandbox of the caller has now: its
+// executions run again in each. Later changes of one are not in another. It returns FaultBusy if the sandbox runs
+// something, FaultGone if its executions cannot run again, FaultInvalid for a bad count, and the errors of
+// live.Service.Create. After an error there are no new sandboxes.
 func (s *Service) Fork(ctx context.Context, caller sandbox.Key, id string, count int) (list []Forked, err error) {
 	if count < 1 || count > MaxForks {
 		return nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "count", Detail: "it must be from 1 to 20"}
@@ -56,8 +56,8 @@ func (s *Service) Fork(ctx context.Context, caller sandbox.Key, id string, count
 	return list, nil
 }
 
-// Rollback gives a sandbox the variables and the files that it had before one of its executions, which stays in history.
-// It returns the execution that restored them, and the errors of Fork. After an error the sandbox may be gone.
+// Rollback gives a sandbox the variables and the files that it had before one of its executions, which stays in
+// history. It returns the execution that restored them, and the errors of Fork. After an error the sandbox may be gone.
 func (s *Service) Rollback(ctx context.Context, caller sandbox.Key, id, before string) (*sandbox.Execution, error) {
 	if !s.InputLog.IsOn() {
 		return nil, errNotLogged()

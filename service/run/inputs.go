@@ -58,8 +58,8 @@ func (r *run) inputLog(o *sandbox.Outcome) *sandbox.InputLog {
 		Kept: string(r.service.InputLog), Bytes: i.Bytes(), IsFirst: o.Start != nil,
 		IsStored: !i.IsEmpty() || len(o.Clock) > 0 || o.ClockMissing > 0,
 	}
-	if base := r.observers.base; base != nil && (base.SandboxID != r.sandbox.ID || r.request.Kind == sandbox.KindRestore) {
-		out.Base = base
+	if r.request.Kind == sandbox.KindRestore {
+		out.Base = r.observers.base
 	}
 	if r.lease != nil && r.lease.HasOwnPolicy {
 		out.Policy, _ = json.Marshal(r.sandbox.Policy)
