@@ -22,6 +22,22 @@ func (a *api) routeReplay(r *routes) {
 	routeExecution(a, r, r.describe("POST", "/executions/{id}/replay", "replayExecution", tagExecutions,
 		"Run an ended execution again with the inputs that it had, and compare both",
 		http.StatusForbidden, http.StatusConflict, http.StatusGone), a.replayExecution)
+	route(a, r, r.describe("GET", "/executions/{id}/diff/{other}", "diffExecutions", tagExecutions,
+		"Compare the outputs, results and statements of two executions", http.StatusConflict), a.diffExecutions)
+}
+
+type diffInput struct {
+	InExecution
+	Other string `path:"other" doc:"The execution that is compared with it"`
+}
+
+type executionDiff struct {
+	Differences []sandbox.Difference `json:"differences" doc:"The first twenty; replay has the values of the other one"`
+}
+
+func (a *api) diffExecutions(ctx context.Context, caller sandbox.Key, in *diffInput) (*executionDiff, error) {
+	list, err := a.runs.Diff(ctx, caller, in.ID, in.Other)
+	return &executionDiff{Differences: append([]sandbox.Difference{}, list...)}, err
 }
 
 func (a *api) replayExecution(ctx context.Context, caller sandbox.Key, in *replayInput) (*executionResponse, error) {

@@ -83,6 +83,28 @@ func TestReplayOfOtherCode(t *testing.T) {
 	wantGrade(t, other, "differs")
 }
 
+// Two executions are compared value by value.
+func TestDiffOfExecutions(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	quick := func(code string) string {
+		return c.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": code}).get("execution_id").(string)
+	}
+	one := quick("print('a')\nprint('b')\n[{'city': 'Bonn', 'n': 1}, {'city': 'Köln', 'n': 2.5}]")
+	two := quick("print('a')\nprint('c')\n[{'city': 'Bonn', 'n': 1}, {'city': 'Köln', 'n': 3, 'new': True}]")
+	got := compactJSON(c.ok(t, "GET", "/executions/"+one+"/diff/"+two, nil).get("differences"))
+	for _, want := range []string{`{"original":"2.5","part":"result[1].n","replay":"3"}`,
+		`{"original":"","part":"result[1].new","replay":"true"}`,
+		`{"line":2,"original":"b","part":"stdout","replay":"c"}`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	if same := c.ok(t, "GET", "/executions/"+one+"/diff/"+one, nil); string(same.text) != `{"differences":[]}`+"\n" {
+		t.Errorf("got %q, want no differences", same.text)
+	}
+}
+
 // A replay that asks something else than its original ends there, and says so.
 func TestReplayDiverges(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,8 @@
 package run
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -40,12 +42,90 @@ func (c *comparison) text(part, was, is string) {
 		d.Line = line + 1
 	}
 	if line < len(before) {
-		d.Original = sandbox.Shorten(before[line], maxDifferentText)
+		d.Original = shorten(before[line])
 	}
 	if line < len(after) {
-		d.Replay = sandbox.Shorten(after[line], maxDifferentText)
+		d.Replay = shorten(after[line])
 	}
 	c.list = append(c.list, d)
+}
+
+// json compares two JSON texts value by value, so that a table is compared cell by cell.
+func (c *comparison) json(part string, was, is json.RawMessage) {
+	if bytes.Equal(was, is) {
+		return
+	}
+	var before, after any
+	if decodeNumbers(was, &before) != nil || decodeNumbers(is, &after) != nil {
+		c.text(part, string(was), string(is))
+		return
+	}
+	c.value(part, before, after)
+}
+
+// decodeNumbers decodes JSON, and keeps all digits of its numbers.
+func decodeNumbers(text []byte, v *any) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	return decoder.Decode(v)
+}
+
+// value compares two values of JSON. The part of a value in a list or an object has its index or its name.
+func (c *comparison) value(part string, was, is any) {
+	if len(c.list) > maxDifferences {
+		return
+	}
+	if before, ok := was.([]any); ok {
+		if after, ok := is.([]any); ok {
+			c.items(part, before, after)
+			return
+		}
+	}
+	if before, ok := was.(map[string]any); ok {
+		if after, ok := is.(map[string]any); ok {
+			names := maps.Clone(before)
+			maps.Copy(names, after)
+			for _, name := range slices.Sorted(maps.Keys(names)) {
+				c.member(part+"."+name, before, after, name)
+			}
+			return
+		}
+	}
+	c.text(part, valueText(was), valueText(is))
+}
+
+// items compares two lists, of which the longer one has items that the other does not have.
+func (c *comparison) items(part string, was, is []any) {
+	for n := range min(len(was), len(is)) {
+		c.value(fmt.Sprintf("%s[%d]", part, n), was[n], is[n])
+	}
+	if len(was) != len(is) {
+		c.text(part+" (number of items)", fmt.Sprint(len(was)), fmt.Sprint(len(is)))
+	}
+}
+
+func (c *comparison) member(part string, was, is map[string]any, name string) {
+	before, wasThere := was[name]
+	after, isThere := is[name]
+	switch {
+	case wasThere && isThere:
+		c.value(part, before, after)
+	case wasThere:
+		c.list = append(c.list, sandbox.Difference{Part: part, Original: shorten(valueText(before))})
+	default:
+		c.list = append(c.list, sandbox.Difference{Part: part, Replay: shorten(valueText(after))})
+	}
+}
+
+func shorten(text string) string { return sandbox.Shorten(text, maxDifferentText) }
+
+// valueText returns a value as JSON, and a text as itself.
+func valueText(v any) string {
+	if text, ok := v.(string); ok {
+		return text
+	}
+	text, _ := json.Marshal(v)
+	return string(text)
 }
 
 func errorText(p *string) string {
@@ -60,7 +140,7 @@ func errorText(p *string) string {
 func compareExecutions(was, is *sandbox.Execution, queries []sandbox.Query) []sandbox.Difference {
 	c := &comparison{}
 	c.text("status", string(was.Status), string(is.Status))
-	c.text("result", string(was.Result), string(is.Result))
+	c.json("result", was.Result, is.Result)
 	c.text("stdout", was.Stdout, is.Stdout)
 	c.text("stderr", was.Stderr, is.Stderr)
 	if !was.Status.IsCut() || !is.Status.IsCut() {
@@ -96,18 +176,28 @@ func (c *comparison) outputs(was, is []sandbox.Output) {
 			kinds[kind] = true
 		}
 		for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-			c.text(fmt.Sprintf("outputs[%d].%s", n, kind), partOf(was[n], kind), partOf(is[n], kind))
+			c.part(fmt.Sprintf("outputs[%d].%s", n, kind), kind, was[n], is[n])
 		}
 	}
 }
 
-// partOf returns the part of an output with a MIME type. A part that became an artifact is its hash.
-func partOf(o sandbox.Output, kind string) string {
-	if kind != sandbox.ArtifactMIME {
-		return string(o.Data[kind])
+// part compares the parts of two outputs with a MIME type.
+func (c *comparison) part(name, kind string, was, is sandbox.Output) {
+	if kind == sandbox.ArtifactMIME {
+		c.text(name, storedParts(was), storedParts(is))
+		return
 	}
+	if was.Data[kind] == nil || is.Data[kind] == nil {
+		c.text(name, shorten(string(was.Data[kind])), shorten(string(is.Data[kind])))
+		return
+	}
+	c.json(name, was.Data[kind], is.Data[kind])
+}
+
+// storedParts returns the hashes of the parts of an output that became artifacts.
+func storedParts(o sandbox.Output) string {
 	var references map[string]sandbox.Artifact
-	_ = json.Unmarshal(o.Data[kind], &references)
+	_ = json.Unmarshal(o.Data[sandbox.ArtifactMIME], &references)
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(references)) {
 		lines = append(lines, name+" "+references[name].SHA256)
@@ -157,4 +247,22 @@ func (c *comparison) queries(was, is []sandbox.Query) {
 		return strings.Join(lines, "\n")
 	}
 	c.text("statements", describe(was), describe(is))
+}
+
+// Diff returns how an execution differs from another one, as a replay differs from its original: at most twenty
+// differences. The caller must be allowed to see both.
+func (s *Service) Diff(ctx context.Context, caller sandbox.Key, id, other string) ([]sandbox.Difference, error) {
+	was, err := s.Records.Execution(ctx, caller, id)
+	if err != nil {
+		return nil, err
+	}
+	is, err := s.Records.Execution(ctx, caller, other)
+	if err != nil {
+		return nil, err
+	}
+	if was.CompletedAt == nil || is.CompletedAt == nil {
+		return nil, sandbox.Errorf(sandbox.FaultBusy, "one of the executions runs: wait for its end")
+	}
+	list := compareExecutions(&was, &is, is.Queries)
+	return list[:min(len(list), maxDifferences)], nil
 }
