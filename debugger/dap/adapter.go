@@ -44,6 +44,7 @@ const maxServiceBytes = 64 << 20
 // launchArguments are the arguments of launch and attach that the adapter reads. It sends the others on unchanged.
 type launchArguments struct {
 	Program string                     `json:"program"` // the file on the editor's side
+	Replay  string                     `json:"replay"`  // an execution to run again, in place of program
 	Sandbox string                     `json:"sandbox"` // empty: a fresh one, which ends with the session
 	Config  json.RawMessage            `json:"config"`  // the policy of the fresh one
 	Token   string                     `json:"token"`
@@ -56,6 +57,8 @@ type launchArguments struct {
 var (
 	errTokenInConfiguration = errors.New(
 		"token: a key does not belong in a configuration; remove it, and set GLASSHOUSE_KEY where the editor starts")
+	errProgramOfReplay = errors.New("program: a replay runs the code of its execution; remove program or replay")
+
 	errNoProgram  = errors.New("program is missing: name the Python file to debug, such as \"${file}\"")
 	errArgs       = errors.New("args: code in a sandbox has no command line; set the values in the program")
 	errEnv        = errors.New("env: a sandbox has its own environment variables; set the values in the program")
@@ -253,7 +256,9 @@ func (s *adapterSession) complete(ctx context.Context, arguments fields, isLaunc
 	switch {
 	case in.Token != "":
 		return errTokenInConfiguration
-	case isLaunch && in.Program == "":
+	case isLaunch && in.Replay != "" && in.Program != "":
+		return errProgramOfReplay
+	case isLaunch && in.Program == "" && in.Replay == "":
 		return errNoProgram
 	case isLaunch && hasElements(in.Args):
 		return errArgs
@@ -284,8 +289,8 @@ func (s *adapterSession) complete(ctx context.Context, arguments fields, isLaunc
 			return errTooLong
 		}
 	}
-	if isLaunch {
-		s.noDebug = in.NoDebug
+	s.noDebug = isLaunch && in.NoDebug
+	if isLaunch && in.Replay == "" { // a replay has a sandbox of its own
 		id := in.Sandbox
 		if id == "" {
 			id = s.created // of the run before a restart

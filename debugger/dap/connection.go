@@ -15,12 +15,13 @@ import (
 	"glasshouse/sandbox"
 )
 
-// Attach holds the arguments of attach and launch: a debug session, the recording of an execution, or code to run in a
-// sandbox.
+// Attach holds the arguments of attach and launch: a debug session, the recording of an execution, an execution to run
+// again and record, or code to run in a sandbox.
 type Attach struct {
 	Token       string `json:"token"`
 	Session     string `json:"session"`
 	Execution   string `json:"execution"`
+	Replay      string `json:"replay"` // an execution, which need not have been recorded
 	Sandbox     string `json:"sandbox"`
 	Code        string `json:"code"`
 	Path        string `json:"path"` // of the code on the client's side, for its breakpoints
@@ -31,7 +32,7 @@ type Attach struct {
 // check returns an error for names that are too long: each stack frame repeats the path.
 func (a Attach) check() error {
 	return sandbox.CheckNames(map[string]string{
-		"token": a.Token, "session": a.Session, "execution": a.Execution, "sandbox": a.Sandbox, "path": a.Path,
+		"token": a.Token, "session": a.Session, "execution": a.Execution, "replay": a.Replay, "sandbox": a.Sandbox, "path": a.Path,
 	})
 }
 

@@ -9,14 +9,15 @@ import (
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/service/access"
+	"glasshouse/service/run"
 )
 
 // maxEditors is the maximum number of attached clients of one user.
 const maxEditors = 20
 
 // Attach returns the target to which a client of the Debug Adapter Protocol attaches: an open session, which
-// the client drives or watches; the recording of an execution; or code, which starts in a sandbox and ends when
-// the client leaves.
+// the client drives or watches; the recording of an execution; an execution, which runs again and is recorded; or code,
+// which starts in a sandbox and ends when the client leaves.
 func (s *Service) Attach(ctx context.Context, in dap.Attach) (*dap.Target, error) {
 	caller, err := s.Access.AdmitClient(ctx, in.Token)
 	if err != nil {
@@ -75,6 +76,13 @@ func (s *Service) openDAP(ctx context.Context, caller sandbox.Key, in dap.Attach
 			Close:   func() error { return s.CloseSession(caller, d.ID) },
 			Detach:  func() { s.sessions.remove(d.ID) }, // no other client knows it
 		}, nil
+	case in.Replay != "":
+		replay, err := s.Runs.Replay(ctx, caller, in.Replay, run.ReplayOptions{Record: true})
+		if err != nil {
+			return nil, err
+		}
+		in.Replay, in.Execution = "", replay.ID
+		return s.openDAP(ctx, caller, in)
 	case in.Sandbox != "":
 		d, _, err := s.Open(ctx, caller, in.Sandbox, Start{
 			Request: sandbox.Request{Code: in.Code, Kind: sandbox.KindDebug}, StopOnEntry: true, Driver: driver,
@@ -86,5 +94,5 @@ func (s *Service) openDAP(ctx context.Context, caller sandbox.Key, in dap.Attach
 		return &dap.Target{Session: d.Session, Fresh: true,
 			Close: func() error { return s.CloseSession(caller, d.ID) }}, nil
 	}
-	return nil, errors.New("attach needs a session, an execution, or a sandbox with code")
+	return nil, errors.New("attach needs a session, an execution, a replay, or a sandbox with code")
 }

@@ -18,7 +18,7 @@ func (a *api) routeDAP(r *routes) {
 	op := r.describe("GET", "/debug/dap", "connectDAP", tagDebugger,
 		"Connect a client of the Debug Adapter Protocol by a WebSocket", http.StatusBadRequest, http.StatusForbidden)
 	op.Description = "Binary messages together carry the stream that DAP has over TCP. " +
-		"attach takes a token, and session, execution, or sandbox with code."
+		"attach takes a token, and session, execution, replay, or sandbox with code."
 	op.Responses["101"] = &huma.Response{Description: "The WebSocket is open"}
 	r.describeErrors(&op, http.StatusUpgradeRequired)
 	r.handle(r.keyed, op, a.serveDAP)

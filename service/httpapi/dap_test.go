@@ -346,6 +346,20 @@ func TestDAPAttachToSessionsAndRecordings(t *testing.T) {
 	}
 	e.mustRequest("disconnect", nil)
 
+	notRecorded := c.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": steppedProgram})
+	e = dapConnect(t)
+	e.mustRequest("initialize", nil)
+	e.mustRequest("launch", map[string]any{"token": c.secret, "replay": notRecorded.get("execution_id")})
+	e.mustRequest("setBreakpoints", map[string]any{"breakpoints": []any{map[string]any{"line": 8}}})
+	e.mustRequest("configurationDone", nil)
+	e.waitEvent("stopped")
+	e.mustRequest("continue", map[string]any{"threadId": 1})
+	e.waitEvent("stopped")
+	if _, line, _ := e.innermostFrame(); line != 8.0 {
+		t.Errorf("in the replay: got line %v, want 8", line)
+	}
+	e.mustRequest("disconnect", nil)
+
 	id := c.create(t, nil)
 	e = dapConnect(t)
 	e.mustRequest("initialize", nil)
