@@ -11,10 +11,10 @@
  * delta, in zigzag form, is the difference in nanoseconds to the reading of this clock before, which is 0 at first. An
  * entry with a count stands for so many readings with the same delta.
  *
- * Some readings do not count, because no program sees them, and their number depends on other threads and on the
- * recorder: those without the GIL, which Python makes while it waits for the GIL or for a lock, and the one that it
- * makes each time before it takes a lock. So a reading is pending at first. It counts when another reading, a sleep or
- * the end of the run follows, and not if Python takes a lock. */
+ * Some readings of clock_gettime do not count, because no program sees them, and their number depends on other threads
+ * and on the recorder: those without the GIL, which Python makes while it waits for the GIL or for a lock, and the one
+ * that it makes each time before it takes a lock. So a reading is pending at first. It counts when another reading, a
+ * sleep or the end of the run follows, and not if Python takes a lock. */
 #define _GNU_SOURCE
 #include "inputs.h"
 #include "chacha.h"
@@ -27,6 +27,7 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -35,8 +36,12 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-/* The clocks in a log: first those of Linux, by their ids. */
-enum { NO_CLOCK = -1, GETTIMEOFDAY = 12, TIME = 13, CLOCKS = 14 };
+/* The clocks in a log: first those of Linux, by their ids, and then those of other functions of the C library. */
+enum { NO_CLOCK = -1, LINUX_CLOCKS = 12, GETTIMEOFDAY = 12, TIME, GETRUSAGE_USER, GETRUSAGE_SYSTEM, CLOCKS };
+enum {
+    CPU_CLOCKS = 1 << CLOCK_PROCESS_CPUTIME_ID | 1 << CLOCK_THREAD_CPUTIME_ID | 1 << GETRUSAGE_USER
+                 | 1 << GETRUSAGE_SYSTEM
+};
 enum { MAX_READINGS = 1 << 16, MAX_LOG_BYTES = 256 << 10, SMALL_LOG_BYTES = 3 << 10, MAX_ENTRY_BYTES = 16 };
 enum { SEED_BYTES = 32, MAX_ENTROPY_BYTES = 256 /* of getentropy */ };
 #define NANOSECONDS 1000000000ll
@@ -83,6 +88,7 @@ static struct {
     int (*clock_gettime)(clockid_t, struct timespec *);
     int (*gettimeofday)(struct timeval *, void *);
     time_t (*time)(time_t *);
+    int (*getrusage)(__rusage_who_t, struct rusage *);
     ssize_t (*getrandom)(void *, size_t, unsigned);
     int (*getentropy)(void *, size_t);
     int (*clock_nanosleep)(clockid_t, int, const struct timespec *, struct timespec *);
@@ -113,7 +119,7 @@ __attribute__((constructor)) static void find_all(void)
     (void)LIBC(clock_gettime), (void)LIBC(gettimeofday), (void)LIBC(time), (void)LIBC(getrandom);
     (void)LIBC(getentropy), (void)LIBC(clock_nanosleep), (void)LIBC(nanosleep), (void)LIBC(syscall);
     (void)LIBC(epoll_wait), (void)LIBC(poll), (void)LIBC(select);
-    (void)LIBC(sem_trywait), (void)LIBC(sem_wait);
+    (void)LIBC(sem_trywait), (void)LIBC(sem_wait), (void)LIBC(getrusage);
 }
 
 /* -- readings */
@@ -227,16 +233,6 @@ static int64_t bounded(int64_t reading)
     return reading < 0 ? 0 : reading > MAX_READING ? MAX_READING : reading;
 }
 
-/* Returns whether the log has readings of a clock, and the next one, which is then pending. */
-static int replay_reading(int clock, int64_t *reading)
-{
-    struct clock *c = &run.clocks[clock];
-    *reading = bounded(has_reading(clock) ? (int64_t)((uint64_t)c->last + c->delta) : c->last + STEP);
-    run.pending_clock = clock;
-    run.pending = *reading;
-    return c->has_last || c->left;
-}
-
 /* Counts the pending reading. */
 static void commit(void)
 {
@@ -259,15 +255,29 @@ static void commit(void)
         c->last = run.pending;
 }
 
+/* Returns the next reading of a clock, which is pending then. real is that of the real clock, which a replay reads, too,
+ * if the log has no readings of this clock at all. */
+static int64_t read_input(int clock, int64_t real)
+{
+    struct clock *c = &run.clocks[clock];
+    commit();
+    run.pending_clock = clock;
+    run.pending = real;
+    if (run.replayed && has_reading(clock))
+        run.pending = bounded((uint64_t)c->last + c->delta);
+    else if (run.replayed && c->has_last)
+        run.pending = bounded(c->last + STEP);
+    return run.pending;
+}
+
 /* Moves the clocks forward of which the log has no more readings, because a replay has slept or waited. Without this, a
  * loop that waits for a time would never end. */
 static void pass_time(int64_t nanoseconds)
 {
     commit();
     for (int clock = 0; clock < CLOCKS; clock++) {
-        int is_of_cpu = clock == CLOCK_PROCESS_CPUTIME_ID || clock == CLOCK_THREAD_CPUTIME_ID;
         struct clock *c = &run.clocks[clock];
-        if (c->has_last && !is_of_cpu && nanoseconds > 0 && !has_reading(clock))
+        if (c->has_last && !(CPU_CLOCKS >> clock & 1) && nanoseconds > 0 && !has_reading(clock))
             c->last = nanoseconds > MAX_READING - c->last ? MAX_READING : c->last + nanoseconds;
     }
 }
@@ -282,37 +292,19 @@ static int64_t in_nanoseconds(const struct timespec *t)
 
 /* -- clocks */
 
-/* Returns whether a reading of this thread counts. If so, or if it has no GIL, the one before counts, too. */
-static int counts(void)
-{
-    if (!is_active)
-        return 0;
-    commit();
-    return holds_gil();
-}
-
-static void set_pending(int clock, int64_t reading)
-{
-    if (run.replayed) /* the log has no readings of this clock: replay_reading */
-        return;
-    run.pending_clock = clock;
-    run.pending = reading;
-}
-
 static __attribute__((noinline)) int read_clock(clockid_t id, struct timespec *t)
 {
-    int64_t reading;
-    if (!counts() || id < 0 || id >= GETTIMEOFDAY)
-        return LIBC(clock_gettime)(id, t);
-    if (run.replayed && replay_reading(id, &reading)) {
-        t->tv_sec = reading / NANOSECONDS;
-        t->tv_nsec = reading % NANOSECONDS;
+    int failed = LIBC(clock_gettime)(id, t);
+    if (failed || id < 0 || id >= LINUX_CLOCKS)
+        return failed;
+    if (!holds_gil()) {
+        commit();
         return 0;
     }
-    int failed = LIBC(clock_gettime)(id, t);
-    if (!failed)
-        set_pending(id, in_nanoseconds(t));
-    return failed;
+    int64_t reading = read_input(id, in_nanoseconds(t));
+    t->tv_sec = reading / NANOSECONDS;
+    t->tv_nsec = reading % NANOSECONDS;
+    return 0;
 }
 
 EXPORTED int clock_gettime(clockid_t id, struct timespec *t)
@@ -322,37 +314,41 @@ EXPORTED int clock_gettime(clockid_t id, struct timespec *t)
     return LIBC(clock_gettime)(id, t);
 }
 
+/* Python does not call the following functions to wait. Libraries call them, which may have released the GIL. */
+
+static void read_timeval(int clock, struct timeval *t)
+{
+    int64_t reading = read_input(clock, t->tv_sec * NANOSECONDS + t->tv_usec * 1000);
+    t->tv_sec = reading / NANOSECONDS;
+    t->tv_usec = reading % NANOSECONDS / 1000;
+}
+
 EXPORTED int gettimeofday(struct timeval *restrict t, void *restrict zone)
 {
-    int64_t reading;
-    if (!counts())
-        return LIBC(gettimeofday)(t, zone);
-    if (run.replayed && replay_reading(GETTIMEOFDAY, &reading)) {
-        t->tv_sec = reading / NANOSECONDS;
-        t->tv_usec = reading % NANOSECONDS / 1000;
-        return 0;
-    }
     int failed = LIBC(gettimeofday)(t, zone);
-    if (!failed)
-        set_pending(GETTIMEOFDAY, t->tv_sec * NANOSECONDS + t->tv_usec * 1000);
+    if (!failed && is_active)
+        read_timeval(GETTIMEOFDAY, t);
     return failed;
 }
 
 EXPORTED time_t time(time_t *t)
 {
-    int64_t reading;
-    if (!counts())
-        return LIBC(time)(t);
-    time_t now;
-    if (run.replayed && replay_reading(TIME, &reading)) {
-        now = reading / NANOSECONDS;
-    } else {
-        now = LIBC(time)(NULL);
-        set_pending(TIME, now * NANOSECONDS);
-    }
+    time_t now = LIBC(time)(NULL);
+    if (is_active)
+        now = read_input(TIME, now * NANOSECONDS) / NANOSECONDS;
     if (t)
         *t = now;
     return now;
+}
+
+EXPORTED int getrusage(__rusage_who_t who, struct rusage *usage)
+{
+    int failed = LIBC(getrusage)(who, usage);
+    if (!failed && is_active && who == RUSAGE_SELF) {
+        read_timeval(GETRUSAGE_USER, &usage->ru_utime);
+        read_timeval(GETRUSAGE_SYSTEM, &usage->ru_stime);
+    }
+    return failed;
 }
 
 /* -- sleeps */
@@ -365,7 +361,7 @@ static int has_other_threads(void)
 
 EXPORTED int clock_nanosleep(clockid_t id, int flags, const struct timespec *t, struct timespec *left)
 {
-    if (!is_active || !run.replayed || id < 0 || id >= GETTIMEOFDAY || t->tv_nsec < 0 || t->tv_nsec >= NANOSECONDS)
+    if (!is_active || !run.replayed || id < 0 || id >= LINUX_CLOCKS || t->tv_nsec < 0 || t->tv_nsec >= NANOSECONDS)
         return LIBC(clock_nanosleep)(id, flags, t, left);
     commit();
     int64_t nanoseconds = in_nanoseconds(t);
