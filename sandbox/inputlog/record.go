@@ -132,6 +132,7 @@ func (r *Recorder) End(clock []byte, clockMissing int64) (*Log, error) {
 		}
 		if !q.isLarge {
 			out.Answer = bytes.Join(q.answer, nil)
+			out.Size = len(out.Answer) // as it is stored: the frames of a guest have the number of their request
 			out.Sum = sumOf(out.Answer)
 			if out.IsKept = r.mode == Rows || !q.hasRows; !out.IsKept {
 				out.Answer = nil

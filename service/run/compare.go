@@ -16,20 +16,21 @@ import (
 // comparison collects the differences between two executions.
 type comparison struct{ list []sandbox.Difference }
 
-// addresses are the addresses of objects in texts. They differ between processes, and are not compared.
-var addresses = regexp.MustCompile(`\b0x[0-9a-f]{6,16}\b`)
+// identifiers are addresses of objects, also as id prints them, and UUIDs of version 1, which have numbers of the kernel.
+// They differ between processes, and are not compared.
+var identifiers = regexp.MustCompile(`\b(0[xX][0-9a-fA-F]{6,16}|1(?:39[6-9]|40[0-7])[0-9]{11}|` +
+	`[0-9a-f]{8}-[0-9a-f]{4}-1[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})\b`)
 
-func withoutAddresses(text string) string {
-	if !strings.Contains(text, "0x") {
-		return text
-	}
-	return addresses.ReplaceAllString(text, "0x…")
+func withoutIdentifiers(text string) string {
+	return identifiers.ReplaceAllString(text, "…")
 }
 
 // text compares two texts, and names the first line that differs.
 func (c *comparison) text(part, was, is string) {
-	was, is = withoutAddresses(was), withoutAddresses(is)
 	if was == is {
+		return
+	}
+	if was, is = withoutIdentifiers(was), withoutIdentifiers(is); was == is {
 		return
 	}
 	before, after := strings.Split(was, "\n"), strings.Split(is, "\n")
@@ -154,6 +155,16 @@ func compareExecutions(was, is *sandbox.Execution, queries []sandbox.Query) []sa
 	c.artifacts(was.Artifacts, is.Artifacts)
 	c.queries(was.Queries, queries)
 	return c.list
+}
+
+// isSame reports whether a run that was restored ended, printed and returned what it did at first.
+func isSame(was *sandbox.Execution, is *sandbox.Outcome) bool {
+	c := &comparison{}
+	c.text("status", string(was.Status), string(is.Status))
+	c.text("error", errorText(was.Error), errorText(is.Error))
+	c.text("stdout", was.Stdout, is.Stdout)
+	c.text("result", string(was.Result), string(is.Result))
+	return len(c.list) == 0
 }
 
 // traceOf returns the lines of a traceback, without values.

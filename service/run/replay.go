@@ -75,7 +75,7 @@ func (s *Service) replayObserved(
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.policyOf(ctx, caller, &original)
+	p, isEphemeral, err := s.policyOf(ctx, caller, &original)
 	if err != nil {
 		return nil, err
 	}
@@ -92,8 +92,12 @@ func (s *Service) replayObserved(
 		request.Code = *o.Code
 	}
 	p.EnableNetworkAccess, p.AllowedHosts = false, nil // it would change the world again
+	warmFor := ""                                      // as it was for the original: an import draws randomness
+	if isEphemeral {
+		warmFor = original.Code
+	}
 	open := func(ctx context.Context, sb sandbox.Sandbox) (*supervisor.Session, error) {
-		return s.Live.Supervisor.Open(ctx, sb, "")
+		return s.Live.Supervisor.Open(ctx, sb, warmFor)
 	}
 	lease, err := s.Live.AcquireEphemeral(caller, p, "", open)
 	if err != nil {
@@ -115,17 +119,19 @@ func requestOf(e *sandbox.Execution, log *inputlog.Log) sandbox.Request {
 	return request
 }
 
-// policyOf returns the policy of the sandbox in which an execution ran.
-func (s *Service) policyOf(ctx context.Context, caller sandbox.Key, e *sandbox.Execution) (p policy.Policy, err error) {
+// policyOf returns the policy of the sandbox in which an execution ran, and whether it existed for this execution only.
+func (s *Service) policyOf(
+	ctx context.Context, caller sandbox.Key, e *sandbox.Execution,
+) (p policy.Policy, isEphemeral bool, err error) {
 	if len(e.InputLog.Policy) > 0 {
 		err = json.Unmarshal(e.InputLog.Policy, &p)
-		return p, err
+		return p, true, err
 	}
 	sb, err := s.Records.Sandbox(ctx, caller, e.SandboxID)
-	if sandbox.FaultOf(err) == sandbox.FaultNotFound { // it existed for this execution only
-		return s.Live.Default, nil
+	if sandbox.FaultOf(err) == sandbox.FaultNotFound {
+		return s.Live.Default, true, nil
 	}
-	return sb.Policy, err
+	return sb.Policy, sb.Ephemeral, err
 }
 
 // earlierRuns returns the executions of the same process before e, the oldest first.
@@ -397,8 +403,7 @@ func (r *run) restoreRuns(ctx context.Context, earlier []sandbox.Execution) (*sa
 				out.Sources = append(out.Sources, source)
 			}
 		}
-		if outcome.Status != e.Status || again.player.Diverged() != nil || outcome.Stdout != e.Stdout ||
-			!bytes.Equal(outcome.Result, e.Result) {
+		if again.player.Diverged() != nil || !isSame(e, &outcome) {
 			out.IsExact = false
 		}
 	}

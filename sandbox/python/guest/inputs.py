@@ -68,10 +68,13 @@ if is_available:
 
 
 def seed_generators() -> None:
-    """Gives the generators of random and numpy.random new seeds. All guests of a zygote have inherited the same."""
+    """Gives the generators of random and numpy.random new seeds. All guests of a zygote have inherited the same.
+
+    It draws the same number of bytes whether numpy is loaded or not, so that a repeated run has the same bytes after it.
+    """
     if "reseed" in lockdown.without:
         return
-    numpy = _modules.get("numpy")
+    numpy, numpy_seed = _modules.get("numpy"), _urandom(4)
     if numpy is not None:
-        numpy.random.seed(_to_int(_urandom(4), "little"))
+        numpy.random.seed(_to_int(numpy_seed, "little"))
     _seed(_to_int(_urandom(32), "little"))  # without an argument it draws and mixes 2496 bytes
