@@ -32,7 +32,8 @@ type Attach struct {
 // check returns an error for names that are too long: each stack frame repeats the path.
 func (a Attach) check() error {
 	return sandbox.CheckNames(map[string]string{
-		"token": a.Token, "session": a.Session, "execution": a.Execution, "replay": a.Replay, "sandbox": a.Sandbox, "path": a.Path,
+		"token": a.Token, "session": a.Session, "execution": a.Execution, "replay": a.Replay,
+		"sandbox": a.Sandbox, "path": a.Path,
 	})
 }
 

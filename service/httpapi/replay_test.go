@@ -88,7 +88,8 @@ func TestDiffOfExecutions(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
 	quick := func(code string) string {
-		return c.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": code}).get("execution_id").(string)
+		e := c.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": code})
+		return e.get("execution_id").(string)
 	}
 	one := quick("print('a')\nprint('b')\n[{'city': 'Bonn', 'n': 1}, {'city': 'Köln', 'n': 2.5}]")
 	two := quick("print('a')\nprint('c')\n[{'city': 'Bonn', 'n': 1}, {'city': 'Köln', 'n': 3, 'new': True}]")

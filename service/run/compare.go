@@ -16,8 +16,8 @@ import (
 // comparison collects the differences between two executions.
 type comparison struct{ list []sandbox.Difference }
 
-// identifiers are addresses of objects, also as id prints them, and UUIDs of version 1, which have numbers of the kernel.
-// They differ between processes, and are not compared.
+// identifiers are addresses of objects, also as id prints them, and UUIDs of version 1, which have numbers of the
+// kernel. They differ between processes, and are not compared.
 var identifiers = regexp.MustCompile(`\b(0[xX][0-9a-fA-F]{6,16}|1(?:39[6-9]|40[0-7])[0-9]{11}|` +
 	`[0-9a-f]{8}-[0-9a-f]{4}-1[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})\b`)
 

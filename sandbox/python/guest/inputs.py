@@ -70,7 +70,7 @@ if is_available:
 def seed_generators() -> None:
     """Gives the generators of random and numpy.random new seeds. All guests of a zygote have inherited the same.
 
-    It draws the same number of bytes whether numpy is loaded or not, so that a repeated run has the same bytes after it.
+    It draws the same number of bytes with and without numpy, so that a repeated run has the same bytes after it.
     """
     if "reseed" in lockdown.without:
         return
