@@ -72,7 +72,7 @@ func TestReplayCommand(t *testing.T) {
 		{[]string{later}, 0, []string{"identical: ", "Before it ran 1 earlier execution of the session ("}, nil},
 		{[]string{"--rows", "now", id}, exitDiffers, []string{"differs: ", "  stdout, line 1\n    original  20",
 			"    replay    20", "  database    rows as they are"}, nil},
-		{[]string{"--code", other, id}, exitDiffers, []string{"differs: ", "(other code or rows than the original's)",
+		{[]string{"--code", other, id}, exitDiffers, []string{"differs: ", "(it ran other code)",
 			"  stdout, line 2\n    original  (empty)\n    replay    other\n"}, nil},
 		{[]string{diverging}, exitTrouble, []string{"diverged: ", "request 1 of the code\n    original  SELECT ",
 			"\n    replay    SELECT "}, nil},

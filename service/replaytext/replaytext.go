@@ -67,8 +67,13 @@ func summary(r *sandbox.Replay) string {
 			text = "differs: the code sent fewer requests than the original"
 		}
 	}
-	if r.IsEdited {
-		text += " (other code or rows than the original's)"
+	switch {
+	case r.IsEdited && r.Rows == "now":
+		text += " (it ran other code, with the rows of now)"
+	case r.IsEdited:
+		text += " (it ran other code)"
+	case r.Rows == "now":
+		text += " (it ran with the rows of now)"
 	}
 	return text
 }

@@ -14,9 +14,15 @@ import (
 func TestDescribeNamesAllOfAReplay(t *testing.T) {
 	t.Parallel()
 	for want, r := range map[string]sandbox.Replay{
-		"identical: the same output, result, error, files and statements": {Grade: sandbox.ReplayIdentical},
-		"differs: the code sent fewer requests than the original":         {Grade: sandbox.ReplayDiffers},
-		`differs: not all is as in the original (other code or rows than the original's)
+		"identical: the same output, result, error, files and statements": {Grade: sandbox.ReplayIdentical, Rows: "log"},
+		"identical: the same output, result, error, files and statements (it ran with the rows of now)": {
+			Grade: sandbox.ReplayIdentical, Rows: "now",
+		},
+		"identical: the same output, result, error, files and statements (it ran other code, with the rows of now)": {
+			Grade: sandbox.ReplayIdentical, Rows: "now", IsEdited: true,
+		},
+		"differs: the code sent fewer requests than the original": {Grade: sandbox.ReplayDiffers},
+		`differs: not all is as in the original (it ran other code)
   stdout, line 3
     original  41
     replay    (empty)
