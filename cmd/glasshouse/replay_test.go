@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -126,5 +127,37 @@ func TestReplayCommandPrintsJSON(t *testing.T) {
 	stdout, _, err = runCommand(t, nil, "print('typed')", "replay", "--data-dir", dir, "--json", "--code", "-", id)
 	if exitCode(t, err) != exitDiffers || json.Unmarshal([]byte(stdout), &e) != nil || e.Stdout != "typed\n" {
 		t.Errorf("got %v and %s, want the output of the code on standard input", err, stdout)
+	}
+}
+
+// varying are the parts of the output in docs/replay.md that differ from run to run.
+var varying = regexp.MustCompile(`\b[0-9a-f]{32}\b|\bORIGINAL\b|\d{4}-\d\d-\d\d[T ][\d:.]+(\+00|Z)`)
+
+// TestReplayDocument pastes the first commands of docs/replay.md, and compares what they print.
+func TestReplayDocument(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "replay.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands, outputs := fencedBlocks(string(text), "sh"), fencedBlocks(string(text), "text")
+	path, dir := binary(t), dataDir(t)
+	_, c := start(t, path, dir)
+	folder := t.TempDir()
+	if err := os.Symlink(filepath.Dir(path), filepath.Join(folder, "bin")); err != nil {
+		t.Fatal(err)
+	}
+	const address = "http://127.0.0.1:8080"
+	script := strings.Join(commands[:2], "\n")
+	if !strings.Contains(script, address) {
+		t.Fatalf("got the commands %q, want the address %s in them", script, address)
+	}
+	cmd := exec.Command("bash", "-c", strings.ReplaceAll(script, address, c.address))
+	cmd.Dir, cmd.Env = folder, append(os.Environ(), "GLASSHOUSE_DATA_DIR="+dir)
+	out, err := cmd.CombinedOutput()
+	got := varying.ReplaceAllString(string(out), "…")
+	want := varying.ReplaceAllString(strings.Join(outputs[:2], ""), "…")
+	if err != nil || got != want {
+		t.Errorf("got %v and\n%s\nwant\n%s", err, got, want)
 	}
 }

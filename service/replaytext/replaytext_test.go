@@ -14,7 +14,9 @@ import (
 func TestDescribeNamesAllOfAReplay(t *testing.T) {
 	t.Parallel()
 	for want, r := range map[string]sandbox.Replay{
-		"identical: the same output, result, error, files and statements": {Grade: sandbox.ReplayIdentical, Rows: "log"},
+		"identical: the same output, result, error, files and statements": {
+			Grade: sandbox.ReplayIdentical, Rows: "log",
+		},
 		"identical: the same output, result, error, files and statements (it ran with the rows of now)": {
 			Grade: sandbox.ReplayIdentical, Rows: "now",
 		},

@@ -265,7 +265,8 @@ def test_synchronous_client_is_made_from_the_asynchronous_one():
 def test_snippets_of_the_documentation_run(service, monkeypatch, capsys):
     monkeypatch.setenv("GLASSHOUSE_URL", str(service._http.base_url))
     monkeypatch.setenv("GLASSHOUSE_KEY", service._http.headers["Authorization"].removeprefix("Bearer "))
-    text = (ROOT / "docs" / "python.md").read_text() + (ROOT / "README.md").read_text()
+    documents = (ROOT / "docs" / "python.md", ROOT / "docs" / "replay.md", ROOT / "README.md")
+    text = "".join(document.read_text() for document in documents)
     snippets = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     snippets = [snippet for snippet in snippets if "plt." not in snippet]  # code of a sandbox, which Go's tests run
     namespace: dict = {"__name__": "documentation"}
@@ -274,7 +275,7 @@ def test_snippets_of_the_documentation_run(service, monkeypatch, capsys):
     printed = capsys.readouterr().out
     assert len(snippets) >= 8
     texts = ["42\n", "out.txt b'name\\nAda\\n'", "hint:", "0\n1\n2\n", "users", "only reads", "[0, 1, 4, 9"]
-    for expected in [*texts, "identical True"]:
+    for expected in [*texts, "identical True", "differs [Difference(part='stdout', line=1, original="]:
         assert expected in printed, expected
 
 
