@@ -116,6 +116,7 @@ func TestCommandsSayWhyNoServiceAnswers(t *testing.T) {
 	}
 	commands := clientCommands(file)
 	commands["mcp"] = []string{"mcp"}
+	commands["replay"] = []string{"replay", "0123456789abcdef"}
 	for name, test := range map[string]struct{ url, key, want string }{
 		"no key":     {admin.address, "", "no key for " + admin.address + ": set GLASSHOUSE_KEY"},
 		"no address": {"", admin.key, "no service runs on " + unused},
@@ -167,6 +168,7 @@ func TestCommandsFollowNoRedirect(t *testing.T) {
 	}
 	commands := clientCommands(file)
 	commands["mcp"] = []string{"mcp"}
+	commands["replay"] = []string{"replay", "0123456789abcdef"}
 	commands["dap"] = []string{"dap"}
 	inputs := map[string][]string{"mcp": {initialize}, "dap": {
 		framed("launch", `{"program":"`+file+`"}`), framed("attach", `{"executionId":"1"}`),

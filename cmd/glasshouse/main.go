@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -45,6 +46,9 @@ func fullVersion() string {
 	return version + " (commit " + id + ")"
 }
 
+// failureCode is the annotation of a command whose errors have another exit code than exitFailed.
+const failureCode = "failure-code"
+
 // The exit codes. A failed command, a refused statement or a wrong flag is exitFailed.
 const (
 	exitOK = iota
@@ -72,14 +76,22 @@ func execute(ctx context.Context, args []string) int {
 		err = root.ExecuteContext(ctx)
 	}
 	var unknown errUnknownCommand
+	var code errExit
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.As(err, &unknown) && unknown.command == root:
 		fmt.Fprintf(os.Stderr, "glasshouse: %v\n\n%s", err, root.UsageString())
 		return exitUnknownCommand
+	case errors.As(err, &code):
+		return int(code)
 	}
 	fmt.Fprintln(os.Stderr, "glasshouse:", err)
+	if cmd, _, findErr := root.Find(args); findErr == nil {
+		if n, convertErr := strconv.Atoi(cmd.Annotations[failureCode]); convertErr == nil {
+			return n
+		}
+	}
 	return exitFailed
 }
 
@@ -91,6 +103,7 @@ func newRootCommand() *cobra.Command {
 		newServeCommand(),
 		newRunCommand(),
 		newDebugCommand(),
+		newReplayCommand(),
 		newCheckCommand(),
 		newDAPCommand(),
 		newMCPCommand(),

@@ -101,6 +101,12 @@ func testMCPHidesNoText(t *testing.T, c mcpClient) {
 		call("get_execution", read.arguments, read.want)
 	}
 	call("explain_execution", failed, "KeyError")
+	call("replay_execution", failed, "identical: ", "Before it ran 1 earlier execution", "status=failed")
+	again := call("replay_execution", with(execution(printed), "code", "print('other')"), "differs: ",
+		"  stdout, line 1\n    original  seen\n    replay    other\n", "execution_id=", "status=completed")
+	call("get_execution", execution(again), "differs: ")
+	call("replay_execution", with(execution(printed), "code", ""), "identical: ", "status=completed")
+	call("replay_execution", args{"execution_id": "none"}, "there is no such execution")
 	call("explain_execution", with(failed, "question", "line:1"), "needs a developer")
 
 	slow := call("run_python", args{

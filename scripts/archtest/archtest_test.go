@@ -33,6 +33,7 @@ var layers = map[string]int{
 	"service/compat":              41,
 	"service/mcpapi":              41,
 	"service/debug":               40,
+	"service/replaytext":          40,
 	"service/write":               40,
 	"service/run":                 39,
 	"service/live":                38,

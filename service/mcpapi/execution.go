@@ -58,6 +58,9 @@ func (s *Server) getExecution(
 	}
 	result := s.executionResult(ctx, caller, &e)
 	result.IsError = false // the reading did not fail
+	if e.Replay != nil {
+		result.Content = append([]mcp.Content{&mcp.TextContent{Text: describeReplay(&e)}}, result.Content...)
+	}
 	return result, nil
 }
 

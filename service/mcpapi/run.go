@@ -57,21 +57,10 @@ func (s *Server) runPython(
 	if err != nil {
 		return nil, err
 	}
-	e, _ := log.Execution()
-	reportRun(ctx, e.ID, log)
-	s.followProgress(waiting, req, log)
-	select {
-	case <-log.Over():
-	case <-waiting.Done():
-		if ctx.Err() != nil {
-			_ = s.runs.Cancel(context.WithoutCancel(ctx), caller, e.ID) // it may have ended meanwhile
-			return nil, ctx.Err()
-		}
-	}
-	if err := log.Err(); err != nil {
+	e, ended, err := s.awaitRun(ctx, waiting, caller, req, log)
+	if err != nil {
 		return nil, err
 	}
-	e, ended := log.Execution()
 	if !ended {
 		return s.stillRunning(e), nil
 	}
@@ -83,15 +72,42 @@ func (s *Server) runPython(
 	return s.executionResult(ctx, caller, e), nil
 }
 
+// awaitRun reports a run, and waits for its end until waiting ends. A call that is cancelled, when ctx ends, cancels its
+// run.
+func (s *Server) awaitRun(
+	ctx, waiting context.Context, caller sandbox.Key, req *mcp.CallToolRequest, log *run.EventLog,
+) (e *sandbox.Execution, ended bool, err error) {
+	e, _ = log.Execution()
+	reportRun(ctx, e.ID, log)
+	s.followProgress(waiting, req, log)
+	select {
+	case <-log.Over():
+	case <-waiting.Done():
+		if ctx.Err() != nil {
+			_ = s.runs.Cancel(context.WithoutCancel(ctx), caller, e.ID) // it may have ended meanwhile
+			return nil, false, ctx.Err()
+		}
+	}
+	if err := log.Err(); err != nil {
+		return nil, false, err
+	}
+	e, ended = log.Execution()
+	return e, ended, nil
+}
+
 const newSessionNote = "This run began a new session; variables of an earlier run are in that run's: pass session_id."
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
 // stillRunning answers for a run that the call does not wait for any longer.
 func (s *Server) stillRunning(e *sandbox.Execution) *mcp.CallToolResult {
+	session := "session_id=" + e.SandboxID + " "
+	if e.Kind == sandbox.KindReplay { // its sandbox ends with it
+		session = ""
+	}
 	return textResult(
 		"The run continues. Call get_execution(execution_id=\"" + e.ID + "\", wait_seconds=55) for its end, or " +
-			"cancel_execution to stop it.\nsession_id=" + e.SandboxID + " execution_id=" + e.ID + " status=running",
+			"cancel_execution to stop it.\n" + session + "execution_id=" + e.ID + " status=running",
 	)
 }
 

@@ -25,7 +25,7 @@ const (
 // state the limit of a name: no model sends a longer one, and each model pays for the schemas.
 var longArguments = []string{"code", "sql", "text", "base64"}
 
-// addTools adds the seven tools. Their descriptions and schemas are what every model reads before its first call, so
+// addTools adds the eight tools. Their descriptions and schemas are what every model reads before its first call, so
 // each says when to use the tool, what it costs, and what to do next, in few words.
 func (s *Server) addTools() {
 	no, yes := new(false), new(true)
@@ -108,6 +108,19 @@ func (s *Server) addTools() {
 		}`, "execution_id"),
 		Annotations: readOnly("Explain an execution"),
 	}, s.explainExecution)
+	addTool(s, &mcp.Tool{
+		Name: "replay_execution",
+		Description: "Run an ended execution again with the rows, clocks and randomness that it had, and compare: " +
+			"identical, or what differs. With code, test a fix on the same data. rows=now asks the database again: " +
+			"did the data change? The session does not change.",
+		InputSchema: schema(`{
+			"execution_id":{"type":"string"},
+			"code":{"type":"string","description":"Runs in place of the original's"},
+			"rows":{"type":"string","enum":["log","now"],"default":"log"},
+			"record":{"type":"boolean","description":"For explain_execution of the replay"}
+		}`, "execution_id"),
+		Annotations: &mcp.ToolAnnotations{Title: "Replay an execution", DestructiveHint: no, OpenWorldHint: no},
+	}, s.replayExecution)
 	addTool(s, &mcp.Tool{
 		Name:        "cancel_execution",
 		Description: "Stop a running execution. Its session stays.",

@@ -265,7 +265,8 @@ def test_synchronous_client_is_made_from_the_asynchronous_one():
 def test_snippets_of_the_documentation_run(service, monkeypatch, capsys):
     monkeypatch.setenv("GLASSHOUSE_URL", str(service._http.base_url))
     monkeypatch.setenv("GLASSHOUSE_KEY", service._http.headers["Authorization"].removeprefix("Bearer "))
-    text = (ROOT / "docs" / "python.md").read_text() + (ROOT / "README.md").read_text()
+    documents = (ROOT / "docs" / "python.md", ROOT / "docs" / "replay.md", ROOT / "README.md")
+    text = "".join(document.read_text() for document in documents)
     snippets = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     snippets = [snippet for snippet in snippets if "plt." not in snippet]  # code of a sandbox, which Go's tests run
     namespace: dict = {"__name__": "documentation"}
@@ -273,7 +274,8 @@ def test_snippets_of_the_documentation_run(service, monkeypatch, capsys):
         exec(compile(snippet, "docs/python.md", "exec"), namespace)
     printed = capsys.readouterr().out
     assert len(snippets) >= 8
-    for expected in ("42\n", "out.txt b'name\\nAda\\n'", "hint:", "0\n1\n2\n", "users", "only reads", "[0, 1, 4, 9"):
+    texts = ["42\n", "out.txt b'name\\nAda\\n'", "hint:", "0\n1\n2\n", "users", "only reads", "[0, 1, 4, 9"]
+    for expected in [*texts, "identical True", "differs [Difference(part='stdout', line=1, original="]:
         assert expected in printed, expected
 
 
@@ -324,3 +326,51 @@ def test_tags_are_kept_and_filter_lists(service, sandbox):
 
     e, found = asyncio.run(run())
     assert e.tags == {"team": "async"} and [each.execution_id for each in found] == [e.execution_id]
+
+
+NOW = "rows = db_query('SELECT clock_timestamp()::text AS at')\nprint('asked')\nrows[0]['at']"
+
+
+def test_replay_gets_the_inputs_of_its_original(service):
+    first = service.run(NOW)
+    again = service.executions.replay(first.execution_id)
+    assert again.replay.identical and again.replay.grade == "identical" and again.replay.of == first.execution_id
+    assert again.execution_id != first.execution_id and again.result == first.result and first.replay is None
+    assert again.text and service.executions.get(again.execution_id).replay == again.replay
+    assert (again.replay.rows, again.replay.edited, again.replay.restored) == ("log", False, None)
+
+    live = service.executions.replay(first.execution_id, rows="now")
+    assert not live.replay.identical and live.replay.grade == "differs" and live.replay.rows == "now"
+    assert [d.part for d in live.replay.differences] == ["statements[1].rows", "result"]
+    assert live.replay.sources == ["database"] and live.replay.raw["rows"] == "now"
+    assert live.replay.differences[1] == glasshouse_sandbox.Difference(
+        "result", 0, f'"{first.result}"', f'"{live.result}"'
+    )
+
+    other = service.executions.replay(first.execution_id, code=NOW.replace("asked", "edited"), record=True)
+    assert other.result == first.result and other.replay.edited and other.recorded_steps == 3
+    assert [(d.part, d.line, d.original, d.replay) for d in other.replay.differences] == [
+        ("stdout", 1, "asked", "edited")
+    ]
+
+
+def test_replay_says_where_it_left_its_original(service, sandbox):
+    sandbox.run("import pathlib")
+    first = sandbox.run("n = pathlib.Path('/session').stat().st_mtime_ns\ndb_query(f'SELECT {n} AS n')")
+
+    async def run():
+        async with async_client(service) as client:
+            return await client.executions.replay(first.execution_id)
+
+    replay = asyncio.run(run()).replay
+    assert replay.grade == "diverged" and replay.diverged.request == 1
+    assert replay.diverged.original.startswith("SELECT ") and replay.diverged.replay.startswith("SELECT ")
+    assert replay.diverged.original != replay.diverged.replay
+    assert replay.restored.executions == 1 and replay.restored.exact and replay.restored.left_out == 0
+
+
+def test_replay_is_refused(service):
+    with pytest.raises(glasshouse_sandbox.NotFound):
+        service.executions.replay("../none")
+    with pytest.raises(glasshouse_sandbox.InvalidInput, match="rows"):
+        service.executions.replay("none", rows="then")

@@ -21,6 +21,7 @@ const titles: Record<string, string> = {
   describe_database: "Tables of the database",
   get_execution: "An earlier run",
   explain_execution: "Explanation of a run",
+  replay_execution: "Replay of a run",
   cancel_execution: "Cancel a run",
   session_files: "Files",
 };

@@ -276,6 +276,17 @@ class AsyncExecutions:
         """
         return await self._client._do(ops.why(execution_id, name, step, budget))
 
+    async def replay(
+        self, execution_id: str, *, code: str | None = None, rows: str = "log", record: bool = False
+    ) -> Execution:
+        """Runs an ended execution again with the inputs that it had, and returns the new execution. Its `replay` says
+        what differs.
+
+        code: runs in place of the original's. rows: "log", as the original got them, or "now", from the database.
+        record: keep a recording, for `why`. Raises Gone if the inputs are not kept, and Busy if the execution runs.
+        """
+        return await self._client._do(ops.replay(execution_id, code, rows, record))
+
     async def artifact(self, artifact: models.Artifact | str) -> bytes:
         """Returns the bytes of an artifact, which its id can name."""
         name = artifact if isinstance(artifact, str) else artifact.artifact_id

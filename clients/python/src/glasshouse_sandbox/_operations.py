@@ -153,6 +153,11 @@ def why(execution_id: str, name: str | None, step: int | None, budget: int) -> O
     return models.Why.from_json(answer)
 
 
+def replay(execution_id: str, code: str | None, rows: str, record: bool) -> Operation[models.Execution]:
+    body: Json = {"rows": rows, "record": record} | ({} if code is None else {"code": code})
+    return (yield from run(Call("POST", f"/executions/{quote(execution_id, safe='')}/replay", body, TEXT)))
+
+
 def pending_writes(status: str | None, user_id: str | None) -> Operation[list[models.PendingWrite]]:
     found: list[models.PendingWrite] = []
     params = {"status": status, "user_id": user_id, "after": None}

@@ -78,6 +78,93 @@ class ExceptionInfo:
 
 
 @dataclasses.dataclass(frozen=True)
+class Difference:
+    """A part of an execution that is another in its replay.
+
+    part: "stdout", "stderr", "result", "error", "outputs[N].TYPE", "artifacts/PATH", "statements[N].rows" and others.
+    line: of a text, the first line that differs, from 1; 0 if it has one line. original, replay: that line.
+    """
+
+    part: str
+    line: int
+    original: str
+    replay: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Divergence:
+    """The first request of a replay that its original did not send. request: its number, from 1. original: what the
+    original asked; "" if it asked no more."""
+
+    request: int
+    original: str
+    replay: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Restored:
+    """The earlier executions of a session, which ran again before a replay.
+
+    executions: how many ran. left_out: those that a limit had ended, which did not run. cpu_ms: milliseconds. sources:
+    as in Replay. exact: True if each ended as at first.
+    """
+
+    executions: int
+    left_out: int
+    cpu_ms: float
+    sources: list[str]
+    exact: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Replay:
+    """How a replay compares with its original.
+
+    of: the id of the original. grade: "identical", "differs" or "diverged", that is, the code sent another request.
+    differences: the first twenty. sources: what may differ although the code is the same, such as "network". rows:
+    "log" or "now". edited: True if the code is not that of the original. raw: this part of the answer.
+    """
+
+    of: str
+    grade: str
+    differences: list[Difference]
+    diverged: Divergence | None
+    sources: list[str]
+    rows: str
+    edited: bool
+    restored: Restored | None
+    raw: Json = dataclasses.field(repr=False)
+
+    @property
+    def identical(self) -> bool:
+        """True if the replay did the same."""
+        return self.grade == "identical"
+
+    @classmethod
+    def from_json(cls, r: Json) -> Replay:
+        """Returns the replay of an execution's part."""
+        d, b = r.get("diverged"), r.get("restored")
+        return cls(
+            of=r["of"],
+            grade=r["grade"],
+            differences=[
+                Difference(each["part"], each.get("line", 0), each["original"], each["replay"])
+                for each in r.get("differences") or ()
+            ],
+            diverged=None if d is None else Divergence(d["request"], d.get("original", ""), d["replay"]),
+            sources=list(r.get("sources") or ()),
+            rows=r["rows"],
+            edited=r.get("edited", False),
+            restored=None
+            if b is None
+            else Restored(
+                b["executions"], b.get("left_out", 0), b["cpu_ms"], list(b.get("sources") or ()), b["exact"]
+            ),
+            raw=r,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
 class Execution:
     """One run of code.
 
@@ -87,8 +174,9 @@ class Execution:
     result: the value of __result__ or of the last expression as JSON, or None. stdout, stderr: what was printed.
     error: "TypeError: ..." or the limit, or None. execution_time: seconds. memory_usage: MB. truncated: how much is
     missing, by part. notes: how values differ from those of the database. recorded_steps: the length of the
-    recording, 0 if there is none. tags: as the client sent them. text: the execution in the words that a
-    language model should read. raw: the answer as it came.
+    recording, 0 if there is none. tags: as the client sent them. replay: how a replay compares with its original; None
+    for other executions. text: the execution in the words that a language model should read. raw: the answer as it
+    came.
     """
 
     execution_id: str
@@ -116,6 +204,7 @@ class Execution:
     completed_at: str | None
     recorded_steps: int
     tags: dict[str, str]
+    replay: Replay | None
     text: str
     raw: Json = dataclasses.field(repr=False)
 
@@ -144,7 +233,7 @@ class Execution:
     @classmethod
     def from_json(cls, answer: Mapping[str, Any]) -> Execution:
         """Returns the execution of an answer, whose empty parts may be missing."""
-        x = answer.get("exception")
+        x, replay = answer.get("exception"), answer.get("replay")
         return cls(
             execution_id=answer["execution_id"],
             sandbox_id=answer.get("sandbox_id", ""),
@@ -182,6 +271,7 @@ class Execution:
             completed_at=answer.get("completed_at"),
             recorded_steps=answer.get("recorded_steps", 0),
             tags=answer.get("tags") or {},
+            replay=None if replay is None else Replay.from_json(replay),
             text=answer.get("text", ""),
             raw=dict(answer),
         )

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"glasshouse/sandbox"
+)
+
+// clockCode is code whose rows differ each time that PostgreSQL is asked.
+const clockCode = `import random, time
+at = db_query("SELECT clock_timestamp()::text AS at")[0]["at"]
+print(at, random.random(), time.time_ns())`
+
+// quickRun runs code in a sandbox of its own and returns the execution's id.
+func (c *client) quickRun(t *testing.T, code string) string {
+	t.Helper()
+	return fmt.Sprint(c.must(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": code})["execution_id"])
+}
+
+// wantReplay requires that a replay is identical with its original.
+func wantReplay(t *testing.T, c *client, id string) {
+	t.Helper()
+	e := c.must(t, "POST", "/executions/"+id+"/replay", map[string]any{})
+	if replay, _ := e["replay"].(map[string]any); replay["grade"] != "identical" || replay["of"] != id {
+		t.Errorf("got %v, want a replay of %s that is identical", e["replay"], id)
+	}
+}
+
+// exitCode returns the exit code of a command that has ended.
+func exitCode(t *testing.T, err error) int {
+	t.Helper()
+	if err == nil {
+		return exitOK
+	}
+	ended, ok := errors.AsType[*exec.ExitError](err)
+	if !ok {
+		t.Fatal(err)
+	}
+	return ended.ExitCode()
+}
+
+// TestReplayCommand replays executions from the shell, whose scripts read the exit code.
+func TestReplayCommand(t *testing.T) {
+	t.Parallel()
+	path, dir := binary(t), dataDir(t)
+	_, c := start(t, path, dir)
+	id := c.quickRun(t, clockCode)
+	session := c.newSandbox(t, nil)
+	c.must(t, "POST", "/sandbox/"+session+"/execute", map[string]any{"code": "n = 20"})
+	later := fmt.Sprint(c.must(t, "POST", "/sandbox/"+session+"/execute",
+		map[string]any{"code": "n + 1"})["execution_id"])
+	diverging := c.quickRun(t, "import pathlib\nn = pathlib.Path('/session').stat().st_mtime_ns\n"+
+		"db_query(f'SELECT {n} AS n')")
+	other := filepath.Join(t.TempDir(), "other.py")
+	if err := os.WriteFile(other, []byte(clockCode+"\nprint('other')"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	environ := []string{"GLASSHOUSE_URL=" + c.address, "GLASSHOUSE_KEY=" + c.key}
+	for _, test := range []struct {
+		arguments []string
+		code      int
+		out, err  []string // in this order
+	}{
+		{[]string{id}, 0, []string{"identical: ", "The replay is execution "}, nil},
+		{[]string{later}, 0, []string{"identical: ", "Before it ran 1 earlier execution of the session ("}, nil},
+		{[]string{"--rows", "now", id}, exitDiffers, []string{"differs: ", "  stdout, line 1\n    original  20",
+			"    replay    20", "  database    rows as they are"}, nil},
+		{[]string{"--code", other, id}, exitDiffers, []string{"differs: ", "(it ran other code)",
+			"  stdout, line 2\n    original  (empty)\n    replay    other\n"}, nil},
+		{[]string{diverging}, exitTrouble, []string{"diverged: ", "request 1 of the code\n    original  SELECT ",
+			"\n    replay    SELECT "}, nil},
+		{[]string{"0123456789abcdef"}, exitTrouble, nil, []string{"glasshouse: 404 "}},
+		{[]string{"../keys"}, exitTrouble, nil, []string{"glasshouse: 404 "}},
+		{[]string{"--rows", "then", id}, exitTrouble, nil, []string{"glasshouse: 422 "}},
+		{[]string{"--code", other + ".missing", id}, exitTrouble, nil, []string{"the file cannot be read"}},
+		{nil, exitTrouble, nil, []string{"wrong number of arguments (0)"}},
+		{[]string{"--cod", other, id}, exitTrouble, nil, []string{"did you mean --code"}},
+	} {
+		stdout, stderr, err := runCommand(t, environ, "", append([]string{"replay"}, test.arguments...)...)
+		if got := exitCode(t, err); got != test.code {
+			t.Errorf("%q: got the exit code %d, want %d: %s%s", test.arguments, got, test.code, stdout, stderr)
+		}
+		if test.err == nil && stderr != "" {
+			t.Errorf("%q: got stderr %q, want none", test.arguments, stderr)
+		}
+		for text, all := range map[string][]string{stdout: test.out, stderr: test.err} {
+			rest, ok := text, true
+			for _, want := range all {
+				if _, rest, ok = strings.Cut(rest, want); !ok {
+					t.Errorf("%q: got %q, want %q in this order", test.arguments, text, all)
+					break
+				}
+			}
+		}
+	}
+	_, stderr, err := runCommand(t, nil, "", "replay", "--data-dir", t.TempDir(), id)
+	if exitCode(t, err) != exitTrouble {
+		t.Errorf("without a service: got %v, %s; want exit code %d", err, stderr, exitTrouble)
+	}
+}
+
+// TestReplayCommandPrintsJSON records a replay, and finds its steps by the id in the JSON.
+func TestReplayCommandPrintsJSON(t *testing.T) {
+	t.Parallel()
+	path, dir := binary(t), dataDir(t)
+	_, c := start(t, path, dir)
+	id := c.quickRun(t, clockCode)
+	stdout, stderr, err := runCommand(t, nil, "", "replay", "--data-dir", dir, "--record", "--json", id)
+	var e sandbox.Execution
+	if err != nil || json.Unmarshal([]byte(stdout), &e) != nil || e.Replay == nil {
+		t.Fatalf("got %v, %s and %s, want an execution as JSON", err, stdout, stderr)
+	}
+	if e.Replay.Of != id || e.Replay.Grade != sandbox.ReplayIdentical {
+		t.Errorf("got %+v, want a replay of %s that is identical", e.Replay, id)
+	}
+	if steps := c.must(t, "GET", "/executions/"+e.ID+"/steps", nil); steps["total_steps"] != 3.0 {
+		t.Errorf("got %v, want the three steps of the code", steps)
+	}
+	stdout, _, err = runCommand(t, nil, "print('typed')", "replay", "--data-dir", dir, "--json", "--code", "-", id)
+	if exitCode(t, err) != exitDiffers || json.Unmarshal([]byte(stdout), &e) != nil || e.Stdout != "typed\n" {
+		t.Errorf("got %v and %s, want the output of the code on standard input", err, stdout)
+	}
+}
+
+// varying are the parts of the output in docs/replay.md that differ from run to run.
+var varying = regexp.MustCompile(`\b[0-9a-f]{32}\b|\bORIGINAL\b|\d{4}-\d\d-\d\d[T ][\d:.]+(\+00|Z)`)
+
+// TestReplayDocument pastes the first commands of docs/replay.md, and compares what they print.
+func TestReplayDocument(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "replay.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands, outputs := fencedBlocks(string(text), "sh"), fencedBlocks(string(text), "text")
+	path, dir := binary(t), dataDir(t)
+	_, c := start(t, path, dir)
+	folder := t.TempDir()
+	if err := os.Symlink(filepath.Dir(path), filepath.Join(folder, "bin")); err != nil {
+		t.Fatal(err)
+	}
+	const address = "http://127.0.0.1:8080"
+	script := strings.Join(commands[:2], "\n")
+	if !strings.Contains(script, address) {
+		t.Fatalf("got the commands %q, want the address %s in them", script, address)
+	}
+	cmd := exec.Command("bash", "-c", strings.ReplaceAll(script, address, c.address))
+	cmd.Dir, cmd.Env = folder, append(os.Environ(), "GLASSHOUSE_DATA_DIR="+dir)
+	out, err := cmd.CombinedOutput()
+	got := varying.ReplaceAllString(string(out), "…")
+	want := varying.ReplaceAllString(strings.Join(outputs[:2], ""), "…")
+	if err != nil || got != want {
+		t.Errorf("got %v and\n%s\nwant\n%s", err, got, want)
+	}
+}

@@ -1,0 +1,132 @@
+// Package replaytext describes the replay of an execution in words, for people and for language models.
+package replaytext
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"glasshouse/sandbox"
+	"glasshouse/service/run"
+)
+
+// sources says what each source of differences means.
+var sources = map[string]string{
+	run.SourceClock:       "readings of clocks that the log does not have",
+	run.SourceDatabase:    "rows as they are in the database now",
+	run.SourceDebugger:    "changes that a person made in the debugger",
+	run.SourceEnded:       "a limit or a caller ended the original",
+	run.SourceEnvironment: "other packages, or another Python",
+	run.SourceFiles:       "files of the session that its code did not write",
+	run.SourceNetwork:     "the original had a network and randomness of its own; a replay has no network",
+	run.SourceRows:        "answers that were too large for the log",
+	run.SourceSession:     "earlier executions of the session that did not run again in the same way",
+}
+
+// Describe returns what a replay says about its original, in lines without control characters of the code: the grade,
+// what differs, what may differ without a change of the code, and the executions that ran before.
+func Describe(r *sandbox.Replay) string {
+	lines := []string{summary(r)}
+	for _, d := range r.Differences {
+		place := d.Part
+		if d.Line > 0 {
+			place += fmt.Sprintf(", line %d", d.Line)
+		}
+		lines = append(lines, pair(place, d.Original, d.Replay)...)
+	}
+	if d := r.Diverged; d != nil {
+		original := d.Original
+		if original == "" {
+			original = "(no more requests)"
+		}
+		lines = append(lines, pair(fmt.Sprintf("request %d of the code", d.Request), original, d.Replay)...)
+	}
+	if list := describeSources(r.Sources); len(list) > 0 {
+		lines = append(lines, "What may differ although the code is the same:")
+		lines = append(lines, list...)
+	}
+	if r.Restored != nil {
+		lines = append(lines, restored(r.Restored)...)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// summary returns the line with the grade.
+func summary(r *sandbox.Replay) string {
+	text := ""
+	switch r.Grade {
+	case sandbox.ReplayIdentical:
+		text = "identical: the same output, result, error, files and statements"
+	case sandbox.ReplayDiverged:
+		text = "diverged: the code sent another request than the original, and got no answer"
+	default:
+		text = "differs: not all is as in the original"
+		if len(r.Differences) == 0 {
+			text = "differs: the code sent fewer requests than the original"
+		}
+	}
+	switch {
+	case r.IsEdited && r.Rows == "now":
+		text += " (it ran other code, with the rows of now)"
+	case r.IsEdited:
+		text += " (it ran other code)"
+	case r.Rows == "now":
+		text += " (it ran with the rows of now)"
+	}
+	return text
+}
+
+// pair returns the lines of a part that differs.
+func pair(part, original, replay string) []string {
+	return []string{"  " + printable(part), "    original  " + orEmpty(original), "    replay    " + orEmpty(replay)}
+}
+
+func orEmpty(text string) string {
+	if text == "" {
+		return "(empty)"
+	}
+	return printable(text)
+}
+
+// printable returns a text on one line in which control characters are visible, because a difference may consist of
+// them, and because a terminal would obey those of hostile code.
+func printable(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if r == '\t' || unicode.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		quoted := strconv.QuoteRune(r)
+		b.WriteString(quoted[1 : len(quoted)-1])
+	}
+	return b.String()
+}
+
+func describeSources(names []string) (lines []string) {
+	for _, name := range slices.Sorted(slices.Values(names)) {
+		lines = append(lines, fmt.Sprintf("  %-12s%s", name, sources[name]))
+	}
+	return lines
+}
+
+func restored(r *sandbox.Restored) []string {
+	noun, end := "execution", "with the same end as at first"
+	if r.Executions != 1 {
+		noun = "executions"
+	}
+	if !r.IsExact {
+		end = "not with the same end as at first"
+	}
+	lines := []string{fmt.Sprintf("Before it ran %d earlier %s of the session (%.0f ms of CPU time), %s.", r.Executions,
+		noun, r.CPUMS, end)}
+	if r.Left > 0 {
+		lines = append(lines, fmt.Sprintf("  left out: %d that a limit or a caller had ended", r.Left))
+	}
+	if list := describeSources(r.Sources); len(list) > 0 {
+		lines = append(append(lines, "What may differ in them:"), list...)
+	}
+	return lines
+}

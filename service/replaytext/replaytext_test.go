@@ -1,0 +1,100 @@
+package replaytext
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strings"
+	"testing"
+
+	"glasshouse/sandbox"
+)
+
+// The text names the grade, each difference, the request that diverged, the sources and what ran before.
+func TestDescribeNamesAllOfAReplay(t *testing.T) {
+	t.Parallel()
+	for want, r := range map[string]sandbox.Replay{
+		"identical: the same output, result, error, files and statements": {
+			Grade: sandbox.ReplayIdentical, Rows: "log",
+		},
+		"identical: the same output, result, error, files and statements (it ran with the rows of now)": {
+			Grade: sandbox.ReplayIdentical, Rows: "now",
+		},
+		"identical: the same output, result, error, files and statements (it ran other code, with the rows of now)": {
+			Grade: sandbox.ReplayIdentical, Rows: "now", IsEdited: true,
+		},
+		"differs: the code sent fewer requests than the original": {Grade: sandbox.ReplayDiffers},
+		`differs: not all is as in the original (it ran other code)
+  stdout, line 3
+    original  41
+    replay    (empty)
+  statements[1].rows
+    original  a
+    replay    b
+What may differ although the code is the same:
+  clock       readings of clocks that the log does not have
+  database    rows as they are in the database now`: {
+			Grade: sandbox.ReplayDiffers, IsEdited: true, Sources: []string{"database", "clock"},
+			Differences: []sandbox.Difference{
+				{Part: "stdout", Line: 3, Original: "41"}, {Part: "statements[1].rows", Original: "a", Replay: "b"},
+			},
+		},
+		`diverged: the code sent another request than the original, and got no answer
+  request 2 of the code
+    original  (no more requests)
+    replay    SELECT 2
+Before it ran 2 earlier executions of the session (12 ms of CPU time), not with the same end as at first.
+  left out: 1 that a limit or a caller had ended
+What may differ in them:
+  rows        answers that were too large for the log`: {
+			Grade: sandbox.ReplayDiverged, Diverged: &sandbox.Divergence{Request: 2, Replay: "SELECT 2"},
+			Restored: &sandbox.Restored{Executions: 2, Left: 1, CPUMS: 12.3, Sources: []string{"rows"}},
+		},
+		`identical: the same output, result, error, files and statements
+Before it ran 1 earlier execution of the session (1 ms of CPU time), with the same end as at first.`: {
+			Grade: sandbox.ReplayIdentical, Restored: &sandbox.Restored{Executions: 1, CPUMS: 1, IsExact: true},
+		},
+	} {
+		if got := Describe(&r); got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+	}
+}
+
+// A terminal gets no control character of the code, and a difference in one is visible.
+func TestDescribeShowsControlCharacters(t *testing.T) {
+	t.Parallel()
+	got := Describe(&sandbox.Replay{Grade: sandbox.ReplayDiffers, Differences: []sandbox.Difference{
+		{
+			Part: "artifacts/\x1b]0;title\a", Original: "\x1b[31mred\r\u202e\u009b2J", Replay: "é\tred\nnext",
+		},
+	}})
+	want := "\n  artifacts/\\x1b]0;title\\a\n    original  \\x1b[31mred\\r\\u202e\\u009b2J\n    replay    é\tred\\nnext"
+	if !strings.HasSuffix(got, want) {
+		t.Errorf("got %q, want the end %q", got, want)
+	}
+}
+
+// Each source that package run can name has a description.
+func TestEverySourceIsDescribed(t *testing.T) {
+	t.Parallel()
+	file, err := parser.ParseFile(token.NewFileSet(), "../run/inputs.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok || !strings.HasPrefix(spec.Names[0].Name, "Source") {
+			return true
+		}
+		found++
+		if name := strings.Trim(spec.Values[0].(*ast.BasicLit).Value, `"`); sources[name] == "" {
+			t.Errorf("got no description of the source %s", name)
+		}
+		return true
+	})
+	if found != len(sources) {
+		t.Errorf("got %d sources in package run, want %d", found, len(sources))
+	}
+}
