@@ -5,6 +5,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"glasshouse/dbaccess/embedded"
+	"glasshouse/sandbox/inputlog"
 )
 
 // TestSessionsComeBack kills the service and starts it again. A session has its variables, files and random state, and
@@ -77,4 +82,77 @@ func TestSessionsComeBack(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "it was deleted") {
 		t.Errorf("got %v, want an error that the sandbox was deleted", err)
 	}
+}
+
+// TestReplayHidesWhatIsMaskedToday reads the log of a run with masked columns and parameters, and then masks another
+// column: neither a replay nor a restored session shows its rows again.
+func TestReplayHidesWhatIsMaskedToday(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; the whole gate runs it")
+	}
+	t.Parallel()
+	path, dir := binary(t), dataDir(t)
+	const maskParameters, maskName = "--mask-parameters=secret", "--mask-columns=users.name"
+	cmd, c := start(t, path, dir, maskParameters, maskName)
+	box := c.newSandbox(t, nil)
+	execute := func(code string) map[string]any {
+		t.Helper()
+		return c.must(t, "POST", "/sandbox/"+box+"/execute", map[string]any{"code": code})
+	}
+	e := execute("rows = db_query('SELECT name, email FROM users WHERE :secret <> country ORDER BY id LIMIT 3', " +
+		"{'secret': 'hunter-2'})\nprint(rows)")
+	email := strings.Split(strings.SplitAfter(fmt.Sprint(e["stdout"]), "'email': '")[1], "'")[0]
+	log := inputLogOf(t, dir, fmt.Sprint(e["execution_id"]))
+	for text, isThere := range map[string]bool{"hunter-2": false, email: true, "***": true} {
+		if strings.Contains(log, text) != isThere {
+			t.Errorf("the log has %q: %v, want %v: %q", text, !isThere, isThere, log)
+		}
+	}
+	replay := func() map[string]any {
+		t.Helper()
+		return c.must(t, "POST", fmt.Sprint("/executions/", e["execution_id"], "/replay"), map[string]any{})
+	}
+	if got := replay(); got["stdout"] != e["stdout"] {
+		t.Errorf("got %v, want the output %v", got, e["stdout"])
+	}
+
+	stop(t, cmd)
+	_, c = start(t, path, dir, maskParameters, maskName+",users.email")
+	again := replay()
+	if shown := fmt.Sprint(again["stdout"], again["error"]); again["status"] != "failed" ||
+		!strings.Contains(shown, "masked today") || strings.Contains(shown, email) {
+		t.Errorf("got %v, want the rows withheld", again)
+	}
+	restored := execute("print('rows' in globals())")
+	report, _ := restored["restored"].(map[string]any)
+	if restored["stdout"] != "False\n" || report["exact"] != false {
+		t.Errorf("got %v, want a session without the rows, and that it is told", restored)
+	}
+}
+
+// inputLogOf returns the text and the answers of a stored input log.
+func inputLogOf(t *testing.T, dir, execution string) string {
+	t.Helper()
+	url, err := embedded.URL(dir, embedded.RoleHistory, embedded.DatabaseHistory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	var data []byte
+	eventually(t, func() error {
+		return conn.QueryRow(t.Context(), "SELECT log FROM input_logs WHERE execution_id = $1", execution).Scan(&data)
+	})
+	log, err := inputlog.Decode(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf("%+v", log)
+	for _, r := range log.Requests {
+		text += string(r.Answer)
+	}
+	return text
 }

@@ -1,6 +1,11 @@
 package inputlog
 
-import "fmt"
+import (
+	"fmt"
+
+	"glasshouse/sandbox"
+	"glasshouse/sandbox/protocol"
+)
 
 // Diverged is the error for a request that the original run did not send.
 type Diverged struct {
@@ -15,6 +20,9 @@ func (d *Diverged) Error() string {
 	}
 	return fmt.Sprintf("request %d of the replay is not that of the original run", d.Number)
 }
+
+// Columns returns the columns of the rows that answered a request; nil: no rows did, or they are not kept.
+func (r *Request) Columns() ([]sandbox.Column, error) { return protocol.AnswerColumns(r.Answer) }
 
 // Player answers the requests of a replay from a log. One goroutine uses it.
 type Player struct {

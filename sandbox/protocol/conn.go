@@ -248,6 +248,20 @@ func JoinAnswer(frames net.Buffers) []byte {
 	return joined
 }
 
+// AnswerColumns returns the columns of an answer; nil: it has no rows.
+func AnswerColumns(frames []byte) ([]sandbox.Column, error) {
+	if len(frames) < headerBytes || Kind(frames[4]) != KindColumns {
+		return nil, nil
+	}
+	size := int(binary.BigEndian.Uint32(frames))
+	if size > len(frames)-headerBytes {
+		return nil, io.ErrUnexpectedEOF
+	}
+	var columns Columns
+	err := json.Unmarshal(frames[headerBytes:headerBytes+size], &columns)
+	return columns.Columns, err
+}
+
 // setID returns frames of an answer with the ID of another Request. It may change frames.
 func setID(frames []byte, id uint32) ([]byte, error) {
 	out := make([]byte, 0, len(frames)+64)

@@ -54,7 +54,7 @@ var layers = map[string]int{
 	"sandbox/egress":              22,
 	"sandbox/protocol":            22,
 	"sandbox/blob":                22,
-	"sandbox/inputlog":            22,
+	"sandbox/inputlog":            23,
 	"sandbox/environment":         22,
 	"sandbox/python":              22,
 	"sandbox":                     20,

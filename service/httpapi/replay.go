@@ -12,9 +12,10 @@ type replayInput struct {
 	InExecution
 	ExecutionForm
 	Body struct {
-		Code   *string `json:"code,omitempty" maxLength:"4000000" doc:"Runs in place of the original's code"`
-		Rows   string  `json:"rows,omitempty" enum:"log,now" default:"log" doc:"now: ask the databases again"`
-		Record bool    `json:"record,omitempty" doc:"Record the run, so that it can be stepped"`
+		Code   *string       `json:"code,omitempty" maxLength:"4000000" doc:"Runs in place of the original's code"`
+		Rows   string        `json:"rows,omitempty" enum:"log,now" default:"log" doc:"now: ask the databases again"`
+		Edits  []run.RowEdit `json:"edits,omitempty" maxItems:"100" doc:"Other rows for statements"`
+		Record bool          `json:"record,omitempty" doc:"Record the run, so that it can be stepped"`
 	}
 }
 
@@ -41,7 +42,9 @@ func (a *api) diffExecutions(ctx context.Context, caller sandbox.Key, in *diffIn
 }
 
 func (a *api) replayExecution(ctx context.Context, caller sandbox.Key, in *replayInput) (*executionResponse, error) {
-	options := run.ReplayOptions{Code: in.Body.Code, RowsNow: in.Body.Rows == "now", Record: in.Body.Record}
+	options := run.ReplayOptions{
+		Code: in.Body.Code, RowsNow: in.Body.Rows == "now", Edits: in.Body.Edits, Record: in.Body.Record,
+	}
 	if in.wantsEvents() || in.wantsAsync() {
 		log, err := a.runs.StartReplay(ctx, caller, in.ID, options)
 		return a.startedResponse(ctx, in.ExecutionForm, log, err)

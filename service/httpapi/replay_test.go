@@ -83,6 +83,49 @@ func TestReplayOfOtherCode(t *testing.T) {
 	wantGrade(t, other, "differs")
 }
 
+// What if a statement had returned other rows? They have the types of those that it returned.
+func TestReplayWithOtherRows(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	first := c.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": `import decimal
+one = db_query("SELECT 1 AS n")
+rows = db_query("SELECT 1.50 AS price, DATE '2024-02-03' AS \"the day\", ARRAY['a', 'b'] AS list")
+frame = db_frame("SELECT 2 AS x")
+print([type(v).__name__ for v in rows[0].values()], len(rows), one, int(frame.x.sum()))
+sum((row["price"] or 0 for row in rows), decimal.Decimal(0))`})
+	edits := []any{
+		map[string]any{"statement": 2, "rows": []any{map[string]any{"price": "2.25", "the day": "2025-01-01"},
+			map[string]any{"price": 1, "list": []any{"c"}, "the day": nil}}},
+		map[string]any{"statement": 3, "rows": []any{map[string]any{"x": 5}, map[string]any{"x": 6}}},
+	}
+	other := c.replay(t, first, map[string]any{"edits": edits})
+	if want := "['Decimal', 'date', 'NoneType'] 2 [{'n': 1}] 11\n"; other.get("stdout") != want ||
+		other.get("result") != 3.25 && other.get("result") != "3.25" || other.get("replay.edited") != true {
+		t.Errorf("got %s, want the output %q and the result 3.25", other.text, want)
+	}
+	path := "/executions/" + first.get("execution_id").(string) + "/replay"
+	for _, bad := range []struct {
+		edit any
+		want string
+	}{
+		{map[string]any{"statement": 4, "rows": []any{}}, "no rows of statement 4"},
+		{map[string]any{"statement": 2, "rows": []any{map[string]any{"prize": 1}}}, "returned price, the day"},
+		{map[string]any{"statement": 2, "rows": map[string]any{}}, "list of objects"},
+	} {
+		wantProblem(t, c.do(t, "POST", path, map[string]any{"edits": []any{bad.edit}}), http.StatusUnprocessableEntity,
+			"invalid-input", bad.want)
+	}
+	empty := c.replay(t, first, map[string]any{"edits": []any{map[string]any{"statement": 2, "rows": []any{}}}})
+	if empty.get("status") != "failed" || !strings.Contains(string(empty.text), "IndexError") {
+		t.Errorf("got %s, want the IndexError of no rows", empty.text)
+	}
+	wrong := c.replay(t, first, map[string]any{"edits": []any{
+		map[string]any{"statement": 2, "rows": []any{map[string]any{"the day": "no day"}}}}})
+	if wrong.get("status") != "failed" || !strings.Contains(string(wrong.text), "no day") {
+		t.Errorf("got %s, want PostgreSQL's error for the value", wrong.text)
+	}
+}
+
 // Two executions are compared value by value.
 func TestDiffOfExecutions(t *testing.T) {
 	t.Parallel()

@@ -72,8 +72,8 @@ func (s *Server) runPython(
 	return s.executionResult(ctx, caller, e), nil
 }
 
-// awaitRun reports a run, and waits for its end until waiting ends. A call that is cancelled, when ctx ends, cancels its
-// run.
+// awaitRun reports a run, and waits for its end until waiting ends. A call that is cancelled, when ctx ends, cancels
+// its run.
 func (s *Server) awaitRun(
 	ctx, waiting context.Context, caller sandbox.Key, req *mcp.CallToolRequest, log *run.EventLog,
 ) (e *sandbox.Execution, ended bool, err error) {

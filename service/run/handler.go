@@ -38,6 +38,7 @@ type guestHandler struct {
 	events    *EventLog           // nil if the run is not streamed
 	recorded  *debugger.Recording // nil if the run is not recorded
 	inputs    *inputlog.Recorder  // nil if the run is not logged
+	edited    *editedStatement    // runs in place of the next statement of the code; nil: it runs itself
 
 	queries        []sandbox.Query
 	droppedQueries int64
@@ -58,6 +59,9 @@ func textOf(q *sandbox.Query) queryText { return queryText{q.Database, q.SQL} }
 func (h *guestHandler) Query(
 	ctx context.Context, database, sql string, params map[string]any, sink sandbox.RowSink,
 ) (sandbox.QuerySummary, error) {
+	if h.edited != nil {
+		sql, params, h.edited = h.edited.sql, h.edited.params, nil
+	}
 	q := sandbox.Query{
 		Database: sandbox.Shorten(database, sandbox.MaxDatabaseName), SQL: sql, Status: sandbox.QueryRunning,
 		StartedAt: h.service.Clock(),

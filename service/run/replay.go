@@ -23,7 +23,14 @@ import (
 type ReplayOptions struct {
 	Code    *string // runs in place of the original's; nil: the original's
 	RowsNow bool    // take rows as they are in the database now, and not from the log
-	Record  bool    // record the run, so that it can be stepped and explained
+	Edits   []RowEdit
+	Record  bool // record the run, so that it can be stepped and explained
+}
+
+// RowEdit gives a statement other rows than it returned.
+type RowEdit struct {
+	Statement int             `json:"statement" minimum:"1" doc:"Its number in the execution, from 1"`
+	Rows      json.RawMessage `json:"rows" doc:"A list of objects; a column that an object does not have is NULL"`
 }
 
 // Bounds of a replay.
@@ -84,7 +91,10 @@ func (s *Service) replayObserved(
 	}
 	replayed := &replayInputs{
 		service: s, caller: caller, original: &original, log: log, earlier: earlier, options: o,
-		player: s.InputKeys.Replay(log, o.Code != nil || o.RowsNow), permitted: map[string]error{},
+		player: s.InputKeys.Replay(log, o.Code != nil || o.RowsNow || len(o.Edits) > 0), permitted: map[string]error{},
+	}
+	if replayed.edited, err = editedStatements(log, o.Edits); err != nil {
+		return nil, err
 	}
 	request := requestOf(&original, log)
 	request.Kind, request.Record = sandbox.KindReplay, o.Record
@@ -216,7 +226,8 @@ type replayInputs struct {
 	earlier  []sandbox.Execution // of the session
 	options  ReplayOptions
 	player   *inputlog.Player
-	handler  *guestHandler // records the statements that the log answers; nil: they are not recorded
+	edited   map[int]editedStatement // by the number of the statement
+	handler  *guestHandler           // records the statements that the log answers; nil: they are not recorded
 
 	firstQuery int // of the replay in the record, which also has those of earlier runs
 
@@ -249,6 +260,13 @@ func (p *replayInputs) Request(ctx context.Context, body []byte) (answer []byte,
 	}
 	if err != nil || logged == nil {
 		return nil, err
+	}
+	if edited, ok := p.edited[logged.Statement]; ok && logged.HasRows {
+		if err := p.permit(ctx, logged); err != nil {
+			return nil, err
+		}
+		p.handler.edited = &edited
+		return nil, nil
 	}
 	if !logged.IsKept || logged.HasRows && p.options.RowsNow {
 		p.asked = logged
@@ -442,7 +460,7 @@ func (p *replayInputs) report(e *sandbox.Execution) *sandbox.Replay {
 	p.endRequest()
 	out := &sandbox.Replay{
 		Of: p.original.ID, Grade: sandbox.ReplayIdentical, Rows: "log", Restored: p.restored,
-		IsEdited: p.options.Code != nil && *p.options.Code != p.original.Code,
+		IsEdited: p.options.Code != nil && *p.options.Code != p.original.Code || len(p.edited) > 0,
 	}
 	if p.options.RowsNow {
 		out.Rows = "now"
