@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 
+import inputs
 import programs
 import protocol
 import pytest
@@ -562,6 +563,17 @@ def test_runs_without_inputs_are_not_logged(new_guest):
 def test_without_a_preloaded_extension_a_run_has_no_log(new_guest):
     done = new_guest(preload=False).run("import time\ntime.time() > 0")
     assert done["result"] is True and "clock" not in done
+
+
+def test_a_log_for_which_there_is_no_memory_is_left_out(monkeypatch):
+    def fail():
+        raise MemoryError
+
+    monkeypatch.setattr(inputs, "is_available", True)
+    monkeypatch.setattr(inputs, "_end", fail, raising=False)
+    outcome: dict = {}
+    inputs.Inputs().end(outcome)
+    assert outcome == {}
 
 
 def test_code_cannot_confuse_the_inputs(new_guest):
