@@ -56,10 +56,15 @@ class Inputs:
 
     @staticmethod
     def end(outcome: dict) -> None:
-        """Ends the inputs of a run, and puts the log of its clocks into the outcome."""
-        if is_available:
-            clock, outcome["clock_missing"] = _end()
-            outcome["clock"] = _to_base64(clock, newline=False).decode("ascii")
+        """Ends the inputs of a run, and puts the log of its clocks into the outcome, if there is memory for it."""
+        if not is_available:
+            return
+        try:
+            clock, missing = _end()
+            text = _to_base64(clock, newline=False).decode("ascii")
+        except MemoryError:  # the variables of the code fill it, and its result is still due
+            return
+        outcome["clock"], outcome["clock_missing"] = text, missing
 
 
 if is_available:

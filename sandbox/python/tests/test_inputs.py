@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 
+import inputs
 import programs
 import protocol
 import pytest
@@ -464,6 +465,20 @@ found
     assert set(original["result"]) <= set(in_log) and len(in_log) <= 2 * 200 + 5  # sleep reads the clock, too
 
 
+def test_a_reading_before_a_wait_for_a_thread_counts(new_guest):
+    code = """
+import threading, time
+thread = threading.Thread(target=time.sleep, args=(0.05,))
+thread.start()
+before = time.monotonic()
+thread.join()
+[before, time.monotonic()]
+"""
+    original = new_guest().run(code)
+    replay = new_guest().run(code, clock=original["clock"])
+    assert replay["result"] == original["result"]
+
+
 def test_other_threads_have_real_inputs(new_guest):
     code = """
 import os, syscall_batch, threading, time
@@ -550,6 +565,17 @@ def test_without_a_preloaded_extension_a_run_has_no_log(new_guest):
     assert done["result"] is True and "clock" not in done
 
 
+def test_a_log_for_which_there_is_no_memory_is_left_out(monkeypatch):
+    def fail():
+        raise MemoryError
+
+    monkeypatch.setattr(inputs, "is_available", True)
+    monkeypatch.setattr(inputs, "_end", fail, raising=False)
+    outcome: dict = {}
+    inputs.Inputs().end(outcome)
+    assert outcome == {}
+
+
 def test_code_cannot_confuse_the_inputs(new_guest):
     code = """
 import syscall_batch as e, threading, time
@@ -608,23 +634,24 @@ def test_an_ordinary_run_maps_no_memory(extension):
     out = run_preloaded(
         extension,
         """
-def mapped():
-    fd = os.open("/proc/self/maps", os.O_RDONLY)
-    places = [line.split()[0].split(b"-") for line in os.read(fd, 1 << 16).splitlines()]
-    os.close(fd)
-    return sum(int(end, 16) - int(begin, 16) for begin, end in places)
-buffer = mapped()
-for count in (500, 60_000):
-    before = mapped()
+import resource
+def used():
+    return int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+def missing(count):
     e.begin_inputs(bytes(32), None)
     for _ in range(count): time.time()
-    during = mapped() - before
-    log, _ = e.end_inputs()
-    del log
-    print(during >> 10, mapped() - before >> 10)
+    return e.end_inputs()[1]
+missing(60_000)
+before = used()
+for _ in range(100): missing(30_000)
+print(used() - before < 10 << 20)  # each of them has mapped 256 KiB, and given them back
+resource.setrlimit(resource.RLIMIT_AS, (1 << 20, resource.RLIM_INFINITY))  # less than is used
+few, many = missing(500), missing(60_000)
+resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+print(few, many > 1000)
 """,
     )
-    assert out == "0 0\n256 0"
+    assert out == "True\n0 True"
 
 
 FORGED = """

@@ -215,7 +215,7 @@ static int has_reading(int clock)
     while (!c->left && at < run.from_bytes) {
         uint64_t head, zigzag, more = 0;
         if (!take_varint(&at, &head) || !take_varint(&at, &zigzag) || (head & 1 && !take_varint(&at, &more))
-            || head >> 1 >= CLOCKS || more > MAX_READINGS) {
+            || more > MAX_READINGS) {
             at = run.from_bytes;
             break;
         }
@@ -255,8 +255,8 @@ static void commit(void)
         c->last = run.pending;
 }
 
-/* Returns the next reading of a clock, which is pending then. real is that of the real clock, which a replay reads, too,
- * if the log has no readings of this clock at all. */
+/* Returns the next reading of a clock, which is pending then. real is that of the real clock, which a replay uses if
+ * the log has no readings of this clock at all. */
 static int64_t read_input(int clock, int64_t real)
 {
     struct clock *c = &run.clocks[clock];
@@ -424,11 +424,11 @@ EXPORTED int select(int count, fd_set *restrict r, fd_set *restrict w, fd_set *r
 
 /* -- locks */
 
-/* Drops the pending reading if it is the one that Python has made before it takes a lock. */
+/* Drops the pending reading if it is the one that Python has made, with the GIL, before it takes a lock. */
 static void drop_reading_of_lock(void)
 {
 #if defined(HAVE_SEM_CLOCKWAIT) && PY_VERSION_HEX < 0x030E0000
-    if (is_active && run.pending_clock == CLOCK_MONOTONIC)
+    if (is_active && run.pending_clock == CLOCK_MONOTONIC && holds_gil())
         run.pending_clock = NO_CLOCK;
 #endif
 }
