@@ -55,8 +55,8 @@ func newHistoryExportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "export [flags] FILE.jsonl.zst", Short: "Write executions with everything that belongs to them to a file",
 		Args: arguments(1, 1),
-		Long: "Write ended executions with their outputs, statements, connections, recordings and artifacts to a " +
-			"file. " +
+		Long: "Write ended executions with their outputs, statements, connections, recordings, inputs and artifacts " +
+			"to a file. " +
 			"The service may run meanwhile: the command reads the history database directly.",
 		Example: `  glasshouse history export all.jsonl.zst
   glasshouse history export --since 2026-01-01 --until 2026-02-01 --user anna january.jsonl.zst
@@ -106,8 +106,8 @@ func newHistoryImportCommand() *cobra.Command {
 	return withSettings(&cobra.Command{
 		Use: "import FILE.jsonl.zst", Short: "Add the executions of an export to history", Args: arguments(1, 1),
 		Long: "Add the executions of an export to history. Executions that history has are skipped, so the command may " +
-			"be " +
-			"repeated. The service must be stopped: it removes files that belong to no execution yet.",
+			"be repeated. A replay of them needs the signing.key of the data folder that wrote the export. The " +
+			"service must be stopped: it removes files that belong to no execution yet.",
 		Example: `  glasshouse history import january.jsonl.zst`,
 	}, func(ctx context.Context, s settings, args []string) error {
 		f, err := openRegular(args[0])
@@ -130,9 +130,8 @@ func newHistoryVerifyCommand() *cobra.Command {
 	var repair bool
 	cmd := &cobra.Command{
 		Use: "verify [flags]", Short: "Check that all of history can be read", Args: arguments(0, 0),
-		Long: "Check that every record, recording and artifact can be read, and that the kept counts are right. Each " +
-			"problem " +
-			"is printed with the id of what has it; the exit code is 1 if there is one. The service may run meanwhile.",
+		Long: "Check that every record, recording, input log and artifact can be read, and that the kept counts are " +
+			"right. Each problem is printed with the id of what has it; the exit code is 1 if there is one. The service may run meanwhile.",
 		Example: `  glasshouse history verify
   glasshouse history verify --repair`,
 	}

@@ -161,3 +161,56 @@ func TestReplayDocument(t *testing.T) {
 		t.Errorf("got %v and\n%s\nwant\n%s", err, got, want)
 	}
 }
+
+// replayable leaves an execution of its own and one of a session, which replays find identical. Their inputs are in the
+// history database then.
+func replayable(t *testing.T, c *client) (ids []string) {
+	t.Helper()
+	path := "/sandbox/" + c.newSandbox(t, nil) + "/execute"
+	c.must(t, "POST", path, map[string]any{"code": clockCode})
+	e := c.must(t, "POST", path, map[string]any{"code": "print(at)\n" + clockCode})
+	ids = []string{c.quickRun(t, clockCode), fmt.Sprint(e["execution_id"])}
+	for _, id := range ids {
+		wantReplay(t, c, id)
+	}
+	return ids
+}
+
+// TestReplayAfterAnImport exports history, and replays executions of it in another data folder with the same signing
+// key.
+func TestReplayAfterAnImport(t *testing.T) {
+	t.Parallel()
+	from, to, file := dataDir(t), dataDir(t), filepath.Join(t.TempDir(), "all.jsonl.zst")
+	cmd, c := start(t, binary(t), from)
+	ids := replayable(t, c)
+	stop(t, cmd)
+	wantCommand(t, "exported 5 executions", from, "history", "export", file)
+	key, err := os.ReadFile(filepath.Join(from, "signing.key"))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(to, "signing.key"), key, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantCommand(t, "imported 5 executions", to, "history", "import", file)
+	wantCommand(t, "read 5 executions", to, "history", "verify")
+	_, c = start(t, binary(t), to)
+	for _, id := range ids {
+		wantReplay(t, c, id)
+	}
+}
+
+// TestReplayAfterARestore takes a backup of a running service, and replays executions where it is restored.
+func TestReplayAfterARestore(t *testing.T) {
+	t.Parallel()
+	dir, target, restored := dataDir(t), filepath.Join(t.TempDir(), "backup"), filepath.Join(emptyDataDir(t), "data")
+	cmd, c := start(t, binary(t), dir)
+	ids := replayable(t, c)
+	wantCommand(t, "backup complete", dir, "backup", target)
+	kill(cmd)
+	wantCommand(t, "restored the backup", restored, "restore", target)
+	_, c = start(t, binary(t), restored)
+	for _, id := range ids {
+		wantReplay(t, c, id)
+	}
+}

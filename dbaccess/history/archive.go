@@ -18,12 +18,13 @@ import (
 	"glasshouse/policy"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/blob"
+	"glasshouse/sandbox/inputlog"
 )
 
 // archiveFormat is the version of the format that Export writes. Import reads this version and earlier ones. Import is
 // the only way from the databases with 17 migrations to this version: format 1 stays readable as those versions wrote
-// it, that is with the records of today's sandbox.Execution.
-const archiveFormat = 1
+// it, that is with the records of today's sandbox.Execution. Format 2 adds lines with input logs.
+const archiveFormat = 2
 
 const (
 	archiveWindow  = 8 << 20 // of zstd; bounds the memory of a reader
@@ -34,7 +35,7 @@ const (
 // archiveLine is a line of an archive: JSON with one of these fields. The first line is a Header and the last an End.
 // The lines of an execution begin with Begin and end with Execution:
 //
-//	{"begin": ID} {"sandbox": …} {"chunk": …}… ({"bytes": …}… {"artifact": …})… {"execution": RECORD}
+//	{"begin": ID} {"sandbox": …} {"chunk": …}… {"inputs": …} ({"bytes": …}… {"artifact": …})… {"execution": RECORD}
 //
 // An importer skips these lines if it has the execution. It stores the execution last, so an import that was killed
 // can be repeated.
@@ -43,7 +44,8 @@ type archiveLine struct {
 	Begin     string            `json:"begin,omitempty"`
 	Sandbox   *archivedSandbox  `json:"sandbox,omitempty"`
 	Chunk     *archivedChunk    `json:"chunk,omitempty"`
-	Bytes     []byte            `json:"bytes,omitempty"` // the next piece of the file of the artifact that follows
+	Inputs    []byte            `json:"inputs,omitempty"` // the input log, as the database has it
+	Bytes     []byte            `json:"bytes,omitempty"`  // the next piece of the file of the artifact that follows
 	Artifact  *archivedArtifact `json:"artifact,omitempty"`
 	Execution json.RawMessage   `json:"execution,omitempty"` // a record, as the database has it
 	End       *archiveEnd       `json:"end,omitempty"`
@@ -101,6 +103,7 @@ type ArchiveCounts struct {
 	Skipped    int // executions that the importing history had
 	Unreadable int // executions whose record the exporter could not read
 	Chunks     int // of recordings
+	InputLogs  int
 	Artifacts  int
 	Missing    int // artifacts without their bytes
 }
@@ -144,6 +147,7 @@ type archiveReader struct {
 	only   string // the user whose executions the archive has; "": all
 	begun  string // the execution whose lines are read
 	owner  string // of its artifacts; "": it has none so far
+	hasLog bool   // of its inputs, so far
 }
 
 func newArchiveReader(r io.Reader) (*archiveReader, error) {
@@ -215,7 +219,7 @@ func (r *archiveReader) check(line archiveLine) error {
 	case line.Header != nil:
 		r.only = line.Header.User
 	case line.Begin != "":
-		ids, r.begun, r.owner = []string{line.Begin}, line.Begin, ""
+		ids, r.begun, r.owner, r.hasLog = []string{line.Begin}, line.Begin, "", false
 	case line.Sandbox != nil:
 		if err := sandbox.CheckName("user_id", line.Sandbox.Owner); err != nil {
 			return fmt.Errorf("the user of a sandbox: %w", err)
@@ -229,6 +233,11 @@ func (r *archiveReader) check(line archiveLine) error {
 			return fmt.Errorf("the sandbox %s has the unknown state %.40q", line.Sandbox.ID, line.Sandbox.State)
 		}
 		ids, times = []string{line.Sandbox.ID}, []*time.Time{&line.Sandbox.CreatedAt, line.Sandbox.EndedAt}
+	case line.Inputs != nil:
+		if r.hasLog {
+			return fmt.Errorf("it is the second input log of execution %s, want one at most", r.begun)
+		}
+		r.hasLog = true
 	case line.Artifact != nil:
 		a := line.Artifact.Artifact
 		a.Folder = line.Artifact.Folder
@@ -293,8 +302,8 @@ func (r *archiveReader) checkExecution(e *sandbox.Execution) error {
 	return nil
 }
 
-// checkArchive returns an error unless r is a whole archive in a format that this version reads, and checkChunk accepts
-// its chunks.
+// checkArchive returns an error unless r is a whole archive in a format that this version reads, checkChunk accepts its
+// chunks, and its input logs can be decoded, which bounds their size.
 func checkArchive(r io.Reader, checkChunk func(sandbox.Chunk) error) error {
 	lines, err := newArchiveReader(r)
 	if err != nil {
@@ -329,6 +338,10 @@ func checkArchive(r io.Reader, checkChunk func(sandbox.Chunk) error) error {
 				return fmt.Errorf("the export is damaged or forged: line %d, a chunk of the recording of execution "+
 					"%s: %w; nothing was imported", lines.number, lines.begun, err)
 			}
+		}
+		if _, err := inputlog.Decode(line.Inputs); err != nil { // an empty one has no error
+			return fmt.Errorf("the export is damaged or forged: line %d, the input log of execution %s: %w; "+
+				"nothing was imported", lines.number, lines.begun, err)
 		}
 		_, _ = sum.Write(text) // never fails
 		if line.Execution != nil {

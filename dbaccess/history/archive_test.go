@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +21,7 @@ import (
 
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/blob"
+	"glasshouse/sandbox/inputlog"
 )
 
 // archivedHistory is a store with a blob store, for exports and imports.
@@ -67,6 +69,9 @@ func (h archivedHistory) fill(t *testing.T, count int) (base time.Time) {
 				t.Fatal(err)
 			}
 		}
+		if err := h.KeepInputs(ctx, id, encodedLog(t, id)); err != nil {
+			t.Fatal(err)
+		}
 		for name, content := range map[string]string{
 			"empty": "", "large": strings.Repeat(id, archivePiece), "same": "of all",
 		} {
@@ -85,6 +90,19 @@ func (h archivedHistory) fill(t *testing.T, count int) (base time.Time) {
 		t.Fatal(err)
 	}
 	return base
+}
+
+// encodedLog returns an input log with one answer.
+func encodedLog(t *testing.T, answer string) []byte {
+	t.Helper()
+	log := inputlog.Log{Requests: []inputlog.Request{
+		{What: "query", SQL: "SELECT 1", Size: len(answer), IsKept: true, Answer: []byte(answer)},
+	}}
+	encoded, err := log.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return encoded
 }
 
 // checkAnyChunk refuses the chunk of TestBadArchivesAreRefused: the recordings of these tests are not real.
@@ -115,6 +133,7 @@ func (h archivedHistory) contents(t *testing.T) (rows []string) {
 		`SELECT (to_jsonb(s) - 'node' - 'state' - 'ended_at')::text FROM sandboxes s ORDER BY id`,
 		`SELECT q::text FROM queries q ORDER BY q`, `SELECT c::text FROM connections c ORDER BY c`,
 		`SELECT (to_jsonb(r) - 'created_at')::text FROM recording_chunks r ORDER BY execution_id, sequence`,
+		`SELECT (to_jsonb(i) - 'created_at')::text FROM input_logs i ORDER BY execution_id`,
 		`SELECT a::text FROM artifacts a ORDER BY id`,
 		`SELECT t::text FROM execution_totals t WHERE executions > 0 ORDER BY t`,
 	} {
@@ -153,7 +172,7 @@ func TestImportMakesTheSameHistory(t *testing.T) {
 	from.fill(t, count)
 	from.begin(t, runningExecution("runs")) // is left out
 	archive, counts := from.export(t, ExportFilter{})
-	want := ArchiveCounts{Executions: count, Chunks: 2 * count, Artifacts: 3 * count}
+	want := ArchiveCounts{Executions: count, Chunks: 2 * count, InputLogs: count, Artifacts: 3 * count}
 	if counts != want {
 		t.Errorf("export: got %+v, want %+v", counts, want)
 	}
@@ -369,6 +388,11 @@ func TestBadArchivesAreRefused(t *testing.T) {
 	// forgedUser returns the archive with another user in the first line with a field.
 	forgedUser := func(field string) string { return forgedLine(field, `"user_id":"ada"`, `"user_id":"eve"`) }
 	bare := regexp.MustCompile(`(?m)^\{"(sandbox|bytes|artifact)":.*\n`).ReplaceAllString(text[:lastLine], "")
+	inputsLine := func(log []byte) string {
+		return fmt.Sprintf(`{"inputs":%q}`, base64.StdEncoding.EncodeToString(log)) + "\n"
+	}
+	inputs := inputsLine(encodedLog(t, "e01"))
+	bomb := []byte(zipped("{}\n" + strings.Repeat(" ", 65<<20)))
 	const year10000 = "9999-12-31T23:59:59-12:00" // in UTC
 	for name, c := range map[string]struct{ archive, want string }{
 		"count": {zipped(fmt.Sprintf(`%s{"end":{"executions":4,"sha256":"%x"}}`+"\n", text[:lastLine],
@@ -396,7 +420,7 @@ func TestBadArchivesAreRefused(t *testing.T) {
 			"execution e00: user_id: it is empty"},
 		"another user":  {forgedUser("execution"), `is of the user "eve", and its artifacts are of "ada"`},
 		"artifact user": {forgedUser("artifact"), `the artifact is of the user "ada", want "eve"`},
-		"other users": {forged(`{"format":1,`, `{"format":1,"user_id":"ada",`),
+		"other users": {forged(`{"format":2,`, `{"format":2,"user_id":"ada",`),
 			`is of the user "grace" in an export of "ada"`},
 		"many statements": {
 			forged(`"queries":[`, `"queries":[`+strings.Repeat("{},", 3<<20)), "its lists would take more than 512 MiB"},
@@ -408,6 +432,10 @@ func TestBadArchivesAreRefused(t *testing.T) {
 		"policy":     {forged(`"policy":{`, `"policy":"x","other":{`), "the policy of a sandbox"},
 		"chunk": {forged(`"data":"ZTAx"`, `"data":"Zm9yZ2Vk"`),
 			"a chunk of the recording of execution e01: the chunk is forged"},
+		"inputs": {forged(inputs, `{"inputs":"Zm9yZ2Vk"}`+"\n"),
+			"the input log of execution e01: decode an input log"},
+		"large inputs":   {forged(inputs, inputsLine(bomb)), "the input log of execution e01: decode an input log"},
+		"two inputs":     {forged(inputs, inputs+inputs), "the second input log of execution e01"},
 		"artifact time":  {forgedTime(`{"artifact":`, year10000), "after 9999"},
 		"execution time": {forgedTime(`{"execution":`, year10000), "after 9999"},
 		"sandbox time":   {forgedTime(`{"sandbox":`, year10000), "after 9999"},
@@ -421,7 +449,7 @@ func TestBadArchivesAreRefused(t *testing.T) {
 		"other contents": {zipped(strings.Replace(text, "total = 1", "total = 2", 1)), "damaged"},
 		"lost execution": {zipped(strings.Replace(text, `{"begin":"e01"}`+"\n", "", 1)), "damaged"},
 		"no JSON":        {zipped(strings.Replace(text, `{"begin":"e01"}`, `{"begin":`, 1)), "damaged"},
-		"newer":          {zipped(strings.Replace(text, `{"format":1`, `{"format":2`, 1)), "use a newer glasshouse"},
+		"newer":          {zipped(strings.Replace(text, `{"format":2`, `{"format":3`, 1)), "use a newer glasshouse"},
 	} {
 		_, err := to.Import(ctx, strings.NewReader(c.archive), to.blobs, checkAnyChunk)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -485,6 +513,8 @@ func TestVerifyFindsProblems(t *testing.T) {
 		`UPDATE recording_chunks SET data = '' WHERE execution_id = 'e02' AND sequence = 1`,
 		`INSERT INTO recording_chunks SELECT 'gone', sequence, first_step, last_step, definitions, index, data,
 			'2024-05-01' FROM recording_chunks WHERE execution_id = 'e03'`,
+		`UPDATE input_logs SET log = 'x' WHERE execution_id = 'e03'`,
+		`INSERT INTO input_logs SELECT 'lost', log, '2024-05-01' FROM input_logs WHERE execution_id = 'e04'`,
 		`UPDATE execution_totals SET executions = executions + 7 WHERE owner = 'grace'`,
 	} {
 		if _, err := h.pool.Exec(context.Background(), sql); err != nil {
@@ -496,6 +526,7 @@ func TestVerifyFindsProblems(t *testing.T) {
 		"execution e02: its record has 3 statements, the table queries has 2",
 		"execution e02: its record has 1 connections, the table connections has 0",
 		"execution e02: its recording cannot be read: chunk 1", "execution gone: history has a recording of it",
+		"execution e03: its inputs cannot be read", "execution lost: history has inputs of it",
 		"artifact large-e04 (large of execution e04): its content has 1 bytes",
 		"artifact large-e03 (large of execution e03): the blob store has no content " + gone,
 		"counts of user grace, status completed: 8 executions",

@@ -150,6 +150,9 @@ func (x *exporter) export(ctx context.Context, id string) error {
 	if err := x.exportRecording(ctx, id); err != nil {
 		return err
 	}
+	if err := x.exportInputs(ctx, id); err != nil {
+		return err
+	}
 	if err := x.exportArtifacts(ctx, id); err != nil {
 		return err
 	}
@@ -170,6 +173,19 @@ func (x *exporter) exportRecording(ctx context.Context, id string) error {
 		return x.out.write(archiveLine{Chunk: &c})
 	})
 	return err
+}
+
+func (x *exporter) exportInputs(ctx context.Context, id string) error {
+	var log []byte
+	err := x.conn.QueryRow(ctx, `SELECT log FROM input_logs WHERE execution_id = $1`, id).Scan(&log)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	if err != nil || len(log) == 0 {
+		return err
+	}
+	x.out.counts.InputLogs++
+	return x.out.write(archiveLine{Inputs: log})
 }
 
 func (x *exporter) exportArtifacts(ctx context.Context, id string) error {

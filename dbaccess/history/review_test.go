@@ -63,6 +63,9 @@ func storeReviewed(t *testing.T, h *testStore, count int) (base time.Time) {
 		if err := h.KeepChunk(ctx, id, sandbox.Chunk{Sequence: 1, First: 1, Last: 2}); err != nil {
 			t.Fatal(err)
 		}
+		if err := h.KeepInputs(ctx, id, encodedLog(t, id)); err != nil {
+			t.Fatal(err)
+		}
 		write := sandbox.PendingWrite{ID: "w-" + id, ExecutionID: id, User: user, Status: sandbox.WritePending,
 			CreatedAt: at}
 		if err := h.AddWrite(ctx, write, 100, 1<<20); err != nil {
@@ -251,7 +254,7 @@ func TestErase(t *testing.T) {
 	left := func(id string) (tables []string) {
 		for _, table := range []string{"executions WHERE id", "queries WHERE execution_id",
 			"connections WHERE execution_id", "artifacts WHERE execution_id", "recording_chunks WHERE execution_id",
-			"pending_writes WHERE execution_id"} {
+			"input_logs WHERE execution_id", "pending_writes WHERE execution_id"} {
 			if h.query(t, "SELECT count(*)::text FROM "+table+" = $1", id)[0] != "0" {
 				tables = append(tables, strings.Fields(table)[0])
 			}
@@ -264,7 +267,7 @@ func TestErase(t *testing.T) {
 	if _, err := os.Stat(refused); !os.IsNotExist(err) {
 		t.Errorf("the file of its refused record: got %v, want none", err)
 	}
-	if tables := left("e1"); len(tables) != 6 {
+	if tables := left("e1"); len(tables) != 7 {
 		t.Errorf("another execution is only in %q", tables)
 	}
 	if st, err := h.Statistics(ctx, ""); err != nil || st.TotalExecutions != 3 || st.SuccessfulExecutions != 2 {
@@ -281,6 +284,9 @@ func TestErase(t *testing.T) {
 	if rows := h.query(t, `SELECT owner FROM executions WHERE owner = 'grace' UNION ALL SELECT owner FROM sandboxes
 		WHERE owner = 'grace' UNION ALL SELECT owner FROM execution_totals WHERE owner = 'grace'`); len(rows) > 0 {
 		t.Errorf("rows of the erased user: %q", rows)
+	}
+	if tables := left("g"); tables != nil {
+		t.Errorf("the execution of the erased user is in %q", tables)
 	}
 	if got, err = h.EraseUser(ctx, "ada"); err != nil || got.Executions != 1 || got.Sandboxes != 0 {
 		t.Errorf("ada, who has a live sandbox and a running execution: got %+v, %v", got, err)

@@ -14,6 +14,7 @@ import (
 
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/blob"
+	"glasshouse/sandbox/inputlog"
 )
 
 // VerifyConfig says what Verify reads, and what it does with problems.
@@ -39,9 +40,9 @@ type verifier struct {
 }
 
 // Verify checks that the records of ended executions can be decoded and agree with their columns and with the tables
-// of statements and connections, that recordings can be read, that the blob store has the bytes of each artifact, that
-// no row belongs to an execution that is gone, and that the kept counts are right. It reads over a connection of its
-// own, so a service may use the database meanwhile. The error says why Verify could not read on.
+// of statements and connections, that recordings and input logs can be read, that the blob store has the bytes of each
+// artifact, that no row belongs to an execution that is gone, and that the kept counts are right. It reads over a
+// connection of its own, so a service may use the database meanwhile. The error says why Verify could not read on.
 func Verify(ctx context.Context, c VerifyConfig) (VerifyCounts, error) {
 	conn, err := connectToRead(ctx, c.URL)
 	if err != nil {
@@ -50,7 +51,7 @@ func Verify(ctx context.Context, c VerifyConfig) (VerifyCounts, error) {
 	defer conn.Close(context.WithoutCancel(ctx))
 	v := &verifier{VerifyConfig: c, conn: conn}
 	for _, check := range []func(context.Context) error{
-		v.checkExecutions, v.checkArtifacts, v.checkOrphans, v.checkCounts,
+		v.checkExecutions, v.checkInputs, v.checkArtifacts, v.checkOrphans, v.checkCounts,
 	} {
 		if err := check(ctx); err != nil {
 			return v.counts, err
@@ -153,6 +154,35 @@ func (v *verifier) checkRecording(ctx context.Context, id, code string) error {
 	return nil
 }
 
+// checkInputs decodes each input log.
+func (v *verifier) checkInputs(ctx context.Context) error {
+	for last := ""; ; {
+		rows, _ := v.conn.Query(ctx, `SELECT execution_id FROM input_logs WHERE execution_id > $1
+			ORDER BY execution_id LIMIT $2`, last, exportPage)
+		page, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			return err
+		}
+		for _, id := range page {
+			var log []byte
+			err := v.conn.QueryRow(ctx, `SELECT log FROM input_logs WHERE execution_id = $1`, id).Scan(&log)
+			if errors.Is(err, pgx.ErrNoRows) { // deleted meanwhile
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			if _, err := inputlog.Decode(log); err != nil {
+				v.problem("execution %s: its inputs cannot be read: %v", id, err)
+			}
+		}
+		if len(page) < exportPage {
+			return nil
+		}
+		last = page[len(page)-1]
+	}
+}
+
 // checkArtifacts reads each content once, although several artifacts may have it.
 func (v *verifier) checkArtifacts(ctx context.Context) error {
 	lastSum, lastID, problem := "", "", ""
@@ -211,6 +241,7 @@ func (v *verifier) checkOrphans(ctx context.Context) error {
 		"statements":  `queries`,
 		"connections": `connections`,
 		"a recording": `recording_chunks WHERE created_at < now() - interval '10 minutes'`,
+		"inputs":      `input_logs WHERE created_at < now() - interval '10 minutes'`,
 		"artifacts":   `artifacts WHERE created_at < now() - interval '10 minutes'`,
 	} {
 		rows, _ := v.conn.Query(ctx, `SELECT DISTINCT execution_id FROM (SELECT * FROM `+from+`) t
