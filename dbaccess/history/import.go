@@ -103,7 +103,7 @@ func (m *importer) importExecution(ctx context.Context, id string) error {
 			err = m.store.KeepChunk(ctx, id, line.Chunk.chunk())
 		case line.Inputs != nil:
 			m.counts.InputLogs++
-			err = m.store.KeepInputs(ctx, id, line.Inputs)
+			err = m.store.exec(ctx, insertInputs, clean(id), line.Inputs)
 		case line.Bytes != nil:
 			file := fileReader{lines: m.lines, rest: line.Bytes}
 			if err = m.put(&file); err == nil {
