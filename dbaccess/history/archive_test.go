@@ -69,7 +69,7 @@ func (h archivedHistory) fill(t *testing.T, count int) (base time.Time) {
 				t.Fatal(err)
 			}
 		}
-		if err := h.KeepInputs(ctx, id, encodedLog(t, id)); err != nil {
+		if err := h.KeepInputs(ctx, &sandbox.Execution{ID: id}, encodedLog(t, id)); err != nil {
 			t.Fatal(err)
 		}
 		for name, content := range map[string]string{

@@ -38,7 +38,7 @@ func (s *Store) KeepInputs(ctx context.Context, e *sandbox.Execution, log []byte
 // Inputs returns the input log of an execution, or FaultNotFound.
 func (s *Store) Inputs(ctx context.Context, e *sandbox.Execution) ([]byte, error) {
 	var log []byte
-	err := s.readExecutions(ctx, ofSandbox(e.SandboxID), func(ctx context.Context) error {
+	err := s.readExecutions(ctx, ofExecution(e.ID), func(ctx context.Context) error {
 		return s.pool.QueryRow(ctx, `SELECT log FROM input_logs WHERE execution_id = $1`, clean(e.ID)).Scan(&log)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {

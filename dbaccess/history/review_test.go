@@ -63,7 +63,7 @@ func storeReviewed(t *testing.T, h *testStore, count int) (base time.Time) {
 		if err := h.KeepChunk(ctx, id, sandbox.Chunk{Sequence: 1, First: 1, Last: 2}); err != nil {
 			t.Fatal(err)
 		}
-		if err := h.KeepInputs(ctx, id, encodedLog(t, id)); err != nil {
+		if err := h.KeepInputs(ctx, &sandbox.Execution{ID: id}, encodedLog(t, id)); err != nil {
 			t.Fatal(err)
 		}
 		write := sandbox.PendingWrite{ID: "w-" + id, ExecutionID: id, User: user, Status: sandbox.WritePending,

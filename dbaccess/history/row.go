@@ -16,7 +16,8 @@ import (
 // row is a record on its way to PostgreSQL: that of an execution, of its progress, or of a sandbox.
 type row struct {
 	key         string // a row replaces an earlier one with the same key
-	executionID string // "": the row is a sandbox's
+	executionID string // "": the row is a sandbox's or an input log
+	inputsOf    string // the execution of an input log; else ""
 	mustSync    bool   // the log is flushed before the caller continues
 	record      []byte // JSON: the payload of the log's record
 
@@ -140,7 +141,7 @@ func endedRow(e sandboxEnded) (row, error) {
 // inputsRow returns the row of an input log.
 func inputsRow(l loggedInputs) (row, error) {
 	r, err := newRow("inputs/"+clean(l.ID), l)
-	r.statement = insertInputs
+	r.statement, r.inputsOf = insertInputs, clean(l.ID)
 	r.sandboxID, r.user = clean(l.Sandbox), clean(l.User)
 	r.args = []any{clean(l.ID), l.Log}
 	return r, err

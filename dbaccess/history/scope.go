@@ -36,7 +36,7 @@ func (s *scopes) add(r row, number uint64) (user string) {
 	if s.last == nil {
 		s.last, s.running = map[scope]lastRow{}, map[string]scope{}
 	}
-	of := scope{r.user, r.sandboxID, r.executionID}
+	of := scope{r.user, r.sandboxID, r.executionID + r.inputsOf} // one of the ids is ""
 	switch {
 	case r.isProgress():
 		known, ok := s.running[r.executionID]
