@@ -19,7 +19,7 @@
 //     that the guest received, after masks, and a keyed hash of each request. It has no value of a parameter.
 //  3. Randomness: a seed for each run, which the guest expands. It is computed from a secret of the data folder and the
 //     execution's id, so nothing stores it, and nobody who reads history or an export can compute it.
-//  4. Readings of clocks, which the guest logs (sandbox/python/ext/syscall_batch/inputs.c).
+//  4. Readings of clocks and times of files, which the guest logs (sandbox/python/ext/syscall_batch/inputs.c).
 //  5. Files that came with the request.
 //
 // Anything else that can differ between two runs, such as a network or the order of threads, is not logged. The service

@@ -75,6 +75,7 @@ func (r *run) inputLog(o *sandbox.Outcome) *sandbox.InputLog {
 		SourceEnded:    o.Status.IsCut(),
 		SourceRows:     i.IsCut(),
 		SourceFiles:    r.hasOtherFiles,
+		SourceThreads:  o.Threads > 0,
 		SourceDebugger: r.recording != nil && len(r.recording.recorded.Edits()) > 0,
 	} {
 		if isUnlogged {
@@ -92,6 +93,7 @@ const (
 	SourceEnded       = "ended"       // a limit or a caller ended the run
 	SourceRows        = "rows"        // answers that were too large for the log
 	SourceFiles       = "files"       // files of the session that the code did not write
+	SourceThreads     = "threads"     // the order of threads
 	SourceDebugger    = "debugger"    // changes that a person made
 	SourceEnvironment = "environment" // other packages, or another Python
 	SourceDatabase    = "database"    // rows as they are now
