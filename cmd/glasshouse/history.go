@@ -131,7 +131,8 @@ func newHistoryVerifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "verify [flags]", Short: "Check that all of history can be read", Args: arguments(0, 0),
 		Long: "Check that every record, recording, input log and artifact can be read, and that the kept counts are " +
-			"right. Each problem is printed with the id of what has it; the exit code is 1 if there is one. The service may run meanwhile.",
+			"right. Each problem is printed with the id of what has it; the exit code is 1 if there is one. The " +
+			"service may run meanwhile.",
 		Example: `  glasshouse history verify
   glasshouse history verify --repair`,
 	}

@@ -30,8 +30,8 @@ type importer struct {
 
 // Import stores the executions of an archive that Export has written. It skips executions that history has, so it may
 // be repeated after an error. It first reads the whole archive, and stores nothing if the archive is torn, damaged or
-// of a newer format, if checkChunk returns an error for a chunk of a recording, or if an input log cannot be decoded. No
-// service may use the blob store meanwhile.
+// of a newer format, if checkChunk returns an error for a chunk of a recording, or if an input log cannot be decoded.
+// No service may use the blob store meanwhile.
 func (s *Store) Import(
 	ctx context.Context, archive io.ReadSeeker, blobs *blob.Store, checkChunk func(sandbox.Chunk) error,
 ) (ArchiveCounts, error) {
