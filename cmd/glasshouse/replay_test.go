@@ -73,7 +73,7 @@ func TestReplayCommand(t *testing.T) {
 		{[]string{later}, 0, []string{"identical: ", "Before it ran 1 earlier execution of the session ("}, nil},
 		{[]string{"--rows", "now", id}, exitDiffers, []string{"differs: ", "  stdout, line 1\n    original  20",
 			"    replay    20", "  database    rows as they are"}, nil},
-		{[]string{"--code", other, id}, exitDiffers, []string{"differs: ", "(it ran other code)",
+		{[]string{"--code", other, id}, exitDiffers, []string{"differs: ", "(with other code or rows)",
 			"  stdout, line 2\n    original  (empty)\n    replay    other\n"}, nil},
 		{[]string{diverging}, exitTrouble, []string{"diverged: ", "request 1 of the code\n    original  SELECT ",
 			"\n    replay    SELECT "}, nil},

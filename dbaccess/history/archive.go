@@ -18,7 +18,6 @@ import (
 	"glasshouse/policy"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/blob"
-	"glasshouse/sandbox/inputlog"
 )
 
 // archiveFormat is the version of the format that Export writes. Import reads this version and earlier ones. Import is
@@ -339,9 +338,11 @@ func checkArchive(r io.Reader, checkChunk func(sandbox.Chunk) error) error {
 					"%s: %w; nothing was imported", lines.number, lines.begun, err)
 			}
 		}
-		if _, err := inputlog.Decode(line.Inputs); err != nil { // an empty one has no error
-			return fmt.Errorf("the export is damaged or forged: line %d, the input log of execution %s: %w; "+
-				"nothing was imported", lines.number, lines.begun, err)
+		if line.Inputs != nil {
+			if err := checkInputs(line.Inputs); err != nil {
+				return fmt.Errorf("the export is damaged or forged: line %d, the input log of execution %s: %w; "+
+					"nothing was imported", lines.number, lines.begun, err)
+			}
 		}
 		_, _ = sum.Write(text) // never fails
 		if line.Execution != nil {

@@ -392,6 +392,7 @@ func TestBadArchivesAreRefused(t *testing.T) {
 		return fmt.Sprintf(`{"inputs":%q}`, base64.StdEncoding.EncodeToString(log)) + "\n"
 	}
 	inputs := inputsLine(encodedLog(t, "e01"))
+	manyRequests := []byte(zipped(`{"requests":[` + strings.Repeat("{},", 3<<20) + "{}]}\n"))
 	bomb := []byte(zipped("{}\n" + strings.Repeat(" ", 65<<20)))
 	const year10000 = "9999-12-31T23:59:59-12:00" // in UTC
 	for name, c := range map[string]struct{ archive, want string }{
@@ -435,6 +436,7 @@ func TestBadArchivesAreRefused(t *testing.T) {
 		"inputs": {forged(inputs, `{"inputs":"Zm9yZ2Vk"}`+"\n"),
 			"the input log of execution e01: decode an input log"},
 		"large inputs":   {forged(inputs, inputsLine(bomb)), "the input log of execution e01: decode an input log"},
+		"many inputs":    {forged(inputs, inputsLine(manyRequests)), "its lists would take more than 512 MiB"},
 		"two inputs":     {forged(inputs, inputs+inputs), "the second input log of execution e01"},
 		"artifact time":  {forgedTime(`{"artifact":`, year10000), "after 9999"},
 		"execution time": {forgedTime(`{"execution":`, year10000), "after 9999"},

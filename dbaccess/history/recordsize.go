@@ -7,6 +7,9 @@ import (
 	"io"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/klauspost/compress/zstd"
+
+	"glasshouse/sandbox/inputlog"
 )
 
 const (
@@ -23,6 +26,8 @@ const (
 	valueCost       = 16
 	memberCost      = 8
 	countedDepth    = 4 // values below it stay JSON
+
+	maxInputsText = 64 << 20 // bytes of a decoded input log
 )
 
 // maxFields has the largest size in JSON of the fields of a record, where it is not maxRestField.
@@ -106,4 +111,23 @@ func addCost(d *jsontext.Decoder, cost *int) error {
 			return nil
 		}
 	}
+}
+
+// checkInputs returns an error for an input log that cannot be decoded, or whose requests would take much more memory
+// than their text: some kilobytes of zstd unpack to millions of "{}".
+func checkInputs(log []byte) error {
+	unzip, err := zstd.NewReader(bytes.NewReader(log), zstd.WithDecoderConcurrency(1),
+		zstd.WithDecoderMaxMemory(maxInputsText))
+	if err != nil {
+		return err
+	}
+	defer unzip.Close()
+	d := jsontext.NewDecoder(io.LimitReader(unzip, maxInputsText), jsontext.AllowDuplicateNames(true),
+		jsontext.AllowInvalidUTF8(true))
+	cost := 0
+	if err := addCost(d, &cost); err != nil {
+		return fmt.Errorf("decode an input log: %w", err)
+	}
+	_, err = inputlog.Decode(log)
+	return err
 }

@@ -14,7 +14,6 @@ import (
 
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/blob"
-	"glasshouse/sandbox/inputlog"
 )
 
 // VerifyConfig says what Verify reads, and what it does with problems.
@@ -172,7 +171,7 @@ func (v *verifier) checkInputs(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if _, err := inputlog.Decode(log); err != nil {
+			if err := checkInputs(log); err != nil {
 				v.problem("execution %s: its inputs cannot be read: %v", id, err)
 			}
 		}

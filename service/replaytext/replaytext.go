@@ -69,11 +69,11 @@ func summary(r *sandbox.Replay) string {
 	}
 	switch {
 	case r.IsEdited && r.Rows == "now":
-		text += " (it ran other code, with the rows of now)"
+		text += " (with other code or rows, and the rows of now)"
 	case r.IsEdited:
-		text += " (it ran other code)"
+		text += " (with other code or rows)"
 	case r.Rows == "now":
-		text += " (it ran with the rows of now)"
+		text += " (with the rows of now)"
 	}
 	return text
 }

@@ -17,14 +17,15 @@ func TestDescribeNamesAllOfAReplay(t *testing.T) {
 		"identical: the same output, result, error, files and statements": {
 			Grade: sandbox.ReplayIdentical, Rows: "log",
 		},
-		"identical: the same output, result, error, files and statements (it ran with the rows of now)": {
+		"identical: the same output, result, error, files and statements (with the rows of now)": {
 			Grade: sandbox.ReplayIdentical, Rows: "now",
 		},
-		"identical: the same output, result, error, files and statements (it ran other code, with the rows of now)": {
+		"identical: the same output, result, error, files and statements " +
+			"(with other code or rows, and the rows of now)": {
 			Grade: sandbox.ReplayIdentical, Rows: "now", IsEdited: true,
 		},
 		"differs: the code sent fewer requests than the original": {Grade: sandbox.ReplayDiffers},
-		`differs: not all is as in the original (it ran other code)
+		`differs: not all is as in the original (with other code or rows)
   stdout, line 3
     original  41
     replay    (empty)

@@ -81,8 +81,8 @@ class ExceptionInfo:
 class Difference:
     """A part of an execution that is another in its replay.
 
-    part: "stdout", "stderr", "result", "error", "outputs[N].TYPE", "artifacts/PATH", "statements[N].rows" and others.
-    line: of a text, the first line that differs, from 1; 0 if it has one line. original, replay: that line.
+    part: "stdout", "stderr", "result[1].n", "error", "outputs[N].TYPE", "artifacts/PATH", "statements[N].rows" and
+    others. line: of a text, the first line that differs, from 1; else 0. original, replay: that line, or the value.
     """
 
     part: str
@@ -122,7 +122,7 @@ class Replay:
 
     of: the id of the original. grade: "identical", "differs" or "diverged", that is, the code sent another request.
     differences: the first twenty. sources: what may differ although the code is the same, such as "network". rows:
-    "log" or "now". edited: True if the code is not that of the original. raw: this part of the answer.
+    "log" or "now". edited: True if the code or the rows were edited. raw: this part of the answer.
     """
 
     of: str
