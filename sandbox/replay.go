@@ -12,7 +12,7 @@ type InputLog struct {
 	// IsStored is false if nothing entered the run but its code, its context and the seed of its randomness.
 	IsStored bool `json:"stored,omitempty"`
 	// Unlogged lists the sources of differences that the log does not have: "network", "clock", "rows", "requests",
-	// "files", "ended", "seed".
+	// "files", "threads", "ended", "seed".
 	Unlogged []string `json:"unlogged,omitempty" doc:"What another run may have in another way"`
 	IsFirst  bool     `json:"first,omitempty" doc:"It was the first run of its process"`
 	// Policy is the policy of a sandbox that existed for this run only, if it was not the default.

@@ -19,7 +19,7 @@
 //     that the guest received, after masks, and a keyed hash of each request. It has no value of a parameter.
 //  3. Randomness: a seed for each run, which the guest expands. It is computed from a secret of the data folder and the
 //     execution's id, so nothing stores it, and nobody who reads history or an export can compute it.
-//  4. Readings of clocks, which the guest logs (sandbox/python/ext/syscall_batch/inputs.c).
+//  4. Readings of clocks and times of files, which the guest logs (sandbox/python/ext/syscall_batch/inputs.c).
 //  5. Files that came with the request.
 //
 // Anything else that can differ between two runs, such as a network or the order of threads, is not logged. The service
@@ -28,6 +28,8 @@ package inputlog
 
 import (
 	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
 	"crypto/hkdf"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -66,9 +68,11 @@ const maxLogBytes = 64 << 20
 type Log struct {
 	Clock []byte `json:"clock,omitempty"` // the readings of clocks, as the guest encodes them
 	// ClockMissing is the number of readings that the guest has not logged.
-	ClockMissing int64     `json:"clock_missing,omitempty"`
-	Files        []File    `json:"files,omitempty"`    // that came with the request
-	Requests     []Request `json:"requests,omitempty"` // in the order of the run
+	ClockMissing int64  `json:"clock_missing,omitempty"`
+	Files        []File `json:"files,omitempty"` // that came with the request
+	// Environ has the environment variables that came with the request, encrypted: they may be secrets.
+	Environ  []byte    `json:"environ,omitempty"`
+	Requests []Request `json:"requests,omitempty"` // in the order of the run
 	// RequestsMissing is the number of later requests, for which the log had no room.
 	RequestsMissing int64 `json:"requests_missing,omitempty"`
 }
@@ -100,8 +104,7 @@ type Request struct {
 
 // IsEmpty reports whether nothing entered the run but what its record has.
 func (l *Log) IsEmpty() bool {
-	return len(l.Clock) == 0 && l.ClockMissing == 0 && len(l.Files) == 0 && len(l.Requests) == 0 &&
-		l.RequestsMissing == 0
+	return len(l.Clock)+len(l.Environ)+len(l.Files)+len(l.Requests) == 0 && l.ClockMissing+l.RequestsMissing == 0
 }
 
 // The encoders and decoders of all logs. A log is small or compresses at some 500 MB/s.
@@ -167,7 +170,7 @@ func Decode(data []byte) (*Log, error) {
 }
 
 // Keys are the keys of a data folder's logs.
-type Keys struct{ seeds, requests []byte }
+type Keys struct{ seeds, requests, environ []byte }
 
 // NewKeys derives the keys from a secret of the data folder.
 func NewKeys(secret []byte) (Keys, error) {
@@ -176,7 +179,49 @@ func NewKeys(secret []byte) (Keys, error) {
 		return Keys{}, err
 	}
 	requests, err := hkdf.Key(sha256.New, secret, nil, "glasshouse input log: requests", sha256.Size)
-	return Keys{seeds, requests}, err
+	if err != nil {
+		return Keys{}, err
+	}
+	environ, err := hkdf.Key(sha256.New, secret, nil, "glasshouse input log: environment variables", sha256.Size)
+	return Keys{seeds, requests, environ}, err
+}
+
+// seal encrypts environment variables.
+func (k Keys) seal(environ map[string]string) ([]byte, error) {
+	text, err := json.Marshal(environ)
+	if err != nil {
+		return nil, err
+	}
+	aead, err := k.aead()
+	if err != nil {
+		return nil, err
+	}
+	return aead.Seal(nil, nil, text, nil), nil
+}
+
+// Variables returns the environment variables of a log. It returns an error if another data folder wrote the log.
+func (k Keys) Variables(l *Log) (environ map[string]string, err error) {
+	if len(l.Environ) == 0 {
+		return nil, nil
+	}
+	aead, err := k.aead()
+	if err != nil {
+		return nil, err
+	}
+	text, err := aead.Open(nil, nil, l.Environ, nil)
+	if err != nil {
+		return nil, fmt.Errorf("decrypt the environment variables of a run: %w", err)
+	}
+	err = json.Unmarshal(text, &environ)
+	return environ, err
+}
+
+func (k Keys) aead() (cipher.AEAD, error) {
+	block, err := aes.NewCipher(k.environ)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCMWithRandomNonce(block)
 }
 
 // Seed returns the seed of a run's randomness: 32 bytes as hex.

@@ -47,6 +47,7 @@ type Recorder struct {
 	dropped  int64 // requests for which the log had no room
 	lost     int   // answers and files that were too large
 	files    []File
+	environ  map[string]string
 }
 
 type recordedRequest struct {
@@ -66,6 +67,9 @@ func (k Keys) Record(mode Mode) *Recorder {
 
 // requestBytes is about the size of a request in a log, without its texts and its answer.
 const requestBytes = 300
+
+// Variables notes the environment variables that come with the request of the run.
+func (r *Recorder) Variables(environ map[string]string) { r.environ = environ }
 
 // File adds a file that comes with the request of the run. The caller does not change its body later.
 func (r *Recorder) File(path string, body []byte) {
@@ -121,6 +125,12 @@ func (r *Recorder) Statement(number int, ran string) {
 // End returns the log. It hashes all answers, so it takes about a millisecond for each megabyte.
 func (r *Recorder) End(clock []byte, clockMissing int64) (*Log, error) {
 	l := &Log{Clock: clock, ClockMissing: clockMissing, Files: r.files, RequestsMissing: r.dropped}
+	if len(r.environ) > 0 {
+		var err error
+		if l.Environ, err = r.keys.seal(r.environ); err != nil {
+			return nil, err
+		}
+	}
 	for _, q := range r.requests {
 		out, err := r.keys.read(q.body)
 		if err != nil { // the guest has forged it
@@ -152,7 +162,9 @@ func (r *Recorder) Bytes() (bytes int64) {
 }
 
 // IsEmpty reports whether the code has sent no request and came without files.
-func (r *Recorder) IsEmpty() bool { return len(r.requests)+len(r.files)+r.lost == 0 && r.dropped == 0 }
+func (r *Recorder) IsEmpty() bool {
+	return len(r.requests)+len(r.files)+len(r.environ)+r.lost == 0 && r.dropped == 0
+}
 
 // IsCut reports whether the log had no room for a request, an answer or a file.
 func (r *Recorder) IsCut() bool { return r.lost > 0 || r.dropped > 0 }

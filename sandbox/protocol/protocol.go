@@ -169,6 +169,7 @@ type Done struct {
 	// Clock has the readings of clocks of a run with Inputs, in base64. Nil: the guest cannot log them.
 	Clock        *string `json:"clock"`
 	ClockMissing int64   `json:"clock_missing"` // readings that are not in Clock
+	Threads      int64   `json:"threads"`       // threads of Python that started during a run with Inputs
 }
 
 // Inspect asks a guest between runs for its variables, or about code that does not run.

@@ -177,6 +177,7 @@ const (
 	maxResultBytes    = 21 << 20 // JSON; our guest code sends at most 20 MiB (json_values.py)
 	maxTruncatedBytes = 1000     // JSON
 	maxClockBytes     = 1 << 19  // base64; our guest code sends at most 256 KiB (inputs.c)
+	maxThreads        = 1 << 32  // our guest code counts to less (inputs.c)
 	maxMissing        = 1 << 50  // one count in truncated; the sum of two does not overflow
 	maxCompileMS      = 1e9      // the outcome has at most the duration of the run
 )
@@ -190,6 +191,7 @@ type claim struct {
 	compileTime  time.Duration
 	clock        []byte // nil: the guest cannot log its clocks
 	clockMissing int64  // readings that are not in clock
+	threads      int64  // that the code started
 }
 
 // readClaim checks the size of each part before it parses the part. Its error is a *protocol.IllegalFrame.
@@ -210,6 +212,7 @@ func readClaim(body []byte, conn *protocol.Conn) (claim, error) {
 			}
 		}
 		c.clock, c.clockMissing = append([]byte{}, clock...), min(max(done.ClockMissing, 0), maxMissing)
+		c.threads = min(max(done.Threads, 0), maxThreads)
 	}
 	if len(done.Result) > maxResultBytes || len(done.Exception) > maxExceptionBytes ||
 		len(done.Truncated) > maxTruncatedBytes ||
@@ -286,7 +289,7 @@ func (s *Session) conclude(
 	if guestErr == nil {
 		o.Result, o.Exception = claimed.result, claimed.exception
 		o.CompileTime = min(claimed.compileTime, o.Duration)
-		o.Clock, o.ClockMissing = claimed.clock, claimed.clockMissing
+		o.Clock, o.ClockMissing, o.Threads = claimed.clock, claimed.clockMissing, claimed.threads
 		// the supervisor counts everything else itself
 		for _, name := range []string{"result", "outputs", "rows", "columns", "text"} {
 			if n := claimed.truncated[name]; n > 0 {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -29,6 +30,8 @@ type Workspace struct {
 
 	mu       sync.Mutex
 	reserved int64 // bytes of the space of all uploads
+
+	isChanged atomic.Bool // somebody else than the code has changed it
 }
 
 // Workspace returns the files of its /session.
@@ -291,6 +294,7 @@ func (w *Workspace) Write(name string, body io.Reader) (sandbox.Entry, error) {
 
 // WriteDated does the same, and sets the time of the file's last change, in microseconds, unless that is zero.
 func (w *Workspace) WriteDated(name string, body io.Reader, modified time.Time) (e sandbox.Entry, err error) {
+	w.isChanged.Store(true)
 	parent, err := w.openParent(name, true)
 	if err != nil {
 		return e, err
@@ -436,6 +440,7 @@ func (w *Workspace) MakeFolder(name string) (e sandbox.Entry, made bool, err err
 	if sandbox.FaultOf(err) != sandbox.FaultNotFound {
 		return e, false, err
 	}
+	w.isChanged.Store(true)
 	root, err := w.open()
 	if err != nil {
 		return e, false, err
@@ -450,6 +455,7 @@ func (w *Workspace) MakeFolder(name string) (e sandbox.Entry, made bool, err err
 
 // Move renames an entry, and makes the new folder if that does not exist. It replaces a file with the new name.
 func (w *Workspace) Move(from, to string) (sandbox.Entry, error) {
+	w.isChanged.Store(true)
 	source, err := w.openParent(from, false)
 	if err != nil {
 		return sandbox.Entry{}, err
@@ -469,6 +475,7 @@ func (w *Workspace) Move(from, to string) (sandbox.Entry, error) {
 
 // Remove removes a file, or a folder with its content.
 func (w *Workspace) Remove(name string) error {
+	w.isChanged.Store(true)
 	parent, err := w.openParent(name, false)
 	if err != nil {
 		return err

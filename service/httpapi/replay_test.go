@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -154,13 +155,44 @@ func TestReplayDiverges(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
 	first := c.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{
-		"code": "import pathlib\nn = pathlib.Path('/session').stat().st_mtime_ns\n" +
-			"db_query(f'SELECT {n} AS n')"})
+		"code": "import threading, time\nn = []\nthread = threading.Thread(target=lambda: n.append(time.time_ns()))\n" +
+			"thread.start()\nthread.join()\ndb_query(f'SELECT {n[0]} AS n')"})
 	again := c.replay(t, first, nil)
 	wantGrade(t, again, "diverged")
 	if again.get("replay.diverged.request") != 1.0 ||
 		again.get("replay.diverged.original") == again.get("replay.diverged.replay") {
 		t.Errorf("got %s, want both statements", mustJSON(t, again.get("replay")))
+	}
+}
+
+// A replay names the threads of its original as a source of differences, and only where the code started some.
+func TestReplayNamesThreads(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	for code, want := range map[string]any{
+		"import threading\nt = threading.Thread(target=print)\nt.start()\nt.join()": []any{"threads"},
+		"import pandas as pd\npd.DataFrame({'a': range(9)}).to_html()":              nil,
+	} {
+		first := c.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": code})
+		again := c.replay(t, first, nil)
+		if got := again.get("replay.sources"); !reflect.DeepEqual(got, want) {
+			t.Errorf("got the sources %v, want %v: %s", got, want, again.text)
+		}
+	}
+}
+
+// A replay repeats the times of the directories and files that the session has.
+func TestReplayHasTheTimesOfFiles(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	first := c.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{
+		"code": "import os\nopen('a.txt', 'w').write('x')\n" +
+			"print([os.stat(p).st_mtime_ns for p in ('a.txt', '/session', '/data/b.csv')])",
+		"files": []any{map[string]any{"path": "b.csv", "content": "x"}}})
+	again := c.replay(t, first, nil)
+	wantGrade(t, again, "identical")
+	if again.get("replay.sources") != nil {
+		t.Errorf("got %s, want no sources", mustJSON(t, again.get("replay")))
 	}
 }
 

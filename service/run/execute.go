@@ -29,6 +29,8 @@ type observers struct {
 	replay *replayInputs // of a replay; else nil
 	// base is the state that the session has before the code runs; nil: the one that it has. Executions make it.
 	base *sandbox.Base
+	// files is the session whose files the session gets after that; nil: it has those that the executions wrote.
+	files *supervisor.Session
 }
 
 // debugging is an interactive debugger with the recording that it reads.
@@ -412,7 +414,7 @@ func (r *run) openSession(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	r.hasOtherFiles = len(r.session.Uploads().List()) > len(r.request.Files)
+	r.hasOtherFiles = r.session.HasForeignFiles(len(r.request.Files))
 	return nil
 }
 

@@ -17,9 +17,9 @@ type Forked struct {
 }
 
 // Fork makes sandboxes with the policy, the variables and the files that a sandbox of the caller has now: its
-// executions run again in each. Later changes of one are not in another. It returns FaultBusy if the sandbox runs
-// something, FaultGone if its executions cannot run again, FaultInvalid for a bad count, and the errors of
-// live.Service.Create. After an error there are no new sandboxes.
+// executions run again in each, and then its files are copied. Later changes of one are not in another. It returns
+// FaultBusy if the sandbox runs something, FaultGone if its executions cannot run again, FaultInvalid for a bad count,
+// and the errors of live.Service.Create. After an error there are no new sandboxes.
 func (s *Service) Fork(ctx context.Context, caller sandbox.Key, id string, count int) (list []Forked, err error) {
 	if count < 1 || count > MaxForks {
 		return nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "count", Detail: "it must be from 1 to 20"}

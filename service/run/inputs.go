@@ -42,6 +42,7 @@ func (r *run) newInputs() *loggedInputs {
 	if !r.sandbox.Policy.EnableNetworkAccess { // nobody may compute the keys of its TLS connections later
 		i.seed = s.InputKeys.Seed(r.opening.ID)
 	}
+	i.Variables(r.request.Scope.Environ)
 	for n := range r.request.Files {
 		i.File(r.request.Files[n].Path, r.request.Files[n].Body())
 	}
@@ -64,7 +65,8 @@ func (r *run) inputLog(o *sandbox.Outcome) *sandbox.InputLog {
 	if r.lease != nil && r.lease.HasOwnPolicy {
 		out.Policy, _ = json.Marshal(r.sandbox.Policy)
 	}
-	if scope := r.request.Scope; !scope.IsZero() {
+	scope := r.request.Scope
+	if scope.Environ = nil; !scope.IsZero() { // the log has the variables
 		out.Scope = &scope
 	}
 	for source, isUnlogged := range map[string]bool{
@@ -73,6 +75,7 @@ func (r *run) inputLog(o *sandbox.Outcome) *sandbox.InputLog {
 		SourceEnded:    o.Status.IsCut(),
 		SourceRows:     i.IsCut(),
 		SourceFiles:    r.hasOtherFiles,
+		SourceThreads:  o.Threads > 0,
 		SourceDebugger: r.recording != nil && len(r.recording.recorded.Edits()) > 0,
 	} {
 		if isUnlogged {
@@ -90,6 +93,7 @@ const (
 	SourceEnded       = "ended"       // a limit or a caller ended the run
 	SourceRows        = "rows"        // answers that were too large for the log
 	SourceFiles       = "files"       // files of the session that the code did not write
+	SourceThreads     = "threads"     // the order of threads
 	SourceDebugger    = "debugger"    // changes that a person made
 	SourceEnvironment = "environment" // other packages, or another Python
 	SourceDatabase    = "database"    // rows as they are now

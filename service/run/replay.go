@@ -96,7 +96,10 @@ func (s *Service) replayObserved(
 	if replayed.edited, err = editedStatements(log, o.Edits); err != nil {
 		return nil, err
 	}
-	request := requestOf(&original, log)
+	request, err := s.requestOf(&original, log)
+	if err != nil {
+		return nil, err
+	}
 	request.Kind, request.Record = sandbox.KindReplay, o.Record
 	if o.Code != nil {
 		request.Code = *o.Code
@@ -118,7 +121,7 @@ func (s *Service) replayObserved(
 }
 
 // requestOf returns the request of an execution.
-func requestOf(e *sandbox.Execution, log *inputlog.Log) sandbox.Request {
+func (s *Service) requestOf(e *sandbox.Execution, log *inputlog.Log) (sandbox.Request, error) {
 	request := sandbox.Request{Code: e.Code, Context: sandbox.Object(e.Context), Annotations: e.Annotations}
 	if e.InputLog.Scope != nil {
 		request.Scope = *e.InputLog.Scope
@@ -126,7 +129,9 @@ func requestOf(e *sandbox.Execution, log *inputlog.Log) sandbox.Request {
 	for _, f := range log.Files {
 		request.Files = append(request.Files, sandbox.RequestFile{Path: f.Path, Base64: f.Body})
 	}
-	return request
+	var err error
+	request.Scope.Environ, err = s.InputKeys.Variables(log)
+	return request, err
 }
 
 // policyOf returns the policy of the sandbox in which an execution ran, and whether it existed for this execution only.
@@ -178,11 +183,8 @@ pages:
 				return nil, sandbox.Errorf(sandbox.FaultGone, "the session cannot be restored: the inputs of its "+
 					"execution %s were not kept; create another sandbox", e.ID)
 			}
-			if e.InputLog.Base != nil { // it has no code of its own, or what it ran before its code
-				base = *e.InputLog.Base
-				if e.Kind != sandbox.KindRestore {
-					list = append(list, *e)
-				}
+			if e.InputLog.Base != nil {
+				list, base = append(list, *e), *e.InputLog.Base
 				filter.SandboxID, filter.After = base.SandboxID, ""
 				continue pages
 			}
@@ -211,6 +213,11 @@ func (r *run) restore(ctx context.Context, base sandbox.Base) error {
 			r.session.Reset()
 		}
 		r.restored, err = r.restoreRuns(ctx, earlier)
+	}
+	if files := r.observers.files; err == nil && files != nil {
+		if err = r.session.CopyFiles(files); err == nil {
+			_, _, err = r.session.CollectArtifacts(discardFile)
+		}
 	}
 	r.isLost = err != nil
 	return err
@@ -396,7 +403,10 @@ func (r *run) restoreRuns(ctx context.Context, earlier []sandbox.Execution) (*sa
 			again.sources, out.IsExact = []string{SourceClock, SourceDatabase}, false
 		}
 		again.player = s.InputKeys.Replay(again.log, !isKept)
-		request := requestOf(e, again.log)
+		request, err := s.requestOf(e, again.log)
+		if err != nil {
+			return out, err
+		}
 		for _, f := range request.Files {
 			if _, err := session.Uploads().Put(f.Path, bytes.NewReader(f.Body())); err != nil {
 				return out, err

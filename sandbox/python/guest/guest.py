@@ -74,6 +74,7 @@ class Guest:
         signal.signal(signal.SIGUSR1, self._channel.on_attention)
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write past file_max_bytes raises OSError instead
         network.explain_refusals()
+        inputs.exempt_imports()
         self._session.hide_own_modules()
         self._warm_up()
 
@@ -138,8 +139,9 @@ class Guest:
             parts = {name: outcome[name] for name in names if outcome[name]}
             if "clock" in outcome:
                 parts["clock"] = outcome["clock"]
-                if outcome["clock_missing"]:
-                    parts["clock_missing"] = outcome["clock_missing"]
+                for name in ("clock_missing", "threads"):
+                    if outcome[name]:
+                        parts[name] = outcome[name]
             channel.send(protocol.DONE, {"result": outcome["result"], **parts})
         elif kind == protocol.ASSIGN:
             assigned = protocol.decode(body)
@@ -205,11 +207,13 @@ class Guest:
 
 
 def _reseed() -> None:
-    """Sets the values that must differ between guests but are equal after a fork: the thread's id and the random seeds.
+    """Sets the values that must differ between guests but are equal after a fork: the thread's id, the time of the start
+    and the random seeds.
 
     The zygote forks without Python's fork hooks, which would do this.
     """
     _MAIN._native_id = _native_id()  # type: ignore[attr-defined]
+    inputs.note_start()
     inputs.seed_generators()
 
 

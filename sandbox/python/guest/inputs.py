@@ -1,4 +1,4 @@
-"""The clocks and the randomness of a run, which are logged, so that the run can be repeated.
+"""The clocks, the randomness and the times of files of a run, which are logged, so that the run can be repeated.
 
 The extension syscall_batch replaces the functions of the C library in the thread of a run: syscall_batch/inputs.c. If
 it is not preloaded, the inputs of a run are those of any process.
@@ -6,6 +6,7 @@ it is not preloaded, the inputs of a run are those of any process.
 
 import binascii
 import builtins
+import importlib._bootstrap_external as _import_system
 import os
 import random
 import sys
@@ -16,7 +17,7 @@ import syscalls
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
 # Bound here: a child that looks up names, modules and methods would copy their pages.
-_urandom, _modules, _to_int = os.urandom, sys.modules, int.from_bytes
+_urandom, _stat, _modules, _to_int = os.urandom, os.stat, sys.modules, int.from_bytes
 _from_hex, _from_base64, _to_base64 = binascii.a2b_hex, binascii.a2b_base64, binascii.b2a_base64
 _seed = super(random.Random, random._inst).seed  # of the generator behind the functions of random
 
@@ -56,9 +57,11 @@ class Inputs:
 
     @staticmethod
     def end(outcome: dict) -> None:
-        """Ends the inputs of a run, and puts the log of its clocks into the outcome, if there is memory for it."""
+        """Ends the inputs of a run, and puts the log of its clocks, if there is memory for it, and the number of its
+        threads into the outcome."""
         if not is_available:
             return
+        outcome["threads"] = _started_threads()
         try:
             clock, missing = _end()
             text = _to_base64(clock, newline=False).decode("ascii")
@@ -70,6 +73,30 @@ class Inputs:
 if is_available:
     _begin, _end = _extension.begin_inputs, _extension.end_inputs
     _pause, _resume = _extension.pause_inputs, _extension.resume_inputs
+    _started_threads = _extension.started_threads
+
+
+def note_start() -> None:
+    """Notes that a guest starts. The times of files that change from now on are inputs of its runs."""
+    if is_available:
+        _extension.note_start()
+
+
+def exempt_imports() -> None:
+    """Makes imports read the real times of files.
+
+    Each import asks for those of the session directory, and how many modules a run imports depends on the zygote.
+    """
+    if is_available:
+        _import_system._path_stat = _path_stat
+
+
+def _path_stat(path):
+    was_active = _pause()
+    try:
+        return _stat(path)
+    finally:
+        _resume(was_active)
 
 
 def seed_generators() -> None:

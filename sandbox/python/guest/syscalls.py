@@ -16,7 +16,7 @@ try:
     import syscall_batch
 except ImportError:
     syscall_batch = None
-ABI_VERSION = 9  # of the interface between the extension and this module: syscall_batch/module.c has the same number
+ABI_VERSION = 10  # of the interface between the extension and this module: syscall_batch/module.c has the same number
 if getattr(syscall_batch, "ABI_VERSION", 0) != ABI_VERSION:  # it was built for another version of Glasshouse
     syscall_batch = None
 

@@ -36,6 +36,7 @@ func (a *api) control() http.Handler {
 		"GET /sandboxes/{id}":          a.get,
 		"DELETE /sandboxes/{id}":       a.kill,
 		"POST /sandboxes/{id}/timeout": a.setTimeout,
+		"POST /sandboxes/{id}/fork":    a.fork,
 		"GET /sandboxes/{id}/metrics": func(w http.ResponseWriter, _ *http.Request, _ sandbox.Key) error {
 			return compat.WriteJSON(w, http.StatusOK, []any{})
 		},
@@ -49,7 +50,7 @@ func (a *api) control() http.Handler {
 		routes["GET "+version+"/sandboxes"] = a.list
 		routes["POST "+version+"/sandboxes/{id}/connect"] = a.connect
 	}
-	for _, what := range []string{"pause", "resume", "fork", "snapshots", "network"} {
+	for _, what := range []string{"pause", "resume", "snapshots", "network"} {
 		routes["/sandboxes/{id}/"+what] = func(w http.ResponseWriter, _ *http.Request, _ sandbox.Key) error {
 			writeError(w, "Glasshouse has no "+what+" of sandboxes: a sandbox keeps its state until its timeout, "+
 				"which set_timeout extends", http.StatusNotImplemented)
@@ -278,6 +279,42 @@ func (a *api) setTimeout(w http.ResponseWriter, r *http.Request, caller sandbox.
 		w.WriteHeader(http.StatusNoContent)
 	}
 	return err
+}
+
+// defaultForkTimeout is E2B's, in seconds.
+const defaultForkTimeout = 15
+
+// forkResult is one entry of the answer to a fork: all of them succeed or none does.
+type forkResult struct {
+	Sandbox sandboxInfo `json:"sandbox"`
+}
+
+// fork makes sandboxes with the variables and files of one.
+func (a *api) fork(w http.ResponseWriter, r *http.Request, caller sandbox.Key) error {
+	in := struct {
+		Count   int `json:"count"`
+		Timeout int `json:"timeout"`
+	}{1, defaultForkTimeout}
+	if err := a.ReadJSON(w, r, &in); err != nil {
+		return err
+	}
+	id := r.PathValue("id")
+	forks, err := a.Runs.Fork(r.Context(), caller, id, in.Count)
+	if err != nil {
+		return err
+	}
+	of := a.details.GetOrPut(id, details{template: defaultTemplate, metadata: map[string]string{}})
+	results := []forkResult{}
+	for _, f := range forks {
+		sb, err := a.Live.SetEnd(r.Context(), caller, f.Sandbox.ID, time.Duration(in.Timeout)*time.Second)
+		if err != nil {
+			return err
+		}
+		a.details.Put(sb.ID, of)
+		a.code.Fork(id, sb.ID)
+		results = append(results, forkResult{a.info(sb, compat.SecretOf(r))})
+	}
+	return compat.WriteJSON(w, http.StatusCreated, results)
 }
 
 func (a *api) kill(w http.ResponseWriter, r *http.Request, caller sandbox.Key) error {

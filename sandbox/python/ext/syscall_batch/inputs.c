@@ -3,8 +3,8 @@
  * This library is in LD_PRELOAD, so the functions below replace those of the C library. Outside of a run, and in each
  * thread but that of the run, they call the ones of the C library.
  *
- * An original run logs each reading of a clock, and a repeated run reads the clocks from that log. A log is a sequence
- * of varints, in entries:
+ * An original run logs each reading of a clock, and a repeated run reads the clocks from that log. The times of files
+ * are readings, too: input_files.c. A log is a sequence of varints, in entries:
  *
  *     clock << 1 | has_count   delta   [count - 2]
  *
@@ -34,17 +34,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define EXPORTED __attribute__((visibility("default")))
-
-/* The clocks in a log: first those of Linux, by their ids, and then those of other functions of the C library. */
-enum { NO_CLOCK = -1, LINUX_CLOCKS = 12, GETTIMEOFDAY = 12, TIME, GETRUSAGE_USER, GETRUSAGE_SYSTEM, CLOCKS };
 enum {
     CPU_CLOCKS = 1 << CLOCK_PROCESS_CPUTIME_ID | 1 << CLOCK_THREAD_CPUTIME_ID | 1 << GETRUSAGE_USER
                  | 1 << GETRUSAGE_SYSTEM
 };
-enum { MAX_READINGS = 1 << 16, MAX_LOG_BYTES = 256 << 10, SMALL_LOG_BYTES = 3 << 10, MAX_ENTRY_BYTES = 16 };
+enum { MAX_READINGS = 1 << 16, MAX_LOG_BYTES = 256 << 10, SMALL_LOG_BYTES = 2900, MAX_ENTRY_BYTES = 16 };
 enum { SEED_BYTES = 32, MAX_ENTROPY_BYTES = 256 /* of getentropy */ };
-#define NANOSECONDS 1000000000ll
 #define STEP 1000ll            /* nanoseconds between two readings past the end of a log */
 #define MAX_READING (1ll << 62) /* nanoseconds; it bounds what a forged log can say: the year 2116 */
 
@@ -65,7 +60,9 @@ static struct {
     uint8_t *log; /* of an original run */
     size_t log_bytes, log_capacity;
     uint64_t missing; /* readings that are not in the log */
+    int64_t file_shift; /* from the real times of files to those of a replay whose log lacks them */
     uint32_t readings;
+    uint32_t threads; /* of Python that have started */
     int is_full, has_seed;
     int pending_clock; /* of the pending reading, or NO_CLOCK */
     int64_t pending;
@@ -75,12 +72,12 @@ static struct {
     struct clock clocks[CLOCKS];
     struct chacha randomness;
     uint8_t small_log[SMALL_LOG_BYTES];
+    int64_t start; /* of the process, in nanoseconds; the next run keeps it */
 } run __attribute__((aligned(4096)));
 
 _Static_assert(sizeof run <= 4096, "a run writes to one page");
 
-/* Whether this thread is that of a run whose inputs are not paused. The preloaded library may use the fastest model. */
-static __thread int is_active __attribute__((tls_model("initial-exec")));
+__thread int is_active;
 
 /* -- the functions of the C library */
 
@@ -105,12 +102,17 @@ static struct {
 /* The function of the C library. The first call looks it up: libraries call some of them as they are loaded. */
 #define LIBC(name) (__builtin_expect(!libc.name, 0) ? find(#name, &libc.name) : (void)0, libc.name)
 
-static void find(const char *name, void *function)
+void find_next(const char *name, void *function)
 {
     void *found = dlsym(RTLD_NEXT, name);
-    if (!found) /* this C library lacks it, so nobody can have linked with it */
-        abort();
     memcpy(function, &found, sizeof found);
+}
+
+static void find(const char *name, void *function)
+{
+    find_next(name, function);
+    if (!*(void **)function) /* this C library lacks it, so nobody can have linked with it */
+        abort();
 }
 
 /* A guest that looked them up itself would write to a page of its own. */
@@ -164,8 +166,8 @@ static int grow_log(void)
     return 1;
 }
 
-/* Logs a reading. After one that is not logged none is, because a delta refers to the one before. */
-static void log_reading(int clock, int64_t reading)
+/* After a reading that is not logged none is, because a delta refers to the one before. */
+void log_reading(int clock, int64_t reading)
 {
     struct clock *c = &run.clocks[clock];
     int64_t difference = reading - c->last;
@@ -233,6 +235,16 @@ static int64_t bounded(int64_t reading)
     return reading < 0 ? 0 : reading > MAX_READING ? MAX_READING : reading;
 }
 
+int take_reading(int clock, int64_t *reading)
+{
+    struct clock *c = &run.clocks[clock];
+    if (!has_reading(clock))
+        return 0;
+    c->left--;
+    *reading = c->last = (uint64_t)c->last + c->delta;
+    return 1;
+}
+
 /* Counts the pending reading. */
 static void commit(void)
 {
@@ -282,12 +294,38 @@ static void pass_time(int64_t nanoseconds)
     }
 }
 
-static int64_t in_nanoseconds(const struct timespec *t)
+int64_t in_nanoseconds(const struct timespec *t)
 {
     int64_t n;
     if (__builtin_mul_overflow((int64_t)t->tv_sec, NANOSECONDS, &n) || __builtin_add_overflow(n, t->tv_nsec, &n))
         return t->tv_sec < 0 ? INT64_MIN : INT64_MAX;
     return n;
+}
+
+/* -- the times of files, for input_files.c */
+
+enum file_mode begin_file(int64_t changed)
+{
+    if (changed < run.start)
+        return FILE_REAL;
+    commit();
+    if (run.replayed)
+        return FILE_REPLAYED;
+    /* Half of the log is for clocks. */
+    if (run.readings <= MAX_READINGS / 2 && run.log_bytes <= MAX_LOG_BYTES / 2)
+        return FILE_LOGGED;
+    run.missing++;
+    return FILE_REAL;
+}
+
+int64_t miss_file(void)
+{
+    struct timespec now;
+    const struct clock *c = &run.clocks[CLOCK_REALTIME];
+    run.missing++;
+    if (!run.file_shift && c->has_last && LIBC(clock_gettime)(CLOCK_REALTIME, &now) == 0)
+        run.file_shift = c->last - in_nanoseconds(&now); /* it stays, as the times of a file do */
+    return run.file_shift;
 }
 
 /* -- clocks */
@@ -460,19 +498,29 @@ EXPORTED int sem_clockwait(sem_t *restrict semaphore, clockid_t id, const struct
 
 /* -- randomness */
 
+int has_random_bytes(void)
+{
+    return is_active && run.has_seed;
+}
+
+void take_random_bytes(void *to, size_t size)
+{
+    chacha_take(&run.randomness, to, size);
+}
+
 EXPORTED ssize_t getrandom(void *to, size_t size, unsigned flags)
 {
-    if (!is_active || !run.has_seed)
+    if (!has_random_bytes())
         return LIBC(getrandom)(to, size, flags);
-    chacha_take(&run.randomness, to, size);
+    take_random_bytes(to, size);
     return size;
 }
 
 EXPORTED int getentropy(void *to, size_t size)
 {
-    if (!is_active || !run.has_seed || size > MAX_ENTROPY_BYTES)
+    if (!has_random_bytes() || size > MAX_ENTROPY_BYTES)
         return LIBC(getentropy)(to, size);
-    chacha_take(&run.randomness, to, size);
+    take_random_bytes(to, size);
     return 0;
 }
 
@@ -490,6 +538,18 @@ EXPORTED long syscall(long number, ...)
     if (is_active && number == SYS_clock_gettime)
         return clock_gettime(a[0], (struct timespec *)a[1]);
     return LIBC(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+/* -- threads, for input_threads.c */
+
+int has_run(void)
+{
+    return is_active || (run.owner && !holds_gil()); /* the thread of the run may be paused */
+}
+
+void note_thread(void)
+{
+    __atomic_add_fetch(&run.threads, 1, __ATOMIC_RELAXED);
 }
 
 /* -- the functions of the module */
@@ -561,6 +621,21 @@ PyObject *end_inputs(PyObject *module, PyObject *unused)
     PyObject *result = Py_BuildValue("(y#K)", run.log, (Py_ssize_t)run.log_bytes, (unsigned long long)run.missing);
     discard_log();
     return result;
+}
+
+/* How much older than its process the directories of a session may be. */
+#define START_MARGIN (10 * NANOSECONDS)
+
+PyObject *note_start(PyObject *module, PyObject *unused)
+{
+    struct timespec now;
+    run.start = LIBC(clock_gettime)(CLOCK_REALTIME, &now) ? INT64_MAX : in_nanoseconds(&now) - START_MARGIN;
+    Py_RETURN_NONE;
+}
+
+PyObject *started_threads(PyObject *module, PyObject *unused)
+{
+    return PyLong_FromUnsignedLong(__atomic_load_n(&run.threads, __ATOMIC_RELAXED));
 }
 
 PyObject *pause_inputs(PyObject *module, PyObject *unused)

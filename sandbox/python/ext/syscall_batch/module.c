@@ -5,7 +5,7 @@
 #include "batch.h"
 #include "inputs.h"
 
-enum { ABI_VERSION = 9 /* of the interface to syscalls.py, which has the same number */ };
+enum { ABI_VERSION = 10 /* of the interface to syscalls.py, which has the same number */ };
 
 static PyObject *run(PyObject *module, PyObject *args)
 {
@@ -34,6 +34,10 @@ static PyMethodDef methods[] = {
     {"pause_inputs", pause_inputs, METH_NOARGS,
      "pause_inputs(): gives this thread the real clocks and randomness. Returns the argument of resume_inputs."},
     {"resume_inputs", resume_inputs, METH_O, "resume_inputs(paused): ends a pause."},
+    {"note_start", note_start, METH_NOARGS,
+     "note_start(): notes that the process starts. The times of files that change from now on are repeatable."},
+    {"started_threads", started_threads, METH_NOARGS,
+     "started_threads(): returns how many threads of Python have started since begin_inputs."},
     {NULL},
 };
 
@@ -43,6 +47,7 @@ PyMODINIT_FUNC PyInit_syscall_batch(void)
 {
     PyObject *module = PyModule_Create(&definition);
     note_own_id();
+    Py_DECREF(note_start(module, NULL));
     if (module && (PyModule_AddIntConstant(module, "ABI_VERSION", ABI_VERSION) < 0
                    || PyModule_AddIntConstant(module, "HAS_INPUTS", has_inputs()) < 0))
         Py_CLEAR(module);

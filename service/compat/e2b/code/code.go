@@ -32,6 +32,9 @@ func (r *Runner) SetEnviron(id string, environ map[string]string) {
 	r.contexts.Put(id, newContexts(id, environ))
 }
 
+// Fork gives a sandbox that was forked the contexts and the environment variables of another one.
+func (r *Runner) Fork(from, to string) { r.contexts.Put(to, r.contextsOf(from).copyFor(to)) }
+
 // contextsOf returns the contexts of a live sandbox. One that another API created gets its default context.
 func (r *Runner) contextsOf(id string) *contexts {
 	return r.contexts.GetOrPut(id, newContexts(id, nil))

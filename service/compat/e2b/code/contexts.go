@@ -44,6 +44,21 @@ func newContexts(sandboxID string, environ map[string]string) *contexts {
 	}
 }
 
+// copyFor returns a copy for another sandbox, whose default context has its ID.
+func (c *contexts) copyFor(sandboxID string) *contexts {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := &contexts{environ: c.environ, forget: slices.Clone(c.forget)}
+	for n, each := range c.list {
+		copied := *each
+		if n == 0 {
+			copied.ID = sandboxID
+		}
+		out.list = append(out.list, &copied)
+	}
+	return out
+}
+
 // find returns the context with an ID; "" is the default one. The caller holds mu.
 func (c *contexts) find(id string) (*codeContext, error) {
 	for _, each := range c.list {

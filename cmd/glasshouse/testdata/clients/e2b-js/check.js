@@ -85,6 +85,9 @@ async function main() {
     const listed = await Sandbox.list({ query: { metadata: { purpose: 'js' } } }).nextItems()
     assert.deepEqual(listed.map((s) => s.sandboxId), [sandbox.sandboxId])
     await rejects(sandbox.pause(), /no pause/)
+    const [fork] = await sandbox.fork()
+    assert.equal((await fork.runCode('x')).text, '2')
+    await fork.kill()
     await rejects(Sandbox.create({ apiKey: 'e2b_' + '0'.repeat(40) }), /unknown/)
     console.log('stops')
   } finally {

@@ -156,6 +156,22 @@ def stops(sandbox):
     assert printed.error is None and "left out" in "".join(printed.logs.stdout), printed.error
 
 
+def forks(sandbox):
+    sandbox.files.write("forked.txt", "by the client")
+    sandbox.run_code("import os, random\nforked = [random.random(), os.environ['ALWAYS']]")
+    sandbox.run_code("open('own.txt', 'w').close()")
+    state = "print(forked, open('forked.txt').read(), os.path.exists('own.txt'))"
+    before = sandbox.run_code(state).logs.stdout
+    first, second = sandbox.fork(count=2, timeout=60)
+    assert before and first.run_code(state).logs.stdout == before, (before, first)
+    first.run_code("forked.clear(); os.remove('forked.txt')")
+    for each in (sandbox, second):
+        assert each.run_code(state).logs.stdout == before, each
+    assert first.files.exists("own.txt") and not first.files.exists("forked.txt")
+    for each in (first, second):
+        each.kill()
+
+
 def lives_and_ends(sandbox):
     info = sandbox.get_info()
     assert info.sandbox_id == sandbox.sandbox_id and info.metadata == {"purpose": "check"}, info
@@ -215,7 +231,7 @@ with contextlib.redirect_stdout(io.StringIO()) as printed:
     runpy.run_path("e2b.python")
 assert printed.getvalue() == "2\n", printed.getvalue()
 with Sandbox.create(metadata={"purpose": "check"}, envs={"ALWAYS": "2"}) as opened:
-    for step in (runs_code, streams, shows_charts, keeps_files, has_contexts, stops, lives_and_ends):
+    for step in (runs_code, streams, shows_charts, keeps_files, has_contexts, stops, forks, lives_and_ends):
         print(step.__name__, flush=True)
         step(opened)
 asyncio.run(asynchronous())
