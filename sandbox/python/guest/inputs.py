@@ -57,17 +57,16 @@ class Inputs:
 
     @staticmethod
     def end(outcome: dict) -> None:
-        """Ends the inputs of a run, and puts the log of its clocks, if there is memory for it, and the number of its
-        threads into the outcome."""
+        """Ends the inputs of a run, and puts the log of its clocks and the number of its threads into the outcome, if
+        there is memory for the log."""
         if not is_available:
             return
-        outcome["threads"] = _started_threads()
         try:
-            clock, missing = _end()
+            (clock, missing), threads = _end(), _started_threads()
             text = _to_base64(clock, newline=False).decode("ascii")
         except MemoryError:  # the variables of the code fill it, and its result is still due
             return
-        outcome["clock"], outcome["clock_missing"] = text, missing
+        outcome["clock"], outcome["clock_missing"], outcome["threads"] = text, missing, threads
 
 
 if is_available:
