@@ -87,7 +87,7 @@ def exempt_imports() -> None:
     Each import asks for those of the session directory, and how many modules a run imports depends on the zygote.
     """
     if is_available:
-        _import_system._path_stat = _path_stat
+        _import_system._path_stat = _path_stat  # type: ignore[attr-defined]
 
 
 def _path_stat(path):
