@@ -207,8 +207,8 @@ class Guest:
 
 
 def _reseed() -> None:
-    """Sets the values that must differ between guests but are equal after a fork: the thread's id, the time of the start
-    and the random seeds.
+    """Sets the values that must differ between guests but are equal after a fork: the thread's id, the time of its
+    start and the random seeds.
 
     The zygote forks without Python's fork hooks, which would do this.
     """

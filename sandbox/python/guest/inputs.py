@@ -57,17 +57,16 @@ class Inputs:
 
     @staticmethod
     def end(outcome: dict) -> None:
-        """Ends the inputs of a run, and puts the log of its clocks, if there is memory for it, and the number of its
-        threads into the outcome."""
+        """Ends the inputs of a run, and puts the log of its clocks and the number of its threads into the outcome, if
+        there is memory for the log."""
         if not is_available:
             return
-        outcome["threads"] = _started_threads()
         try:
-            clock, missing = _end()
+            (clock, missing), threads = _end(), _started_threads()
             text = _to_base64(clock, newline=False).decode("ascii")
         except MemoryError:  # the variables of the code fill it, and its result is still due
             return
-        outcome["clock"], outcome["clock_missing"] = text, missing
+        outcome["clock"], outcome["clock_missing"], outcome["threads"] = text, missing, threads
 
 
 if is_available:
@@ -88,7 +87,7 @@ def exempt_imports() -> None:
     Each import asks for those of the session directory, and how many modules a run imports depends on the zygote.
     """
     if is_available:
-        _import_system._path_stat = _path_stat
+        _import_system._path_stat = _path_stat  # type: ignore[attr-defined]
 
 
 def _path_stat(path):

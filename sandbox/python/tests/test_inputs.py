@@ -833,10 +833,11 @@ print(few, many > 1000)
 
 
 FORGED = """
-import random
+import random, tempfile
+new = tempfile.NamedTemporaryFile()
 r = random.Random(int(sys.argv[1]) if len(sys.argv) > 1 else 7)
 e.begin_inputs(b"", None)
-for _ in range(20): time.time(), time.monotonic(), time.process_time(), time.clock_gettime(5)
+for _ in range(20): time.time(), time.monotonic(), time.process_time(), time.clock_gettime(5), os.stat(new.name)
 genuine, _ = e.end_inputs()
 def forged(n):
     if n % 3 == 0:
@@ -852,6 +853,7 @@ for n in range(100_000):
             assert 0 <= time.clock_gettime_ns(id) <= 1 << 62
     time.time(), time.monotonic()
     time.sleep(r.choice((0, 1e-9, 1.5, 1e9)))
+    os.stat(new.name), os.lstat(new.name)
     log, missing = e.end_inputs()
     assert log == b"" and missing >= 0
 print("ended")

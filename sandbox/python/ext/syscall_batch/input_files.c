@@ -1,4 +1,4 @@
-/* The times of files and the devices of random bytes, made repeatable: inputs.c.
+/* The times of files, made repeatable: inputs.c.
  *
  * A replay repeats the times of files that this process has made or changed, or that came to it, and other files have
  * their real times. A log has these readings for each file whose times the run asks for: its kind, the time of its
@@ -6,31 +6,12 @@
 #define _GNU_SOURCE
 #include "inputs.h"
 
-#include <fcntl.h>
-#include <stdarg.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
-#include <unistd.h>
-
 /* The times of a file that are not that of its change. */
 enum { IS_MODIFIED = 1, IS_ACCESSED = 2, IS_CREATED = 4 };
 
 struct times {
     int64_t changed, modified, accessed, created; /* nanoseconds */
 };
-
-/* Replaces a function of the C library. Its name here is another: headers may make stat a name of stat64, which has the
- * same parameters on 64-bit machines. */
-#define REPLACE(result, name, parameters)                                                                              \
-    static result(*next_##name) parameters;                                                                            \
-    __attribute__((constructor)) static void find_##name(void) { find_next(#name, &next_##name); }                     \
-    EXPORTED result our_##name parameters __asm__(#name);                                                              \
-    result our_##name parameters
-
-/* A library may call it as it is loaded, before the constructors of this one. */
-#define NEXT(name) (__builtin_expect(!next_##name, 0) ? find_##name() : (void)0, next_##name)
-
-/* -- times */
 
 static int kind_of(const struct times *t)
 {
@@ -127,6 +108,11 @@ REPLACE_STAT(fstat64, (int fd, struct stat *s), fd, s)
 REPLACE_STAT(fstatat64, (int folder, const char *restrict path, struct stat *restrict s, int flags), folder, path, s,
              flags)
 
+int read_real_stat(int fd, struct stat *s)
+{
+    return NEXT(fstat64)(fd, s);
+}
+
 /* What programs call that were built with a C library before 2.33. */
 REPLACE_STAT(__xstat, (int version, const char *path, struct stat *s), version, path, s)
 REPLACE_STAT(__lxstat, (int version, const char *path, struct stat *s), version, path, s)
@@ -159,54 +145,4 @@ REPLACE(int, statx, (int folder, const char *restrict path, int flags, unsigned 
     if (s->stx_mask & STATX_BTIME)
         SET_TIME(&s->stx_btime, t.created);
     return 0;
-}
-
-/* -- devices of random bytes. Python's files and sqlite call open and read. */
-
-static int has_device; /* the process may have a descriptor of one */
-
-static int noted(const char *path, int fd)
-{
-    if (fd >= 0 && has_random_bytes() && (!strcmp(path, "/dev/urandom") || !strcmp(path, "/dev/random")))
-        has_device = 1;
-    return fd;
-}
-
-#define MODE(last)                                                                                                     \
-    __extension__({                                                                                                    \
-        va_list arguments;                                                                                             \
-        va_start(arguments, last);                                                                                     \
-        mode_t mode = flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(arguments, mode_t) : 0;             \
-        va_end(arguments);                                                                                             \
-        mode;                                                                                                          \
-    })
-
-REPLACE(int, open, (const char *path, int flags, ...)) { return noted(path, NEXT(open)(path, flags, MODE(flags))); }
-REPLACE(int, open64, (const char *path, int flags, ...)) { return noted(path, NEXT(open64)(path, flags, MODE(flags))); }
-REPLACE(int, __open_2, (const char *path, int flags)) { return noted(path, NEXT(__open_2)(path, flags)); }
-REPLACE(int, __open64_2, (const char *path, int flags)) { return noted(path, NEXT(__open64_2)(path, flags)); }
-REPLACE(int, openat, (int folder, const char *path, int flags, ...))
-{
-    return noted(path, NEXT(openat)(folder, path, flags, MODE(flags)));
-}
-REPLACE(int, openat64, (int folder, const char *path, int flags, ...))
-{
-    return noted(path, NEXT(openat64)(folder, path, flags, MODE(flags)));
-}
-
-/* Linux has them as the character devices 1:8 and 1:9. */
-static int is_device(int fd)
-{
-    struct stat s;
-    return NEXT(fstat64)(fd, &s) == 0 && S_ISCHR(s.st_mode)
-           && (s.st_rdev == makedev(1, 8) || s.st_rdev == makedev(1, 9));
-}
-
-REPLACE(ssize_t, read, (int fd, void *to, size_t size))
-{
-    if (__builtin_expect(has_device, 0) && has_random_bytes() && is_device(fd)) {
-        take_random_bytes(to, size);
-        return size;
-    }
-    return NEXT(read)(fd, to, size);
 }

@@ -14,13 +14,10 @@ static int is_python(void *function)
     return dladdr(function, &used) && dladdr(python, &own) && used.dli_fbase == own.dli_fbase;
 }
 
-EXPORTED int pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict attributes,
-                            void *(*routine)(void *), void *restrict argument)
+REPLACE(int, pthread_create, (pthread_t *restrict thread, const pthread_attr_t *restrict attributes,
+                              void *(*routine)(void *), void *restrict argument))
 {
-    static int (*next)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
-    if (!next)
-        find_next("pthread_create", &next);
-    int failed = next(thread, attributes, routine, argument);
+    int failed = NEXT(pthread_create)(thread, attributes, routine, argument);
     if (!failed && has_run() && is_python(routine))
         note_thread();
     return failed;

@@ -1,10 +1,11 @@
 /* The inputs of a run that differ each time, its clocks and its randomness, made repeatable.
  *
- * This library is in LD_PRELOAD, so the functions below replace those of the C library. Outside of a run, and in each
- * thread but that of the run, they call the ones of the C library.
+ * This library is in LD_PRELOAD, so its functions replace those of the C library: input_clocks.c, input_randomness.c,
+ * input_files.c and input_threads.c. Outside of a run, and in each thread but that of the run, they call the ones of
+ * the C library.
  *
  * An original run logs each reading of a clock, and a repeated run reads the clocks from that log. The times of files
- * are readings, too: input_files.c. A log is a sequence of varints, in entries:
+ * are readings, too. A log is a sequence of varints, in entries:
  *
  *     clock << 1 | has_count   delta   [count - 2]
  *
@@ -20,26 +21,15 @@
 #include "chacha.h"
 
 #include <dlfcn.h>
-#include <poll.h>
-#include <semaphore.h>
-#include <stdarg.h>
 #include <stddef.h>
-#include <sys/epoll.h>
 #include <sys/mman.h>
-#include <sys/random.h>
-#include <sys/resource.h>
-#include <sys/select.h>
-#include <sys/syscall.h>
-#include <sys/time.h>
-#include <time.h>
-#include <unistd.h>
 
 enum {
     CPU_CLOCKS = 1 << CLOCK_PROCESS_CPUTIME_ID | 1 << CLOCK_THREAD_CPUTIME_ID | 1 << GETRUSAGE_USER
                  | 1 << GETRUSAGE_SYSTEM
 };
 enum { MAX_READINGS = 1 << 16, MAX_LOG_BYTES = 256 << 10, SMALL_LOG_BYTES = 2900, MAX_ENTRY_BYTES = 16 };
-enum { SEED_BYTES = 32, MAX_ENTROPY_BYTES = 256 /* of getentropy */ };
+enum { SEED_BYTES = 32 };
 #define STEP 1000ll            /* nanoseconds between two readings past the end of a log */
 #define MAX_READING (1ll << 62) /* nanoseconds; it bounds what a forged log can say: the year 2116 */
 
@@ -79,28 +69,7 @@ _Static_assert(sizeof run <= 4096, "a run writes to one page");
 
 __thread int is_active;
 
-/* -- the functions of the C library */
-
-static struct {
-    int (*clock_gettime)(clockid_t, struct timespec *);
-    int (*gettimeofday)(struct timeval *, void *);
-    time_t (*time)(time_t *);
-    int (*getrusage)(__rusage_who_t, struct rusage *);
-    ssize_t (*getrandom)(void *, size_t, unsigned);
-    int (*getentropy)(void *, size_t);
-    int (*clock_nanosleep)(clockid_t, int, const struct timespec *, struct timespec *);
-    int (*nanosleep)(const struct timespec *, struct timespec *);
-    long (*syscall)(long, ...);
-    int (*epoll_wait)(int, struct epoll_event *, int, int);
-    int (*poll)(struct pollfd *, nfds_t, int);
-    int (*select)(int, fd_set *, fd_set *, fd_set *, struct timeval *);
-    int (*sem_trywait)(sem_t *);
-    int (*sem_wait)(sem_t *);
-    int (*sem_clockwait)(sem_t *, clockid_t, const struct timespec *);
-} libc;
-
-/* The function of the C library. The first call looks it up: libraries call some of them as they are loaded. */
-#define LIBC(name) (__builtin_expect(!libc.name, 0) ? find(#name, &libc.name) : (void)0, libc.name)
+/* -- readings */
 
 void find_next(const char *name, void *function)
 {
@@ -108,25 +77,7 @@ void find_next(const char *name, void *function)
     memcpy(function, &found, sizeof found);
 }
 
-static void find(const char *name, void *function)
-{
-    find_next(name, function);
-    if (!*(void **)function) /* this C library lacks it, so nobody can have linked with it */
-        abort();
-}
-
-/* A guest that looked them up itself would write to a page of its own. */
-__attribute__((constructor)) static void find_all(void)
-{
-    (void)LIBC(clock_gettime), (void)LIBC(gettimeofday), (void)LIBC(time), (void)LIBC(getrandom);
-    (void)LIBC(getentropy), (void)LIBC(clock_nanosleep), (void)LIBC(nanosleep), (void)LIBC(syscall);
-    (void)LIBC(epoll_wait), (void)LIBC(poll), (void)LIBC(select);
-    (void)LIBC(sem_trywait), (void)LIBC(sem_wait), (void)LIBC(getrusage);
-}
-
-/* -- readings */
-
-static int holds_gil(void)
+int holds_gil(void)
 {
 #if PY_VERSION_HEX >= 0x030D0000
     return PyThreadState_GetUnchecked() == run.owner;
@@ -245,8 +196,7 @@ int take_reading(int clock, int64_t *reading)
     return 1;
 }
 
-/* Counts the pending reading. */
-static void commit(void)
+void commit(void)
 {
     int clock = run.pending_clock;
     run.pending_clock = NO_CLOCK;
@@ -267,9 +217,7 @@ static void commit(void)
         c->last = run.pending;
 }
 
-/* Returns the next reading of a clock, which is pending then. real is that of the real clock, which a replay uses if
- * the log has no readings of this clock at all. */
-static int64_t read_input(int clock, int64_t real)
+int64_t read_input(int clock, int64_t real)
 {
     struct clock *c = &run.clocks[clock];
     commit();
@@ -282,9 +230,7 @@ static int64_t read_input(int clock, int64_t real)
     return run.pending;
 }
 
-/* Moves the clocks forward of which the log has no more readings, because a replay has slept or waited. Without this, a
- * loop that waits for a time would never end. */
-static void pass_time(int64_t nanoseconds)
+void pass_time(int64_t nanoseconds)
 {
     commit();
     for (int clock = 0; clock < CLOCKS; clock++) {
@@ -292,6 +238,23 @@ static void pass_time(int64_t nanoseconds)
         if (c->has_last && !(CPU_CLOCKS >> clock & 1) && nanoseconds > 0 && !has_reading(clock))
             c->last = nanoseconds > MAX_READING - c->last ? MAX_READING : c->last + nanoseconds;
     }
+}
+
+void drop_pending(int clock)
+{
+    if (run.pending_clock == clock)
+        run.pending_clock = NO_CLOCK;
+}
+
+int is_replay(void)
+{
+    return run.replayed != NULL;
+}
+
+int last_reading(int clock, int64_t *reading)
+{
+    *reading = run.clocks[clock].last;
+    return run.clocks[clock].has_last;
 }
 
 int64_t in_nanoseconds(const struct timespec *t)
@@ -323,180 +286,12 @@ int64_t miss_file(void)
     struct timespec now;
     const struct clock *c = &run.clocks[CLOCK_REALTIME];
     run.missing++;
-    if (!run.file_shift && c->has_last && LIBC(clock_gettime)(CLOCK_REALTIME, &now) == 0)
+    if (!run.file_shift && c->has_last && read_real_clock(CLOCK_REALTIME, &now) == 0)
         run.file_shift = c->last - in_nanoseconds(&now); /* it stays, as the times of a file do */
     return run.file_shift;
 }
 
-/* -- clocks */
-
-static __attribute__((noinline)) int read_clock(clockid_t id, struct timespec *t)
-{
-    int failed = LIBC(clock_gettime)(id, t);
-    if (failed || id < 0 || id >= LINUX_CLOCKS)
-        return failed;
-    if (!holds_gil()) {
-        commit();
-        return 0;
-    }
-    int64_t reading = read_input(id, in_nanoseconds(t));
-    t->tv_sec = reading / NANOSECONDS;
-    t->tv_nsec = reading % NANOSECONDS;
-    return 0;
-}
-
-EXPORTED int clock_gettime(clockid_t id, struct timespec *t)
-{
-    if (__builtin_expect(is_active, 0))
-        return read_clock(id, t);
-    return LIBC(clock_gettime)(id, t);
-}
-
-/* Python does not call the following functions to wait. Libraries call them, which may have released the GIL. */
-
-static void read_timeval(int clock, struct timeval *t)
-{
-    int64_t reading = read_input(clock, t->tv_sec * NANOSECONDS + t->tv_usec * 1000);
-    t->tv_sec = reading / NANOSECONDS;
-    t->tv_usec = reading % NANOSECONDS / 1000;
-}
-
-EXPORTED int gettimeofday(struct timeval *restrict t, void *restrict zone)
-{
-    int failed = LIBC(gettimeofday)(t, zone);
-    if (!failed && is_active)
-        read_timeval(GETTIMEOFDAY, t);
-    return failed;
-}
-
-EXPORTED time_t time(time_t *t)
-{
-    time_t now = LIBC(time)(NULL);
-    if (is_active)
-        now = read_input(TIME, now * NANOSECONDS) / NANOSECONDS;
-    if (t)
-        *t = now;
-    return now;
-}
-
-EXPORTED int getrusage(__rusage_who_t who, struct rusage *usage)
-{
-    int failed = LIBC(getrusage)(who, usage);
-    if (!failed && is_active && who == RUSAGE_SELF) {
-        read_timeval(GETRUSAGE_USER, &usage->ru_utime);
-        read_timeval(GETRUSAGE_SYSTEM, &usage->ru_stime);
-    }
-    return failed;
-}
-
-/* -- sleeps */
-
-/* Tells whether the process has another thread of Python, which a sleep of this one may wait for. */
-static int has_other_threads(void)
-{
-    return run.owner->prev || run.owner->next;
-}
-
-EXPORTED int clock_nanosleep(clockid_t id, int flags, const struct timespec *t, struct timespec *left)
-{
-    if (!is_active || !run.replayed || id < 0 || id >= LINUX_CLOCKS || t->tv_nsec < 0 || t->tv_nsec >= NANOSECONDS)
-        return LIBC(clock_nanosleep)(id, flags, t, left);
-    commit();
-    int64_t nanoseconds = in_nanoseconds(t);
-    if (flags & TIMER_ABSTIME) { /* of the clock of the replay */
-        struct timespec now;
-        if (run.clocks[id].has_last)
-            nanoseconds -= run.clocks[id].last;
-        else if (LIBC(clock_gettime)(id, &now) == 0)
-            nanoseconds -= in_nanoseconds(&now);
-    }
-    if (nanoseconds <= 0)
-        return 0;
-    if (has_other_threads()) {
-        struct timespec real = {nanoseconds / NANOSECONDS, nanoseconds % NANOSECONDS};
-        int error = LIBC(clock_nanosleep)(CLOCK_MONOTONIC, 0, &real, flags & TIMER_ABSTIME ? NULL : left);
-        if (error)
-            return error;
-    }
-    pass_time(nanoseconds);
-    return 0;
-}
-
-EXPORTED int nanosleep(const struct timespec *t, struct timespec *left)
-{
-    if (!is_active || !run.replayed)
-        return LIBC(nanosleep)(t, left);
-    int error = clock_nanosleep(CLOCK_REALTIME, 0, t, left);
-    if (!error)
-        return 0;
-    errno = error;
-    return -1;
-}
-
-/* -- waits: they take as long as in any run. If one times out in a replay, the clocks must move on past their logs. */
-
-EXPORTED int epoll_wait(int fd, struct epoll_event *events, int max_events, int timeout)
-{
-    int n = LIBC(epoll_wait)(fd, events, max_events, timeout);
-    if (n == 0 && is_active && run.replayed)
-        pass_time(timeout * 1000000ll);
-    return n;
-}
-
-EXPORTED int poll(struct pollfd *fds, nfds_t count, int timeout)
-{
-    int n = LIBC(poll)(fds, count, timeout);
-    if (n == 0 && is_active && run.replayed)
-        pass_time(timeout * 1000000ll);
-    return n;
-}
-
-EXPORTED int select(int count, fd_set *restrict r, fd_set *restrict w, fd_set *restrict e, struct timeval *restrict t)
-{
-    int64_t microseconds = t && t->tv_sec < INT32_MAX ? t->tv_sec * 1000000ll + t->tv_usec : 0; /* select changes t */
-    int n = LIBC(select)(count, r, w, e, t);
-    if (n == 0 && is_active && run.replayed)
-        pass_time(microseconds * 1000);
-    return n;
-}
-
-/* -- locks */
-
-/* Drops the pending reading if it is the one that Python has made, with the GIL, before it takes a lock. */
-static void drop_reading_of_lock(void)
-{
-#if defined(HAVE_SEM_CLOCKWAIT) && PY_VERSION_HEX < 0x030E0000
-    if (is_active && run.pending_clock == CLOCK_MONOTONIC && holds_gil())
-        run.pending_clock = NO_CLOCK;
-#endif
-}
-
-EXPORTED int sem_trywait(sem_t *semaphore)
-{
-    drop_reading_of_lock();
-    return LIBC(sem_trywait)(semaphore);
-}
-
-EXPORTED int sem_wait(sem_t *semaphore)
-{
-    drop_reading_of_lock();
-    return LIBC(sem_wait)(semaphore);
-}
-
-/* Python waits without the GIL, until a time that it has read without the GIL: it is of the real clock. */
-EXPORTED int sem_clockwait(sem_t *restrict semaphore, clockid_t id, const struct timespec *restrict until)
-{
-    struct timespec before;
-    drop_reading_of_lock();
-    if (!is_active || !run.replayed || LIBC(clock_gettime)(id, &before))
-        return LIBC(sem_clockwait)(semaphore, id, until);
-    int failed = LIBC(sem_clockwait)(semaphore, id, until);
-    if (failed && errno == ETIMEDOUT)
-        pass_time(in_nanoseconds(until) - in_nanoseconds(&before));
-    return failed;
-}
-
-/* -- randomness */
+/* -- randomness, for input_randomness.c */
 
 int has_random_bytes(void)
 {
@@ -508,39 +303,12 @@ void take_random_bytes(void *to, size_t size)
     chacha_take(&run.randomness, to, size);
 }
 
-EXPORTED ssize_t getrandom(void *to, size_t size, unsigned flags)
-{
-    if (!has_random_bytes())
-        return LIBC(getrandom)(to, size, flags);
-    take_random_bytes(to, size);
-    return size;
-}
+/* -- threads: input_threads.c, and sleeps */
 
-EXPORTED int getentropy(void *to, size_t size)
+int has_other_threads(void)
 {
-    if (!has_random_bytes() || size > MAX_ENTROPY_BYTES)
-        return LIBC(getentropy)(to, size);
-    take_random_bytes(to, size);
-    return 0;
+    return run.owner->prev || run.owner->next;
 }
-
-/* os.getrandom makes the system call itself. */
-EXPORTED long syscall(long number, ...)
-{
-    long a[6];
-    va_list arguments;
-    va_start(arguments, number);
-    for (int i = 0; i < 6; i++)
-        a[i] = va_arg(arguments, long);
-    va_end(arguments);
-    if (is_active && number == SYS_getrandom)
-        return getrandom((void *)a[0], a[1], a[2]);
-    if (is_active && number == SYS_clock_gettime)
-        return clock_gettime(a[0], (struct timespec *)a[1]);
-    return LIBC(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
-}
-
-/* -- threads, for input_threads.c */
 
 int has_run(void)
 {
@@ -629,7 +397,7 @@ PyObject *end_inputs(PyObject *module, PyObject *unused)
 PyObject *note_start(PyObject *module, PyObject *unused)
 {
     struct timespec now;
-    run.start = LIBC(clock_gettime)(CLOCK_REALTIME, &now) ? INT64_MAX : in_nanoseconds(&now) - START_MARGIN;
+    run.start = read_real_clock(CLOCK_REALTIME, &now) ? INT64_MAX : in_nanoseconds(&now) - START_MARGIN;
     Py_RETURN_NONE;
 }
 

@@ -1,9 +1,10 @@
-/* Repeatable inputs of a run: clocks and randomness in inputs.c, files in input_files.c, threads in input_threads.c. */
+/* Repeatable inputs of a run: inputs.c. */
 #ifndef INPUTS_H
 #define INPUTS_H
 
 #include "batch.h"
 
+#include <sys/stat.h>
 #include <time.h>
 
 /* Tells whether this library is preloaded, so that its functions replace those of the C library. */
@@ -34,6 +35,43 @@ extern __thread int is_active __attribute__((tls_model("initial-exec"), visibili
 /* Sets *function to the function that this library replaces, or to NULL if the C library lacks it. */
 void find_next(const char *name, void *function);
 
+/* Replaces a function of the C library. Its name here is another: headers may make stat a name of stat64, which has the
+ * same parameters on 64-bit machines. */
+#define REPLACE(result, name, parameters)                                                                              \
+    static result(*next_##name) parameters;                                                                            \
+    __attribute__((constructor)) static void find_##name(void) { find_next(#name, &next_##name); }                     \
+    EXPORTED result our_##name parameters __asm__(#name);                                                              \
+    result our_##name parameters
+
+/* A library may call it as it is loaded, before the constructors of this one. */
+#define NEXT(name) (__builtin_expect(!next_##name, 0) ? find_##name() : (void)0, next_##name)
+
+/* Tells whether the thread of the run holds Python's GIL. It does not if another thread holds it. */
+int holds_gil(void);
+
+int is_replay(void);
+
+/* Returns the next reading of a clock, which is pending then. real is that of the real clock, which a replay uses if
+ * the log has no readings of this clock at all. */
+int64_t read_input(int clock, int64_t real);
+
+/* Counts the pending reading. */
+void commit(void);
+
+/* Does not count the pending reading if it is of this clock. */
+void drop_pending(int clock);
+
+/* Moves the clocks forward of which the log has no more readings, because a replay has slept or waited. Without this, a
+ * loop that waits for a time would never end. */
+void pass_time(int64_t nanoseconds);
+
+/* Sets the last reading of a clock that counts. Returns whether a replay has one from its log. */
+int last_reading(int clock, int64_t *reading);
+
+/* clock_gettime and fstat of the C library. */
+int read_real_clock(clockid_t id, struct timespec *t);
+int read_real_stat(int fd, struct stat *s);
+
 /* Logs a reading of an original run. */
 void log_reading(int clock, int64_t reading);
 
@@ -54,6 +92,9 @@ int64_t miss_file(void);
 /* Tells whether this thread has the randomness of a run, of which take_random_bytes takes the next bytes. */
 int has_random_bytes(void);
 void take_random_bytes(void *to, size_t size);
+
+/* Tells whether the process has another thread of Python, which a sleep of this one may wait for. */
+int has_other_threads(void);
 
 /* Tells whether the code of a run may start a thread in this thread, which is that of the run or another. */
 int has_run(void);
