@@ -45,7 +45,7 @@ type Replay struct {
 	Diverged    *Divergence  `json:"diverged,omitempty"`
 	Sources     []string     `json:"sources,omitempty" doc:"What may be another in two equal runs"`
 	Rows        string       `json:"rows" enum:"log,now" doc:"Where the rows came from"`
-	IsEdited    bool         `json:"edited,omitempty" doc:"The code or the rows are not those of the original"`
+	IsEdited    bool         `json:"edited,omitempty" doc:"The caller gave other code or other rows"`
 	Restored    *Restored    `json:"restored,omitempty" doc:"The earlier executions of the session, which ran first"`
 }
 

@@ -156,3 +156,47 @@ func inputLogOf(t *testing.T, dir, execution string) string {
 	}
 	return text
 }
+
+// TestRequestsRestoreASessionOnce sends several requests to a session of a service that was killed.
+func TestRequestsRestoreASessionOnce(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; the whole gate runs it")
+	}
+	t.Parallel()
+	path, dir := binary(t), dataDir(t)
+	cmd, c := start(t, path, dir)
+	box := c.newSandbox(t, nil)
+	c.must(t, "POST", "/sandbox/"+box+"/execute", map[string]any{"code": "n = 1"})
+	killService(t, cmd)
+	_, c = start(t, path, dir)
+	answers := make(chan map[string]any)
+	const requests = 8
+	for range requests {
+		go func() {
+			var e map[string]any
+			body := map[string]any{"code": "n += 1; n"}
+			err := c.call(context.Background(), "POST", "/sandbox/"+box+"/execute", body, &e)
+			if err != nil && !strings.Contains(err.Error(), "409") { // another one has the sandbox
+				t.Errorf("got %v, want a result or 409", err)
+			}
+			answers <- e
+		}()
+	}
+	seen, restored := map[any]bool{}, 0
+	for range requests {
+		e := <-answers
+		if e == nil || e["execution_id"] == nil {
+			continue
+		}
+		if e["status"] != "completed" || seen[e["result"]] {
+			t.Errorf("got %v, want each number once", e)
+		}
+		seen[e["result"]] = true
+		if e["restored"] != nil {
+			restored++
+		}
+	}
+	if restored != 1 || !seen[2.0] {
+		t.Errorf("got %d restored, and the numbers %v; want one, and from 2 on", restored, seen)
+	}
+}

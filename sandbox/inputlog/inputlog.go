@@ -66,6 +66,7 @@ const maxLogBytes = 64 << 20
 
 // Log is what entered one run.
 type Log struct {
+	Key   string `json:"key,omitempty"`   // Keys.ID of the keys that it was written with
 	Clock []byte `json:"clock,omitempty"` // the readings of clocks, as the guest encodes them
 	// ClockMissing is the number of readings that the guest has not logged.
 	ClockMissing int64  `json:"clock_missing,omitempty"`
@@ -223,6 +224,9 @@ func (k Keys) aead() (cipher.AEAD, error) {
 	}
 	return cipher.NewGCMWithRandomNonce(block)
 }
+
+// ID identifies the keys, and says nothing about them.
+func (k Keys) ID() string { return k.hash([]byte("id"))[:16] }
 
 // Seed returns the seed of a run's randomness: 32 bytes as hex.
 func (k Keys) Seed(executionID string) string {

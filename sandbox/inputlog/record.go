@@ -124,7 +124,7 @@ func (r *Recorder) Statement(number int, ran string) {
 
 // End returns the log. It hashes all answers, so it takes about a millisecond for each megabyte.
 func (r *Recorder) End(clock []byte, clockMissing int64) (*Log, error) {
-	l := &Log{Clock: clock, ClockMissing: clockMissing, Files: r.files, RequestsMissing: r.dropped}
+	l := &Log{Key: r.keys.ID(), Clock: clock, ClockMissing: clockMissing, Files: r.files, RequestsMissing: r.dropped}
 	if len(r.environ) > 0 {
 		var err error
 		if l.Environ, err = r.keys.seal(r.environ); err != nil {

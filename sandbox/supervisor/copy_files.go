@@ -7,8 +7,8 @@ import (
 	"glasshouse/sandbox"
 )
 
-// HasForeignFiles reports whether somebody else than the code has put files into the session or changed them, in addition
-// to a number of uploads.
+// HasForeignFiles reports whether somebody else than the code has put files into the session or changed them, in
+// addition to a number of uploads.
 func (s *Session) HasForeignFiles(uploads int) bool {
 	return s.workspace.isChanged.Load() || len(s.uploads.List()) > uploads
 }

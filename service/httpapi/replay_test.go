@@ -219,6 +219,21 @@ func TestReplayHasTheFilesOfItsOriginal(t *testing.T) {
 	wantGrade(t, c.replay(t, first, nil), "identical")
 }
 
+// A key restricts the modules of a replay as those of a new sandbox, also if another key of the user ran the original.
+func TestReplayHasTheModulesOfTheKey(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleDeveloper)
+	first := c.ok(t, "POST", "/sandbox/agent/quick-execute?include=user_id", map[string]any{"code": "1"})
+	made := admin.ok(t, "POST", "/keys", map[string]any{"name": "restricted", "role": "developer",
+		"user_id": first.get("user_id"), "blocked_modules": []string{"json"}})
+	restricted := client{secret: made.get("key").(string)}
+	again := restricted.replay(t, first, map[string]any{"code": "import json\n1"})
+	if again.get("status") != "failed" || !strings.Contains(string(again.text), "json") {
+		t.Errorf("got %s, want the import refused", again.text)
+	}
+	wantGrade(t, restricted.replay(t, first, nil), "identical")
+}
+
 // Only the owner and admins can replay, and only what ran.
 func TestReplayIsRefused(t *testing.T) {
 	t.Parallel()

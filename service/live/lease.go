@@ -19,6 +19,8 @@ type Lease struct {
 	// HasOwnPolicy is set if the sandbox exists for this run only, so that history has no record of it, and has another
 	// policy than the default one.
 	HasOwnPolicy bool
+	// IsEmpty is set for the first run in a sandbox that was opened again: it must restore the state.
+	IsEmpty bool
 
 	service  *Service
 	live     *liveSandbox // nil for a sandbox that exists for this run only
@@ -48,14 +50,15 @@ func (s *Service) Acquire(
 	ctx, cancel := context.WithCancel(ctx)
 	s.mu.Lock()
 	live.cancelRun = cancel
-	hasEnded := s.live[id] != live
+	hasEnded, isEmpty := s.live[id] != live, live.isEmpty
+	live.isEmpty = false
 	s.mu.Unlock()
 	if hasEnded {
 		cancel()
 	}
 	markIdle := sync.OnceFunc(func() { s.markIdle(live) })
 	return ctx, &Lease{
-		Sandbox: live.sandbox, service: s, live: live, markIdle: markIdle,
+		Sandbox: live.sandbox, IsEmpty: isEmpty, service: s, live: live, markIdle: markIdle,
 		open: func(context.Context, sandbox.Sandbox) (*supervisor.Session, error) { return live.session, nil },
 		release: func() {
 			s.touch(live)

@@ -10,9 +10,9 @@ import (
 )
 
 // Reopen opens a sandbox again that ended because it was idle or because the service ended. It has its id and its
-// policy and is empty: package run restores what its executions left. Reopen returns the error of Acquire if the
-// sandbox ended for another reason or its lifetime is over, FaultBusy if another caller opens it, and the errors of
-// Create.
+// policy and is empty: the run that acquires it first restores what its executions left. Reopen returns the error of
+// Acquire if the sandbox ended for another reason or its lifetime is over, FaultBusy if another caller opens it, and
+// the errors of Create.
 func (s *Service) Reopen(ctx context.Context, caller sandbox.Key, id string) error {
 	_, gone := s.find(ctx, caller, id)
 	if gone == nil { // another caller was faster
@@ -64,7 +64,7 @@ func (s *Service) Reopen(ctx context.Context, caller sandbox.Key, id string) err
 	}
 	sb.State = sandbox.StateActive
 	s.live[id] = &liveSandbox{
-		sandbox: sb, session: session, ended: make(chan struct{}), lastUsed: now, cancelRun: func() {},
+		sandbox: sb, session: session, ended: make(chan struct{}), lastUsed: now, cancelRun: func() {}, isEmpty: true,
 	}
 	s.liveOf[sb.Owner]++
 	return nil

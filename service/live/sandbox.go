@@ -22,6 +22,7 @@ type liveSandbox struct {
 	inUse   sync.Mutex    // held by a run or an inspection
 	ended   chan struct{} // closed when the sandbox has ended
 
+	isEmpty       bool      // it was opened again, and nothing has restored its state; guarded by Service.mu
 	isBusy        bool      // a run has acquired it, or it is being ended; guarded by Service.mu
 	lastUsed      time.Time // guarded by Service.mu
 	lastExecution string    // guarded by Service.mu
@@ -53,6 +54,12 @@ func (s *Service) Create(ctx context.Context, caller sandbox.Key, config []byte)
 		return sandbox.Sandbox{}, err
 	}
 	return s.open(ctx, caller, p)
+}
+
+// Restrict returns a policy of another sandbox as the caller may have it now: within the ceiling, and with the modules
+// of the caller's key.
+func (s *Service) Restrict(caller sandbox.Key, p policy.Policy) (policy.Policy, error) {
+	return s.accept(caller, nil, p)
 }
 
 // CreateWith opens a sandbox for the caller with the policy of another one. It returns FaultFull if there are too many

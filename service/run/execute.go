@@ -88,11 +88,13 @@ func (s *Service) executeObserved(
 	if sandbox.FaultOf(err) == sandbox.FaultGone && s.InputLog.IsOn() {
 		if err = s.Live.Reopen(ctx, caller, sandboxID); err == nil {
 			runCtx, lease, err = s.Live.Acquire(ctx, caller, sandboxID)
-			o.base = &sandbox.Base{SandboxID: sandboxID, Before: s.Clock()}
 		}
 	}
 	if err != nil {
 		return nil, err
+	}
+	if lease.IsEmpty && o.base == nil {
+		o.base = &sandbox.Base{SandboxID: sandboxID, Before: s.Clock()}
 	}
 	return s.executeIn(runCtx, caller, lease, request, o)
 }

@@ -86,6 +86,9 @@ func (s *Service) replayObserved(
 	if err != nil {
 		return nil, err
 	}
+	if p, err = s.Live.Restrict(caller, p); err != nil { // other code may run than the original's
+		return nil, err
+	}
 	if o.Record {
 		p.EnableDebugging = true
 	}
