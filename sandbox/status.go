@@ -22,6 +22,7 @@ type ServiceStatus struct {
 	Runs      Occupancy         `json:"executions" doc:"Running and waiting executions; max is the number of slots"`
 	History   HistoryStatus     `json:"history"`
 	Retention HistoryRetention  `json:"retention"`
+	InputLog  string            `json:"input_log" enum:"rows,hashes,off" doc:"What is kept of the rows that code has read"`
 	Python    []Environment     `json:"environments"`
 	Pools     []WarmPool        `json:"warm_pools" doc:"The warm interpreters of the environments"`
 }

@@ -57,8 +57,9 @@ func TestReplayCommand(t *testing.T) {
 	c.must(t, "POST", "/sandbox/"+session+"/execute", map[string]any{"code": "n = 20"})
 	later := fmt.Sprint(c.must(t, "POST", "/sandbox/"+session+"/execute",
 		map[string]any{"code": "n + 1"})["execution_id"])
-	diverging := c.quickRun(t, "import pathlib\nn = pathlib.Path('/session').stat().st_mtime_ns\n"+
-		"db_query(f'SELECT {n} AS n')")
+	diverging := c.quickRun(t, "import threading, time\nn = []\n"+
+		"thread = threading.Thread(target=lambda: n.append(time.time_ns()))\nthread.start()\nthread.join()\n"+
+		"db_query(f'SELECT {n[0]} AS n')")
 	other := filepath.Join(t.TempDir(), "other.py")
 	if err := os.WriteFile(other, []byte(clockCode+"\nprint('other')"), 0o644); err != nil {
 		t.Fatal(err)
@@ -76,7 +77,7 @@ func TestReplayCommand(t *testing.T) {
 		{[]string{"--code", other, id}, exitDiffers, []string{"differs: ", "(with other code or rows)",
 			"  stdout, line 2\n    original  (empty)\n    replay    other\n"}, nil},
 		{[]string{diverging}, exitTrouble, []string{"diverged: ", "request 1 of the code\n    original  SELECT ",
-			"\n    replay    SELECT "}, nil},
+			"\n    replay    SELECT ", "  threads     the order in which"}, nil},
 		{[]string{"0123456789abcdef"}, exitTrouble, nil, []string{"glasshouse: 404 "}},
 		{[]string{"../keys"}, exitTrouble, nil, []string{"glasshouse: 404 "}},
 		{[]string{"--rows", "then", id}, exitTrouble, nil, []string{"glasshouse: 422 "}},

@@ -22,8 +22,9 @@ var sources = map[string]string{
 	run.SourceFiles:       "files of the session that its code did not write",
 	run.SourceNetwork:     "the original had a network and randomness of its own; a replay has no network",
 	run.SourceRows:        "answers that were too large for the log",
-	run.SourceSession:     "earlier executions of the session that did not run again in the same way",
 	run.SourceThreads:     "the order of threads, and their clocks and randomness",
+	run.SourceUnknown:     "something that the log does not have, such as the number of the process's user",
+	run.SourceSession:     "earlier executions of the session that did not run again in the same way",
 }
 
 // Describe returns what a replay says about its original, in lines without control characters of the code: the grade,

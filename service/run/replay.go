@@ -481,8 +481,6 @@ func (p *replayInputs) report(e *sandbox.Execution) *sandbox.Replay {
 	if was, is := p.original.Environment, e.Environment; was != nil && is != nil && was.Digest != is.Digest {
 		p.addSource(SourceEnvironment)
 	}
-	slices.Sort(p.sources)
-	out.Sources = p.sources
 	queries := e.Queries[min(p.firstQuery, len(e.Queries)):]
 	out.Differences = append(p.differences, compareExecutions(p.original, e, queries)...)
 	if len(out.Differences) > maxDifferences {
@@ -498,6 +496,11 @@ func (p *replayInputs) report(e *sandbox.Execution) *sandbox.Replay {
 			out.Diverged.Original = textOfRequest(d.Want)
 		}
 	}
+	if out.Grade != sandbox.ReplayIdentical && !out.IsEdited && len(p.sources) == 0 {
+		p.addSource(SourceUnknown)
+	}
+	slices.Sort(p.sources)
+	out.Sources = p.sources
 	return out
 }
 

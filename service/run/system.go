@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"glasshouse/sandbox"
+	"glasshouse/sandbox/inputlog"
 	"glasshouse/service/access"
 )
 
@@ -19,7 +20,10 @@ func (s *Service) ServiceStatus(ctx context.Context, caller sandbox.Key) (sandbo
 	}
 	st.Sandboxes = sandbox.Occupancy{Now: s.Live.CountSandboxes(""), Max: s.Live.InAll}
 	st.Runs = sandbox.Occupancy{Now: len(s.RunningExecutions("")), Max: s.Parallel}
-	st.Retention = s.Records.RetentionStatus()
+	st.Retention, st.InputLog = s.Records.RetentionStatus(), string(inputlog.Off)
+	if s.InputLog.IsOn() {
+		st.InputLog = string(s.InputLog)
+	}
 	var err error
 	st.History, err = s.History.Status(ctx)
 	return st, err

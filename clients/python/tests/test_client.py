@@ -353,15 +353,18 @@ def test_replay_gets_the_inputs_of_its_original(service):
 
 
 def test_replay_says_where_it_left_its_original(service, sandbox):
-    sandbox.run("import pathlib")
-    first = sandbox.run("n = pathlib.Path('/session').stat().st_mtime_ns\ndb_query(f'SELECT {n} AS n')")
+    sandbox.run("import threading, time\nn = []")
+    first = sandbox.run(
+        "thread = threading.Thread(target=lambda: n.append(time.time_ns()))\nthread.start()\nthread.join()\n"
+        "db_query(f'SELECT {n[0]} AS n')"
+    )
 
     async def run():
         async with async_client(service) as client:
             return await client.executions.replay(first.execution_id)
 
     replay = asyncio.run(run()).replay
-    assert replay.grade == "diverged" and replay.diverged.request == 1
+    assert replay.grade == "diverged" and replay.diverged.request == 1 and replay.sources == ["threads"]
     assert replay.diverged.original.startswith("SELECT ") and replay.diverged.replay.startswith("SELECT ")
     assert replay.diverged.original != replay.diverged.replay
     assert replay.restored.executions == 1 and replay.restored.exact and replay.restored.left_out == 0

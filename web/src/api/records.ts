@@ -54,6 +54,17 @@ export interface Summary extends Annotations {
   completed_at: string | null;
 }
 
+// Replay says how an execution that ran again compares with the original.
+export interface Replay {
+  of: string;
+  grade: "identical" | "differs" | "diverged";
+  differences?: { part: string; line?: number; original: string; replay: string }[];
+  diverged?: { request: number; original?: string; replay: string };
+  sources?: string[];
+  rows: "log" | "now";
+  edited?: boolean;
+}
+
 export interface Frame {
   line: number;
   function: string;
@@ -180,6 +191,8 @@ export interface Execution extends Annotations {
   queries: Query[];
   connections: Connection[];
   recorded_steps: number;
+  input_log?: object; // none: it cannot run again
+  replay?: Replay;
   truncated: Record<string, number>;
   isolation: string;
   enforced_by: Record<string, string>;
@@ -311,6 +324,7 @@ export interface SystemStatus {
   sandboxes: Occupancy;
   sandboxes_per_user: number;
   executions: Occupancy;
+  input_log: "rows" | "hashes" | "off";
   history: {
     waiting_records: number;
     waiting_bytes: number;

@@ -13,7 +13,7 @@ import { navigate } from "../router";
 import { isAdmin, mayDebug } from "../session";
 import { Page } from "../shell";
 import { asCurl, asPython } from "./execution_commands";
-import { Artifacts, Connections, Facts, Failed, Logs, Queries } from "./execution_details";
+import { Artifacts, Comparison, Connections, Facts, Failed, Logs, Queries } from "./execution_details";
 import { marks } from "./execution_marks";
 import { Outputs } from "./execution_outputs";
 import { TimeAxis } from "./execution_time_axis";
@@ -163,6 +163,7 @@ export function Execution({ id }: { id: string }) {
       <div class="columns">
         <div class="main">
           <Failed of={e} />
+          {e.replay && <Comparison of={e.replay} />}
           {code && (
             <Panel
               title="Code"
@@ -219,6 +220,7 @@ function Actions({ of: e }: { of: Record }) {
   const canRunAgain = isOver(e) && Boolean(e.code) && e.kind !== "database-query"; // the code of a query is SQL
   const [problem, setProblem] = useState<Problem>();
   const [isCancelled, setCancelled] = useState(false);
+  const [isReplaying, setReplaying] = useState(false);
   const gone = useRef(false);
   useEffect(
     () => () => {
@@ -259,6 +261,25 @@ function Actions({ of: e }: { of: Record }) {
         >
           Time travel: {plural(steps, "step")}
         </a>
+      )}
+      {steps === 0 && canRunAgain && e.input_log && mayDebug.value && (
+        <button
+          disabled={isReplaying}
+          title={`Runs the code again with the rows that it got, and records it. The run took ${duration(e.usage.wall_ms)}.`}
+          onClick={attempt(async () => {
+            setReplaying(true);
+            try {
+              const again = await post<Record>(`/executions/${encodeURIComponent(e.execution_id)}/replay`, {
+                record: true,
+              });
+              if (!gone.current) navigate(`/ui/executions/${encodeURIComponent(again.execution_id)}/steps`);
+            } finally {
+              if (!gone.current) setReplaying(false);
+            }
+          })}
+        >
+          {isReplaying ? "Running again…" : "Step through"}
+        </button>
       )}
       {canRunAgain && (
         <a class="button" href={`/ui/play?execution=${encodeURIComponent(e.execution_id)}`}>

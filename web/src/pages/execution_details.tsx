@@ -1,5 +1,5 @@
 import { address } from "../api/client";
-import type { Connection, Exception, Execution, Note, Query } from "../api/records";
+import type { Connection, Exception, Execution, Note, Query, Replay } from "../api/records";
 import {
   asText,
   bytes,
@@ -304,6 +304,54 @@ export function Logs({ logs, variables }: { logs: Note[]; variables: Record<stri
 }
 
 // Facts shows the usage, the request and the isolation of a run.
+const grades = {
+  identical: "The same output, result, error, files and statements as the original.",
+  differs: "Not all is as in the original.",
+  diverged: "The code asked for something that the original had not asked for.",
+};
+
+// Comparison says how a replay compares with its original.
+export function Comparison({ of: r }: { of: Replay }) {
+  const differences = r.differences ?? [];
+  return (
+    <Panel title="Replay" note={r.grade} danger={r.grade === "diverged"}>
+      <div class="body">
+        <p>
+          {grades[r.grade]} <a href={`/ui/executions/${encodeURIComponent(r.of)}`}>The original</a>
+          {r.rows === "now" && " had other rows: this run asked the databases again."}
+          {r.edited && " had other code or rows."}
+        </p>
+        {(r.sources ?? []).length > 0 && <p class="muted">What may differ: {(r.sources ?? []).join(", ")}.</p>}
+      </div>
+      {differences.length > 0 && (
+        <div class="scroll-x list" tabIndex={0} role="group" aria-label="Differences">
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Part</th>
+                <th scope="col">Original</th>
+                <th scope="col">Replay</th>
+              </tr>
+            </thead>
+            <tbody>
+              {differences.map((d) => (
+                <tr key={d.part}>
+                  <td>
+                    {d.part}
+                    {d.line ? `, line ${d.line}` : ""}
+                  </td>
+                  <td class="mono">{d.original}</td>
+                  <td class="mono">{d.replay}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </Panel>
+  );
+}
+
 export function Facts({ of: e }: { of: Execution }) {
   const { usage } = e;
   const { queue_ms: queue = 0, start_ms: start = 0 } = usage;

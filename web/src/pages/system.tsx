@@ -91,7 +91,14 @@ function Cards({ of: system }: { of: SystemStatus }) {
   );
 }
 
-function History({ of: { history, retention } }: { of: SystemStatus }) {
+// keptRows says what history keeps of the rows that code has read.
+const keptRows = {
+  rows: "kept with each execution, so that it can be replayed (--input-log)",
+  hashes: "not kept, only their hashes (--input-log hashes)",
+  off: "not kept (--input-log off)",
+};
+
+function History({ of: { history, retention, input_log } }: { of: SystemStatus }) {
   return (
     <Panel title="History" danger={!!history.error}>
       <dl class="body">
@@ -113,6 +120,8 @@ function History({ of: { history, retention } }: { of: SystemStatus }) {
         <dd>{bytes(history.free_bytes)}</dd>
         <dt>Kept</dt>
         <dd>{kept(retention)}</dd>
+        <dt>Rows that code has read</dt>
+        <dd>{keptRows[input_log]}</dd>
         {retention.deleted_executions > 0 && (
           <>
             <dt>Deleted</dt>

@@ -1,0 +1,5 @@
+df = await db_frame("SELECT * FROM documents")
+print(df.shape)
+print(df.dtypes)
+print(df.processed.value_counts(dropna=False))
+df.isna().sum()

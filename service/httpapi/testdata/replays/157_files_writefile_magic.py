@@ -1,0 +1,5 @@
+%%writefile helper_notes.txt
+# notes, kept for the next cell
+first line
+second line
+third line
