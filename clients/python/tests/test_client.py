@@ -275,6 +275,7 @@ def test_snippets_of_the_documentation_run(service, monkeypatch, capsys):
     printed = capsys.readouterr().out
     assert len(snippets) >= 8
     texts = ["42\n", "out.txt b'name\\nAda\\n'", "hint:", "0\n1\n2\n", "users", "only reads", "[0, 1, 4, 9"]
+    texts += ["2030-01-01 00:00:00", "{'parts': 1} 500\n{'parts': 2} 250\n0\n[2, 500]\n"]
     for expected in [*texts, "identical True", "differs [Difference(part='stdout', line=1, original="]:
         assert expected in printed, expected
 
