@@ -77,7 +77,7 @@ func TestReplayCommand(t *testing.T) {
 		{[]string{"--code", other, id}, exitDiffers, []string{"differs: ", "(with other code or rows)",
 			"  stdout, line 2\n    original  (empty)\n    replay    other\n"}, nil},
 		{[]string{diverging}, exitTrouble, []string{"diverged: ", "request 1 of the code\n    original  SELECT ",
-			"\n    replay    SELECT ", "  threads     the order in which"}, nil},
+			"\n    replay    SELECT ", "  threads     the order of threads"}, nil},
 		{[]string{"0123456789abcdef"}, exitTrouble, nil, []string{"glasshouse: 404 "}},
 		{[]string{"../keys"}, exitTrouble, nil, []string{"glasshouse: 404 "}},
 		{[]string{"--rows", "then", id}, exitTrouble, nil, []string{"glasshouse: 422 "}},
