@@ -297,6 +297,9 @@ def test_package_is_built_and_installed(tmp_path):
         out = subprocess.run(command, env=environ, check=True, capture_output=True, text=True).stdout
         assert out.startswith(str(target)) and (target / "glasshouse_sandbox" / "py.typed").exists()
         assert not (target / "glasshouse").exists()  # the name belongs to another project on PyPI
+        command = [sys.executable, "-m", "pytest", "--help", "-p", "no:cacheprovider"]
+        out = subprocess.run(command, env=environ, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+        assert "--glasshouse-suite=FILE" in out  # pytest finds the plugin by itself
     assert len(list(tmp_path.glob("*.whl"))) == len(list(tmp_path.glob("*.tar.gz"))) == 1
 
 
