@@ -57,11 +57,13 @@ func TestReplaySuite(t *testing.T) {
 		stdout, stderr, err := runCommand(t, nil, "", arguments...)
 		got := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
 		if exitCode(t, err) != test.code || stderr != "" || len(got) != len(test.want) {
-			t.Errorf("%q: got %v, %s%s\nwant the exit code %d and %q", arguments, err, stdout, stderr, test.code, test.want)
+			t.Errorf("%q: got %v, %s%s\nwant the exit code %d and %q", arguments, err, stdout, stderr, test.code,
+				test.want)
 			continue
 		}
 		for n, want := range test.want {
-			if rest, ok := strings.CutPrefix(got[n], want); !ok || strings.HasPrefix(got[n], "identical") && rest != "" {
+			rest, ok := strings.CutPrefix(got[n], want)
+			if !ok || strings.HasPrefix(got[n], "identical") && rest != "" {
 				t.Errorf("%q: got the line %q, want %q", arguments, got[n], want)
 			}
 		}

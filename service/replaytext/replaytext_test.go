@@ -71,7 +71,9 @@ func TestFirstDifferenceIsOneLine(t *testing.T) {
 	for want, r := range map[string]sandbox.Replay{
 		"": {Grade: sandbox.ReplayIdentical, Rows: "log"},
 		"the code sent fewer requests than the original": {Grade: sandbox.ReplayDiffers},
-		"statements[1].rows: a -> b":                     {Grade: sandbox.ReplayDiffers, Differences: []sandbox.Difference{rows}},
+		"statements[1].rows: a -> b": {
+			Grade: sandbox.ReplayDiffers, Differences: []sandbox.Difference{rows},
+		},
 		`stdout, line 2: a\x1b[2J\nb -> (empty) (and 1 more)`: {
 			Grade: sandbox.ReplayDiffers, Differences: []sandbox.Difference{rows, stdout},
 		},
