@@ -108,6 +108,30 @@ func testMCPHidesNoText(t *testing.T, c mcpClient) {
 	call("replay_execution", with(execution(printed), "code", ""), "identical: ", "status=completed")
 	call("replay_execution", args{"execution_id": "none"}, "there is no such execution")
 	call("explain_execution", with(failed, "question", "line:1"), "needs a developer")
+	asked := execution(run("rows = await db_query('SELECT 1 AS n')\nprint(rows[0]['n'])", "1\n", "status=completed"))
+	edits := func(statement int) []any {
+		return []any{args{"statement": statement, "rows": []any{args{"n": 5}}}}
+	}
+	call("replay_execution", with(asked, "edits", edits(1)), "stdout, line 1\n    original  1\n    replay    5\n")
+	call("replay_execution", with(asked, "edits", edits(2)), "the log has no rows of statement 2")
+
+	run("kept = 1", "status=completed")
+	forks := call("fork_session", args{"session_id": session, "count": 2}, "session_id="+session+":\nsession_id=")
+	if strings.Contains(forks.text(), "not exactly") {
+		t.Errorf("fork_session: got %s, want exact copies", forks.text())
+	}
+	lines := strings.Split(forks.text(), "\nsession_id=")
+	if len(lines) != 3 {
+		t.Fatalf("fork_session: got %s, want two sessions", forks.text())
+	}
+	call("run_python", args{"session_id": lines[1], "code": "kept += 1; kept"}, "result: 2\n")
+	call("run_python", args{"session_id": lines[2], "code": "kept"}, "result: 1\n")
+	call("fork_session", args{"session_id": "none"}, "there is no such sandbox")
+	wrong := run("kept = None", "status=completed").field("execution_id")
+	call("rollback_session", args{"session_id": session, "before": wrong},
+		"from before execution_id="+wrong+"\n", "session_id="+session+" execution_id=", "status=completed")
+	run("kept", "result: 1\n")
+	call("rollback_session", args{"session_id": lines[1], "before": wrong}, "ran in another sandbox")
 
 	slow := call("run_python", args{
 		"session_id": session, "code": "import time\ntime.sleep(300)", "timeout_seconds": 300, "wait_seconds": 0,

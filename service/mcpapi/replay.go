@@ -12,10 +12,11 @@ import (
 )
 
 type replayInput struct {
-	ID     string `json:"execution_id"`
-	Code   string `json:"code"`
-	Rows   string `json:"rows"`
-	Record bool   `json:"record"`
+	ID     string        `json:"execution_id"`
+	Code   string        `json:"code"`
+	Rows   string        `json:"rows"`
+	Edits  []run.RowEdit `json:"edits"`
+	Record bool          `json:"record"`
 }
 
 // maxReplayChars is the maximum number of characters of a comparison: some differences, each with two long lines.
@@ -28,7 +29,7 @@ func (s *Server) replayExecution(
 ) (*mcp.CallToolResult, error) {
 	waiting, cancel := context.WithTimeout(ctx, seconds(defaultWait))
 	defer cancel()
-	options := run.ReplayOptions{RowsNow: in.Rows == "now", Record: in.Record}
+	options := run.ReplayOptions{RowsNow: in.Rows == "now", Edits: in.Edits, Record: in.Record}
 	if in.Code != "" { // models send an empty text for an argument that they do not use
 		options.Code = &in.Code
 	}

@@ -1,4 +1,4 @@
-// Package mcpapi serves the service over the Model Context Protocol (MCP): eight tools and three resource templates.
+// Package mcpapi serves the service over the Model Context Protocol (MCP): ten tools and three resource templates.
 //
 // The package translates; it holds no rules of its own. A session of a tool is a sandbox, which the caller names in the
 // arguments, so the server itself is stateless: one handler serves protocol versions with a session (2025-11-25 and

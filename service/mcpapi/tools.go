@@ -25,7 +25,7 @@ const (
 // state the limit of a name: no model sends a longer one, and each model pays for the schemas.
 var longArguments = []string{"code", "sql", "text", "base64"}
 
-// addTools adds the eight tools. Their descriptions and schemas are what every model reads before its first call, so
+// addTools adds the ten tools. Their descriptions and schemas are what every model reads before its first call, so
 // each says when to use the tool, what it costs, and what to do next, in few words.
 func (s *Server) addTools() {
 	no, yes := new(false), new(true)
@@ -112,15 +112,38 @@ func (s *Server) addTools() {
 		Name: "replay_execution",
 		Description: "Run an ended execution again with the rows, clocks and randomness that it had, and compare: " +
 			"identical, or what differs. With code, test a fix on the same data. rows=now asks the database again: " +
-			"did the data change? The session does not change.",
+			"did the data change? edits: what if it were other data? The session does not change.",
 		InputSchema: schema(`{
 			"execution_id":{"type":"string"},
 			"code":{"type":"string","description":"Runs in place of the original's"},
 			"rows":{"type":"string","enum":["log","now"],"default":"log"},
+			"edits":{"type":"array","items":{"type":"object","required":["statement","rows"],"properties":{
+				"statement":{"type":"integer","minimum":1,"description":"Its number in the execution"},
+				"rows":{"type":"array","items":{"type":"object"}}}},"description":"Other rows for statements"},
 			"record":{"type":"boolean","description":"For explain_execution of the replay"}
 		}`, "execution_id"),
 		Annotations: &mcp.ToolAnnotations{Title: "Replay an execution", DestructiveHint: no, OpenWorldHint: no},
 	}, s.replayExecution)
+	addTool(s, &mcp.Tool{
+		Name: "fork_session",
+		Description: "Copy a session with its variables and files, to try several ways from the same state. Answers " +
+			"with the session_id of each copy. Its executions run again in each copy.",
+		InputSchema: schema(`{
+			"session_id":{"type":"string"},
+			"count":{"type":"integer","minimum":1,"maximum":20,"default":1}
+		}`, "session_id"),
+		Annotations: &mcp.ToolAnnotations{Title: "Fork a session", DestructiveHint: no, OpenWorldHint: no},
+	}, s.forkSession)
+	addTool(s, &mcp.Tool{
+		Name: "rollback_session",
+		Description: "Undo: give a session the variables and files that it had before one of its executions. Later " +
+			"changes are lost; get_execution still reads the executions.",
+		InputSchema: schema(`{
+			"session_id":{"type":"string"},
+			"before":{"type":"string","description":"The execution_id of the first one to undo"}
+		}`, "session_id", "before"),
+		Annotations: &mcp.ToolAnnotations{Title: "Roll back a session", DestructiveHint: yes, OpenWorldHint: no},
+	}, s.rollbackSession)
 	addTool(s, &mcp.Tool{
 		Name:        "cancel_execution",
 		Description: "Stop a running execution. Its session stays.",

@@ -32,18 +32,11 @@ var sources = map[string]string{
 func Describe(r *sandbox.Replay) string {
 	lines := []string{summary(r)}
 	for _, d := range r.Differences {
-		place := d.Part
-		if d.Line > 0 {
-			place += fmt.Sprintf(", line %d", d.Line)
-		}
-		lines = append(lines, pair(place, d.Original, d.Replay)...)
+		lines = append(lines, pair(placeOf(&d), d.Original, d.Replay)...)
 	}
 	if d := r.Diverged; d != nil {
-		original := d.Original
-		if original == "" {
-			original = "(no more requests)"
-		}
-		lines = append(lines, pair(fmt.Sprintf("request %d of the code", d.Request), original, d.Replay)...)
+		place := fmt.Sprintf("request %d of the code", d.Request)
+		lines = append(lines, pair(place, orNoMore(d.Original), d.Replay)...)
 	}
 	if list := describeSources(r.Sources); len(list) > 0 {
 		lines = append(lines, "What may differ although the code is the same:")
@@ -53,6 +46,58 @@ func Describe(r *sandbox.Replay) string {
 		lines = append(lines, restored(r.Restored)...)
 	}
 	return strings.Join(lines, "\n")
+}
+
+// maxLineChars is the maximum number of characters of each text in the line of FirstDifference.
+const maxLineChars = 60
+
+// FirstDifference returns what differs first in a replay, on one line; "" if it is identical. It prefers what the code
+// did to rows that are others now.
+func FirstDifference(r *sandbox.Replay) string {
+	if d := r.Diverged; d != nil {
+		return fmt.Sprintf("request %d: %s -> %s", d.Request, short(orNoMore(d.Original)), short(d.Replay))
+	}
+	if r.Grade == sandbox.ReplayIdentical {
+		return ""
+	}
+	if len(r.Differences) == 0 {
+		return fewerRequests
+	}
+	first := max(0, slices.IndexFunc(r.Differences, func(d sandbox.Difference) bool {
+		return !strings.HasPrefix(d.Part, "statements[")
+	}))
+	d := r.Differences[first]
+	text := fmt.Sprintf("%s: %s -> %s", placeOf(&d), short(d.Original), short(d.Replay))
+	if more := len(r.Differences) - 1; more > 0 {
+		text += fmt.Sprintf(" (and %d more)", more)
+	}
+	return text
+}
+
+// short returns the beginning of a text on one line.
+func short(text string) string {
+	chars := []rune(orEmpty(text))
+	if len(chars) > maxLineChars {
+		chars = append(chars[:maxLineChars-3], '.', '.', '.')
+	}
+	return string(chars)
+}
+
+const fewerRequests = "the code sent fewer requests than the original"
+
+// placeOf returns the part that differs, with its line.
+func placeOf(d *sandbox.Difference) string {
+	if d.Line > 0 {
+		return fmt.Sprintf("%s, line %d", printable(d.Part), d.Line)
+	}
+	return printable(d.Part)
+}
+
+func orNoMore(request string) string {
+	if request == "" {
+		return "(no more requests)"
+	}
+	return request
 }
 
 // summary returns the line with the grade.
@@ -66,7 +111,7 @@ func summary(r *sandbox.Replay) string {
 	default:
 		text = "differs: not all is as in the original"
 		if len(r.Differences) == 0 {
-			text = "differs: the code sent fewer requests than the original"
+			text = "differs: " + fewerRequests
 		}
 	}
 	switch {
@@ -80,9 +125,9 @@ func summary(r *sandbox.Replay) string {
 	return text
 }
 
-// pair returns the lines of a part that differs.
+// pair returns the lines of a part that differs, which is printable.
 func pair(part, original, replay string) []string {
-	return []string{"  " + printable(part), "    original  " + orEmpty(original), "    replay    " + orEmpty(replay)}
+	return []string{"  " + part, "    original  " + orEmpty(original), "    replay    " + orEmpty(replay)}
 }
 
 func orEmpty(text string) string {

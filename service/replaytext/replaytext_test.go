@@ -62,6 +62,35 @@ Before it ran 1 earlier execution of the session (1 ms of CPU time), with the sa
 	}
 }
 
+// The line of a suite has the first difference of the code's work, without control characters, and how many follow.
+func TestFirstDifferenceIsOneLine(t *testing.T) {
+	t.Parallel()
+	rows := sandbox.Difference{Part: "statements[1].rows", Original: "a", Replay: "b"}
+	stdout := sandbox.Difference{Part: "stdout", Line: 2, Original: "a\x1b[2J\nb"}
+	long := sandbox.Difference{Part: "result", Original: strings.Repeat("é", 61), Replay: strings.Repeat("é", 60)}
+	for want, r := range map[string]sandbox.Replay{
+		"": {Grade: sandbox.ReplayIdentical, Rows: "log"},
+		"the code sent fewer requests than the original": {Grade: sandbox.ReplayDiffers},
+		"statements[1].rows: a -> b": {
+			Grade: sandbox.ReplayDiffers, Differences: []sandbox.Difference{rows},
+		},
+		`stdout, line 2: a\x1b[2J\nb -> (empty) (and 1 more)`: {
+			Grade: sandbox.ReplayDiffers, Differences: []sandbox.Difference{rows, stdout},
+		},
+		"result: " + strings.Repeat("é", 57) + "... -> " + strings.Repeat("é", 60): {
+			Grade: sandbox.ReplayDiffers, Differences: []sandbox.Difference{long},
+		},
+		"request 2: (no more requests) -> SELECT 2": {
+			Grade: sandbox.ReplayDiverged, Differences: []sandbox.Difference{stdout},
+			Diverged: &sandbox.Divergence{Request: 2, Replay: "SELECT 2"},
+		},
+	} {
+		if got := FirstDifference(&r); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 // A terminal gets no control character of the code, and a difference in one is visible.
 func TestDescribeShowsControlCharacters(t *testing.T) {
 	t.Parallel()

@@ -275,6 +275,7 @@ def test_snippets_of_the_documentation_run(service, monkeypatch, capsys):
     printed = capsys.readouterr().out
     assert len(snippets) >= 8
     texts = ["42\n", "out.txt b'name\\nAda\\n'", "hint:", "0\n1\n2\n", "users", "only reads", "[0, 1, 4, 9"]
+    texts += ["2030-01-01 00:00:00", "{'parts': 1} 500\n{'parts': 2} 250\n0\n[2, 500]\n"]
     for expected in [*texts, "identical True", "differs [Difference(part='stdout', line=1, original="]:
         assert expected in printed, expected
 
@@ -296,6 +297,9 @@ def test_package_is_built_and_installed(tmp_path):
         out = subprocess.run(command, env=environ, check=True, capture_output=True, text=True).stdout
         assert out.startswith(str(target)) and (target / "glasshouse_sandbox" / "py.typed").exists()
         assert not (target / "glasshouse").exists()  # the name belongs to another project on PyPI
+        command = [sys.executable, "-m", "pytest", "--help", "-p", "no:cacheprovider"]
+        out = subprocess.run(command, env=environ, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+        assert "--glasshouse-suite=FILE" in out  # pytest finds the plugin by itself
     assert len(list(tmp_path.glob("*.whl"))) == len(list(tmp_path.glob("*.tar.gz"))) == 1
 
 

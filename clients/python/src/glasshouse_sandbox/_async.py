@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
 import httpx
 
-from . import _local, _transport, models
+from . import _local, _parallel, _transport, models
 from . import _operations as ops
-from .errors import ConnectionFailed, GlasshouseError
+from .errors import ConnectionFailed, Full, GlasshouseError, LimitReached
 from .models import Execution, Json
 
 T = TypeVar("T")
@@ -129,7 +130,7 @@ class AsyncClient:
             if response.is_success:
                 return ops.Reply(response.content)
             problem = _transport.error_of(response)
-            delay = _transport.retry_delay(problem, attempt)
+            delay = _transport.retry_delay(problem, attempt) if call.retry else None
             if delay is None:
                 raise problem
             await asyncio.sleep(delay)
@@ -277,15 +278,28 @@ class AsyncExecutions:
         return await self._client._do(ops.why(execution_id, name, step, budget))
 
     async def replay(
-        self, execution_id: str, *, code: str | None = None, rows: str = "log", record: bool = False
+        self,
+        execution_id: str,
+        *,
+        code: str | None = None,
+        rows: str = "log",
+        edits: ops.Edits | None = None,
+        record: bool = False,
     ) -> Execution:
         """Runs an ended execution again with the inputs that it had, and returns the new execution. Its `replay` says
         what differs.
 
         code: runs in place of the original's. rows: "log", as the original got them, or "now", from the database.
-        record: keep a recording, for `why`. Raises Gone if the inputs are not kept, and Busy if the execution runs.
+        edits: other rows for statements, by the number of the statement in the original from 1, such as
+        {1: [{"n": 0}]}; a column that a row does not name is NULL. record: keep a recording, for `why`. Raises Gone if
+        the inputs are not kept, and Busy if the execution runs.
         """
-        return await self._client._do(ops.replay(execution_id, code, rows, record))
+        return await self._client._do(ops.replay(execution_id, code, rows, edits, record))
+
+    async def diff(self, execution_id: str, other: str) -> Sequence[models.Difference]:
+        """Compares two ended executions, and runs nothing. Returns the first twenty differences; their `replay` has
+        the values of the other execution. Raises Busy if one of them runs."""
+        return await self._client._do(ops.diff(execution_id, other))
 
     async def artifact(self, artifact: models.Artifact | str) -> bytes:
         """Returns the bytes of an artifact, which its id can name."""
@@ -334,13 +348,17 @@ class AsyncSandbox:
     """A sandbox: code that runs in it finds the variables, imports and files of earlier runs.
 
     Use it as a context manager, or call close; it also ends after its idle time. id: its id. config: as the service
-    accepted it; empty for a sandbox of `sandboxes.get`.
+    accepted it; empty for a sandbox of `sandboxes.get`. restored: how the executions went that made the state of a
+    fork; None for other sandboxes.
     """
 
-    def __init__(self, client: AsyncClient, sandbox_id: str, config: Json) -> None:
+    def __init__(
+        self, client: AsyncClient, sandbox_id: str, config: Json, restored: models.Restored | None = None
+    ) -> None:
         self._client = client
         self.id = sandbox_id
         self.config = config
+        self.restored = restored
         self.files = AsyncFiles(client, sandbox_id)
 
     async def __aenter__(self) -> AsyncSandbox:
@@ -423,6 +441,71 @@ class AsyncSandbox:
                     yield models.Step.from_json(data)
         except httpx.HTTPError as error:
             raise _transport.connection_failed(error, self._client._http.base_url) from error
+
+    async def fork(self, count: int = 1) -> Sequence[AsyncSandbox]:
+        """Returns new sandboxes with the variables and files that this one has now. Each changes alone from then on.
+
+        count: at most 20. The executions of the sandbox run again in each, with the inputs that they had. Raises Busy
+        if the sandbox runs code, and Gone if the inputs of its executions are not kept.
+        """
+        return await self._forks(ops.fork(self.id, count))
+
+    async def _forks(self, operation: ops.Operation[list[ops.Fork]]) -> Sequence[AsyncSandbox]:
+        found = await self._client._do(operation)
+        return [AsyncSandbox(self._client, fork.sandbox_id, self.config, fork.restored) for fork in found]
+
+    async def rollback(self, *, before: Execution | str) -> Execution:
+        """Gives the sandbox the variables and files that it had before one of its executions, which before is or
+        names. Returns the execution that restored them; its `restored` says how that went. History keeps the
+        executions that are rolled back. Raises Gone if the inputs of the earlier executions are not kept."""
+        execution_id = before if isinstance(before, str) else before.execution_id
+        return await self._client._do(ops.rollback(self.id, execution_id))
+
+    @contextlib.asynccontextmanager
+    async def trial(self) -> AsyncIterator[AsyncSandbox]:
+        """Yields a fork, which is deleted at the end, to try something that this sandbox should not keep."""
+        (fork,) = await self.fork()
+        async with fork:
+            yield fork
+
+    async def sweep(
+        self,
+        code: str,
+        variants: Iterable[Mapping[str, Any]],
+        *,
+        timeout: float | None = None,
+        tags: Mapping[str, str] | None = None,
+    ) -> list[tuple[Mapping[str, Any], Execution]]:
+        """Runs code once for each variant, each time in a fork of its own, and returns pairs of the variant and its
+        execution, in order. The sandbox itself does not change.
+
+        variants: variables of the code, as the context of `run`. timeout, tags: as in `run`. At most 20 forks exist at
+        a time, or fewer if the service has no room for more; all are deleted. Code that fails in one fork ends no
+        other: look at the status of each execution. Raises the errors of `fork`.
+        """
+        left = list(variants)
+        found: list[tuple[Mapping[str, Any], Execution]] = []
+        while left:
+            forks: list[AsyncSandbox] = []
+            try:
+                while len(forks) < min(len(left), ops.MAX_FORKS):
+                    try:
+                        forks += await self._forks(ops.fork(self.id, 1, retry=not forks))
+                    except (Full, LimitReached):
+                        if not forks:
+                            raise
+                        break
+                runs = [
+                    functools.partial(fork.run, code, context=variant, timeout=timeout, tags=tags)
+                    for fork, variant in zip(forks, left, strict=False)
+                ]
+                found += zip(left, await _parallel.gather(runs), strict=False)
+            finally:
+                for fork in forks:
+                    async with fork:  # which deletes it
+                        pass
+            left = left[len(forks) :]
+        return found
 
     async def query(
         self, sql: str, params: Mapping[str, Any] | None = None, *, database: str | None = None

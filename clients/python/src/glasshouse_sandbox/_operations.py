@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any, TypeVar
 from urllib.parse import quote as quote
 
@@ -17,6 +17,9 @@ from .models import Json
 
 T = TypeVar("T")
 Files = Mapping[str, "str | bytes"]
+Edits = Mapping[int, Sequence[Mapping[str, Any]]]  # rows by the number of a statement
+
+MAX_FORKS = 20  # of one call
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,6 +32,7 @@ class Call:
     params: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     content: bytes | None = None
     stream: bool = False  # the answer is a stream of events
+    retry: bool = True  # send it again if the service refuses it because it is full
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,9 +157,38 @@ def why(execution_id: str, name: str | None, step: int | None, budget: int) -> O
     return models.Why.from_json(answer)
 
 
-def replay(execution_id: str, code: str | None, rows: str, record: bool) -> Operation[models.Execution]:
+def replay(
+    execution_id: str, code: str | None, rows: str, edits: Edits | None, record: bool
+) -> Operation[models.Execution]:
     body: Json = {"rows": rows, "record": record} | ({} if code is None else {"code": code})
+    if edits:
+        body["edits"] = [{"statement": n, "rows": [dict(row) for row in new]} for n, new in edits.items()]
     return (yield from run(Call("POST", f"/executions/{quote(execution_id, safe='')}/replay", body, TEXT)))
+
+
+def diff(execution_id: str, other: str) -> Operation[list[models.Difference]]:
+    path = f"/executions/{quote(execution_id, safe='')}/diff/{quote(other, safe='')}"
+    answer = yield from fetch(Call("GET", path))
+    return [models.difference(each) for each in answer["differences"]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Fork:
+    """A sandbox that the service has made of another one."""
+
+    sandbox_id: str
+    restored: models.Restored | None
+
+
+def fork(sandbox_id: str, count: int, retry: bool = True) -> Operation[list[Fork]]:
+    call = Call("POST", f"/sandbox/{quote(sandbox_id, safe='')}/fork", {"count": count}, retry=retry)
+    answer = yield from fetch(call)
+    return [Fork(each["sandbox_id"], models.restored(each.get("restored"))) for each in answer["sandboxes"]]
+
+
+def rollback(sandbox_id: str, before: str) -> Operation[models.Execution]:
+    path = f"/sandbox/{quote(sandbox_id, safe='')}/rollback"
+    return (yield from run(Call("POST", path, {"before": before}, TEXT)))
 
 
 def pending_writes(status: str | None, user_id: str | None) -> Operation[list[models.PendingWrite]]:

@@ -79,7 +79,7 @@ class ExceptionInfo:
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """A part of an execution that is another in its replay.
+    """A part of an execution that is another in its replay, or in the execution that it is compared with.
 
     part: "stdout", "stderr", "result[1].n", "error", "outputs[N].TYPE", "artifacts/PATH", "statements[N].rows" and
     others. line: of a text, the first line that differs, from 1; else 0. original, replay: that line, or the value.
@@ -103,7 +103,7 @@ class Divergence:
 
 @dataclasses.dataclass(frozen=True)
 class Restored:
-    """The earlier executions of a session, which ran again before a replay.
+    """The earlier executions of a session, which ran again before a replay, or in a fork, or for a rollback.
 
     executions: how many ran. left_out: those that a limit had ended, which did not run. cpu_ms: milliseconds. sources:
     as in Replay. exact: True if each ended as at first.
@@ -143,23 +143,16 @@ class Replay:
     @classmethod
     def from_json(cls, r: Json) -> Replay:
         """Returns the replay of an execution's part."""
-        d, b = r.get("diverged"), r.get("restored")
+        d = r.get("diverged")
         return cls(
             of=r["of"],
             grade=r["grade"],
-            differences=[
-                Difference(each["part"], each.get("line", 0), each["original"], each["replay"])
-                for each in r.get("differences") or ()
-            ],
+            differences=[difference(each) for each in r.get("differences") or ()],
             diverged=None if d is None else Divergence(d["request"], d.get("original", ""), d["replay"]),
             sources=list(r.get("sources") or ()),
             rows=r["rows"],
             edited=r.get("edited", False),
-            restored=None
-            if b is None
-            else Restored(
-                b["executions"], b.get("left_out", 0), b["cpu_ms"], list(b.get("sources") or ()), b["exact"]
-            ),
+            restored=restored(r.get("restored")),
             raw=r,
         )
 
@@ -175,7 +168,8 @@ class Execution:
     error: "TypeError: ..." or the limit, or None. execution_time: seconds. memory_usage: MB. truncated: how much is
     missing, by part. notes: how values differ from those of the database. recorded_steps: the length of the
     recording, 0 if there is none. tags: as the client sent them. replay: how a replay compares with its original; None
-    for other executions. text: the execution in the words that a language model should read. raw: the answer as it
+    for other executions. restored: the earlier executions of the session, if this one had to restore them; else None.
+    text: the execution in the words that a language model should read. raw: the answer as it
     came.
     """
 
@@ -205,6 +199,7 @@ class Execution:
     recorded_steps: int
     tags: dict[str, str]
     replay: Replay | None
+    restored: Restored | None
     text: str
     raw: Json = dataclasses.field(repr=False)
 
@@ -272,9 +267,22 @@ class Execution:
             recorded_steps=answer.get("recorded_steps", 0),
             tags=answer.get("tags") or {},
             replay=None if replay is None else Replay.from_json(replay),
+            restored=restored(answer.get("restored")),
             text=answer.get("text", ""),
             raw=dict(answer),
         )
+
+
+def difference(d: Json) -> Difference:
+    """Returns a difference of its JSON."""
+    return Difference(d["part"], d.get("line", 0), d["original"], d["replay"])
+
+
+def restored(r: Json | None) -> Restored | None:
+    """Returns the restored executions of their JSON; None if there is none."""
+    if r is None:
+        return None
+    return Restored(r["executions"], r.get("left_out", 0), r["cpu_ms"], list(r.get("sources") or ()), r["exact"])
 
 
 def output(o: Json) -> Output:
