@@ -219,7 +219,7 @@ func TestReplayHasTheFilesOfItsOriginal(t *testing.T) {
 	wantGrade(t, c.replay(t, first, nil), "identical")
 }
 
-// A key restricts the modules of a replay as those of a new sandbox, also if another key of the user ran the original.
+// A key restricts the modules of a replay as those of a new sandbox, even if another key of the user ran the original.
 func TestReplayHasTheModulesOfTheKey(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)

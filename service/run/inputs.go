@@ -199,8 +199,8 @@ func (s *Service) loadInputs(ctx context.Context, e *sandbox.Execution) (*inputl
 	}
 	log, err := inputlog.Decode(data)
 	if err == nil && log.Key != s.InputKeys.ID() {
-		return nil, sandbox.Errorf(sandbox.FaultGone, "the inputs of execution %s were logged by a service with another "+
-			"signing.key in its data folder: only a service with that file can replay it", e.ID)
+		return nil, sandbox.Errorf(sandbox.FaultGone, "the inputs of execution %s were logged by a service with "+
+			"another signing.key in its data folder: only a service with that file can replay it", e.ID)
 	}
 	return log, err
 }
