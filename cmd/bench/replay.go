@@ -40,7 +40,8 @@ func replayRows(options) []measurement {
 		sessionRow("restore a session of %d runs after kill -9", inputLogOn, openRestore),
 		sessionRow("fork a session of %d runs", "", openFork),
 		sessionRow("roll back a session of %d runs", "", openRollback),
-		{name: "history of 1+1", unit: storedBytes, samples: 3, peerName: inputLogOff, open: openHistoryBytes(nil, "1+1", false),
+		{name: "history of 1+1", unit: storedBytes, samples: 3, peerName: inputLogOff,
+			open: openHistoryBytes(nil, "1+1", false),
 			peer: onService(inputLogOff, openHistoryBytes(nil, "1+1", false))},
 		{name: "log of 100 000 rows", unit: part, samples: 3,
 			open: openHistoryBytes(large, fmt.Sprintf("len(await db_query(%q))", rowsSQL), true)},
@@ -188,8 +189,8 @@ func openRollback(ctx context.Context, g *glasshouse) (sampler, error) {
 	}, g.removal(ctx, id)}, err
 }
 
-// openHistoryBytes measures the bytes of a run in history, its record and its log; with perRow, the bytes of the log as a
-// part of those of the rows.
+// openHistoryBytes measures the bytes of a run in history, its record and its log; with perRow, the bytes of the log as
+// a part of those of the rows.
 func openHistoryBytes(config map[string]any, code string, perRow bool) openFunc {
 	return func(ctx context.Context, g *glasshouse) (sampler, error) {
 		id, err := g.create(ctx, config)
