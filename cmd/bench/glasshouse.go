@@ -24,9 +24,11 @@ const (
 // glasshouse is a service that is measured, a child of this program.
 type glasshouse struct {
 	*client
-	cmd    *exec.Cmd
-	exited chan struct{}
-	dir    string // data folder, which Close removes
+	cmd     *exec.Cmd
+	exited  chan struct{}
+	dir     string           // data folder, which Close removes
+	address string           // on which it listens
+	command func() *exec.Cmd // starts it
 }
 
 // startGlasshouse starts a binary on a free port with a temporary data folder and returns when the service
@@ -36,8 +38,8 @@ func startGlasshouse(ctx context.Context, binary, python string, settings ...str
 	if err != nil {
 		return nil, err
 	}
-	g := &glasshouse{exited: make(chan struct{}), dir: dir}
-	address, err := freeAddress()
+	g := &glasshouse{dir: dir}
+	g.address, err = freeAddress()
 	if err == nil {
 		err = os.Chmod(dir, 0o755) // the embedded PostgreSQL may run as another user
 	}
@@ -47,28 +49,52 @@ func startGlasshouse(ctx context.Context, binary, python string, settings ...str
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	output := &tail{}
-	g.cmd = exec.Command(binary, append([]string{"serve", "--listen", address, "--data-dir", dir, "--python", python}, settings...)...)
-	g.cmd.Env = append(withoutSettings(os.Environ()), "GLASSHOUSE_SAMPLES=false") // of older binaries
-	g.cmd.Stdout, g.cmd.Stderr = output, output
-	if err := g.cmd.Start(); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+	g.command = func() *exec.Cmd {
+		arguments := []string{"serve", "--listen", g.address, "--data-dir", dir, "--python", python}
+		cmd := exec.Command(binary, append(arguments, settings...)...)
+		cmd.Env = append(withoutSettings(os.Environ()), "GLASSHOUSE_SAMPLES=false") // of older binaries
+		return cmd
 	}
-	go func() {
-		_ = g.cmd.Wait() // its output has the reason for the failure
-		close(g.exited)
-	}()
-	if err := g.waitUntilReady(ctx, address); err != nil {
-		g.Close()
-		return nil, fmt.Errorf("%w; the end of its output:\n%s", err, output)
-	}
-	key, err := os.ReadFile(filepath.Join(dir, "admin.key"))
-	if err != nil {
+	if err := g.start(ctx); err != nil {
+		if g.exited == nil { // there is no process
+			return nil, errors.Join(err, os.RemoveAll(dir))
+		}
 		g.Close()
 		return nil, err
 	}
-	g.client = newClient("http://"+address, strings.TrimSpace(string(key)))
 	return g, nil
+}
+
+// start starts the process and the client, and returns when the service is ready.
+func (g *glasshouse) start(ctx context.Context) error {
+	output, cmd, exited := &tail{}, g.command(), make(chan struct{})
+	cmd.Stdout, cmd.Stderr = output, output
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	g.cmd, g.exited = cmd, exited
+	go func() {
+		_ = cmd.Wait() // its output has the reason for the failure
+		close(exited)
+	}()
+	if err := g.waitUntilReady(ctx, g.address); err != nil {
+		return fmt.Errorf("%w; the end of its output:\n%s", err, output)
+	}
+	key, err := os.ReadFile(filepath.Join(g.dir, "admin.key"))
+	if err != nil {
+		return err
+	}
+	g.client = newClient("http://"+g.address, strings.TrimSpace(string(key)))
+	return nil
+}
+
+// killAndStart kills the service as kill -9 does, and starts it again on its data folder.
+func (g *glasshouse) killAndStart(ctx context.Context) error {
+	if err := g.cmd.Process.Kill(); err != nil {
+		return err
+	}
+	<-g.exited
+	return g.start(ctx)
 }
 
 // withoutSettings removes the service's settings from an environment: the default configuration is measured.

@@ -84,15 +84,21 @@ func (g *glasshouse) addExecutions(ctx context.Context, count int) error {
 		return nil
 	}
 	progress("adding %d executions to history", count-first)
-	psql := exec.CommandContext(ctx, "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-h",
+	_, err := g.psql(ctx, fmt.Sprintf(fillHistory, first+1, count))
+	return err
+}
+
+// psql runs statements on the service's history, and returns their values as text without headings.
+func (g *glasshouse) psql(ctx context.Context, sql string) (string, error) {
+	psql := exec.CommandContext(ctx, "psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h",
 		filepath.Join(g.dir, "postgres", "socket"), "-U", "glasshouse_history", "-d", "history", "-f", "-")
-	psql.Stdin = strings.NewReader(fmt.Sprintf(fillHistory, first+1, count))
+	psql.Stdin = strings.NewReader(sql)
 	out, err := psql.CombinedOutput()
 	if errors.Is(err, exec.ErrNotFound) {
-		return errors.New("psql is not installed: apt-get install postgresql-client")
+		return "", errors.New("psql is not installed: apt-get install postgresql-client")
 	}
 	if err != nil {
-		return fmt.Errorf("psql: %w: %.2000s", err, out)
+		return "", fmt.Errorf("psql: %w: %.2000s", err, out)
 	}
-	return nil
+	return strings.TrimSpace(string(out)), nil
 }

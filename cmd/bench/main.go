@@ -12,8 +12,8 @@
 // unless the row names another. The ratio of a row is the median of the ratios of its pairs.
 //
 // measurement.go has the type of a row, and the tables of rows are in api.go, isolation.go, sql.go, compat.go,
-// debug.go, density.go, fairness.go, history.go, mcp.go and peers.go. This module imports nothing of the service. The
-// services and peers that it starts end with it. Progress goes to stderr.
+// debug.go, density.go, fairness.go, history.go, mcp.go, peers.go and replay.go. This module imports nothing of the
+// service. The services and peers that it starts end with it. Progress goes to stderr.
 package main
 
 import (

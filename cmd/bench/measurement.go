@@ -125,6 +125,7 @@ func only(sample sampleFunc) sampler { return sampler{sample: sample} }
 var suites = map[string]func(options) []measurement{
 	"api": apiRows, "fairness": fairnessRows, "isolation": isolationRows, "sql": sqlRows, "debug": debugRows,
 	"compat": compatRows, "density": densityRows, "history": historyRows, "mcp": mcpRows, "peers": peerRows,
+	"replay": replayRows,
 }
 
 func suiteNames() []string { return slices.Sorted(maps.Keys(suites)) }

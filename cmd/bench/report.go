@@ -139,7 +139,7 @@ var howToRead string
 var suiteTitles = map[string]string{
 	"api": "The API", "compat": "Compatibility APIs", "debug": "The debugger", "density": "Many live sessions",
 	"fairness": "Fairness between users", "history": "History", "isolation": "Isolation",
-	"mcp": "The Model Context Protocol", "peers": "Compared with other servers", "sql": "SQL",
+	"mcp": "The Model Context Protocol", "peers": "Compared with other servers", "replay": "Replays", "sql": "SQL",
 }
 
 // reportColumns are the columns of docs/benchmarks.md. Its readers compare; goals are for developers, and print shows
