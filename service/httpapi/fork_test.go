@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"glasshouse/sandbox"
@@ -79,4 +80,68 @@ func TestRollback(t *testing.T) {
 	other := c.create(t, nil)
 	wantProblem(t, c.do(t, "POST", "/sandbox/"+other+"/rollback", before), http.StatusUnprocessableEntity,
 		"invalid-input", "another sandbox")
+}
+
+// Code that runs again captures no write again, whether it is a replay or restores a session.
+func TestWritesAreNotCapturedAgain(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	id := c.create(t, map[string]any{"write_policy": "capture"})
+	const write = "db_query(\"UPDATE user_activities SET action = 'view' WHERE id = -1\")"
+	first := c.run(t, id, "print("+write+")")
+	if !strings.Contains(string(first.text), `"status":"captured"`) {
+		t.Fatalf("got %s, want the write captured", first.text)
+	}
+	user := c.finished(t, first.get("execution_id").(string)).get("user_id").(string)
+	wantOne := func(what string) {
+		t.Helper()
+		list, _ := admin.ok(t, "GET", "/pending-writes?user_id="+user, nil).get("pending_writes").([]any)
+		count := 0
+		for _, each := range list {
+			if each.(map[string]any)["sandbox_id"] == id {
+				count++
+			} else {
+				t.Errorf("%s: got the write %v of another sandbox", what, each)
+			}
+		}
+		if count != 1 {
+			t.Errorf("%s: got %d captured writes, want 1", what, count)
+		}
+	}
+	wantGrade(t, c.replay(t, first, nil), "identical")
+	wantOne("a replay")
+	if other := c.replay(t, first, map[string]any{"code": write + "\n" + write}); other.get("status") != "failed" {
+		t.Errorf("a replay that writes twice: got %s, want the second write refused", other.text)
+	}
+	wantOne("a replay of other code")
+	forks, _ := c.ok(t, "POST", "/sandbox/"+id+"/fork", nil).get("sandboxes").([]any)
+	if len(forks) != 1 {
+		t.Fatalf("got %v, want a fork", forks)
+	}
+	wantOne("a fork")
+}
+
+// A session that is restored opens no connections again.
+func TestForksOpenNoConnections(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	id := c.createOnline(t, internet.plain())
+	code := "import requests\ntry:\n    got = requests.get('http://" + internet.plain() + "/csv').text\n" +
+		"except requests.RequestException:\n    got = ''\nlen(got)"
+	if first := c.run(t, id, code); first.get("result") == 0.0 || describeConnections(first) == "" {
+		t.Fatalf("got %s, want a connection", first.text)
+	}
+	forks, _ := c.ok(t, "POST", "/sandbox/"+id+"/fork", nil).get("sandboxes").([]any)
+	if len(forks) != 1 {
+		t.Fatalf("got %v, want a fork", forks)
+	}
+	fork := forks[0].(map[string]any)
+	restored, _ := fork["restored"].(map[string]any)
+	if restored["exact"] != false || !strings.Contains(compactJSON(restored["sources"]), "network") {
+		t.Errorf("got %v, want a state that is not exact because of the network", restored)
+	}
+	a := c.run(t, fork["sandbox_id"].(string), "got")
+	if got, _ := a.get("result").(string); !strings.HasPrefix(got, "Glasshouse: no connection") {
+		t.Errorf("got %s, want that there was no connection", a.text)
+	}
 }

@@ -17,13 +17,14 @@ const (
 	maxPendingWriteBytes = 32 << 20
 )
 
-// captureWrite stores a statement that was refused because it writes, if the sandbox's policy captures writes. ok
-// reports that it did. The error says why the statement cannot be captured.
+// captureWrite stores a statement that was refused because it writes, if the sandbox's policy captures writes and the
+// code does not run again: history has the writes of its first run. ok reports that it did. The error says why the
+// statement cannot be captured.
 func (h *guestHandler) captureWrite(
 	ctx context.Context, db *database.Database, sql string, params map[string]any, l sandbox.QueryLimits,
 	refusal *sandbox.Refusal, sink sandbox.RowSink,
 ) (summary sandbox.QuerySummary, ok bool, err error) {
-	if h.sandbox.Policy.WritePolicy != policy.WriteCapture || refusal.Reason != "read-only" {
+	if h.sandbox.Policy.WritePolicy != policy.WriteCapture || refusal.Reason != "read-only" || h.isReplay {
 		return summary, false, nil
 	}
 	if h.captured == maxCapturedWrites {

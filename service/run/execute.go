@@ -455,7 +455,7 @@ func (r *run) runCode(ctx context.Context) (sandbox.Outcome, error) {
 		callbacks.Debugger, r.handler.recorded = r.recording, r.recording.recorded
 	}
 	if r.observers.replay != nil {
-		r.observers.replay.handler = r.handler
+		r.observers.replay.handler, r.handler.isReplay = r.handler, true
 		callbacks.Inputs = r.observers.replay
 	} else if r.inputs = r.newInputs(); r.inputs != nil {
 		callbacks.Inputs, r.handler.inputs = r.inputs, r.inputs.Recorder

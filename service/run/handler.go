@@ -38,6 +38,7 @@ type guestHandler struct {
 	events    *EventLog           // nil if the run is not streamed
 	recorded  *debugger.Recording // nil if the run is not recorded
 	inputs    *inputlog.Recorder  // nil if the run is not logged
+	isReplay  bool                // earlier code runs again: it captures no write
 	edited    *editedStatement    // runs in place of the next statement of the code; nil: it runs itself
 
 	queries        []sandbox.Query

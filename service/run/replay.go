@@ -387,6 +387,8 @@ func (r *run) restoreRuns(ctx context.Context, earlier []sandbox.Execution) (*sa
 	s, session := r.service, r.session
 	ctx, cancel := context.WithTimeout(ctx, maxRestoreTime)
 	defer cancel()
+	r.handler.isReplay = true
+	defer func() { r.handler.isReplay = false }()
 	out := &sandbox.Restored{IsExact: true}
 	for n := range earlier {
 		e := &earlier[n]
@@ -415,7 +417,9 @@ func (r *run) restoreRuns(ctx context.Context, earlier []sandbox.Execution) (*sa
 				return out, err
 			}
 		}
-		outcome, err := session.Run(ctx, e.ID, request, supervisor.Callbacks{Requests: r.handler, Inputs: again})
+		outcome, err := session.Run(ctx, e.ID, request, supervisor.Callbacks{
+			Requests: r.handler, Inputs: again, Recorder: restoreRecorder{},
+		})
 		if err == nil && ctx.Err() != nil {
 			err = sandbox.Errorf(sandbox.FaultLimit, "the earlier executions of the session take longer than %s: run "+
 				"them again yourself", maxRestoreTime)
@@ -439,6 +443,18 @@ func (r *run) restoreRuns(ctx context.Context, earlier []sandbox.Execution) (*sa
 		}
 	}
 	return out, nil
+}
+
+// restoreRecorder is the supervisor.Recorder of executions that restore a session. It lets no connection open: the code
+// would change the world again.
+type restoreRecorder struct{}
+
+// Show returns the output unchanged: nobody sees it.
+func (restoreRecorder) Show(_ context.Context, o sandbox.Output) sandbox.Output { return o }
+
+// Connection refuses to open a connection.
+func (restoreRecorder) Connection(int64, sandbox.Connection) error {
+	return errors.New("code that restores a session opens no connections")
 }
 
 // discardFile reads a file that is not stored.
