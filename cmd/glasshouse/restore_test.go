@@ -69,13 +69,29 @@ func TestSessionsComeBack(t *testing.T) {
 	})
 	killService(t, cmd)
 	<-started
-	_, c = start(t, path, dir)
+	cmd, c = start(t, path, dir)
 	e = execute("print(total.n)")
 	wantStdout(e, "2\n")
 	restored, _ = e["restored"].(map[string]any)
 	if restored["left_out"] != 1.0 || restored["exact"] != false {
 		t.Errorf("got %v, want one execution left out", e["restored"])
 	}
+
+	// A session that has ended is forked and rolled back as a live one.
+	undone := execute("total.n = 'lost'\ndel rows")["execution_id"]
+	killService(t, cmd)
+	cmd, c = start(t, path, dir)
+	forks, _ := c.must(t, "POST", "/sandbox/"+sandbox+"/fork", map[string]any{})["sandboxes"].([]any)
+	if len(forks) != 1 {
+		t.Fatalf("got %v, want a fork", forks)
+	}
+	forked := c.must(t, "POST", fmt.Sprint("/sandbox/", forks[0].(map[string]any)["sandbox_id"], "/execute"),
+		map[string]any{"code": "print(total.n, 'rows' in globals())"})
+	wantStdout(forked, "lost False\n")
+	killService(t, cmd)
+	_, c = start(t, path, dir)
+	c.must(t, "POST", "/sandbox/"+sandbox+"/rollback", map[string]any{"before": undone})
+	wantStdout(execute("print(total.n, 'rows' in globals())"), "2 True\n")
 
 	c.must(t, "DELETE", "/sandbox/"+sandbox, nil)
 	err := c.call(t.Context(), "POST", "/sandbox/"+sandbox+"/execute", map[string]any{"code": "1"}, nil)

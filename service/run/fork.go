@@ -27,6 +27,12 @@ func (s *Service) Fork(ctx context.Context, caller sandbox.Key, id string, count
 	if !s.InputLog.IsOn() {
 		return nil, errNotLogged()
 	}
+	if _, err := s.Live.Sandbox(ctx, caller, id); sandbox.FaultOf(err) == sandbox.FaultGone { // it may come back
+		request := sandbox.Request{Kind: sandbox.KindRestore}
+		if _, err := s.executeObserved(ctx, caller, id, request, observers{}); err != nil {
+			return nil, err
+		}
+	}
 	ctx, lease, err := s.Live.Acquire(ctx, caller, id) // it does not change meanwhile
 	if err != nil {
 		return nil, err
