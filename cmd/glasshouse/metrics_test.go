@@ -300,6 +300,12 @@ func TestScrapeAsksNoDatabase(t *testing.T) {
 	cmd, c := start(t, binary(t), dataDir(t), setting)
 	id := c.newSandbox(t, nil)
 	c.must(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": "1"})
+	eventually(t, func() error { // history connects for its first record: a later process would not be stopped
+		if got := readMetrics(t, url, "").series["glasshouse_history_wal_bytes"]; got != 0 {
+			return fmt.Errorf("got glasshouse_history_wal_bytes = %v, want 0", got)
+		}
+		return nil
+	})
 	var servers []int
 	for _, p := range descendants(cmd.Process.Pid) {
 		name, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.pid), "comm"))
