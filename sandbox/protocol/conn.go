@@ -241,11 +241,13 @@ func (c *Conn) WriteFrames(frames []byte, id uint32) error {
 
 // JoinAnswer returns a copy of whole frames of an answer, as they would be for a Request with the ID 0.
 func JoinAnswer(frames net.Buffers) []byte {
-	joined, err := setID(bytes.Join(frames, nil), 0)
+	joined := bytes.Join(frames, nil)
+	// No ID is shorter than 0, so the frames fit into the memory that they have.
+	out, err := appendWithID(joined[:0], joined, 0)
 	if err != nil {
 		panic(err) // Conn has encoded the frames
 	}
-	return joined
+	return out
 }
 
 // AnswerColumns returns the columns of an answer; nil: it has no rows.
@@ -264,7 +266,12 @@ func AnswerColumns(frames []byte) ([]sandbox.Column, error) {
 
 // setID returns frames of an answer with the ID of another Request. It may change frames.
 func setID(frames []byte, id uint32) ([]byte, error) {
-	out := make([]byte, 0, len(frames)+64)
+	return appendWithID(make([]byte, 0, len(frames)+64), frames, id)
+}
+
+// appendWithID appends frames with an ID to out. out may be the beginning of the memory of frames if the ID is not
+// longer than theirs.
+func appendWithID(out, frames []byte, id uint32) ([]byte, error) {
 	for rest := frames; len(rest) > 0; {
 		if len(rest) < headerBytes {
 			return nil, io.ErrUnexpectedEOF
