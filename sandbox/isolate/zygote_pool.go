@@ -146,6 +146,10 @@ func (p *zygotePool) fill() {
 			continue
 		}
 		delay = forkRetryDelay
+		if current, _ := p.currentZygote(); child.zygote != current { // replaced during the fork, which took long
+			child.Close() // it would keep the old zygote alive until somebody takes it
+			continue
+		}
 		select {
 		case p.reserved <- child:
 			continue
