@@ -2,6 +2,7 @@ package dbaccess
 
 import (
 	"context"
+	"errors"
 
 	"glasshouse/dbaccess/parse"
 	"glasshouse/sandbox"
@@ -31,7 +32,11 @@ func (r *Reader) Permit(
 	for _, name := range names {
 		params[name] = nil
 	}
-	_, err = r.Query(ctx, plan, params, l, func(sandbox.RowBatch) error { return nil })
+	discard := func(sandbox.RowBatch) error { return nil }
+	_, err = r.Query(ctx, plan, params, l, discard)
+	if no, ok := errors.AsType[*sandbox.Refusal](err); ok && no.Reason == "syntax-error" && stmt.Explained == 0 {
+		_, err = r.Query(ctx, sql, params, l, discard) // PostgreSQL does not plan a SHOW
+	}
 	return stmt.SQL, err
 }
 

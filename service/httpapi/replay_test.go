@@ -209,6 +209,24 @@ func TestReplayCanBeRecorded(t *testing.T) {
 	}
 }
 
+// Each kind of statement that code may send is answered from the log.
+func TestReplayOfEachKindOfStatement(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	for _, sql := range []string{"SHOW server_version", "VALUES (clock_timestamp())", "TABLE categories",
+		"EXPLAIN SELECT 1", "/* a */ WITH t AS (SELECT clock_timestamp() AS at) SELECT * FROM t -- b",
+		"SELECT * FROM users LIMIT :n"} {
+		code := "print(db_query(sql, {'n': 2} if ':n' in sql else None))"
+		first := c.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": code,
+			"context": map[string]any{"sql": sql}})
+		if again := c.replay(t, first, nil); first.get("status") != "completed" {
+			t.Errorf("%s: got %s, want it completed", sql, first.text)
+		} else {
+			wantGrade(t, again, "identical")
+		}
+	}
+}
+
 // Files that came with the code come with its replay.
 func TestReplayHasTheFilesOfItsOriginal(t *testing.T) {
 	t.Parallel()
