@@ -13,7 +13,8 @@ func TestAnswersHaveAnyID(t *testing.T) {
 	t.Parallel()
 	answer := func(id uint32) net.Buffers {
 		var f frames
-		if err := f.json(KindColumns, Columns{id, []sandbox.Column{{Name: "a", Type: "int4", Kind: "int"}}}); err != nil {
+		columns := []sandbox.Column{{Name: "a", Type: "int4", Kind: "int"}}
+		if err := f.json(KindColumns, Columns{id, columns}); err != nil {
 			t.Fatal(err)
 		}
 		for range 3 {

@@ -112,7 +112,8 @@ func TestLargeResultsTakeLittleServiceMemory(t *testing.T) {
 		runtime.ReadMemStats(&statsAfter)
 		const most = 8<<20 + inputlog.MaxBytes // for each: the log keeps so much until the run has ended
 		if allocated := statsAfter.TotalAlloc - statsBefore.TotalAlloc; allocated > at*most {
-			t.Errorf("%d results of 56 MiB: the service allocated %d MiB, want at most %d each", at, allocated>>20, most>>20)
+			t.Errorf("%d results of 56 MiB: the service allocated %d MiB, want at most %d each", at, allocated>>20,
+				most>>20)
 		}
 		for _, id := range ids {
 			c.ok(t, "DELETE", "/sandbox/"+id, nil)
