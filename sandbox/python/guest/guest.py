@@ -121,7 +121,7 @@ class Guest:
 
         It leaves the generators of random numbers with a seed that nobody knows, as _reseed does.
         """
-        rehearsal = {**_REHEARSAL, "inputs": {"seed": _urandom(32).hex()}}
+        rehearsal = {**_REHEARSAL, "inputs": {"seed": _urandom(32).hex()}, "rehearsal": True}
         frame = protocol.encode_frame(protocol.RUN, protocol.encode(rehearsal))
         self._serve(protocol.RehearsalChannel(frame))
         self._session.forget_runs()

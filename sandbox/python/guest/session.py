@@ -192,7 +192,8 @@ class Session:
         outcome["compile_ms"] = self._compile_ms
         if job.get("inputs"):
             self._inputs.end(outcome)
-        channel.attention = False
+        if not job.get("rehearsal"):  # a pause that comes meanwhile is for the first run
+            channel.attention = False
         self._late.end_run(self._streams)
         channel.end_run()
         error = value = None  # otherwise the frames of a failure would form a cycle and stay alive

@@ -429,6 +429,13 @@ def test_forgotten_run_leaves_no_names(run):
     assert run.session._names["f"].__code__.co_filename == "<execution 1>"
 
 
+def test_a_pause_during_a_rehearsal_is_for_the_first_run(run):
+    for is_rehearsal in (True, False):
+        run.session._channel.attention = True
+        run.session.run({"code": "1", "context": {}, "rehearsal": is_rehearsal})
+        assert run.session._channel.attention is is_rehearsal
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_the_source_of_each_line_is_kept(run, end):
     import linecache
