@@ -213,13 +213,13 @@ func TestSearchesOfRecordingsUseCPUTime(t *testing.T) {
 	a := c.ok(t, "POST", "/sandbox/"+c.create(t, nil)+"/execute", map[string]any{
 		"code": "t = 0\nfor i in range(20_000):\n    t += i", "record": true})
 	path := "/executions/" + a.get("execution_id").(string) + "/find?condition=t%3C0"
-	for range 400 {
+	for range 4000 {
 		if a := c.do(t, "GET", path, nil); a.status == http.StatusTooManyRequests {
 			wantProblem(t, a, http.StatusTooManyRequests, "limit-reached", "seconds of CPU")
 			return
 		}
 	}
-	t.Error("got no refusal of 400 searches of 40 000 steps, which take more than two seconds")
+	t.Error("got no refusal of 4000 searches of 40 000 steps, which take more than two seconds")
 }
 
 // The CPU time of moving a debug session through a recording counts for the key of who moves it.
@@ -232,7 +232,7 @@ func TestMovesThroughRecordingsUseCPUTime(t *testing.T) {
 	e.mustRequest("attach", map[string]any{"token": c.secret, "execution": a.get("execution_id")})
 	e.mustRequest("setBreakpoints", map[string]any{"source": map[string]any{}, "breakpoints": []any{
 		map[string]any{"line": 3, "condition": "t < 0"}}})
-	for n := range 400 {
+	for n := range 4000 {
 		response := e.request([]string{"continue", "reverseContinue"}[n%2], nil)
 		if message, _ := response["message"].(string); message != "" {
 			if !strings.Contains(message, "seconds of CPU") {
@@ -241,7 +241,7 @@ func TestMovesThroughRecordingsUseCPUTime(t *testing.T) {
 			return
 		}
 	}
-	t.Error("got no refusal of 400 searches of 40 000 steps, which take more than two seconds")
+	t.Error("got no refusal of 4000 searches of 40 000 steps, which take more than two seconds")
 }
 
 // A search of a recording ends, however long its conditions are.
