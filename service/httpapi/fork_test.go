@@ -145,3 +145,17 @@ func TestForksOpenNoConnections(t *testing.T) {
 		t.Errorf("got %s, want that there was no connection", a.text)
 	}
 }
+
+// A session whose first execution was erased is not restored: its variables are not known.
+func TestForkNeedsTheFirstExecution(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	first := c.run(t, id, "n = 1")
+	last := c.run(t, id, "m = 2")
+	admin.ok(t, "DELETE", "/executions/"+first.get("execution_id").(string), nil)
+	replay := "/executions/" + last.get("execution_id").(string) + "/replay"
+	for _, path := range []string{"/sandbox/" + id + "/fork", replay} {
+		wantProblem(t, c.do(t, "POST", path, map[string]any{}), http.StatusGone, "gone", "no longer kept")
+	}
+}

@@ -32,26 +32,26 @@ func (s *Service) Reopen(ctx context.Context, caller sandbox.Key, id string) err
 		return err
 	}
 	s.mu.Lock()
-	isOpening := s.reopening[id]
+	isOpen, isOpening := s.live[id] != nil, s.reopening[id]
+	if isOpen || isOpening {
+		s.releaseReservation(sb.Owner)
+		s.mu.Unlock()
+		if isOpen { // another caller has opened it since find looked
+			return nil
+		}
+		return &sandbox.Error{
+			Fault: sandbox.FaultBusy, Detail: "another request restores this sandbox: wait for it", RetryAfter: 1,
+		}
+	}
 	s.reopening[id] = true
 	s.mu.Unlock()
 	var session *supervisor.Session
-	switch {
-	case isOpening:
-		err = &sandbox.Error{
-			Fault: sandbox.FaultBusy, Detail: "another request restores this sandbox: wait for it", RetryAfter: 1,
-		}
-	default:
-		if err = s.History.ReopenSandbox(ctx, id); err == nil {
-			session, err = s.Supervisor.Open(ctx, sb, "")
-		}
+	if err = s.History.ReopenSandbox(ctx, id); err == nil {
+		session, err = s.Supervisor.Open(ctx, sb, "")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.releaseReservation(sb.Owner)
-	if isOpening {
-		return err
-	}
 	delete(s.reopening, id)
 	if err == nil && s.isStopping {
 		err = access.ErrStopping()

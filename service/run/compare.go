@@ -95,7 +95,7 @@ func (c *comparison) value(part string, was, is any) {
 	c.text(part, valueText(was), valueText(is))
 }
 
-// items compares two lists, of which the longer one has items that the other does not have.
+// items compares two lists item by item, and then their lengths.
 func (c *comparison) items(part string, was, is []any) {
 	for n := range min(len(was), len(is)) {
 		c.value(fmt.Sprintf("%s[%d]", part, n), was[n], is[n])

@@ -157,7 +157,16 @@ func (s *Service) earlierRuns(ctx context.Context, e *sandbox.Execution) ([]sand
 	if e.InputLog.IsFirst {
 		return nil, nil
 	}
-	return s.runsBefore(ctx, sandbox.Base{SandboxID: e.SandboxID, Before: e.CreatedAt})
+	list, err := s.runsBefore(ctx, sandbox.Base{SandboxID: e.SandboxID, Before: e.CreatedAt})
+	if err == nil && len(list) == 0 {
+		err = errFirstIsGone()
+	}
+	return list, err
+}
+
+func errFirstIsGone() error {
+	return sandbox.Errorf(sandbox.FaultGone,
+		"the session cannot be restored: its first execution is no longer kept; create another sandbox")
 }
 
 // runsBefore returns the executions that made a state, the oldest first. It includes those that the end of the service
@@ -201,6 +210,9 @@ pages:
 			}
 		}
 		if next == "" {
+			if slices.ContainsFunc(list, func(e sandbox.Execution) bool { return e.Usage.EndedBy != "shutdown" }) {
+				return nil, errFirstIsGone()
+			}
 			return list, nil
 		}
 		filter.After = next
