@@ -3,6 +3,7 @@ that strict readers accept, within the size of a frame."""
 
 import asyncio
 import builtins
+import contextlib
 import functools
 import importlib.util
 import json
@@ -13,6 +14,7 @@ import sys
 
 import matplotlib
 import numpy
+import programs
 import pytest
 
 matplotlib.use("Agg")
@@ -25,7 +27,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "guest"))
 
 matplotlib.use("Agg")
 
-import programs  # noqa: E402
 
 # The extension of this source, whatever is installed.
 if f"{sys.version_info[0]}.{sys.version_info[1]}" in programs.VERSIONS:
@@ -359,3 +360,19 @@ def ruled(_restored_process):
 def pytest_make_parametrize_id(val):
     """Gives huge integers a test ID, because str() fails for them."""
     return "int" if type(val) is int and val.bit_length() > 1000 else None
+
+
+@pytest.fixture
+def new_guest(extension):
+    """Starts guests, which end with the test."""
+    import input_guests  # needs the path that this module sets
+
+    with contextlib.ExitStack() as guests:
+
+        def start(preload: bool = True, has_fast_recorder: bool = True):
+            is_fast = has_fast_recorder and programs.OWN in programs.VERSIONS
+            guest = input_guests.Guest(extension.__file__, preload, is_fast)
+            guests.callback(guest.close)
+            return guest
+
+        yield start
