@@ -15,11 +15,12 @@ func TestForksHaveTheStateOfTheSandbox(t *testing.T) {
 	id := c.create(t, map[string]any{"max_rows": 500})
 	c.run(t, id, now)
 	c.run(t, id, "n = 1\nopen('a.txt', 'w').write(rows[0]['at'])")
+	c.ok(t, "PUT", "/sandbox/"+id+"/files/b.txt", "uploaded") // by no execution
 	forks, _ := c.ok(t, "POST", "/sandbox/"+id+"/fork", map[string]any{"count": 2}).get("sandboxes").([]any)
 	if len(forks) != 2 {
 		t.Fatalf("got %v, want two sandboxes", forks)
 	}
-	const state = "print(n, open('a.txt').read() == rows[0]['at'], len(rows))"
+	const state = "print(n, open('a.txt').read() == rows[0]['at'], open('/data/b.txt').read())"
 	var ids []string
 	for _, f := range forks {
 		fork := f.(map[string]any)
@@ -30,12 +31,12 @@ func TestForksHaveTheStateOfTheSandbox(t *testing.T) {
 		ids = append(ids, fork["sandbox_id"].(string))
 	}
 	c.run(t, ids[0], "n = 2")
-	for n, want := range []string{"2 True 1\n", "1 True 1\n"} {
+	for n, want := range []string{"2 True uploaded\n", "1 True uploaded\n"} {
 		if got := c.run(t, ids[n], state); got.get("stdout") != want {
 			t.Errorf("fork %d: got %s, want %q", n, got.text, want)
 		}
 	}
-	if got := c.run(t, id, state); got.get("stdout") != "1 True 1\n" {
+	if got := c.run(t, id, state); got.get("stdout") != "1 True uploaded\n" {
 		t.Errorf("the sandbox itself: got %s", got.text)
 	}
 	// A fork of a fork, and the replay of what a fork ran, go back to the first sandbox.
@@ -45,7 +46,7 @@ func TestForksHaveTheStateOfTheSandbox(t *testing.T) {
 	if len(again) != 1 {
 		t.Fatalf("got %v, want one sandbox", again)
 	}
-	if got := c.run(t, again[0].(map[string]any)["sandbox_id"].(string), state); got.get("stdout") != "3 True 1\n" {
+	if got := c.run(t, again[0].(map[string]any)["sandbox_id"].(string), state); got.get("stdout") != "3 True uploaded\n" {
 		t.Errorf("the fork of a fork: got %s", got.text)
 	}
 	stranger := newUser(t, sandbox.RoleAgent)

@@ -38,6 +38,10 @@ func (s *Service) Fork(ctx context.Context, caller sandbox.Key, id string, count
 		return nil, err
 	}
 	defer lease.Release()
+	files, err := lease.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
 	base := sandbox.Base{SandboxID: id, Before: s.Clock()}
 	defer func() {
 		if err != nil {
@@ -55,7 +59,8 @@ func (s *Service) Fork(ctx context.Context, caller sandbox.Key, id string, count
 		list = append(list, Forked{Sandbox: sb})
 		last := &list[len(list)-1]
 		request := sandbox.Request{Kind: sandbox.KindRestore}
-		if last.Execution, err = s.executeObserved(ctx, caller, sb.ID, request, observers{base: &base}); err != nil {
+		observed := observers{base: &base, files: files}
+		if last.Execution, err = s.executeObserved(ctx, caller, sb.ID, request, observed); err != nil {
 			return list, err
 		}
 	}

@@ -163,7 +163,8 @@ def forks(sandbox):
     state = "print(forked, open('forked.txt').read(), os.path.exists('own.txt'))"
     before = sandbox.run_code(state).logs.stdout
     first, second = sandbox.fork(count=2, timeout=60)
-    assert before and first.run_code(state).logs.stdout == before, (before, first)
+    got = first.run_code(state)
+    assert before and got.logs.stdout == before, (before, got)
     first.run_code("forked.clear(); os.remove('forked.txt')")
     for each in (sandbox, second):
         assert each.run_code(state).logs.stdout == before, each

@@ -22,7 +22,8 @@ HEADERS = {"Authorization": "Bearer " + os.environ["GLASSHOUSE_KEY"]}
 async def official(read, write, name):
     async with ClientSession(read, write) as session:
         started = await session.initialize()
-        assert len((await session.list_tools()).tools) == 7
+        names = {tool.name for tool in (await session.list_tools()).tools}
+        assert {"run_python", "query_database", "explain_execution", "replay_execution"} <= names, names
         result = await session.call_tool("run_python", {"code": "6 * 7"})
         assert result.content[0].text.startswith("result: 42"), result
         result = await session.call_tool("run_python", {"code": "print('x' * 50_000_000)"})
@@ -39,7 +40,7 @@ class ScriptedModel(GenericFakeChatModel):
 async def langchain():
     server = {"transport": "streamable_http", "url": URL + "/mcp", "headers": HEADERS}
     tools = await MultiServerMCPClient({"glasshouse": server}).get_tools()
-    assert len(tools) == 7, tools
+    assert "run_python" in {tool.name for tool in tools}, tools
 
     def call(name, **arguments):
         return AIMessage("", tool_calls=[{"name": name, "args": arguments, "id": name}])

@@ -16,6 +16,7 @@ from snippets import snippet
 
 URL, BINARY = sys.argv[1:3]
 HEADERS = {"Authorization": "Bearer " + os.environ["GLASSHOUSE_KEY"]}
+NAMES = {"run_python", "query_database", "describe_database", "explain_execution", "replay_execution"}
 PLOT = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nprint('plotted')"
 
 
@@ -31,7 +32,7 @@ async def official(server, name):
 
     async with Client(server) as client:
         tools = await client.list_tools()
-        assert len(tools.tools) == 7, tools
+        assert NAMES <= {tool.name for tool in tools.tools}, tools
         result = await client.call_tool("run_python", {"code": "6 * 7"})
         assert not result.is_error and text_of(result).startswith("result: 42"), result
         session = re.search(r"session_id=(\S+) execution_id=\S+ status=completed$", text_of(result))[1]
@@ -53,7 +54,7 @@ async def official(server, name):
 
 async def openai_agents():
     async with snippet("agents", URL)["server"] as server:
-        assert len(await server.list_tools()) == 7
+        assert NAMES <= {tool.name for tool in await server.list_tools()}
         result = await server.call_tool("run_python", {"code": "6 * 7"})
         assert "result: 42" in result.content[0].text, result
         print("openai-agents ok")
