@@ -1,4 +1,4 @@
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import { Icon } from "../shell";
 import type { DebugSession, Move } from "./debug_session";
 
@@ -21,7 +21,8 @@ interface Actions {
 export function useDebugKeys(props: Actions): void {
   const { session } = props;
   const state = session?.position.value?.state;
-  useEffect(() => {
+  // An effect after the paint would leave a moment in which a key finds the state of the picture before.
+  useLayoutEffect(() => {
     const press = (event: KeyboardEvent) => {
       if (event.ctrlKey || event.metaKey) return;
       const key = (event.altKey ? "Alt+" : "") + (event.shiftKey ? "Shift+" : "") + event.key;

@@ -1,4 +1,5 @@
 // @vitest-environment happy-dom
+import { useState } from "preact/hooks";
 import { afterEach, expect, test } from "vitest";
 import { draw, leave, press } from "../testing/page";
 import type { DebugSession, Move } from "./debug_session";
@@ -116,4 +117,18 @@ test("a listener of a page that was left takes no key", () => {
   leave();
   expect(press("F10")).toBe(false);
   expect(done).toEqual([]);
+});
+
+test("a key that follows another at once finds what that one did", async () => {
+  const Page = () => {
+    const [n, setN] = useState(0);
+    useDebugKeys({ session: undefined, proceed: () => 0, toggleBreakpoint: () => setN(n + 1) });
+    return <output>{n}</output>;
+  };
+  const page = draw(<Page />);
+  for (const wanted of ["1", "2"]) {
+    document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "F9", bubbles: true })); // press would wait longer
+    await Promise.resolve();
+    expect(page.textContent).toBe(wanted);
+  }
 });

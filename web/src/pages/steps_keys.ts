@@ -1,11 +1,11 @@
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import { runBeside } from "./steps_lines";
 import type { Recording } from "./steps_recording";
 
 // useStepKeys moves through the steps of a recording with keys. picked is the line whose runs n and p visit; h picks the
 // current line.
 export function useStepKeys(recording: Recording, picked: number, pick: (line: number) => void): void {
-  useEffect(() => {
+  useLayoutEffect(() => {
     const move = (event: KeyboardEvent) => {
       const target = event.target as HTMLElement;
       if (event.ctrlKey || event.metaKey || event.altKey) return;
