@@ -46,8 +46,9 @@ func TestForksHaveTheStateOfTheSandbox(t *testing.T) {
 	if len(again) != 1 {
 		t.Fatalf("got %v, want one sandbox", again)
 	}
-	if got := c.run(t, again[0].(map[string]any)["sandbox_id"].(string), state); got.get("stdout") != "3 True uploaded\n" {
-		t.Errorf("the fork of a fork: got %s", got.text)
+	last = c.run(t, again[0].(map[string]any)["sandbox_id"].(string), state)
+	if last.get("stdout") != "3 True uploaded\n" {
+		t.Errorf("the fork of a fork: got %s", last.text)
 	}
 	stranger := newUser(t, sandbox.RoleAgent)
 	wantProblem(t, stranger.do(t, "POST", "/sandbox/"+id+"/fork", nil), http.StatusNotFound, "not-found")
