@@ -46,6 +46,7 @@ type Replay struct {
 	Sources     []string     `json:"sources,omitempty" doc:"What may be another in two equal runs"`
 	Rows        string       `json:"rows" enum:"log,now" doc:"Where the rows came from"`
 	IsEdited    bool         `json:"edited,omitempty" doc:"The caller gave other code or other rows"`
+	Environment string       `json:"environment,omitempty" doc:"The name of the one that the caller chose"`
 	Restored    *Restored    `json:"restored,omitempty" doc:"The earlier executions of the session, which ran first"`
 }
 

@@ -27,13 +27,14 @@ type errExit int
 func (e errExit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 func newReplayCommand() *cobra.Command {
-	var file, rows, suite string
+	var file, rows, suite, environment string
 	var record, asJSON bool
+	var last int
 	cmd := &cobra.Command{
 		Use: "replay [flags] ID", Short: "Run an execution again with the inputs that it had, and compare both",
 		Args: func(cmd *cobra.Command, args []string) error {
-			if suite != "" {
-				return suiteArguments(file, len(args))
+			if isLast := cmd.Flags().Changed("last"); isLast || suite != "" {
+				return suiteArguments(cmd, len(args), last)
 			}
 			return arguments(1, 1)(cmd, args)
 		},
@@ -44,13 +45,17 @@ func newReplayCommand() *cobra.Command {
 			"error. The replay diverges, and ends, if the code sends another request than the original.\n\n" +
 			"With --suite, replay each execution of a file, and print a line for each: the grade, the id and the " +
 			"first difference. The exit code is the highest one. With --rows now, the grades are \"still true\" and " +
-			"\"no longer true\".\n\n" +
+			"\"no longer true\". With --last, replay the newest executions that you may see, and print a line for " +
+			"each that is not identical.\n\n" +
+			"With --environment, replay with the packages of another environment, which shows what an update would " +
+			"change.\n\n" +
 			callsService,
 		Example: `  glasshouse replay 3f1c9a7e5b2d4c68
   glasshouse replay --code fixed.py 3f1c9a7e5b2d4c68
   glasshouse replay --rows now 3f1c9a7e5b2d4c68
   glasshouse replay --record --json 3f1c9a7e5b2d4c68
-  glasshouse replay --suite answers.txt --rows now`,
+  glasshouse replay --suite answers.txt --rows now
+  glasshouse replay --last 1000 --environment lab`,
 		Annotations: map[string]string{failureCode: fmt.Sprint(exitTrouble)},
 	}
 	cmd.Flags().StringVar(&file, "code", "",
@@ -59,18 +64,31 @@ func newReplayCommand() *cobra.Command {
 		"`SOURCE` of the rows: log, as the original got them, or now, from the database")
 	cmd.Flags().StringVar(&suite, "suite", "",
 		"`FILE` with the id of an execution on each line, which are replayed two at a time; -: standard input")
+	cmd.Flags().IntVar(&last, "last", 0, "replay the `N` newest executions, two at a time")
+	cmd.Flags().StringVar(&environment, "environment", "",
+		"`NAME` of the environment in which the code runs; empty: that of each original")
 	cmd.Flags().BoolVar(&record, "record", false, "record the replay, so that it can be stepped and explained")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the replay's execution as JSON; with --suite, a line for each")
 	_ = cmd.RegisterFlagCompletionFunc("rows",
 		cobra.FixedCompletions([]string{"log", "now"}, cobra.ShellCompDirectiveNoFileComp))
 	return withService(cmd, func(ctx context.Context, c *client, args []string) error {
 		body := map[string]any{"rows": rows, "record": record}
-		if suite != "" {
+		if environment != "" {
+			body["environment"] = environment
+		}
+		switch {
+		case suite != "":
 			ids, err := readSuite(suite)
 			if err != nil {
 				return err
 			}
-			return c.replaySuite(ctx, ids, body, asJSON)
+			return c.replaySuite(ctx, ids, body, suiteOutput{asJSON: asJSON})
+		case last > 0:
+			ids, err := c.lastExecutions(ctx, last)
+			if err != nil {
+				return err
+			}
+			return c.replaySuite(ctx, ids, body, suiteOutput{asJSON: asJSON, onlyOthers: true})
 		}
 		if file != "" {
 			code, err := readFile(file)

@@ -11,7 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"glasshouse/dbaccess/embedded"
 	"glasshouse/sandbox"
+	"glasshouse/sandbox/environment/environmenttest"
 )
 
 // clockCode is code whose rows differ each time that PostgreSQL is asked.
@@ -212,4 +214,92 @@ func TestReplayAfterARestore(t *testing.T) {
 	for _, id := range ids {
 		wantReplay(t, c, id)
 	}
+}
+
+// TestReplayWithOtherPackages replays executions in another environment, as before an update.
+func TestReplayWithOtherPackages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; the whole gate runs it")
+	}
+	t.Parallel()
+	wheels, offline := environmenttest.Environ(t)
+	o := operator{binary(t), dataDir(t), offline}
+	for name, version := range map[string]string{"now": "1.0", "next": "2.0"} {
+		environmenttest.Wheel(t, wheels, "tinypack", version,
+			map[string]string{"tinypack/__init__.py": "version = '" + version + "'\n"})
+		o.env(t, "create", name)
+		o.env(t, "add", "--env", name, "tinypack=="+version)
+	}
+	_, c := start(t, o.path, o.dir)
+	c.executeIn(t, "", "print('the same')", "now")
+	id := c.executeIn(t, "", versionOf, "now").ID
+	for _, test := range []struct {
+		arguments []string
+		code      int
+		want      string
+	}{
+		{[]string{id}, 0, "identical: "},
+		{[]string{"--environment", "now", id}, 0, "and statements (in the environment now)\n"},
+		{[]string{"--environment", "next", id}, exitDiffers, ` (in the environment next)
+  result
+    original  1.0
+    replay    2.0
+What may differ although the code is the same:
+  environment other packages, or another Python
+`},
+		{[]string{"--environment", "nxt", id}, exitTrouble, ""},
+		{[]string{"--last", "1000", "--environment", "next"}, exitDiffers, "default -> next: tinypack (none) -> 2.0\n" +
+			"differs    " + id + "  result: 1.0 -> 2.0\n2 executions: identical 1, differs 1\n"},
+		{[]string{"--last", "1", "--environment", "next"}, exitDiffers, "1 execution: differs 1\n"},
+		{[]string{"--last", "1"}, 0, "1 execution: identical 1\n"},
+	} {
+		arguments := append([]string{"replay", "--data-dir", o.dir}, test.arguments...)
+		stdout, stderr, err := runCommand(t, nil, "", arguments...)
+		if exitCode(t, err) != test.code || !strings.Contains(stdout, test.want) {
+			t.Errorf("%q: got %v, %s%s\nwant the exit code %d and %q", test.arguments, err, stdout, stderr, test.code,
+				test.want)
+		}
+		if test.code == exitTrouble && !strings.Contains(stderr, "choose one of: default, ne") {
+			t.Errorf("%q: got %q, want the names of the environments", test.arguments, stderr)
+		}
+	}
+}
+
+// TestReplayShowsRowsOfDatabasesOfToday takes keys from the owner of an execution. A replay shows its rows only as long
+// as the key that asks, and one of the owner's, may use the database that answered.
+func TestReplayShowsRowsOfDatabasesOfToday(t *testing.T) {
+	t.Parallel()
+	server := startCluster(t, emptyDataDir(t))
+	_, admin := start(t, binary(t), dataDir(t),
+		"--database=sales="+server.URL(embedded.RoleReader, embedded.DatabaseKnowledge))
+	newKey := func(database string) (*client, string) {
+		key := admin.must(t, "POST", "/keys", map[string]any{
+			"name": database, "user_id": "ana", "role": "agent", "databases": []string{database},
+		})
+		return &client{admin.address, fmt.Sprint(key["key"])}, fmt.Sprint(key["id"])
+	}
+	sales, salesID := newKey("sales")
+	const code = "print(db_query('SELECT email FROM orders'))" // of the key's default database
+	id := sales.quickRun(t, code)
+	columns := sales.quickRun(t, "print([c['column_name'] for c in db_schema('orders')])")
+	knowledge, knowledgeID := newKey("knowledge")
+	wantReplays := func(what string, c *client, want string, isShown bool) {
+		t.Helper()
+		for id, shown := range map[string]string{id: "a@example.com", columns: "email"} {
+			e := c.must(t, "POST", "/executions/"+id+"/replay", map[string]any{})
+			text, _ := json.Marshal(e)
+			if strings.Contains(fmt.Sprint(e["stdout"]), shown) != isShown || !strings.Contains(string(text), want) ||
+				!isShown && !strings.Contains(string(text), `"sources":["rights"]`) {
+				t.Errorf("%s: got %s, want %q, and %s in its output: %v", what, text, want, shown, isShown)
+			}
+		}
+	}
+	const identical = `"grade":"identical"`
+	wantReplays("the key that ran it", sales, identical, true)
+	wantReplays("an admin", admin, identical, true)
+	wantReplays("a key for another database", knowledge, `there is no database \"sales\" that you may use`, false)
+	admin.must(t, "DELETE", "/keys/"+salesID, nil)
+	wantReplays("an admin, after the owner lost the database", admin, "no key of the user ana, whose", false)
+	admin.must(t, "DELETE", "/keys/"+knowledgeID, nil)
+	wantReplays("an admin, after the owner left", admin, identical, true)
 }

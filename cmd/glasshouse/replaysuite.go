@@ -1,13 +1,20 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"net/url"
 	"os"
+	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
+	"glasshouse/policy"
 	"glasshouse/sandbox"
 	"glasshouse/service/replaytext"
 )
@@ -49,11 +56,84 @@ func readSuite(name string) (ids []string, err error) {
 	return ids, nil
 }
 
+// lastExecutions returns the ids of the newest executions that the caller may see, and that can be replayed.
+func (c *client) lastExecutions(ctx context.Context, count int) (ids []string, err error) {
+	for after := ""; len(ids) < count; {
+		var page struct {
+			Executions []sandbox.ExecutionSummary `json:"executions"`
+			Next       string                     `json:"next"`
+		}
+		query := url.Values{"limit": {"100"}}
+		if after != "" {
+			query.Set("after", after)
+		}
+		if err := c.call(ctx, "GET", "/executions?"+query.Encode(), nil, &page); err != nil {
+			return nil, err
+		}
+		for _, e := range page.Executions {
+			switch e.Kind {
+			case sandbox.KindQuery, sandbox.KindReplay, sandbox.KindRestore: // they ran no code of their own
+				continue
+			}
+			if e.Status != sandbox.StatusRunning && len(ids) < count {
+				ids = append(ids, e.ID)
+			}
+		}
+		if after = page.Next; after == "" {
+			break
+		}
+	}
+	if len(ids) == 0 {
+		return nil, errors.New("history has no execution that has ended")
+	}
+	return ids, nil
+}
+
+// printPackages prints the packages in which an environment differs from the default one.
+func (c *client) printPackages(ctx context.Context, environment string) error {
+	versions := [2]map[string]string{{}, {}}
+	for n, name := range []string{policy.Default().Environment, environment} {
+		var list struct {
+			Packages []sandbox.Package `json:"packages"`
+		}
+		if err := c.call(ctx, "GET", "/environments/"+url.PathEscape(name)+"/packages", nil, &list); err != nil {
+			return err
+		}
+		for _, p := range list.Packages {
+			versions[n][p.Name] = p.Version
+		}
+	}
+	all := maps.Clone(versions[0])
+	maps.Copy(all, versions[1])
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if was, is := versions[0][name], versions[1][name]; was != is {
+			parts = append(parts, fmt.Sprintf("%s %s -> %s", name, cmp.Or(was, "(none)"), cmp.Or(is, "(none)")))
+		}
+	}
+	if len(parts) == 0 {
+		parts = []string{"no package differs"}
+	}
+	_, err := fmt.Printf("%s -> %s: %s\n", policy.Default().Environment, environment, strings.Join(parts, ", "))
+	return err
+}
+
+// suiteOutput says how the replays of a suite are printed.
+type suiteOutput struct {
+	asJSON     bool
+	onlyOthers bool // no line for those that are identical, unless it is JSON
+}
+
 // replaySuite replays executions and prints a line for each, in their order, and a sum. Its error is errExit unless all
 // are identical, or says that ctx has ended.
-func (c *client) replaySuite(ctx context.Context, ids []string, body map[string]any, asJSON bool) error {
+func (c *client) replaySuite(ctx context.Context, ids []string, body map[string]any, out suiteOutput) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if name, ok := body["environment"].(string); ok && name != policy.Default().Environment && !out.asJSON {
+		if err := c.printPackages(ctx, name); err != nil {
+			return err
+		}
+	}
 	words := gradeWords(body["rows"] == "now")
 	counts, worst, ended := map[sandbox.ReplayGrade]int{}, 0, 0
 	for _, result := range c.startSuite(ctx, ids, body) {
@@ -68,11 +148,14 @@ func (c *client) replaySuite(ctx context.Context, ids []string, body map[string]
 		ended++
 		counts[r.Grade]++
 		worst = max(worst, exitCodeOf(r.Grade))
-		if err := printResult(&r, words, asJSON); err != nil {
+		if out.onlyOthers && !out.asJSON && r.Grade == sandbox.ReplayIdentical {
+			continue
+		}
+		if err := printResult(&r, words, out.asJSON); err != nil {
 			return err
 		}
 	}
-	if !asJSON {
+	if !out.asJSON {
 		fmt.Println(sumOf(ended, counts, words))
 	}
 	if ctx.Err() != nil {
@@ -177,13 +260,20 @@ func exitCodeOf(grade sandbox.ReplayGrade) int {
 	}
 }
 
-// suiteArguments returns an error if a command with a suite has what is of one execution: code, or count ids.
-func suiteArguments(code string, count int) error {
-	switch {
-	case count > 0:
+// suiteArguments returns an error if a command with a suite, or with the last executions, has what is of one execution:
+// code, or count ids.
+func suiteArguments(cmd *cobra.Command, count, last int) error {
+	switch flags := cmd.Flags(); {
+	case flags.Changed("suite") && flags.Changed("last"):
+		return errors.New("--suite has the ids: leave --last out")
+	case flags.Changed("last") && last < 1:
+		return fmt.Errorf("--last %d: give the number of executions, from 1", last)
+	case count > 0 && flags.Changed("suite"):
 		return errors.New("--suite FILE has the ids: give no other one")
-	case code != "":
-		return errors.New("--code is for one execution: replay the executions of a suite one by one")
+	case count > 0:
+		return errors.New("--last replays the newest executions: give no id")
+	case flags.Changed("code"):
+		return errors.New("--code is for one execution: replay the others one by one")
 	}
 	return nil
 }

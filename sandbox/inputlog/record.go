@@ -33,7 +33,7 @@ func (k Keys) read(body []byte) (out Request, err error) {
 		return out, fmt.Errorf("read a request for the input log: %w", err)
 	}
 	return Request{
-		What: q.What, Database: q.Database, SQL: q.SQL, Table: q.Table, Hash: k.hash(canonical),
+		What: q.What, SQL: q.SQL, Table: q.Table, Hash: k.hash(canonical),
 		Names: slices.Sorted(maps.Keys(q.Params)),
 	}, nil
 }
@@ -58,6 +58,7 @@ type recordedRequest struct {
 	statement int
 	ran       string
 	hasRows   bool
+	database  string
 }
 
 // Record returns a Recorder for a run in a mode other than Off.
@@ -112,6 +113,13 @@ func (r *Recorder) Add(size int, frames func() []byte) {
 	q.answer = append(q.answer, frames())
 }
 
+// Database notes the database that answers the last request. Code may leave its name out, and then the key decides.
+func (r *Recorder) Database(name string) {
+	if r.dropped == 0 {
+		r.requests[len(r.requests)-1].database = name
+	}
+}
+
 // Statement notes the number of the last request's statement in the record of the execution, from 1, and the text that
 // PostgreSQL ran. The answer has rows.
 func (r *Recorder) Statement(number int, ran string) {
@@ -136,7 +144,7 @@ func (r *Recorder) End(clock []byte, clockMissing int64) (*Log, error) {
 		if err != nil { // the guest has forged it
 			return nil, err
 		}
-		out.Statement, out.HasRows, out.Size = q.statement, q.hasRows, q.size
+		out.Database, out.Statement, out.HasRows, out.Size = q.database, q.statement, q.hasRows, q.size
 		if q.ran != "" {
 			out.Ran = sumOf([]byte(q.ran))
 		}

@@ -28,6 +28,29 @@ func MaySeeDatabase(caller sandbox.Key, name string) bool {
 	return len(caller.Databases) == 0 || slices.Contains(caller.Databases, name)
 }
 
+// MayUserSeeDatabase reports whether a valid key of a user may use the database with a name. A user without a valid key
+// is not restricted: who has left can no longer be given fewer rights, and admins still read what that user ran.
+func (s *Service) MayUserSeeDatabase(ctx context.Context, user, name string) (bool, error) {
+	if len(s.Databases) == 1 {
+		return true, nil // of which no key is without
+	}
+	keys, err := s.History.Keys(ctx, user)
+	if err != nil {
+		return false, err
+	}
+	now, hasKey := s.Clock(), false
+	for _, key := range keys {
+		if key.RevokedAt != nil || key.ExpiresAt != nil && now.After(*key.ExpiresAt) {
+			continue
+		}
+		if MaySeeDatabase(key, name) {
+			return true, nil
+		}
+		hasKey = true
+	}
+	return !hasKey, nil
+}
+
 // MaySeeDatabases reports whether a caller may use all databases of a key with a list of names.
 func MaySeeDatabases(caller sandbox.Key, names []string) bool {
 	return len(caller.Databases) == 0 || len(names) > 0 &&

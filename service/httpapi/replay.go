@@ -16,6 +16,8 @@ type replayInput struct {
 		Rows   string        `json:"rows,omitempty" enum:"log,now" default:"log" doc:"now: ask the databases again"`
 		Edits  []run.RowEdit `json:"edits,omitempty" maxItems:"100" doc:"Other rows for statements"`
 		Record bool          `json:"record,omitempty" doc:"Record the run, so that it can be stepped"`
+		// Environment is checked with the names that there are.
+		Environment string `json:"environment,omitempty" maxLength:"63" doc:"Run it with the packages of another one"`
 	}
 }
 
@@ -44,6 +46,7 @@ func (a *api) diffExecutions(ctx context.Context, caller sandbox.Key, in *diffIn
 func (a *api) replayExecution(ctx context.Context, caller sandbox.Key, in *replayInput) (*executionResponse, error) {
 	options := run.ReplayOptions{
 		Code: in.Body.Code, RowsNow: in.Body.Rows == "now", Edits: in.Body.Edits, Record: in.Body.Record,
+		Environment: in.Body.Environment,
 	}
 	if in.wantsEvents() || in.wantsAsync() {
 		log, err := a.runs.StartReplay(ctx, caller, in.ID, options)

@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -57,9 +58,17 @@ func (s *Service) Create(ctx context.Context, caller sandbox.Key, config []byte)
 }
 
 // Restrict returns a policy of another sandbox as the caller may have it now: within the ceiling, and with the modules
-// of the caller's key.
-func (s *Service) Restrict(caller sandbox.Key, p policy.Policy) (policy.Policy, error) {
-	return s.accept(caller, nil, p)
+// of the caller's key. environment is the name of the one that it gets; "": it keeps its own. It returns FaultInvalid
+// for a name that does not exist.
+func (s *Service) Restrict(caller sandbox.Key, p policy.Policy, environment string) (policy.Policy, error) {
+	if environment == "" {
+		return s.accept(caller, nil, p)
+	}
+	config, err := json.Marshal(map[string]string{"environment": environment})
+	if err != nil {
+		return p, err
+	}
+	return s.accept(caller, config, p)
 }
 
 // CreateWith opens a sandbox for the caller with the policy of another one. It returns FaultFull if there are too many

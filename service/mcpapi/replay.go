@@ -17,6 +17,8 @@ type replayInput struct {
 	Rows   string        `json:"rows"`
 	Edits  []run.RowEdit `json:"edits"`
 	Record bool          `json:"record"`
+
+	Environment string `json:"environment"`
 }
 
 // maxReplayChars is the maximum number of characters of a comparison: some differences, each with two long lines.
@@ -29,7 +31,9 @@ func (s *Server) replayExecution(
 ) (*mcp.CallToolResult, error) {
 	waiting, cancel := context.WithTimeout(ctx, seconds(defaultWait))
 	defer cancel()
-	options := run.ReplayOptions{RowsNow: in.Rows == "now", Edits: in.Edits, Record: in.Record}
+	options := run.ReplayOptions{
+		RowsNow: in.Rows == "now", Edits: in.Edits, Record: in.Record, Environment: in.Environment,
+	}
 	if in.Code != "" { // models send an empty text for an argument that they do not use
 		options.Code = &in.Code
 	}

@@ -120,7 +120,8 @@ func (s *Server) addTools() {
 			"edits":{"type":"array","items":{"type":"object","required":["statement","rows"],"properties":{
 				"statement":{"type":"integer","minimum":1,"description":"Its number in the execution"},
 				"rows":{"type":"array","items":{"type":"object"}}}},"description":"Other rows for statements"},
-			"record":{"type":"boolean","description":"For explain_execution of the replay"}
+			"record":{"type":"boolean","description":"For explain_execution of the replay"},
+			"environment":{"type":"string","description":"Packages of another environment"}
 		}`, "execution_id"),
 		Annotations: &mcp.ToolAnnotations{Title: "Replay an execution", DestructiveHint: no, OpenWorldHint: no},
 	}, s.replayExecution)

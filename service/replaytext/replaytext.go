@@ -21,6 +21,7 @@ var sources = map[string]string{
 	run.SourceEnvironment: "other packages, or another Python",
 	run.SourceFiles:       "files of the session that its code did not write",
 	run.SourceNetwork:     "the original had a network and randomness of its own; a replay has no network",
+	run.SourceRights:      "answers of a database that the caller or the owner may no longer read",
 	run.SourceRows:        "answers that were too large for the log",
 	run.SourceThreads:     "the order of threads, and their clocks and randomness",
 	run.SourceUnknown:     "something that the log does not have, such as the number of the process's user",
@@ -121,6 +122,9 @@ func summary(r *sandbox.Replay) string {
 		text += " (with other code or rows)"
 	case r.Rows == "now":
 		text += " (with the rows of now)"
+	}
+	if r.Environment != "" {
+		text += " (in the environment " + r.Environment + ")"
 	}
 	return text
 }

@@ -67,7 +67,7 @@ func (h *guestHandler) Query(
 		Database: sandbox.Shorten(database, sandbox.MaxDatabaseName), SQL: sql, Status: sandbox.QueryRunning,
 		StartedAt: h.service.Clock(),
 	}
-	db, err := h.service.Databases.Find(h.caller, database)
+	db, err := h.findDatabase(database)
 	if err == nil {
 		q.Database = db.Name
 	}
@@ -237,9 +237,18 @@ func (s *Service) maskParameters(params map[string]any) map[string]any {
 	return masked
 }
 
+// findDatabase returns the database with a name, which then answers the request; "" means the caller's default.
+func (h *guestHandler) findDatabase(name string) (*database.Database, error) {
+	db, err := h.service.Databases.Find(h.caller, name)
+	if err == nil && h.inputs != nil {
+		h.inputs.Database(db.Name)
+	}
+	return db, err
+}
+
 // Schema returns a table of a database with its columns.
 func (h *guestHandler) Schema(ctx context.Context, database, table string) (sandbox.Table, error) {
-	db, err := h.service.Databases.Find(h.caller, database)
+	db, err := h.findDatabase(database)
 	if err != nil {
 		return sandbox.Table{}, err
 	}
@@ -252,7 +261,7 @@ func (h *guestHandler) Schema(ctx context.Context, database, table string) (sand
 
 // Tables returns the names of the tables of a database that may be read.
 func (h *guestHandler) Tables(ctx context.Context, database string) ([]string, error) {
-	db, err := h.service.Databases.Find(h.caller, database)
+	db, err := h.findDatabase(database)
 	if err != nil {
 		return nil, err
 	}

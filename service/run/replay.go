@@ -25,12 +25,19 @@ type ReplayOptions struct {
 	RowsNow bool    // take rows as they are in the database now, and not from the log
 	Edits   []RowEdit
 	Record  bool // record the run, so that it can be stepped and explained
+	// Environment is the name of the one in which the code runs; "": that of the original, with its packages of now.
+	Environment string
 }
 
 // RowEdit gives a statement other rows than it returned.
 type RowEdit struct {
 	Statement int             `json:"statement" minimum:"1" doc:"Its number in the execution, from 1"`
 	Rows      json.RawMessage `json:"rows" doc:"A list of objects; a column that an object does not have is NULL"`
+}
+
+// isEdited reports whether the code may send other requests than the original.
+func (o *ReplayOptions) isEdited() bool {
+	return o.Code != nil || o.RowsNow || len(o.Edits) > 0 || o.Environment != ""
 }
 
 // Bounds of a replay.
@@ -86,7 +93,8 @@ func (s *Service) replayObserved(
 	if err != nil {
 		return nil, err
 	}
-	if p, err = s.Live.Restrict(caller, p); err != nil { // other code may run than the original's
+	// Other code may run than the original's, with other packages.
+	if p, err = s.Live.Restrict(caller, p, o.Environment); err != nil {
 		return nil, err
 	}
 	if o.Record {
@@ -94,7 +102,7 @@ func (s *Service) replayObserved(
 	}
 	replayed := &replayInputs{
 		service: s, caller: caller, original: &original, log: log, earlier: earlier, options: o,
-		player: s.InputKeys.Replay(log, o.Code != nil || o.RowsNow || len(o.Edits) > 0), permitted: map[string]error{},
+		player: s.InputKeys.Replay(log, o.isEdited()), permitted: map[string]error{},
 	}
 	if replayed.edited, err = editedStatements(log, o.Edits); err != nil {
 		return nil, err
@@ -294,13 +302,11 @@ func (p *replayInputs) Request(ctx context.Context, body []byte) (answer []byte,
 		p.asked = logged
 		return nil, nil
 	}
-	if logged.HasRows {
-		if err := p.permit(ctx, logged); err != nil {
-			return nil, err
-		}
-		if p.handler != nil {
-			p.handler.replayed(logged, p.original.Queries)
-		}
+	if err := p.permit(ctx, logged); err != nil {
+		return nil, err
+	}
+	if logged.HasRows && p.handler != nil {
+		p.handler.replayed(logged, p.original.Queries)
 	}
 	return logged.Answer, nil
 }
@@ -339,26 +345,43 @@ func (p *replayInputs) addSource(source string) {
 	}
 }
 
-// permit returns an error unless the caller may still read the logged rows of a statement: the database lets the
-// caller run it today, and hides no other column than it did.
+// permit returns an error unless the caller and the owner of the execution may still read the logged rows of a
+// statement: both may use the database today, which lets the caller run it, and hides no other column than it did.
 func (p *replayInputs) permit(ctx context.Context, logged *inputlog.Request) error {
-	if logged.Ran == "" {
-		return nil // it was refused, or failed before it ran
+	if logged.Database == "" {
+		return nil // no database has answered
 	}
 	key := logged.Database + "\x00" + logged.SQL
 	err, isKnown := p.permitted[key]
 	if !isKnown {
-		err = p.service.permitted(ctx, p.caller, logged)
+		err = p.service.permitted(ctx, p.caller, p.original.User, logged)
 		p.permitted[key] = err
+	}
+	if err != nil {
+		p.addSource(SourceRights)
 	}
 	return err
 }
 
-// permitted returns why the caller may not read the rows that a statement returned; nil: the caller may.
-func (s *Service) permitted(ctx context.Context, caller sandbox.Key, logged *inputlog.Request) error {
+// permitted returns why the caller may not read what a database answered to an owner's execution; nil: the caller may.
+func (s *Service) permitted(
+	ctx context.Context, caller sandbox.Key, owner string, logged *inputlog.Request,
+) error {
 	db, err := s.Databases.Find(caller, logged.Database)
 	if err != nil {
 		return err
+	}
+	if owner != caller.User { // whose key was looked at just now
+		may, err := s.Access.MayUserSeeDatabase(ctx, owner, db.Name)
+		if err != nil {
+			return err
+		}
+		if !may {
+			return withheld("no key of the user " + owner + ", whose execution it is, may use the database any more")
+		}
+	}
+	if logged.Ran == "" {
+		return nil // names of tables or columns; or the statement was refused, or failed before it ran
 	}
 	ran, err := db.Reader.Permit(ctx, logged.SQL, logged.Names, sandbox.QueryLimits{User: caller.User})
 	if refusal, ok := errors.AsType[*sandbox.Refusal](err); ok {
@@ -376,7 +399,7 @@ func (s *Service) permitted(ctx context.Context, caller sandbox.Key, logged *inp
 // withheld returns the refusal of rows that the log has.
 func withheld(why string) error {
 	return &sandbox.Refusal{
-		Reason: "replay-rights", Failed: true, Message: "the rows that the statement returned are kept, but " + why,
+		Reason: "replay-rights", Failed: true, Message: "what the database answered is kept, but " + why,
 	}
 }
 
@@ -501,7 +524,8 @@ func (p *replayInputs) report(e *sandbox.Execution) *sandbox.Replay {
 	p.endRequest()
 	out := &sandbox.Replay{
 		Of: p.original.ID, Grade: sandbox.ReplayIdentical, Rows: "log", Restored: p.restored,
-		IsEdited: p.options.Code != nil && *p.options.Code != p.original.Code || len(p.edited) > 0,
+		IsEdited:    p.options.Code != nil && *p.options.Code != p.original.Code || len(p.edited) > 0,
+		Environment: p.options.Environment,
 	}
 	if p.options.RowsNow {
 		out.Rows = "now"

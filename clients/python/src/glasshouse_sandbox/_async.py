@@ -285,16 +285,18 @@ class AsyncExecutions:
         rows: str = "log",
         edits: ops.Edits | None = None,
         record: bool = False,
+        environment: str | None = None,
     ) -> Execution:
         """Runs an ended execution again with the inputs that it had, and returns the new execution. Its `replay` says
         what differs.
 
         code: runs in place of the original's. rows: "log", as the original got them, or "now", from the database.
         edits: other rows for statements, by the number of the statement in the original from 1, such as
-        {1: [{"n": 0}]}; a column that a row does not name is NULL. record: keep a recording, for `why`. Raises Gone if
-        the inputs are not kept, and Busy if the execution runs.
+        {1: [{"n": 0}]}; a column that a row does not name is NULL. record: keep a recording, for `why`. environment:
+        the name of the environment whose packages it gets; by default that of the original. Raises Gone if the inputs
+        are not kept, Busy if the execution runs, and InvalidInput if there is no such environment.
         """
-        return await self._client._do(ops.replay(execution_id, code, rows, edits, record))
+        return await self._client._do(ops.replay(execution_id, code, rows, edits, record, environment))
 
     async def diff(self, execution_id: str, other: str) -> Sequence[models.Difference]:
         """Compares two ended executions, and runs nothing. Returns the first twenty differences; their `replay` has

@@ -158,11 +158,13 @@ def why(execution_id: str, name: str | None, step: int | None, budget: int) -> O
 
 
 def replay(
-    execution_id: str, code: str | None, rows: str, edits: Edits | None, record: bool
+    execution_id: str, code: str | None, rows: str, edits: Edits | None, record: bool, environment: str | None
 ) -> Operation[models.Execution]:
     body: Json = {"rows": rows, "record": record} | ({} if code is None else {"code": code})
     if edits:
         body["edits"] = [{"statement": n, "rows": [dict(row) for row in new]} for n, new in edits.items()]
+    if environment is not None:
+        body["environment"] = environment
     return (yield from run(Call("POST", f"/executions/{quote(execution_id, safe='')}/replay", body, TEXT)))
 
 
