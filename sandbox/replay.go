@@ -44,10 +44,12 @@ type Replay struct {
 	Differences []Difference `json:"differences,omitempty" doc:"The first twenty"`
 	Diverged    *Divergence  `json:"diverged,omitempty"`
 	Sources     []string     `json:"sources,omitempty" doc:"What may be another in two equal runs"`
-	Rows        string       `json:"rows" enum:"log,now" doc:"Where the rows came from"`
+	Rows        string       `json:"rows" enum:"log,now,mixed" doc:"Where the rows came from; mixed: the log and now"`
 	IsEdited    bool         `json:"edited,omitempty" doc:"The caller gave other code or other rows"`
 	Environment string       `json:"environment,omitempty" doc:"The name of the one that the caller chose"`
 	Restored    *Restored    `json:"restored,omitempty" doc:"The earlier executions of the session, which ran first"`
+	// StatementsNow has at most 100 numbers, and only if Rows is mixed.
+	StatementsNow []int `json:"statements_now,omitempty" doc:"Of mixed rows: statements that the database of now answered"`
 }
 
 // Difference is a part of an execution that is another in a replay.

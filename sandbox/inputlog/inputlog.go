@@ -10,7 +10,7 @@
 //
 //	log, err = inputlog.Decode(data)
 //	p := keys.Replay(log, false)
-//	answer, err := p.Next(request)        // for each request of the replayed code
+//	match, err := p.Next(request)         // for each request of the replayed code
 //
 // A run has these inputs:
 //

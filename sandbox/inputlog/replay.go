@@ -35,42 +35,59 @@ type Player struct {
 }
 
 // Replay returns a Player of a log. isEdited says that the code is not that of the original: its requests may come in
-// another order, and new ones are not an error.
+// another order and more often, and new ones are not an error.
 func (k Keys) Replay(l *Log, isEdited bool) *Player {
 	return &Player{keys: k, log: l, isEdited: isEdited, used: make([]bool, len(l.Requests))}
 }
 
-// Next returns the logged request that equals a request of the replay, with its answer if the log keeps it. It returns
-// nil for a request of edited code that the original did not send, and *Diverged for such a request of the original
-// code, and for all that follow.
-func (p *Player) Next(body []byte) (*Request, error) {
+// Match is a request of a replay, and what the log has for it.
+type Match struct {
+	Sent     Request  // it has no answer
+	Logged   *Request // that equals it, with its answer if the log keeps it; nil: the original sent no such request
+	IsRepeat bool     // the replay has sent it more often than the original
+}
+
+// Next returns the match of a request of the replay. It returns *Diverged for a request of the original code that the
+// original run did not send there, and for all that follow.
+func (p *Player) Next(body []byte) (m Match, err error) {
 	if p.diverged != nil {
-		return nil, p.diverged
+		return m, p.diverged
 	}
 	got, err := p.keys.read(body)
 	if err != nil {
-		return nil, err
+		return m, err
 	}
+	m.Sent = got
 	n := p.next
 	p.next++
 	if p.isEdited {
-		for n := range p.log.Requests {
-			if q := &p.log.Requests[n]; !p.used[n] && q.Hash == got.Hash {
-				p.used[n] = true
-				return q, nil
-			}
-		}
-		return nil, nil
+		p.find(&m)
+		return m, nil
 	}
 	if n < len(p.log.Requests) && p.log.Requests[n].Hash == got.Hash {
 		p.used[n] = true
-		return &p.log.Requests[n], nil
+		m.Logged = &p.log.Requests[n]
+		return m, nil
 	}
 	p.diverged = &Diverged{Number: n + 1, Got: got}
 	if n < len(p.log.Requests) {
 		p.diverged.Want = &p.log.Requests[n]
 	}
-	return nil, p.diverged
+	return m, p.diverged
+}
+
+// find sets the logged request of edited code: the first one that it has not sent yet, or else the last one.
+func (p *Player) find(m *Match) {
+	for n := range p.log.Requests {
+		q := &p.log.Requests[n]
+		if q.Hash != m.Sent.Hash {
+			continue
+		}
+		if m.Logged, m.IsRepeat = q, p.used[n]; !p.used[n] {
+			p.used[n] = true
+			return
+		}
+	}
 }
 
 // Diverged returns where the replay left the log; nil: it did not.

@@ -84,6 +84,9 @@ func short(text string) string {
 	return string(chars)
 }
 
+// maxStatements is the maximum number of statements that the first line of a description names.
+const maxStatements = 20
+
 const fewerRequests = "the code sent fewer requests than the original"
 
 // placeOf returns the part that differs, with its line.
@@ -115,18 +118,38 @@ func summary(r *sandbox.Replay) string {
 			text = "differs: " + fewerRequests
 		}
 	}
+	rows := map[string]string{"now": "the rows of now", "mixed": "some rows of now" + statements(r)}[r.Rows]
 	switch {
-	case r.IsEdited && r.Rows == "now":
-		text += " (with other code or rows, and the rows of now)"
+	case r.IsEdited && rows != "":
+		text += " (with other code or rows, and " + rows + ")"
 	case r.IsEdited:
 		text += " (with other code or rows)"
-	case r.Rows == "now":
-		text += " (with the rows of now)"
+	case rows != "":
+		text += " (with " + rows + ")"
 	}
 	if r.Environment != "" {
 		text += " (in the environment " + r.Environment + ")"
 	}
 	return text
+}
+
+// statements names the statements of a replay that the database of now answered.
+func statements(r *sandbox.Replay) string {
+	numbers := make([]string, 0, len(r.StatementsNow))
+	for _, n := range r.StatementsNow {
+		if len(numbers) == maxStatements {
+			numbers = append(numbers, "...")
+			break
+		}
+		numbers = append(numbers, strconv.Itoa(n))
+	}
+	switch len(numbers) {
+	case 0:
+		return ""
+	case 1:
+		return ": statement " + numbers[0]
+	}
+	return ": statements " + strings.Join(numbers, ", ")
 }
 
 // pair returns the lines of a part that differs, which is printable.

@@ -24,6 +24,18 @@ func TestDescribeNamesAllOfAReplay(t *testing.T) {
 			"(with other code or rows, and the rows of now)": {
 			Grade: sandbox.ReplayIdentical, Rows: "now", IsEdited: true,
 		},
+		"identical: the same output, result, error, files and statements (with some rows of now: statement 3)": {
+			Grade: sandbox.ReplayIdentical, Rows: "mixed", StatementsNow: []int{3},
+		},
+		"identical: the same output, result, error, files and statements (with some rows of now)": {
+			Grade: sandbox.ReplayIdentical, Rows: "mixed",
+		},
+		"identical: the same output, result, error, files and statements " +
+			"(with other code or rows, and some rows of now: statements 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, " +
+			"14, 15, 16, 17, 18, 19, 20, ...)": {
+			Grade: sandbox.ReplayIdentical, Rows: "mixed", IsEdited: true,
+			StatementsNow: []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21},
+		},
 		"differs: the code sent fewer requests than the original": {Grade: sandbox.ReplayDiffers},
 		`differs: not all is as in the original (with other code or rows)
   stdout, line 3

@@ -46,6 +46,8 @@ const (
 	maxRestoreTime   = 60 * time.Second // of them together
 	maxDifferences   = 20
 	maxDifferentText = 500 // bytes of a text in a difference
+
+	maxLiveStatements = 100 // that an answer names
 )
 
 // Replay runs an ended execution again in a new sandbox with the policy of the original, with the inputs of its log,
@@ -264,6 +266,10 @@ type replayInputs struct {
 	permitted map[string]error  // of statements: why the caller may not read their logged rows
 	asked     *inputlog.Request // that the handler answers now; nil: the original has none
 	sum       []byte            // frames of its answer
+	live      *inputlog.Request // the last request, as the code sent it, if the handler answers it
+	recorded  int               // statements before it
+	hasLive   bool              // the database of now has answered a statement
+	liveRows  []int             // such statements, by their numbers from 1
 
 	differences []sandbox.Difference // in the rows of statements
 	sources     []string
@@ -284,12 +290,17 @@ func (p *replayInputs) Clock() []byte { return append([]byte{}, p.log.Clock...) 
 // Request answers a request from the log. The handler answers one that the log does not keep.
 func (p *replayInputs) Request(ctx context.Context, body []byte) (answer []byte, err error) {
 	p.endRequest()
-	logged, err := p.player.Next(body)
+	match, err := p.player.Next(body)
 	if diverged, ok := errors.AsType[*inputlog.Diverged](err); ok {
 		return nil, &sandbox.Refusal{Reason: "replay-diverged", Failed: true, Message: diverged.Error()}
 	}
-	if err != nil || logged == nil {
+	if err != nil {
 		return nil, err
+	}
+	logged := match.Logged
+	if logged == nil || match.IsRepeat && p.isCaptured(logged) {
+		p.beginLive(&match.Sent)
+		return nil, nil
 	}
 	if edited, ok := p.edited[logged.Statement]; ok && logged.HasRows {
 		if err := p.permit(ctx, logged); err != nil {
@@ -299,7 +310,10 @@ func (p *replayInputs) Request(ctx context.Context, body []byte) (answer []byte,
 		return nil, nil
 	}
 	if !logged.IsKept || logged.HasRows && p.options.RowsNow {
-		p.asked = logged
+		p.beginLive(&match.Sent)
+		if !match.IsRepeat { // the rows of a repeated statement would differ twice
+			p.asked = logged
+		}
 		return nil, nil
 	}
 	if err := p.permit(ctx, logged); err != nil {
@@ -318,8 +332,47 @@ func (p *replayInputs) Answered(_ int, frames func() []byte) {
 	}
 }
 
-// endRequest compares the answer to the last request with the hash in the log.
+// isCaptured reports whether a statement of the original is a write that waits for an admin. The log answers it once:
+// to send it again would be another write.
+func (p *replayInputs) isCaptured(logged *inputlog.Request) bool {
+	n, list := logged.Statement, p.original.Queries
+	return logged.HasRows && n > 0 && n <= len(list) && list[n-1].Status == "captured"
+}
+
+// beginLive begins a request that the handler answers now.
+func (p *replayInputs) beginLive(sent *inputlog.Request) {
+	p.live = sent
+	if p.handler != nil {
+		p.recorded = len(p.handler.queries)
+	}
+}
+
+// endLive notes whether the database of now has answered the last request.
+func (p *replayInputs) endLive() {
+	live := p.live
+	p.live = nil
+	switch {
+	case live == nil || live.What == "history":
+	case live.What != "query": // names of tables or columns
+		p.addSource(SourceDatabase)
+	case p.handler == nil || len(p.handler.queries) == p.recorded: // it is not recorded
+		p.addSource(SourceDatabase)
+		p.hasLive = true
+	default:
+		if s := p.handler.queries[p.recorded].Status; s == "refused" || s == "captured" { // no database has run it
+			return
+		}
+		p.addSource(SourceDatabase)
+		p.hasLive = true
+		if len(p.liveRows) < maxLiveStatements {
+			p.liveRows = append(p.liveRows, p.recorded-p.firstQuery+1)
+		}
+	}
+}
+
+// endRequest notes who has answered the last request, and compares the answer with the hash in the log.
 func (p *replayInputs) endRequest() {
+	p.endLive()
 	asked := p.asked
 	if asked == nil {
 		return
@@ -527,8 +580,11 @@ func (p *replayInputs) report(e *sandbox.Execution) *sandbox.Replay {
 		IsEdited:    p.options.Code != nil && *p.options.Code != p.original.Code || len(p.edited) > 0,
 		Environment: p.options.Environment,
 	}
-	if p.options.RowsNow {
+	switch {
+	case p.options.RowsNow:
 		out.Rows = "now"
+	case p.hasLive:
+		out.Rows, out.StatementsNow = "mixed", p.liveRows
 	}
 	for _, source := range p.original.InputLog.Unlogged {
 		p.addSource(source)

@@ -61,7 +61,8 @@ export interface Replay {
   differences?: { part: string; line?: number; original: string; replay: string }[];
   diverged?: { request: number; original?: string; replay: string };
   sources?: string[];
-  rows: "log" | "now";
+  rows: "log" | "now" | "mixed";
+  statements_now?: number[]; // of mixed rows
   edited?: boolean;
 }
 

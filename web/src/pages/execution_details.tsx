@@ -310,6 +310,13 @@ const grades = {
   diverged: "The code asked for something that the original had not asked for.",
 };
 
+// statementsNow names the statements of a replay that the databases of now answered.
+function statementsNow(r: Replay): string {
+  const numbers = r.statements_now ?? [];
+  if (numbers.length === 0) return "some statements";
+  return `the statement${numbers.length > 1 ? "s" : ""} ${numbers.join(", ")}`;
+}
+
 // Comparison says how a replay compares with its original.
 export function Comparison({ of: r }: { of: Replay }) {
   const differences = r.differences ?? [];
@@ -321,6 +328,7 @@ export function Comparison({ of: r }: { of: Replay }) {
           {r.rows === "now" && " had other rows: this run asked the databases again."}
           {r.edited && " had other code or rows."}
         </p>
+        {r.rows === "mixed" && <p>The databases of now answered {statementsNow(r)} of this run.</p>}
         {(r.sources ?? []).length > 0 && <p class="muted">What may differ: {(r.sources ?? []).join(", ")}.</p>}
       </div>
       {differences.length > 0 && (

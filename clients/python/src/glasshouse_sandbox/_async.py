@@ -292,7 +292,8 @@ class AsyncExecutions:
 
         code: runs in place of the original's. rows: "log", as the original got them, or "now", from the database.
         edits: other rows for statements, by the number of the statement in the original from 1, such as
-        {1: [{"n": 0}]}; a column that a row does not name is NULL. record: keep a recording, for `why`. environment:
+        {1: [{"n": 0}]}; a column that a row does not name is NULL. A statement that the original did not send goes to
+        the database: then `replay.rows` is "mixed". record: keep a recording, for `why`. environment:
         the name of the environment whose packages it gets; by default that of the original. Raises Gone if the inputs
         are not kept, Busy if the execution runs, and InvalidInput if there is no such environment.
         """

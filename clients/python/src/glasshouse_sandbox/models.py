@@ -122,7 +122,8 @@ class Replay:
 
     of: the id of the original. grade: "identical", "differs" or "diverged", that is, the code sent another request.
     differences: the first twenty. sources: what may differ although the code is the same, such as "network". rows:
-    "log" or "now". edited: True if the code or the rows were edited. raw: this part of the answer.
+    "log", "now", or "mixed": the database of now answered the statements statements_now, by their numbers in the replay
+    from 1, at most 100. edited: True if the code or the rows were edited. raw: this part of the answer.
     """
 
     of: str
@@ -131,6 +132,7 @@ class Replay:
     diverged: Divergence | None
     sources: list[str]
     rows: str
+    statements_now: list[int]
     edited: bool
     restored: Restored | None
     raw: Json = dataclasses.field(repr=False)
@@ -151,6 +153,7 @@ class Replay:
             diverged=None if d is None else Divergence(d["request"], d.get("original", ""), d["replay"]),
             sources=list(r.get("sources") or ()),
             rows=r["rows"],
+            statements_now=list(r.get("statements_now") or ()),
             edited=r.get("edited", False),
             restored=restored(r.get("restored")),
             raw=r,

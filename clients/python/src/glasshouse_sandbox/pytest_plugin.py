@@ -29,6 +29,8 @@ SUMMARIES = {
     "diverged": "diverged: the code sent another request than the original",
 }
 
+ROWS = {"now": " (with the rows of now)", "mixed": " (with some rows of now)"}
+
 
 class NotIdentical(Exception):
     """The replay of an execution is not identical with it."""
@@ -130,7 +132,7 @@ class ReplayItem(pytest.Item):
 
 def describe(replay: Replay) -> str:
     """Returns what a replay says about its original, in lines as `glasshouse replay` prints them."""
-    lines = [SUMMARIES.get(replay.grade, replay.grade) + (" (with the rows of now)" if replay.rows == "now" else "")]
+    lines = [SUMMARIES.get(replay.grade, replay.grade) + ROWS.get(replay.rows, "")]
     for d in replay.differences:
         lines += _pair(f"{d.part}, line {d.line}" if d.line else d.part, d.original, d.replay)
     if replay.diverged is not None:
