@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"net/http"
 	"reflect"
 	"strings"
 	"testing"
@@ -56,4 +57,28 @@ func TestReplayAnswersARepeatedStatementFromTheLog(t *testing.T) {
 	if n := strings.Count(string(mustJSON(t, live.get("replay"))), `.rows"`); n != 2 {
 		t.Errorf("got %s, want the rows of two statements as differences", live.text)
 	}
+}
+
+// An edit that no statement of the code used is a source of differences, and a statement has one edit.
+func TestReplayNamesEditsThatWereNotUsed(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	first := c.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{
+		"code": "print(db_query('SELECT 1 AS n'), db_query('SELECT 2 AS n'))"})
+	edit := func(statement int) map[string]any {
+		return map[string]any{"statement": statement, "rows": []any{map[string]any{"n": 9}}}
+	}
+	used := c.replay(t, first, map[string]any{"edits": []any{edit(1), edit(2)}})
+	if used.get("replay.sources") != nil || used.get("replay.rows") != "log" {
+		t.Errorf("got %s, want no source", mustJSON(t, used.get("replay")))
+	}
+	other := c.replay(t, first, map[string]any{
+		"code": "print(db_query('SELECT 1 AS n'), db_query('SELECT 2  AS n'))", "edits": []any{edit(1), edit(2)}})
+	if got := other.get("replay.sources"); !reflect.DeepEqual(got, []any{"database", "edits"}) ||
+		other.get("stdout") != "[{'n': 9}] [{'n': 2}]\n" {
+		t.Errorf("got %s, want an edit that was not used", other.text)
+	}
+	wantProblem(t, c.do(t, "POST", "/executions/"+first.get("execution_id").(string)+"/replay",
+		map[string]any{"edits": []any{edit(2), edit(1), edit(2)}}), http.StatusUnprocessableEntity, "invalid-input",
+		"edits[2]", "statement 2")
 }

@@ -17,6 +17,7 @@ var sources = map[string]string{
 	run.SourceClock:       "readings of clocks that the log does not have",
 	run.SourceDatabase:    "rows as they are in the database now",
 	run.SourceDebugger:    "changes that a person made in the debugger",
+	run.SourceEdits:       "an edit was not used: the code did not send that statement as the original did",
 	run.SourceEnded:       "a limit or a caller ended the original",
 	run.SourceEnvironment: "other packages, or another Python",
 	run.SourceFiles:       "files of the session that its code did not write",

@@ -24,6 +24,9 @@ func editedStatements(log *inputlog.Log, edits []RowEdit) (map[int]editedStateme
 	out := map[int]editedStatement{}
 	for n, edit := range edits {
 		field := fmt.Sprintf("edits[%d]", n)
+		if _, isEdited := out[edit.Statement]; isEdited {
+			return nil, invalidEdit(field, "statement %d has two edits; send one", edit.Statement)
+		}
 		index := slices.IndexFunc(log.Requests, func(r inputlog.Request) bool {
 			return r.HasRows && r.Statement == edit.Statement
 		})

@@ -97,6 +97,7 @@ const (
 	SourceDebugger    = "debugger"    // changes that a person made
 	SourceEnvironment = "environment" // other packages, or another Python
 	SourceDatabase    = "database"    // rows as they are now
+	SourceEdits       = "edits"       // edits of rows that the code did not use
 	SourceRights      = "rights"      // answers of a database that may not be read any more
 	SourceUnknown     = "unknown"     // something else, such as the number of the process's user
 	SourceSession     = "session"     // earlier executions that could not run again in the same way

@@ -104,7 +104,7 @@ func (s *Service) replayObserved(
 	}
 	replayed := &replayInputs{
 		service: s, caller: caller, original: &original, log: log, earlier: earlier, options: o,
-		player: s.InputKeys.Replay(log, o.isEdited()), permitted: map[string]error{},
+		player: s.InputKeys.Replay(log, o.isEdited()), permitted: map[string]error{}, usedEdits: map[int]bool{},
 	}
 	if replayed.edited, err = editedStatements(log, o.Edits); err != nil {
 		return nil, err
@@ -270,6 +270,7 @@ type replayInputs struct {
 	recorded  int               // statements before it
 	hasLive   bool              // the database of now has answered a statement
 	liveRows  []int             // such statements, by their numbers from 1
+	usedEdits map[int]bool      // by the number of the statement
 
 	differences []sandbox.Difference // in the rows of statements
 	sources     []string
@@ -303,6 +304,7 @@ func (p *replayInputs) Request(ctx context.Context, body []byte) (answer []byte,
 		return nil, nil
 	}
 	if edited, ok := p.edited[logged.Statement]; ok && logged.HasRows {
+		p.usedEdits[logged.Statement] = true
 		if err := p.permit(ctx, logged); err != nil {
 			return nil, err
 		}
@@ -585,6 +587,9 @@ func (p *replayInputs) report(e *sandbox.Execution) *sandbox.Replay {
 		out.Rows = "now"
 	case p.hasLive:
 		out.Rows, out.StatementsNow = "mixed", p.liveRows
+	}
+	if len(p.usedEdits) < len(p.edited) {
+		p.addSource(SourceEdits)
 	}
 	for _, source := range p.original.InputLog.Unlogged {
 		p.addSource(source)
