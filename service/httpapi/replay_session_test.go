@@ -1,0 +1,58 @@
+package httpapi_test
+
+import (
+	"testing"
+
+	"glasshouse/sandbox"
+)
+
+// wantArtifacts requires that an execution left files, each as CHANGE PATH.
+func wantArtifacts(t *testing.T, what string, a answer, want ...string) {
+	t.Helper()
+	list, _ := a.get("artifacts").([]any)
+	var got []string
+	for _, each := range list {
+		file := each.(map[string]any)
+		got = append(got, file["change"].(string)+" "+file["path"].(string))
+	}
+	if compactJSON(got) != compactJSON(want) {
+		t.Errorf("%s: got the files %v, want %v: %s", what, got, want, a.text)
+	}
+}
+
+// The files of earlier executions are not those of a replay, a fork or a rollback, which restores them.
+func TestRestoredFilesAreNotCollectedAgain(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	const write = "open('/session/artifacts/x.txt', 'w').write('one')"
+	first := c.run(t, id, write)
+	wantArtifacts(t, "the first execution", first, "new x.txt")
+	second := c.run(t, id, "1 + 1")
+	wantArtifacts(t, "the second execution", second)
+	again := c.replay(t, second, nil)
+	wantGrade(t, again, "identical")
+	wantArtifacts(t, "the replay", again)
+	third := c.run(t, id, "open('/session/artifacts/x.txt', 'a').write('two')")
+	again = c.replay(t, third, nil)
+	wantGrade(t, again, "identical")
+	wantArtifacts(t, "the replay of a change", again, "changed x.txt")
+
+	forks, _ := c.ok(t, "POST", "/sandbox/"+id+"/fork", nil).get("sandboxes").([]any)
+	if len(forks) != 1 {
+		t.Fatalf("got %v, want a fork", forks)
+	}
+	fork := forks[0].(map[string]any)
+	wantArtifacts(t, "the fork", c.finished(t, fork["execution_id"].(string)))
+	inFork := c.run(t, fork["sandbox_id"].(string), "2 + 2")
+	wantArtifacts(t, "an execution of the fork", inFork)
+	wantGrade(t, c.replay(t, inFork, nil), "identical")
+
+	back := c.ok(t, "POST", "/sandbox/"+id+"/rollback", map[string]any{"before": third.get("execution_id")})
+	wantArtifacts(t, "the rollback", back)
+	after := c.run(t, id, "3 + 3")
+	wantArtifacts(t, "the execution after the rollback", after)
+	wantGrade(t, c.replay(t, after, nil), "identical")
+	c.ok(t, "POST", "/sandbox/"+id+"/rollback", map[string]any{"before": first.get("execution_id")})
+	wantArtifacts(t, "the same code after a rollback to the beginning", c.run(t, id, write), "new x.txt")
+}
