@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"net/http"
 	"testing"
 
 	"glasshouse/sandbox"
@@ -55,4 +56,23 @@ func TestRestoredFilesAreNotCollectedAgain(t *testing.T) {
 	wantGrade(t, c.replay(t, after, nil), "identical")
 	c.ok(t, "POST", "/sandbox/"+id+"/rollback", map[string]any{"before": first.get("execution_id")})
 	wantArtifacts(t, "the same code after a rollback to the beginning", c.run(t, id, write), "new x.txt")
+}
+
+// A replay and an execution that restored a session cannot be replayed themselves, and the answer says why.
+func TestReplayOfAReplayIsRefused(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	first := c.run(t, id, "1")
+	again := c.replay(t, first, map[string]any{"code": "2"})
+	path := func(a any) string { return "/executions/" + a.(string) + "/replay" }
+	wantProblem(t, c.do(t, "POST", path(again.get("execution_id")), map[string]any{}), http.StatusGone, "gone",
+		"a replay keeps no inputs of its own", first.get("execution_id").(string), "same code")
+	forks, _ := c.ok(t, "POST", "/sandbox/"+id+"/fork", nil).get("sandboxes").([]any)
+	if len(forks) != 1 {
+		t.Fatalf("got %v, want a fork", forks)
+	}
+	restored := forks[0].(map[string]any)["execution_id"]
+	wantProblem(t, c.do(t, "POST", path(restored), map[string]any{}), http.StatusUnprocessableEntity,
+		"invalid-input", "restored a session", "no code of its own")
 }

@@ -53,8 +53,8 @@ const (
 // Replay runs an ended execution again in a new sandbox with the policy of the original, with the inputs of its log,
 // and compares both. In a session, the earlier executions that ran in the same process run first. The log answers the
 // requests of the code, and refuses rows that the caller may not read today. The new execution has the kind replay, and
-// belongs to the caller. Replay returns FaultBusy if the execution runs, FaultGone if its inputs are not kept any more,
-// FaultInvalid if it ran no code, and the errors of Execute.
+// belongs to the caller. Replay returns FaultBusy if the execution runs, FaultGone if its inputs are not kept, as those
+// of a replay, FaultInvalid if it ran no code, and the errors of Execute.
 func (s *Service) Replay(
 	ctx context.Context, caller sandbox.Key, id string, o ReplayOptions,
 ) (*sandbox.Execution, error) {
@@ -80,6 +80,11 @@ func (s *Service) replayObserved(
 	switch {
 	case original.CompletedAt == nil:
 		return nil, sandbox.Errorf(sandbox.FaultBusy, "the execution runs: wait for its end, or cancel it")
+	case original.Kind == sandbox.KindReplay:
+		return nil, errIsReplay(&original)
+	case original.Kind == sandbox.KindRestore:
+		return nil, sandbox.Errorf(sandbox.FaultInvalid, "the execution restored a session and ran no code of its "+
+			"own: replay one of the session's executions")
 	case original.Kind == sandbox.KindQuery || original.Environment == nil:
 		return nil, sandbox.Errorf(sandbox.FaultInvalid, "none of the execution's code ran, so it cannot run again")
 	}
@@ -131,6 +136,16 @@ func (s *Service) replayObserved(
 	}
 	observed.replay = replayed
 	return s.executeIn(ctx, caller, lease, request, observed)
+}
+
+// errIsReplay returns the error for the replay of a replay.
+func errIsReplay(e *sandbox.Execution) error {
+	original := "its original"
+	if e.Replay != nil {
+		original += ", execution " + e.Replay.Of + ","
+	}
+	return sandbox.Errorf(sandbox.FaultGone, "the execution is a replay, and a replay keeps no inputs of its own: "+
+		"replay %s with the same code, rows and edits", original)
 }
 
 // requestOf returns the request of an execution.
