@@ -58,7 +58,7 @@ type ExecutionFilter struct {
 	SandboxID string `query:"sandbox_id"`
 	Status    Status `query:"status" enum:"created,running,completed,failed,timeout,cancelled,killed"`
 
-	Kind Kind `query:"kind" enum:"execute,quick-execute,analyze-data,debug,database-query,nemo,jupyter,e2b,librechat"`
+	Kind Kind `query:"kind" enum:"execute,quick-execute,analyze-data,debug,database-query,replay,restore,nemo,jupyter,e2b,librechat"`
 
 	Since time.Time
 	Until time.Time

@@ -26,6 +26,7 @@ type ExecutionSummary struct {
 	Connections   int        `json:"connections" doc:"Number of network connections"`
 	Artifacts     int        `json:"artifacts" doc:"Number of files that it left"`
 	RecordedSteps int64      `json:"recorded_steps" doc:"Length of its recording; 0: it has none"`
+	ReplayOf      string     `json:"replay_of,omitempty" doc:"Of a replay that has ended: the execution that ran again"`
 	CreatedAt     time.Time  `json:"created_at"`
 	CompletedAt   *time.Time `json:"completed_at"`
 
@@ -40,6 +41,9 @@ func (e *Execution) Summary() ExecutionSummary {
 		CPUMS: e.Usage.CPUMS, MemoryUsage: e.MemoryUsage, Queries: len(e.Queries), RowsRead: e.RowsRead(),
 		Connections: len(e.Connections), Artifacts: len(e.Artifacts), RecordedSteps: e.RecordedSteps,
 		CreatedAt: e.CreatedAt, CompletedAt: e.CompletedAt, Annotations: e.Annotations,
+	}
+	if e.Replay != nil {
+		s.ReplayOf = e.Replay.Of
 	}
 	if e.Error != nil {
 		s.Error = new(firstChars(*e.Error, SummaryErrorChars))

@@ -111,6 +111,7 @@ var executionColumns = []executionColumn{
 				to.add("tags @> ?", map[string]string{clean(tag.Name): clean(tag.Value)})
 			}
 		}),
+	column("replay_of", "text", func(r *row) *string { return &r.summary.ReplayOf }).listed(),
 	column("record", "bytea", func(r *row) *[]byte { return &r.record }),
 	column("", "", func(r *row) *int64 { return &r.summary.CodeBytes }).listedAs("octet_length(code)"),
 	column("", "", func(r *row) *int64 { return &r.summary.RecordedSteps }).listedAs(recordedSteps("id")),

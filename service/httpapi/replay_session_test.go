@@ -76,3 +76,30 @@ func TestReplayOfAReplayIsRefused(t *testing.T) {
 	wantProblem(t, c.do(t, "POST", path(restored), map[string]any{}), http.StatusUnprocessableEntity,
 		"invalid-input", "restored a session", "no code of its own")
 }
+
+// The list of a tag has no replays, and lists filter by the kinds replay and restore.
+func TestReplaysAreListedByTheirKind(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	first := c.ok(t, "POST", "/sandbox/"+id+"/execute", map[string]any{
+		"code": "1", "tags": map[string]any{"report": "q3"}})
+	again := c.replay(t, first, nil)
+	wantGrade(t, again, "identical")
+	if tags := c.finished(t, again.get("execution_id").(string)).get("tags"); tags != nil {
+		t.Errorf("got the tags %v of a replay, want none", tags)
+	}
+	c.ok(t, "POST", "/sandbox/"+id+"/fork", nil)
+	for query, want := range map[string]string{"tag=report:q3": "execute", "kind=replay": "replay",
+		"kind=restore": "restore"} {
+		list, _ := c.ok(t, "GET", "/executions?"+query, nil).get("executions").([]any)
+		if len(list) != 1 || list[0].(map[string]any)["kind"] != want {
+			t.Errorf("%s: got %v, want one execution of the kind %s", query, list, want)
+			continue
+		}
+		of := list[0].(map[string]any)["replay_of"]
+		if want == "replay" && of != first.get("execution_id") || want != "replay" && of != nil {
+			t.Errorf("%s: got replay_of %v of the kind %s, original %v", query, of, want, first.get("execution_id"))
+		}
+	}
+}

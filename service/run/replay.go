@@ -119,6 +119,7 @@ func (s *Service) replayObserved(
 		return nil, err
 	}
 	request.Kind, request.Record = sandbox.KindReplay, o.Record
+	request.Tags = nil // who lists a tag looks for originals
 	if o.Code != nil {
 		request.Code = *o.Code
 	}

@@ -10,6 +10,8 @@ export const kinds = [
   "analyze-data",
   "debug",
   "database-query",
+  "replay",
+  "restore",
   "nemo",
   "jupyter",
   "e2b",
@@ -50,6 +52,7 @@ export interface Summary extends Annotations {
   connections: number;
   artifacts: number;
   recorded_steps: number; // 0: there is no recording
+  replay_of?: string; // of a replay that has ended
   created_at: string;
   completed_at: string | null;
 }
