@@ -103,3 +103,15 @@ func TestReplaysAreListedByTheirKind(t *testing.T) {
 		}
 	}
 }
+
+// Who explains an execution without a recording learns how to make one.
+func TestExplainNamesTheReplay(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	first := c.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "1"})
+	for _, what := range []string{"explain", "why"} {
+		wantProblem(t, c.do(t, "GET", "/executions/"+first.get("execution_id").(string)+"/"+what, nil),
+			http.StatusNotFound, "not-found", `POST /executions/`+first.get("execution_id").(string)+`/replay`,
+			`\"record\": true`)
+	}
+}

@@ -136,6 +136,21 @@ func (s *Service) Recorded(ctx context.Context, caller sandbox.Key, executionID 
 	return s.Explainable(ctx, caller, executionID)
 }
 
+// errNoRecording returns the error for an execution without a recording. It says how to make one.
+func errNoRecording(e *sandbox.Execution) error {
+	text := "this execution has no recording: it was not debugged and did not ask for one with \"record\": true, " +
+		"none of its code ran, or its recording was deleted"
+	switch {
+	case e.CompletedAt == nil || e.Kind == sandbox.KindQuery || e.Kind == sandbox.KindRestore || e.Environment == nil:
+		return sandbox.Errorf(sandbox.FaultNotFound, "%s", text)
+	case e.Replay != nil:
+		return sandbox.Errorf(sandbox.FaultNotFound, "%s. Replay its original again with \"record\": true, and "+
+			"explain that replay: POST /executions/%s/replay", text, e.Replay.Of)
+	}
+	return sandbox.Errorf(sandbox.FaultNotFound, "%s. A replay with \"record\": true makes one, of the same run: "+
+		"POST /executions/%s/replay, then explain the replay", text, e.ID)
+}
+
 // Explainable opens the recording of an execution for the questions that every caller may ask about the own executions:
 // why a value is so, and what a run did. The answers have only values that the code itself could read. Its errors are
 // those of Recorded.
@@ -157,9 +172,7 @@ func (s *Service) Explainable(ctx context.Context, caller sandbox.Key, execution
 	}
 	chunks, err := s.History.Chunks(ctx, executionID)
 	if sandbox.FaultOf(err) == sandbox.FaultNotFound {
-		return nil, sandbox.Errorf(sandbox.FaultNotFound,
-			"this execution has no recording: it was not debugged and did not ask for one with \"record\": true, "+
-				"none of its code ran, or its recording was deleted")
+		return nil, errNoRecording(&e)
 	}
 	if err != nil {
 		return nil, err
