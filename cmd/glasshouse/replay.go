@@ -135,7 +135,7 @@ func (c *client) replay(ctx context.Context, id string, body map[string]any, asJ
 			return err
 		}
 	} else {
-		fmt.Println(replaytext.Describe(e.Replay))
+		fmt.Println(replaytext.Describe(e))
 		fmt.Printf("The replay is execution %s.\n", e.ID)
 	}
 	if code := exitCodeOf(e.Replay.Grade); code != 0 {

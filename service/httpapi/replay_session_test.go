@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"glasshouse/sandbox"
@@ -113,5 +114,19 @@ func TestExplainNamesTheReplay(t *testing.T) {
 		wantProblem(t, c.do(t, "GET", "/executions/"+first.get("execution_id").(string)+"/"+what, nil),
 			http.StatusNotFound, "not-found", `POST /executions/`+first.get("execution_id").(string)+`/replay`,
 			`\"record\": true`)
+	}
+}
+
+// The first line of the text says that both failed: "identical" alone would look like a success.
+func TestReplayTextSaysThatBothFailed(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	first := c.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "1 + 'a'"})
+	c.server = serveMCP(t)
+	text := c.toolText(t, mcpVersion, "replay_execution", map[string]any{"execution_id": first.get("execution_id")})
+	line, _, _ := strings.Cut(text, "\n")
+	const want = "(both failed: TypeError: unsupported operand"
+	if !strings.HasPrefix(line, "identical: ") || !strings.Contains(line, want) {
+		t.Errorf("got %q, want the error of both", text)
 	}
 }

@@ -57,7 +57,7 @@ func (s *Server) replayExecution(
 
 // describeReplay returns what a replay says about its original, in at most about maxReplayChars characters.
 func describeReplay(e *sandbox.Execution) string {
-	return run.CutMiddle(replaytext.Describe(e.Replay), maxReplayChars, func(_, left int) string {
+	return run.CutMiddle(replaytext.Describe(e), maxReplayChars, func(_, left int) string {
 		return fmt.Sprintf("[%d characters left out]", left)
 	})
 }

@@ -29,10 +29,12 @@ var sources = map[string]string{
 	run.SourceSession:     "earlier executions of the session that did not run again in the same way",
 }
 
-// Describe returns what a replay says about its original, in lines without control characters of the code: the grade,
-// what differs, what may differ without a change of the code, and the executions that ran before.
-func Describe(r *sandbox.Replay) string {
-	lines := []string{summary(r)}
+// Describe returns what an execution that is a replay says about its original, in lines without control characters of
+// the code: the grade, with the error if both failed, what differs, what may differ without a change of the code, and
+// the executions that ran before.
+func Describe(e *sandbox.Execution) string {
+	r := e.Replay
+	lines := []string{summary(r) + bothFailed(e)}
 	for _, d := range r.Differences {
 		lines = append(lines, pair(placeOf(&d), d.Original, d.Replay)...)
 	}
@@ -77,13 +79,19 @@ func FirstDifference(r *sandbox.Replay) string {
 }
 
 // short returns the beginning of a text on one line.
-func short(text string) string {
-	chars := []rune(orEmpty(text))
-	if len(chars) > maxLineChars {
-		chars = append(chars[:maxLineChars-3], '.', '.', '.')
+func short(text string) string { return cut(orEmpty(text), maxLineChars) }
+
+// cut returns the first characters of a text, at most limit.
+func cut(text string, limit int) string {
+	chars := []rune(text)
+	if len(chars) > limit {
+		chars = append(chars[:limit-3], '.', '.', '.')
 	}
 	return string(chars)
 }
+
+// maxErrorChars is the maximum number of characters of the error in the first line of a description.
+const maxErrorChars = 200
 
 // maxStatements is the maximum number of statements that the first line of a description names.
 const maxStatements = 20
@@ -132,6 +140,25 @@ func summary(r *sandbox.Replay) string {
 		text += " (in the environment " + r.Environment + ")"
 	}
 	return text
+}
+
+// bothFailed returns how a replay ended that is identical with its original and did not complete: "identical" alone
+// would look like a success.
+func bothFailed(e *sandbox.Execution) string {
+	if e.Replay.Grade != sandbox.ReplayIdentical {
+		return ""
+	}
+	switch e.Status {
+	case sandbox.StatusCompleted:
+		return ""
+	case sandbox.StatusFailed:
+		text := ""
+		if e.Error != nil && *e.Error != "" {
+			text = ": " + cut(printable(*e.Error), maxErrorChars)
+		}
+		return " (both failed" + text + ")"
+	}
+	return " (both ended with the status " + string(e.Status) + ")"
 }
 
 // statements names the statements of a replay that the database of now answered.

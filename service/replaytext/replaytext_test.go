@@ -68,9 +68,34 @@ Before it ran 1 earlier execution of the session (1 ms of CPU time), with the sa
 			Grade: sandbox.ReplayIdentical, Restored: &sandbox.Restored{Executions: 1, CPUMS: 1, IsExact: true},
 		},
 	} {
-		if got := Describe(&r); got != want {
+		if got := Describe(&sandbox.Execution{Status: sandbox.StatusCompleted, Replay: &r}); got != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}
+	}
+}
+
+// An identical replay that did not complete says so in its first line, in which an error is short.
+func TestDescribeSaysThatBothFailed(t *testing.T) {
+	t.Parallel()
+	const same = "identical: the same output, result, error, files and statements"
+	long := "ValueError: a\x1bb\n" + strings.Repeat("é", 300)
+	for want, e := range map[string]sandbox.Execution{
+		same + " (both failed: TypeError: no)": {Status: sandbox.StatusFailed, Error: new("TypeError: no")},
+		same + ` (both failed: ValueError: a\x1bb\n` + strings.Repeat("é", 177) + "...)": {
+			Status: sandbox.StatusFailed, Error: &long,
+		},
+		same + " (both failed)":                        {Status: sandbox.StatusFailed},
+		same + " (both ended with the status timeout)": {Status: sandbox.StatusTimeout},
+		same: {Status: sandbox.StatusCompleted},
+	} {
+		e.Replay = &sandbox.Replay{Grade: sandbox.ReplayIdentical, Rows: "log"}
+		if got := Describe(&e); got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+	}
+	e := sandbox.Execution{Status: sandbox.StatusFailed, Replay: &sandbox.Replay{Grade: sandbox.ReplayDiffers}}
+	if got := Describe(&e); strings.Contains(got, "both failed") {
+		t.Errorf("got %s, want no word about the original", got)
 	}
 }
 
@@ -106,10 +131,10 @@ func TestFirstDifferenceIsOneLine(t *testing.T) {
 // A terminal gets no control character of the code, and a difference in one is visible.
 func TestDescribeShowsControlCharacters(t *testing.T) {
 	t.Parallel()
-	got := Describe(&sandbox.Replay{Grade: sandbox.ReplayDiffers, Differences: []sandbox.Difference{
-		{
+	got := Describe(&sandbox.Execution{Replay: &sandbox.Replay{
+		Grade: sandbox.ReplayDiffers, Differences: []sandbox.Difference{{
 			Part: "artifacts/\x1b]0;title\a", Original: "\x1b[31mred\r\u202e\u009b2J", Replay: "é\tred\nnext",
-		},
+		}},
 	}})
 	want := "\n  artifacts/\\x1b]0;title\\a\n    original  \\x1b[31mred\\r\\u202e\\u009b2J\n    replay    é\tred\\nnext"
 	if !strings.HasSuffix(got, want) {
