@@ -57,8 +57,7 @@ type ExecutionFilter struct {
 	User      string `query:"user_id" doc:"Only an admin may ask for other users"`
 	SandboxID string `query:"sandbox_id"`
 	Status    Status `query:"status" enum:"created,running,completed,failed,timeout,cancelled,killed"`
-
-	Kind Kind `query:"kind" enum:"execute,quick-execute,analyze-data,debug,database-query,replay,restore,nemo,jupyter,e2b,librechat"`
+	Kind      Kind
 
 	Since time.Time
 	Until time.Time

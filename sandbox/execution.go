@@ -3,6 +3,7 @@ package sandbox
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -61,15 +62,14 @@ func (k *Kind) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// IsKnown reports whether a kind is one of the constants.
-func (k Kind) IsKnown() bool {
-	switch k {
-	case KindExecute, KindQuick, KindAnalyze, KindDebug, KindQuery, KindReplay, KindRestore, KindNeMo, KindJupyter,
-		KindE2B, KindLibreChat:
-		return true
-	}
-	return false
+// Kinds are the constants.
+var Kinds = []Kind{
+	KindExecute, KindQuick, KindAnalyze, KindDebug, KindQuery, KindReplay, KindRestore, KindNeMo, KindJupyter, KindE2B,
+	KindLibreChat,
 }
+
+// IsKnown reports whether a kind is one of the constants.
+func (k Kind) IsKnown() bool { return slices.Contains(Kinds, k) }
 
 // Execution is the record of one run of code in a sandbox. The API returns it and history
 // stores it.

@@ -49,7 +49,7 @@ type Replay struct {
 	Environment string       `json:"environment,omitempty" doc:"The name of the one that the caller chose"`
 	Restored    *Restored    `json:"restored,omitempty" doc:"The earlier executions of the session, which ran first"`
 	// StatementsNow has at most 100 numbers, and only if Rows is mixed.
-	StatementsNow []int `json:"statements_now,omitempty" doc:"Of mixed rows: statements that the database of now answered"`
+	StatementsNow []int `json:"statements_now,omitempty" doc:"Of mixed rows: those that the database answered now"`
 }
 
 // Difference is a part of an execution that is another in a replay.

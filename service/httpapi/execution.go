@@ -31,10 +31,24 @@ type getExecutionInput struct {
 
 type executionsInput struct {
 	sandbox.ExecutionFilter
+	Kind    kind      `query:"kind"`
 	Since   timestamp `query:"since" doc:"Only executions that began at this time or later"`
 	Until   timestamp `query:"until" doc:"Only executions that began before this time"`
 	Tag     []string  `query:"tag,explode" maxItems:"16" doc:"A tag that they have, as NAME:VALUE; repeatable"`
 	Include []string  `query:"include" enum:"record" doc:"record: list whole executions instead of summaries"`
+}
+
+// kind is the kind of an execution.
+type kind string
+
+// Schema implements huma.SchemaProvider.
+func (kind) Schema(huma.Registry) *huma.Schema {
+	s := &huma.Schema{Type: huma.TypeString}
+	for _, k := range sandbox.Kinds {
+		s.Enum = append(s.Enum, string(k))
+	}
+	s.PrecomputeMessages()
+	return s
 }
 
 // timestamp is a time in RFC 3339 format, in the years that PostgreSQL, JSON and other programs can hold.
@@ -125,7 +139,7 @@ func (a *api) cancelExecution(ctx context.Context, caller sandbox.Key, in *InExe
 
 func (a *api) listExecutions(ctx context.Context, caller sandbox.Key, in *executionsInput) (*executionResponse, error) {
 	filter := in.ExecutionFilter
-	filter.Since, filter.Until = in.Since.Time, in.Until.Time
+	filter.Kind, filter.Since, filter.Until = sandbox.Kind(in.Kind), in.Since.Time, in.Until.Time
 	for _, text := range in.Tag {
 		tag, err := sandbox.ParseTag(text)
 		if err != nil {

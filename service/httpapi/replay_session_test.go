@@ -91,6 +91,8 @@ func TestReplaysAreListedByTheirKind(t *testing.T) {
 		t.Errorf("got the tags %v of a replay, want none", tags)
 	}
 	c.ok(t, "POST", "/sandbox/"+id+"/fork", nil)
+	wantProblem(t, c.do(t, "GET", "/executions?kind=replays", nil), http.StatusUnprocessableEntity, "invalid-input",
+		"query.kind", "replay, restore")
 	for query, want := range map[string]string{"tag=report:q3": "execute", "kind=replay": "replay",
 		"kind=restore": "restore"} {
 		list, _ := c.ok(t, "GET", "/executions?"+query, nil).get("executions").([]any)
