@@ -64,6 +64,11 @@ func TestReplayCommand(t *testing.T) {
 	if err := os.WriteFile(other, []byte(clockCode+"\nprint('other')"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	asking := filepath.Join(t.TempDir(), "asking.py")
+	if err := os.WriteFile(asking, []byte(clockCode+"\ndb_query('SELECT 2 AS n')\nNone"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	failing := c.quickRun(t, "1 + 'a'")
 	environ := []string{"GLASSHOUSE_URL=" + c.address, "GLASSHOUSE_KEY=" + c.key}
 	for _, test := range []struct {
 		arguments []string
@@ -76,6 +81,9 @@ func TestReplayCommand(t *testing.T) {
 			"    replay    20", "  database    rows as they are"}, nil},
 		{[]string{"--code", other, id}, exitDiffers, []string{"differs: ", "(with other code or rows)",
 			"  stdout, line 2\n    original  (empty)\n    replay    other\n"}, nil},
+		{[]string{"--code", asking, id}, exitDiffers, []string{"differs: ",
+			"(with other code or rows, and some rows of now: statement 2)", "  database    rows as they are"}, nil},
+		{[]string{failing}, 0, []string{"identical: ", "(both failed: TypeError: unsupported"}, nil},
 		{[]string{diverging}, exitTrouble, []string{"diverged: ", "request 1 of the code\n    original  SELECT ",
 			"\n    replay    SELECT ", "  unknown     something that"}, nil},
 		{[]string{"0123456789abcdef"}, exitTrouble, nil, []string{"glasshouse: 404 "}},
