@@ -356,6 +356,14 @@ def test_replay_gets_the_inputs_of_its_original(service):
     ]
 
 
+def test_replay_names_the_statements_of_now(service):
+    first = service.run(NOW)
+    again = service.executions.replay(first.execution_id, code="db_query('SELECT 1 AS n')\n" + NOW)
+    assert (again.replay.rows, again.replay.statements_now) == ("mixed", [1])
+    assert again.result == first.result and again.replay.sources == ["database"]
+    assert service.executions.replay(first.execution_id).replay.statements_now == []
+
+
 def test_replay_says_where_it_left_its_original(service, sandbox):
     sandbox.run("import threading, time\nn = []")
     first = sandbox.run(
