@@ -278,7 +278,7 @@ function Actions({ of: e }: { of: Record }) {
             }
           })}
         >
-          {isReplaying ? "Running again…" : "Step through"}
+          {isReplaying ? "Running again…" : `Step through (runs again, ${duration(e.usage.wall_ms)})`}
         </button>
       )}
       {canRunAgain && (

@@ -185,6 +185,25 @@ pd.DataFrame({"city": ["a"] * 12_345, "n": 1.5, "t": pd.Timestamp("2026-01-01"),
     await wantNothingWrong(agent);
   },
 
+  async 'a run without a recording is stepped through'(ids) {
+    const page = await open(adminKey);
+    const code = 'rows = await db_query("SELECT clock_timestamp()::text AS at")\ntotal = 0\nfor n in range(3):\n    total += n\nprint(rows[0]["at"])';
+    const { execution_id: id, stdout } = await call('POST', `/sandbox/${ids.sandbox}/execute`, { code });
+    await page.goto(`${address}/ui/executions/${id}`);
+    await page.getByRole('button', { name: /^Step through \(runs again, [\d.]+ m?s\)$/ }).click();
+    await page.waitForURL(/\/ui\/executions\/[0-9a-f]+\/steps/);
+    await page.locator('.cm-line', { hasText: 'total += n' }).first().waitFor();
+    const replay = new URL(page.url()).pathname.split('/').at(-2);
+    assert.notStrictEqual(replay, id);
+    const record = await call('GET', `/executions/${replay}`);
+    assert.deepStrictEqual([record.kind, record.replay.of, record.replay.grade, record.stdout], ['replay', id, 'identical', stdout]);
+    await page.keyboard.press('End');
+    await page.locator('.variables li', { has: page.locator('.name', { hasText: /^total$/ }) }).locator('.value', { hasText: /^3$/ }).waitFor();
+    await page.goto(`${address}/ui/executions/${replay}`);
+    await page.getByRole('heading', { name: /^Replay/ }).waitFor();
+    await wantNothingWrong(page);
+  },
+
   async 'a run that took too long says so'(ids) {
     const page = await open(adminKey);
     const { execution_id: id } = await call('POST', `/sandbox/${ids.sandbox}/execute`, { code: 'while True:\n    pass', timeout: 1 });
