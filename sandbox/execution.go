@@ -380,7 +380,8 @@ type Outcome struct {
 	// the guest cannot log them or did not end by itself. ClockMissing is the number of readings that are not in it.
 	Clock        []byte
 	ClockMissing int64
-	Threads      int64 // that the code started, if it had inputs
+	Threads      int64  // that the code started, if it had inputs
+	Facts        []Fact // if the request asked for them
 }
 
 // GuestStart says how long a guest took to start.

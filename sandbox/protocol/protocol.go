@@ -147,6 +147,9 @@ type Run struct {
 	sandbox.Scope
 	Stops  json.RawMessage `json:"stops,omitempty"`  // breakpoints, as JSON of package debugger
 	Inputs *Inputs         `json:"inputs,omitempty"` // nil: the run is not logged
+	// Facts are the first and last lines of statements whose values the guest looks at. It does so by other code than the
+	// original's, so it is for replays.
+	Facts [][2]int64 `json:"facts,omitempty"`
 }
 
 // Inputs makes the randomness and the clocks of a run repeatable.
@@ -167,9 +170,10 @@ type Done struct {
 	Interrupt bool            `json:"interrupt"` // the supervisor's interrupt ended the code
 	CompileMS float64         `json:"compile_ms"`
 	// Clock has the readings of clocks of a run with Inputs, in base64. Nil: the guest cannot log them.
-	Clock        *string `json:"clock"`
-	ClockMissing int64   `json:"clock_missing"` // readings that are not in Clock
-	Threads      int64   `json:"threads"`       // threads of Python that started during a run with Inputs
+	Clock        *string         `json:"clock"`
+	ClockMissing int64           `json:"clock_missing"` // readings that are not in Clock
+	Threads      int64           `json:"threads"`       // threads of Python that started during a run with Inputs
+	Facts        json.RawMessage `json:"facts"`         // a list of sandbox.Fact, if the run was asked for them
 }
 
 // Inspect asks a guest between runs for its variables, or about code that does not run.

@@ -138,6 +138,7 @@ func (s *Session) exchange(
 		Watch:       debugger != nil,
 		Ordered:     loop.callbacks.Ordered,
 		Scope:       request.Scope,
+		Facts:       request.Facts,
 	}
 	if inputs := loop.callbacks.Inputs; inputs != nil {
 		order.Inputs = &protocol.Inputs{Seed: inputs.Seed()}
@@ -176,6 +177,7 @@ const (
 	maxExceptionBytes = 1 << 20  // JSON; our guest code sends at most fifty frames, with bounded lines and values
 	maxResultBytes    = 21 << 20 // JSON; our guest code sends at most 20 MiB (json_values.py)
 	maxTruncatedBytes = 1000     // JSON
+	maxFactsBytes     = 1 << 18  // JSON; our guest code sends at most 60 facts (fact_probes.py)
 	maxClockBytes     = 1 << 19  // base64; our guest code sends at most 256 KiB (inputs.c)
 	maxThreads        = 1 << 32  // our guest code counts to less (inputs.c)
 	maxMissing        = 1 << 50  // one count in truncated; the sum of two does not overflow
@@ -192,6 +194,7 @@ type claim struct {
 	clock        []byte // nil: the guest cannot log its clocks
 	clockMissing int64  // readings that are not in clock
 	threads      int64  // that the code started
+	facts        []sandbox.Fact
 }
 
 // readClaim checks the size of each part before it parses the part. Its error is a *protocol.IllegalFrame.
@@ -215,7 +218,7 @@ func readClaim(body []byte, conn *protocol.Conn) (claim, error) {
 		c.threads = min(max(done.Threads, 0), maxThreads)
 	}
 	if len(done.Result) > maxResultBytes || len(done.Exception) > maxExceptionBytes ||
-		len(done.Truncated) > maxTruncatedBytes ||
+		len(done.Truncated) > maxTruncatedBytes || len(done.Facts) > maxFactsBytes ||
 		sandbox.JSONDepth(done.Result) > maxDepth {
 		if err := conn.Illegal("the end of the run has values that are too large or too deep"); err != nil {
 			return claim{}, err
@@ -224,7 +227,7 @@ func readClaim(body []byte, conn *protocol.Conn) (claim, error) {
 	for _, part := range []struct {
 		text json.RawMessage
 		v    any
-	}{{done.Truncated, &c.truncated}, {done.Exception, &c.exception}} {
+	}{{done.Truncated, &c.truncated}, {done.Exception, &c.exception}, {done.Facts, &c.facts}} {
 		if len(part.text) == 0 {
 			continue
 		}
@@ -290,6 +293,7 @@ func (s *Session) conclude(
 		o.Result, o.Exception = claimed.result, claimed.exception
 		o.CompileTime = min(claimed.compileTime, o.Duration)
 		o.Clock, o.ClockMissing, o.Threads = claimed.clock, claimed.clockMissing, claimed.threads
+		o.Facts = claimed.facts
 		// the supervisor counts everything else itself
 		for _, name := range []string{"result", "outputs", "rows", "columns", "text"} {
 			if n := claimed.truncated[name]; n > 0 {

@@ -570,6 +570,7 @@ func (r *run) execution(outcome sandbox.Outcome) *sandbox.Execution {
 	e.CompletedAt = new(r.service.Clock())
 	e.FillEmpty()
 	if r.observers.replay != nil {
+		r.observers.replay.keepFacts(&outcome)
 		e.Replay = r.observers.replay.report(&e)
 	}
 	return &e

@@ -27,6 +27,8 @@ type ReplayOptions struct {
 	Record  bool // record the run, so that it can be stepped and explained
 	// Environment is the name of the one in which the code runs; "": that of the original, with its packages of now.
 	Environment string
+
+	facts *factSearch // nil: the values are not looked at
 }
 
 // RowEdit gives a statement other rows than it returned.
@@ -68,6 +70,41 @@ func (s *Service) StartReplay(
 	return s.start(ctx, func(ctx context.Context, log *EventLog) (*sandbox.Execution, error) {
 		return s.replayObserved(ctx, caller, id, o, observers{events: log})
 	})
+}
+
+// maxFactsTime is the longest original that Facts runs again: somebody waits for the answer.
+const maxFactsTime = 10 * time.Second
+
+// factsTimeout returns the seconds that the code of an execution may take when its values are looked at: the looks take
+// up to about twice the time of simple loops.
+func factsTimeout(original *sandbox.Execution) float64 { return 3*original.ExecutionTime + 5 }
+
+// factSearch is a replay that looks at the values of some statements.
+type factSearch struct {
+	lines [][2]int64
+	facts []sandbox.Fact
+}
+
+// Facts replays an ended execution, and returns what the expressions of some statements got and gave, and the replay.
+// lines has the first and the last line of each statement. It returns FaultTooLarge for an execution of more than
+// maxFactsTime, and the errors of Replay.
+func (s *Service) Facts(
+	ctx context.Context, caller sandbox.Key, id string, lines [][2]int64,
+) ([]sandbox.Fact, *sandbox.Execution, error) {
+	original, err := s.Records.Execution(ctx, caller, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	if again := original.Replay; again != nil && !again.IsEdited && again.Rows == "log" && again.Environment == "" {
+		id = again.Of // of which it is a copy
+	}
+	if took := time.Duration(original.ExecutionTime * float64(time.Second)); took > maxFactsTime {
+		return nil, nil, sandbox.Errorf(sandbox.FaultTooLarge, "it took %.0f s, more than %s", took.Seconds(),
+			maxFactsTime)
+	}
+	search := &factSearch{lines: lines}
+	e, err := s.replayObserved(ctx, caller, id, ReplayOptions{facts: search}, observers{})
+	return search.facts, e, err
 }
 
 func (s *Service) replayObserved(
@@ -119,6 +156,10 @@ func (s *Service) replayObserved(
 		return nil, err
 	}
 	request.Kind, request.Record = sandbox.KindReplay, o.Record
+	if o.facts != nil {
+		request.Facts, replayed.found = o.facts.lines, o.facts
+		request.Timeout = factsTimeout(&original)
+	}
 	request.Tags = nil // who lists a tag looks for originals
 	if o.Code != nil {
 		request.Code = *o.Code
@@ -287,6 +328,8 @@ type replayInputs struct {
 	hasLive   bool              // the database of now has answered a statement
 	liveRows  []int             // such statements, by their numbers from 1
 	usedEdits map[int]bool      // by the number of the statement
+
+	found *factSearch // gets the facts that the run finds; nil: it looks for none
 
 	differences []sandbox.Difference // in the rows of statements
 	sources     []string
@@ -588,6 +631,13 @@ func (h *guestHandler) replayed(logged *inputlog.Request, original []sandbox.Que
 	h.queryTexts[textOf(&q)] = true
 	if h.events != nil {
 		h.events.query(q)
+	}
+}
+
+// keepFacts keeps what the run, which has ended, found.
+func (p *replayInputs) keepFacts(o *sandbox.Outcome) {
+	if p.found != nil {
+		p.found.facts = o.Facts
 	}
 }
 

@@ -142,6 +142,8 @@ class Guest:
                 for name in ("clock_missing", "threads"):
                     if outcome[name]:
                         parts[name] = outcome[name]
+            if "facts" in outcome:
+                parts["facts"] = outcome["facts"]
             channel.send(protocol.DONE, {"result": outcome["result"], **parts})
         elif kind == protocol.ASSIGN:
             assigned = protocol.decode(body)

@@ -31,6 +31,7 @@ import completion
 import debug_control
 import directories
 import exception_report
+import fact_probes
 import helpers
 import incomplete_code
 import inputs
@@ -117,6 +118,7 @@ class Session:
         )
         self._outputs.shell = shell
         self._inputs = inputs.Inputs()
+        self._probes: fact_probes.Probes | None = None
         self._outputs.provide_ipython()
         self._names.update(namespace.Helpers(channel, self.variables, self._outputs.display, shell).names())
         self._names["__builtins__"] = builtins
@@ -190,6 +192,8 @@ class Session:
             outcome["interrupt"] = issubclass(kind, KeyboardInterrupt)
             outcome["exception"] = {"type": values.name_of(kind), "message": "", "line": 0, "traceback": []}
         outcome["compile_ms"] = self._compile_ms
+        if self._probes is not None:
+            outcome["facts"], self._probes = self._probes.end(), None
         if job.get("inputs"):
             self._inputs.end(outcome)
         if not job.get("rehearsal"):  # a pause that comes meanwhile is for the first run
@@ -264,7 +268,7 @@ class Session:
         source = compat.extract_code(job["code"]) if self._is_compat else job["code"]
         began = _clock()
         try:
-            code, last, tree = self._compile(source, filename)
+            code, last, tree = self._compile(source, filename, job.get("facts"))
         finally:
             self._compile_ms = (_clock() - began) // 1000 / 1000
         sys.breakpointhook = _no_debugger
@@ -324,19 +328,23 @@ class Session:
         except (RecursionError, MemoryError):
             raise SyntaxError(_TOO_DEEP, (filename, 1, 1, "")) from None
 
-    def _compile(self, source: str, filename: str):
-        """Returns the code without the last expression, that expression, and the tree; each may be None."""
+    def _compile(self, source: str, filename: str, looked_at: "list | None" = None):
+        """Returns the code without the last expression, that expression, and the tree; each may be None. looked_at are
+        the lines of statements whose values are looked at."""
         text = source.replace("\r\n", "\n").replace("\r", "\n") + "\n"
         lines = text.replace("\n", "\n\0").split("\0")[:-1]  # with their line ends; code has no null byte
         linecache.cache[filename] = (len(source), None, lines, filename)
         # Most code is one expression and needs no tree. With a backslash, a warning about an escape would appear twice.
-        if "\n" not in source and "\\" not in source and self._rules.passes(source):
+        if "\n" not in source and "\\" not in source and not looked_at and self._rules.passes(source):
             try:
                 return None, _compile(source, filename, "eval", _FLAGS, True), None
             except Exception:
                 pass  # it is a statement, or wrong: the code below says why
         tree, parsed = self._parse(source, filename)
         self._rules.check(parsed, tree, self._names)
+        if looked_at:
+            self._probes = fact_probes.Probes(parsed, looked_at)
+            self._probes.instrument(tree)
         try:
             code, last, body = None, None, tree.body
             if body and isinstance(body[-1], ast.Expr) and not notebook_code.hides_value(parsed, tree):

@@ -1,0 +1,370 @@
+"""What an operation did to tables: rows that are lost or multiplied, shapes, labels, order, groups and bounds."""
+
+import ast
+import datetime
+import itertools
+import math
+import re
+
+import fact_columns
+from fact_values import (
+    MAX_COLUMNS,
+    MAX_ITEMS,
+    NUMBERS,
+    Probe,
+    class_name,
+    constant,
+    count,
+    is_scalar,
+    module,
+    numeric_text,
+    show,
+    span,
+)
+from fact_views import Column, Table, is_plain
+
+_DATE = re.compile(r"\d{4}[-/]?\d{2}[-/]?\d{2}")
+
+# Operations that make more rows on purpose, and those that leave rows out.
+_MULTIPLYING = ("explode", "melt", "stack", "repeat", "resample", "reindex", "asfreq", "date_range")
+_FILTERING = (
+    "merge", "join", "drop", "dropna", "query", "head", "drop_duplicates", "filter", "between_time", "nlargest",
+    "sample",
+)  # fmt: skip
+
+# Operations that compute a value from the values of the rows before.
+_ACROSS_ROWS = (
+    "diff", "pct_change", "shift", "rolling", "cumsum", "cumprod", "ffill", "bfill", "interpolate", "expanding", "ewm",
+)  # fmt: skip
+
+
+class Comparison:
+    """What an expression made of tables.
+
+    inputs has each input's role, probe and view, and made is the view of the value. work is how many values the
+    comparison looked at, in addition to those of the views.
+    """
+
+    def __init__(self, probe: Probe, value, made: "Table | None", inputs: "list[tuple[str, Probe, Table]]") -> None:
+        self.work = 0
+        self._probe, self._node, self._value = probe, probe.node, value
+        self._made, self._inputs, self._name = made, inputs, called_name(probe.node)
+        self._main = inputs[0][2]
+
+    def note(self) -> None:
+        """Notes the facts of the operation."""
+        if self._made is None:
+            self._order_of_texts()
+            if is_scalar(self._value):
+                self._reduced()
+            return
+        self._rows(self._made)
+        if isinstance(self._node, ast.Attribute):
+            return
+        self._columns(self._made)
+        self._alignment(self._made)
+        self._blocks(self._made)
+        if self._name == "groupby" or self._main.kind == "groups":
+            self._groups()
+        if isinstance(self._node, ast.Compare) or self._name == "between":
+            self._midnight()
+
+    # -- rows
+
+    def _rows(self, made: Table) -> None:
+        if made.shape is not None:
+            self._shapes(made, made.shape)
+            return
+        node, main = self._node, self._main
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice) and self._probe.n < 200:
+            self._slice(made)
+            return
+        if main.kind in ("groups", "windows", "dict") or isinstance(node, ast.Attribute):
+            return
+        sizes = [table.n for _, _, table in self._inputs]
+        has_rows = main.kind in ("DataFrame", "Series", "records")
+        if made.n > max(sizes) and made.n != sum(sizes) and has_rows and self._name not in _MULTIPLYING:
+            text = f"{' and '.join(map(str, sizes))} rows -> {made.n}: rows were multiplied (duplicated)"
+            self._probe.note("multiplied", 69, text + self._repeats())
+        elif made.n < main.n:
+            self._lost(made)
+        elif self._name in ("merge", "join"):
+            repeats = self._repeats()
+            if repeats:
+                self._probe.note("multiplied", 45, f"{main.n} rows -> {made.n}" + repeats)
+
+    def _shapes(self, made: Table, shape: tuple) -> None:
+        shapes = [t.shape if t.shape is not None else (t.n,) for _, _, t in self._inputs if t.kind != "dict"]
+        is_operator = isinstance(self._node, (ast.BinOp, ast.Compare))
+        if is_operator and len(shapes) > 1 and math.prod(shape) > max(map(math.prod, shapes)):
+            is_square = len({s[0] for s in shapes}) == 1 and len({len(s) for s in shapes}) > 1
+            is_meant = any(word in self._probe.code for word in ("None", "newaxis", "reshape", "keepdims", ".T"))
+            self._probe.note(
+                "broadcast",
+                86 if is_square and not is_meant else 54,
+                f"the shapes {' and '.join(map(str, shapes))} gave {shape}: every row met every column (broadcasting)",
+            )
+        elif shape != shapes[0] and self._name not in ("reshape", "ravel", "flatten"):
+            self._probe.note("shape", 57, f"shape {shapes[0]} -> {shape}")
+
+    def _slice(self, made: Table) -> None:
+        """Notes the labels of a slice, which has both ends, and whether the slice before has one of them, too."""
+        if made.index is None or not made.n:
+            return
+        first, last = made.index[0], made.index[-1]
+        before, self._probe.context = self._probe.context, (first, last)
+        score = 40
+        text = f"has the labels {span(first, last)}, both included, and {made.n} of {self._main.n} rows"
+        if type(before) is tuple and first == before[1] and before[0] != first and self._is_by_label(made):
+            score = 84
+            text += (
+                f"; the slice before ended with {show(before[1])}, which is in both (they overlap: ends are inclusive)"
+            )
+        self._probe.note("slice", score, text)
+
+    def _is_by_label(self, made: Table) -> bool:
+        """Tells whether a slice has bounds that are labels, not positions."""
+        receiver, node = self._probe.child("receiver"), self._node
+        accessor = receiver.code.rpartition(".")[2] if receiver is not None else ""
+        if accessor in ("loc", "iloc") or not isinstance(node, ast.Subscript):
+            return accessor == "loc"
+        has_numbers = any(type(constant(each)) is int for each in ast.walk(node.slice) if isinstance(each, ast.expr))
+        return made.index.dtype.kind not in "iu" and not has_numbers
+
+    def _lost(self, made: Table) -> None:
+        main = self._main
+        lost = main.n - made.n
+        if isinstance(self._node, ast.Subscript) or self._name in _FILTERING:
+            text = f"{main.n} rows -> {made.n}: {lost} were left out"
+            self._probe.note("lost", 48, text + self._left_out(made))
+        if self._name != "drop" or lost < 2 or main.index is None or main.index.is_unique:
+            return
+        labels = self._probe.values_of("index", "argument", "labels")
+        if labels and is_scalar(labels[0]):
+            text = f"{main.n} rows -> {made.n}: {lost} rows had the label {show(labels[0])} (duplicate labels)"
+            self._probe.note("lost", 88, text + " and were left out")
+
+    def _repeats(self) -> str:
+        """Returns the key of a merge that the right table repeats, as the rest of a text."""
+        tables = [table for _, _, table in self._inputs if table.kind == "DataFrame"]
+        if self._name != "merge" or len(tables) < 2:
+            return ""
+        for key in [name for name in tables[0].names if name in tables[1].names][:3]:
+            times = tables[1].raw(key).value_counts()
+            times = times[times > 1]
+            if len(times):
+                values = f"{count(len(times), 'value')} of {key}"
+                return f"; the right table repeats {values}, up to {int(times.iloc[0])} times"
+        return ""
+
+    def _left_out(self, made: Table) -> str:
+        """Returns what the rows that are left out have in common, as the rest of a text."""
+        main = self._main
+        if made.index is None or main.index is None or not main.index.is_unique or main.n > MAX_ITEMS:
+            return ""
+        is_lost = ~main.index.isin(made.index)
+        parts: list[str] = []
+        for name in main.names[:MAX_COLUMNS]:
+            lost, every = Column(main.raw(name)[is_lost]), main.column(name)
+            if lost.n and lost.missing == lost.n:
+                parts.insert(0, f"{name} is missing (NaN) in all of them")
+            elif lost.is_time:
+                ends = f"{span(lost.low, lost.high)}, of {span(every.low, every.high)}"
+                parts.append(f"their {name}: {ends}")
+        return "; " + "; ".join(parts[:2]) if parts else ""
+
+    # -- columns
+
+    def _columns(self, made: Table) -> None:
+        main = self._main
+        selects = isinstance(self._node, ast.Subscript) and main.kind in ("DataFrame", "records")
+        if selects and made.kind in ("Series", "list"):
+            return
+        are_single = len(made.names) == 1 and len(main.names) == 1
+        for name in made.names:
+            before = main.column(main.names[0]) if are_single else self._column_before(name)
+            if before is None:
+                continue
+            label = f"{name}: " if not are_single and name != "" else ""
+            fact_columns.Change(
+                self._probe,
+                self._name,
+                label,
+                before,
+                made.column(name),
+                is_grouped=main.kind in ("groups", "windows"),
+                are_series=made.kind == main.kind == "Series",
+            ).note()
+
+    def _column_before(self, name) -> "Column | None":
+        """Returns the column of a name in the first table, or in the last other table that has it."""
+        if name in self._main.names:
+            return self._main.column(name)
+        others = [table.column(name) for _, _, table in self._inputs[1:] if name in table.names]
+        return others[-1] if others else None
+
+    # -- labels and order
+
+    def _alignment(self, made: Table) -> None:
+        """Notes rows of two tables that do not go together, because only one of them has the label."""
+        if not isinstance(self._node, (ast.BinOp, ast.Compare)) or len(self._inputs) < 2:
+            return
+        left, right = self._inputs[0][2].index, self._inputs[1][2].index
+        if left is None or right is None or left.equals(right):
+            return
+        only_left, only_right = int((~left.isin(right)).sum()), int((~right.isin(left)).sum())
+        if only_left or only_right:
+            missing = made.column(made.names[0]).missing if made.names else 0
+            self._probe.note(
+                "align",
+                82 if missing else 60,
+                f"rows were matched by label (index), not by position: {count(only_left, 'label')} only on the left, "
+                f"{only_right} only on the right; {missing} of {made.n} results were missing (NaN)",
+            )
+
+    def _blocks(self, made: Table) -> None:
+        """Notes that the extremes of a result are where another column of the table begins another group."""
+        frame, value, given = self._probe.context, self._value, self._inputs[0][1].last
+        if self._name not in _ACROSS_ROWS or frame is None or not isinstance(self._node, ast.Call):
+            return
+        if made.kind != "Series" or class_name(given) != "Series" or made.n != self._main.n:
+            return
+        if len(frame) != len(value) or len(value) < 4 or not value.index.equals(frame.index):
+            return
+        self.work += frame.size
+        for column in frame.columns[:MAX_COLUMNS] if is_plain(frame.columns) and frame.columns.is_unique else ():
+            keys = frame[column]
+            if not is_plain(keys) or keys.dtype.kind in "fMm" or not 1 < keys.nunique() <= len(keys) // 2:
+                continue
+            begins = (keys != keys.shift()).to_numpy().copy()
+            begins[0] = False
+            if 0 < begins.sum() <= keys.nunique() * 2 and value.dtype.kind in "iuf":
+                self._note_blocks(column, keys, begins, given)
+                return
+
+    def _note_blocks(self, column, keys, begins, given) -> None:
+        """Notes the rows where a block of equal keys begins: they use the last row of the block before."""
+        value, numbers = self._value, self._value.astype(float)
+        lowest = int(numbers.fillna(math.inf).to_numpy().argmin())
+        highest = int(numbers.fillna(-math.inf).to_numpy().argmax())
+        extremes = [
+            f"{show(value.iloc[n])} (row {n}: {show(keys.iloc[n])} {show(given.iloc[n])}, the row before: "
+            f"{show(keys.iloc[n - 1])} {show(given.iloc[n - 1])})"
+            for n in sorted({lowest, highest})
+            if begins[n]
+        ]
+        rows = int(begins.sum())
+        if extremes:
+            text = f"computed across the groups of {column}: {count(rows, 'row')} used the previous row of another "
+            self._probe.note("blocks", 87, f"{text}{column}, with the lowest or highest result: {'; '.join(extremes)}")
+            return
+        first = int(begins.argmax())
+        self._probe.note(
+            "blocks",
+            66,
+            f"computed across the {keys.nunique()} groups of {column}: {count(rows, 'row')} used the previous row of "
+            f"another {column}, such as {show(keys.iloc[first - 1])} before {show(keys.iloc[first])}",
+        )
+
+    # -- groups and bounds
+
+    def _groups(self) -> None:
+        main = self._main
+        for keys in self._probe.values_of("argument", "by"):
+            for name in keys if type(keys) is list else [keys]:
+                if type(name) is str and name in main.names and main.column(name).missing:
+                    text = f"{main.column(name).missing} of {main.n} rows had no {name} (missing, NaN)"
+                    self._probe.note("groups", 76, text + " and were in no group")
+
+    def _midnight(self) -> None:
+        """Notes that a bound of a date leaves out the times of its day."""
+        pandas, node, main = module("pandas"), self._node, self._main
+        column = main.column(main.names[0])
+        if not column.is_time or len(main.names) != 1:
+            return
+        if isinstance(node, ast.Compare) and not isinstance(node.ops[0], (ast.LtE, ast.Gt)):
+            return
+        bounds = self._probe.values_of("right", "argument", "left")
+        written = node.comparators if isinstance(node, ast.Compare) else node.args if isinstance(node, ast.Call) else []
+        bounds += [constant(each) for each in written]
+        for bound in bounds:
+            is_date = type(bound) is str and _DATE.match(bound) or isinstance(bound, datetime.date)
+            if not is_date:  # for example "today", for which pandas would read the clock
+                continue
+            try:
+                at = pandas.Timestamp(bound)
+                if at != at.normalize():
+                    continue
+                if column.values.dt.tz is not None and at.tz is None:
+                    at = at.tz_localize(column.values.dt.tz)
+                late = int(((column.values > at) & (column.values < at + pandas.Timedelta(days=1))).sum())
+            except Exception:  # the text is not a time, or cannot be compared
+                continue
+            if late and (isinstance(node, ast.Compare) or bound is bounds[-1]):
+                self._probe.note(
+                    "midnight",
+                    84,
+                    f"{show(str(bound))} means 00:00 (midnight), the start of the day: {count(late, 'value')} of that "
+                    f"day came after this bound",
+                )
+
+    # -- values that were computed from a table
+
+    def _only_column(self) -> "Column | None":
+        if not isinstance(self._node, ast.Call) or self._main.kind in ("groups", "windows"):
+            return None
+        return self._main.column(self._main.names[0]) if len(self._main.names) == 1 else None
+
+    def _order_of_texts(self) -> None:
+        """Notes that the order of strings is not that of the numbers that they are."""
+        column, name = self._only_column(), self._name
+        if column is None or name not in ("min", "max", "sorted", "sort") or column.kind != "str":
+            return
+        texts = list(itertools.islice(column.present, 200))
+        if not texts or not all(map(numeric_text, texts)):
+            return
+        numbers = [float(v) for v in texts]
+        if name == "min":
+            is_same = min(numbers) == float(min(texts))
+        elif name == "max":
+            is_same = max(numbers) == float(max(texts))
+        else:
+            is_same = sorted(texts) == sorted(texts, key=float)
+        if not is_same:
+            self._probe.note(
+                "text order",
+                86,
+                f"compared strings (str, text) character by character, not as numbers: {show(column.low)} is the "
+                f"smallest, {show(column.high)} the largest; as numbers, {min(numbers):g} and {max(numbers):g} are",
+            )
+
+    def _reduced(self) -> None:
+        """Notes the values that a scalar was computed from."""
+        column, value, near = self._only_column(), self._value, ""
+        if column is None or value is None or self._main.kind == "dict":
+            return
+        text = f"{show(value)}, computed from {count(column.n, 'value')}"
+        if column.low is not None:
+            text += f" ({span(column.low, column.high)})"
+        if column.is_number and column.n > 2:
+            ordered = sorted(itertools.islice(column.present, MAX_ITEMS))
+            if ordered:
+                text += f", the median {show(ordered[len(ordered) // 2])}"
+            is_number = isinstance(value, NUMBERS) or hasattr(value, "item")
+            if "ntile" in self._name and len(ordered) >= 20 and is_number:
+                below = sum(1 for v in ordered if v < value)
+                if below <= len(ordered) // 50 and value >= ordered[0]:
+                    near = f"; near the minimum: {below} of {len(ordered)} values are below it"
+        if column.missing:
+            text += f", {column.missing} missing (NaN)"
+        if column.zeros:
+            text += ", " + count(column.zeros, "zero")
+        score = 73 if near else 56 if column.missing or column.zeros else 41
+        self._probe.note("reduced", score, text + near)
+
+
+def called_name(node: ast.expr) -> str:
+    """Returns the name of the function or method that an expression calls, and "" if it calls none."""
+    if not isinstance(node, ast.Call):
+        return ""
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
