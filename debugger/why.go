@@ -106,7 +106,7 @@ func (r *Recording) slicer(ctx context.Context, q WhyQuestion) *slicer {
 		states: map[int]*recording.State{}, byKey: map[sliceKey]*WhyStep{}, read: map[readKey]bool{},
 		visited: map[int]bool{}, earlier: map[string]bool{}, limits: map[string]bool{},
 		out: &Why{Name: q.Name, Findings: []WhyFinding{}, Steps: []WhyStep{}, Earlier: []WhyEarlier{},
-			Queries: []WhyQuery{}, Limits: []string{}},
+			Queries: []WhyQuery{}, Limits: []string{}, NotLooked: []string{}},
 	}
 }
 
@@ -325,6 +325,7 @@ func (w *slicer) visit(step, until int, node WhyStep) bool {
 	if node.after != nil {
 		w.held += node.after.Bytes()
 	}
+	node.lastLine = st.End
 	if node.Code = w.program.text(st); number == 0 {
 		node.Code = strings.TrimSpace(SourceLine(w.r.Source, f.Line))
 	}

@@ -15,6 +15,8 @@ type WhyQuestion struct {
 	Context []string        // keys of the run's context, which are variables of the code
 	Queries []sandbox.Query // of the run
 
+	WithoutFacts bool // do not replay the run to look at the values in between
+
 	// Earlier returns where an earlier run of the session set a variable, or nil. It may be nil.
 	Earlier func(ctx context.Context, name string) *WhyEarlier
 }
@@ -31,7 +33,13 @@ type Why struct {
 	Earlier  []WhyEarlier `json:"earlier" doc:"Values that the run found in the session"`
 	Queries  []WhyQuery   `json:"queries" doc:"The queries behind the value"`
 	Limits   []string     `json:"limits" doc:"What the recording does not tell; empty if the answer is exact"`
-	Text     string       `json:"text" doc:"The answer for a model, in at most the given number of tokens"`
+	// NotLooked is what could explain a wrong value, too, and was not examined.
+	NotLooked []string `json:"not_looked_at" doc:"What was not examined, although it may explain a wrong value"`
+	// Facts is what the expressions of the steps got and gave, if the run could run again.
+	Facts      []sandbox.Fact `json:"facts,omitempty" doc:"What expressions of the steps got and gave, from a replay"`
+	statements [][2]int64
+	Replay     string `json:"replay_id,omitempty" doc:"The execution that found the facts"`
+	Text       string `json:"text" doc:"The answer for a model, in at most the given number of tokens"`
 }
 
 // WhyStep is an execution of a statement that the value depends on.
@@ -52,6 +60,7 @@ type WhyStep struct {
 	Unseen       bool      `json:"unseen,omitempty" doc:"It wrote to an object that is recorded in part"`
 	By           string    `json:"by,omitempty" doc:"Of role edited: the person who set the value in the debugger"`
 	statement    int
+	lastLine     int64            // of the statement
 	state        *recording.State // on arrival
 	after        *recording.State // once the value was set; nil if unknown
 	frame        uint64

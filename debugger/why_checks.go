@@ -183,9 +183,15 @@ func (w *slicer) checkLengths(node *WhyStep, _ *statement, c check) {
 		sizes = append(sizes, fmt.Sprintf("%s has %d", name, n))
 		differ, first = differ || first >= 0 && n != first, n
 	}
-	if differ && !(len(c.Names) == 2 && w.isSliceOf(c.Names[0], c.Names[1])) { // pairs of neighbours
+	if differ && !w.pairsNeighbours(c) {
 		w.find(90, "different_lengths", node, "%s stops at the shortest: %s items", c.Text, strings.Join(sizes, ", "))
 	}
+}
+
+// pairsNeighbours reports whether a call goes over a list and a slice of it, which is shorter on purpose.
+func (w *slicer) pairsNeighbours(c check) bool {
+	return len(c.Names) == 2 && w.isSliceOf(c.Names[0], c.Names[1]) ||
+		slices.ContainsFunc(c.Names, func(name string) bool { return strings.Contains(c.Text, name+"[") })
 }
 
 func (w *slicer) checkSelect(node *WhyStep, _ *statement, c check) {

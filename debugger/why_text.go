@@ -26,6 +26,8 @@ func (w *slicer) finish() {
 	for _, node := range w.nodes {
 		w.out.Steps = append(w.out.Steps, *node)
 	}
+	w.listStatements()
+	w.listNotLooked()
 	w.out.Text = w.out.text(w.question.Budget)
 }
 
@@ -271,6 +273,13 @@ func (y *Why) text(budget int) string {
 		out.WriteString("Check if intended:\n")
 		writeLines(out, weak, maxBytes*3/5, "findings")
 	}
+	if more := len(y.Findings) - maxShownFindings; more > 0 {
+		fmt.Fprintf(out, "  ... %d more in findings\n", more)
+	}
+	if facts := y.factLines(); len(facts) > 0 {
+		out.WriteString("What these lines did:\n")
+		writeLines(out, facts, maxBytes*3/5, "facts")
+	}
 	var lines []string
 	for _, s := range y.Steps {
 		lines = append(lines, s.text())
@@ -287,13 +296,19 @@ func (y *Why) text(budget int) string {
 	for _, limit := range y.Limits {
 		lines = append(lines, "Not exact: "+limit+".")
 	}
+	if len(y.NotLooked) > 0 {
+		lines = append(lines, "Not looked at: "+strings.Join(y.NotLooked, "; ")+".")
+	}
 	writeLines(out, lines, maxBytes-30, "notes")
 	return strings.TrimRight(out.String(), "\n")
 }
 
-// findingLines returns the findings as lines: those with evidence of an effect, and the others.
+// maxShownFindings is the maximum number of findings in a text: a reader of many follows none of them.
+const maxShownFindings = 3
+
+// findingLines returns the first findings as lines: those with evidence of an effect, and the others.
 func (y *Why) findingLines() (strong, weak []string) {
-	for _, f := range y.Findings {
+	for _, f := range y.Findings[:min(len(y.Findings), maxShownFindings)] {
 		line := "  " + f.Text
 		if f.Line > 0 {
 			line = fmt.Sprintf("  line %d: %s", f.Line, f.Text)

@@ -70,11 +70,16 @@ func debugRows(options) []measurement {
 	return rows
 }
 
-// timeWhy asks where a value of a random step comes from.
+// timeWhy asks where a value of a random step comes from, from the recording alone. A service of before version 0.2
+// knows no facts, and refuses the parameter.
 func timeWhy(ctx context.Context, d *debugSession) (sampleFunc, error) {
+	without := "&facts=false"
+	if _, err := d.send(ctx, d.alone, "GET", "/executions/"+d.Execution+"/why?name=total"+without, nil); err != nil {
+		without = ""
+	}
 	return func() (float64, error) {
 		step := 10 + rand.IntN(d.Where.Steps-10)
-		path := fmt.Sprintf("/executions/%s/why?name=total&step=%d", d.Execution, step)
+		path := fmt.Sprintf("/executions/%s/why?name=total&step=%d%s", d.Execution, step, without)
 		return d.timeCall(ctx, "GET", path, nil)()
 	}, nil
 }

@@ -34,6 +34,7 @@ func replayRows(options) []measurement {
 		replayRow("1+1", "1+1", isTwo.check),
 		replayRow("a query of one row", "rows = await db_query('SELECT 1 AS n')\nrows[0]['n'] + 1", isTwo.check),
 		replayRow("a pandas analysis of 1 000 rows", frameAnalysis, printedDim.check),
+		whyRow(),
 		{name: "1+1 in a loop, live sandbox", unit: milliseconds, samples: manySamples, peerName: inputLogOff,
 			open: inSandbox(nil, "1+1", isTwo.check, true),
 			peer: onService(inputLogOff, inSandbox(nil, "1+1", isTwo.check, true))},
@@ -70,9 +71,32 @@ func replayRow(name, code string, check func(*execution) error) measurement {
 				err = check(e)
 			}
 			return only(func() (float64, error) {
-				return g.timeAnswer(ctx, "/executions/"+e.ID+"/replay", map[string]any{}, `"grade":"identical"`)
+				return g.timeAnswer(ctx, "POST", "/executions/"+e.ID+"/replay", map[string]any{}, `"grade":"identical"`)
 			}), err
 		}}
+}
+
+// whyRow measures why with the facts of a replay. Its peer is the replay alone.
+func whyRow() measurement {
+	record := func(ctx context.Context, g *glasshouse) (*execution, error) {
+		e := &execution{}
+		return e, g.call(ctx, "POST", quickPath, map[string]any{"code": frameAnalysis, "record": true}, e)
+	}
+	return measurement{
+		name: "why, with facts, of a pandas analysis of 1 000 rows", unit: milliseconds, samples: someSamples,
+		peerName: "its replay", peer: onService("", func(ctx context.Context, g *glasshouse) (sampler, error) {
+			e, err := record(ctx, g)
+			return only(func() (float64, error) {
+				return g.timeAnswer(ctx, "POST", "/executions/"+e.ID+"/replay", map[string]any{}, `"grade":"identical"`)
+			}), err
+		}),
+		open: func(ctx context.Context, g *glasshouse) (sampler, error) {
+			e, err := record(ctx, g)
+			return only(func() (float64, error) {
+				return g.timeAnswer(ctx, "GET", "/executions/"+e.ID+"/why?name=df", nil, `"facts":[{`)
+			}), err
+		},
+	}
 }
 
 // sessionRow measures what restores a session of ten runs. Its peer is the sum of such runs in a new session.
@@ -121,15 +145,15 @@ func (g *glasshouse) newSession(ctx context.Context) (id, last string, err error
 	return id, last, err
 }
 
-// timeAnswer returns the milliseconds of a POST, whose answer must have a text.
-func (g *glasshouse) timeAnswer(ctx context.Context, path string, body any, want string) (float64, error) {
+// timeAnswer returns the milliseconds of a request, whose answer must have a text.
+func (g *glasshouse) timeAnswer(ctx context.Context, method, path string, body any, want string) (float64, error) {
 	var answer []byte
 	took, err := timeIt(func() (err error) {
-		answer, err = g.send(ctx, g.alone, "POST", path, body)
+		answer, err = g.send(ctx, g.alone, method, path, body)
 		return err
 	})
 	if err == nil && !bytes.Contains(answer, []byte(want)) {
-		err = fmt.Errorf("POST %s: got %.300s, want it to contain %s", path, answer, want)
+		err = fmt.Errorf("%s %s: got %.300s, want it to contain %s", method, path, answer, want)
 	}
 	return took, err
 }
@@ -145,7 +169,8 @@ func openRestore(ctx context.Context, g *glasshouse) (sampler, error) {
 			return 0, err
 		}
 		defer g.removal(ctx, id)()
-		return g.timeAnswer(ctx, executePath(id), map[string]any{"code": "n"}, fmt.Sprintf(`"result":%d,`, sessionRuns))
+		want := fmt.Sprintf(`"result":%d,`, sessionRuns)
+		return g.timeAnswer(ctx, "POST", executePath(id), map[string]any{"code": "n"}, want)
 	}), nil
 }
 
@@ -176,7 +201,8 @@ func openFork(ctx context.Context, g *glasshouse) (sampler, error) {
 func openRollback(ctx context.Context, g *glasshouse) (sampler, error) {
 	id, last, err := g.newSession(ctx)
 	return sampler{func() (float64, error) {
-		took, err := g.timeAnswer(ctx, "/sandbox/"+id+"/rollback", map[string]any{"before": last}, `"exact":true`)
+		body := map[string]any{"before": last}
+		took, err := g.timeAnswer(ctx, "POST", "/sandbox/"+id+"/rollback", body, `"exact":true`)
 		if err != nil {
 			return 0, err
 		}

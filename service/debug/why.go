@@ -16,8 +16,9 @@ import (
 const maxEarlierExecutions = 30
 
 // Why explains a value of a recorded run: the steps that made it, and what about them may explain a wrong value. It
-// answers for a run of any time and reads nothing but history. It returns FaultNotFound if the execution has no
-// recording, or no such step or variable, and the errors of an inspection.
+// answers for a run of any time. Unless the question is without facts, it replays the run, which is an execution of the
+// caller. It returns FaultNotFound if the execution has no recording, or no such step or variable, and the errors of an
+// inspection.
 func (s *Service) Why(
 	ctx context.Context, caller sandbox.Key, executionID string, q debugger.WhyQuestion,
 ) (*debugger.Why, error) {
@@ -45,7 +46,33 @@ func (s *Service) Why(
 		}
 		return nil, sandbox.Errorf(sandbox.FaultNotFound, "%v; ask for one that the run sets", err)
 	}
+	if err == nil && !q.WithoutFacts {
+		s.addFacts(ctx, caller, executionID, answer, q.Budget)
+	}
 	return answer, err
+}
+
+// addFacts adds what a replay of the execution finds about the values of the answer's statements. If it cannot run
+// again, the answer says why.
+func (s *Service) addFacts(
+	ctx context.Context, caller sandbox.Key, executionID string, answer *debugger.Why, budget int,
+) {
+	lines := answer.Statements()
+	if len(lines) == 0 {
+		return
+	}
+	facts, replay, err := s.Runs.Facts(ctx, caller, executionID, lines)
+	var isNotLooked string
+	switch {
+	case err != nil:
+		isNotLooked = "the values in between, because the run cannot run again: " + err.Error()
+	case replay.Replay.Grade != sandbox.ReplayIdentical:
+		answer.Limits = append(answer.Limits, "the facts are those of a replay that is not identical with the run")
+	}
+	if replay != nil {
+		answer.Replay = replay.ID
+	}
+	answer.AddFacts(facts, isNotLooked, budget)
 }
 
 // Explain explains a recorded run in at most about budget tokens. It returns the errors of an inspection.

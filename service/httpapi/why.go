@@ -13,6 +13,7 @@ type whyInput struct {
 	Name   string `query:"name" maxLength:"1000" doc:"A variable or expression; default: the result"`
 	Step   int    `query:"step" minimum:"1" doc:"The value on arrival at this step; by default at the end of the run"`
 	Budget int    `query:"budget" minimum:"50" maximum:"10000" default:"600" doc:"Maximum length of text in tokens"`
+	Facts  bool   `query:"facts" default:"true" doc:"Replay the run, and say what the expressions got and gave"`
 }
 
 type whyAnswer struct {
@@ -28,7 +29,7 @@ func (a *api) routeWhy(r *routes) {
 
 func (a *api) explainValue(ctx context.Context, caller sandbox.Key, in *whyInput) (*whyAnswer, error) {
 	answer, err := a.debug.Why(ctx, caller, in.ID, debugger.WhyQuestion{Name: in.Name, Step: in.Step,
-		Budget: in.Budget})
+		Budget: in.Budget, WithoutFacts: !in.Facts})
 	if err != nil {
 		return nil, recordingError(err)
 	}

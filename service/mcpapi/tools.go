@@ -96,9 +96,9 @@ func (s *Server) addTools() {
 	}, s.getExecution)
 	addTool(s, &mcp.Tool{
 		Name: "explain_execution",
-		Description: "Find out why a run failed or why a value is wrong, without running it again: failure (the " +
-			"default), value:NAME (what made it, and what may be wrong there), line:N (what happened " +
-			"there), step:N (all variables), " +
+		Description: "Find out why a run failed or why a value is wrong; needs no new code: failure (the " +
+			"default), value:NAME (what made it, and what the expressions did, in numbers), line:N (what " +
+			"happened there), step:N (all variables), " +
 			"find:EXPRESSION (first step where it holds, such as find:total < 0). All but failure need " +
 			"run_python(record=true).",
 		InputSchema: schema(`{

@@ -75,8 +75,8 @@ func (s *Service) StartReplay(
 // maxFactsTime is the longest original that Facts runs again: somebody waits for the answer.
 const maxFactsTime = 10 * time.Second
 
-// factsTimeout returns the seconds that the code of an execution may take when its values are looked at: the looks take
-// up to about twice the time of simple loops.
+// factsTimeout returns the seconds that the code of an execution may take when its values are looked at. The looks take
+// some 30 µs for a turn of a loop, and of each loop only the first turns are looked at (MAX_TIMES in fact_values.py).
 func factsTimeout(original *sandbox.Execution) float64 { return 3*original.ExecutionTime + 5 }
 
 // factSearch is a replay that looks at the values of some statements.

@@ -5,7 +5,7 @@ import ast
 from fact_values import MAX_ITEMS, Probe, class_name, is_missing, is_scalar, show
 from fact_views import Column
 
-# Methods that may leave all values as they are, so that this says nothing.
+# Methods that may leave all values as they are: it says nothing when they do.
 _SAME_VALUES = {
     "copy", "astype", "reset_index", "set_index", "rename", "sort_values", "sort_index", "tolist", "to_list",
     "to_numpy", "to_frame", "head", "tail", "items", "values", "convert_dtypes", "infer_objects", "round", "reindex",
@@ -13,7 +13,7 @@ _SAME_VALUES = {
     "merge", "join", "query", "filter", "loc", "iloc", "to_dict", "asfreq", "cumsum", "cummax", "cummin", "strip",
 }  # fmt: skip
 
-# Texts that values which are missing become by mistake, such as by map(str).
+# Texts that values which are missing become, for example by map(str).
 _MISSING_TEXTS = ("'nan'", "'None'", "'NaT'", "'<NA>'")
 
 # Methods that leave the first values of a column without a result.

@@ -16,7 +16,7 @@ import typing
 
 MAX_ITEMS = 200_000  # of a list or dict that are looked at
 MAX_DISTINCT = 1000
-MAX_TIMES = 20_000  # evaluations of an expression that are looked at
+MAX_TIMES = 10_000  # evaluations of an expression that are looked at
 MAX_COLUMNS = 40
 MAX_TEXT = 40  # characters of a value
 MAX_BITS = 1000  # of an integer that is written in digits

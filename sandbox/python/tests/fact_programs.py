@@ -1062,7 +1062,8 @@ print("a" in "abc" != "b", [1] == [1] != [2])
     "lambda": """
 key = lambda r, k=1: r[k] or 0
 rows = [(1, 3), (2, None), (3, 1)]
-print(sorted(rows, key=key), list(map(lambda x: x * 2, filter(lambda x: x, [0, 1, 2]))), (lambda *a, **k: (a, k))(1, b=2))
+print(sorted(rows, key=key))
+print(list(map(lambda x: x * 2, filter(lambda x: x, [0, 1, 2]))), (lambda *a, **k: (a, k))(1, b=2))
 """,
     "nested functions": """
 def outer(n):
@@ -1375,9 +1376,10 @@ df["n"] = df.groupby("k")["v"].transform("sum")
 part = df[["k", "w"]]
 part["w"] = 0
 for i, row in df.iterrows():
-    df.at[i, "z"] = str(row["k"]) * 2
+    df.loc[i, "z"] = str(row["k"]) * 2
 print(df.to_string(), part.to_string())
-print(df.merge(df, on="k").shape, df.pivot_table(index="k", values="w").to_dict(), df.apply(lambda r: r["w"] + 1, axis=1).tolist())
+print(df.merge(df, on="k").shape, df.pivot_table(index="k", values="w").to_dict())
+print(df.apply(lambda r: r["w"] + 1, axis=1).tolist())
 """,
     "chained assignment": """
 import io, sys, warnings
@@ -1410,5 +1412,6 @@ signal.signal(signal.SIGALRM, signal.SIG_DFL)
 print(hits)
 """,
     "long chain": "x = 0\n" + "y = " + " + ".join(["x"] * 900) + "\nprint(y)\n",
-    "many branches": "x = 150\nif x == -1:\n    y = 1\n" + "".join(f"elif x == {n}:\n    y = {n}\n" for n in range(480)) + "print(y)\n",
+    "many branches": "x = 150\nif x == -1:\n    y = 1\n"
+    + "".join(f"elif x == {n}:\n    y = {n}\n" for n in range(480)) + "print(y)\n",
 }  # fmt: skip

@@ -146,28 +146,212 @@ made = Logged()
 """
 
 HOSTILE = {
-    "arguments": "def f(x, y=None): return x\na = f(made)\nb = [f(made, y=made), (made, 1), {'k': made}]\nc = made is None\n",
+    "arguments": """\
+def f(x, y=None): return x
+a = f(made)
+b = [f(made, y=made), (made, 1), {'k': made}]
+c = made is None
+""",
     "operators": "a = made + 1\nb = -made\nc = made == 1\nd = made < 2\ne = 1 in [made]\nf = made[0]\nmade['x'] = 3\n",
-    "truth": "a = made or 5\nb = 1 if made else 2\nif made:\n    a = 2\nwhile made:\n    break\nc = not made\nd = [x for x in [1, 2] if made]\n",
+    "truth": """\
+a = made or 5
+b = 1 if made else 2
+if made:
+    a = 2
+while made:
+    break
+c = not made
+d = [x for x in [1, 2] if made]
+""",
     "loops": "for x in made:\n    pass\na = [y for y in made]\nb, c = made\nd = sum(made)\ne = list(made)\n",
     "attributes": "a = made.x\nb = made.x.real\nmade.y = 4\nc = made.call(1) if callable(made.x) else made(2)\n",
-    "calls": "a = str(made)\nb = len(made)\nc = int(made)\nd = max(made, 1)\ne = sorted([made, 1])\nf = f'{made} {made!r}'\n",
-    "keys": "d = {made: 1, 'b': 2}\na = d.get('a')\nb = d.get('b')\nn = 3\nd['a'] = n\nd['a'] = n + 1\nd[made] = n\nd[(made, 1)] = n\nc = (made, 1) in d\n",
-    "mixed lists": "xs = [1] * 60 + [made]\na = len(xs)\nb = xs[0]\nc = {i: x for i, x in enumerate(xs)}\nd = list(c)\ne = sorted(c)\n",
-    "records": "rows = [{'a': 1, 'b': made}, {'a': 2, 'b': made}]\na = list(rows)\nb = [r for r in rows if r['a'] > 1]\nc = len(rows)\n",
+    "calls": """\
+a = str(made)
+b = len(made)
+c = int(made)
+d = max(made, 1)
+e = sorted([made, 1])
+f = f'{made} {made!r}'
+""",
+    "keys": """\
+d = {made: 1, 'b': 2}
+a = d.get('a')
+b = d.get('b')
+n = 3
+d['a'] = n
+d['a'] = n + 1
+d[made] = n
+d[(made, 1)] = n
+c = (made, 1) in d
+""",
+    "mixed lists": """\
+xs = [1] * 60 + [made]
+a = len(xs)
+b = xs[0]
+c = {i: x for i, x in enumerate(xs)}
+d = list(c)
+e = sorted(c)
+""",
+    "records": """\
+rows = [{'a': 1, 'b': made}, {'a': 2, 'b': made}]
+a = list(rows)
+b = [r for r in rows if r['a'] > 1]
+c = len(rows)
+""",
     "sets": "s = {1, made}\na = list(s)\nb = frozenset(s)\nc = 1 in s\nfor x in s:\n    pass\n",
-    "list": "class L(list):\n    pass\nfor n, m in methods('repr').items():\n    if n not in ('__hash__',): setattr(L, n, m)\nx = L([1, 2])\na = len(x)\nb = [y for y in x]\nc = x[0]\nx[0] = 5\nd = x == [1]\n",
-    "dict": "D = type('D', (dict,), {k: m for k, m in methods().items() if k != '__hash__'})\nx = D(a=1)\nb = x['a']\nx['b'] = 2\nc = 'z' in x\nd = x or 1\n",
-    "default dict": "import collections\nD = type('D', (collections.defaultdict,), {k: m for k, m in methods('getitem').items() if k != '__hash__'})\nx = D(int)\nb = x['a']\nx['b'] = 2\n",
-    "number": "F = type('F', (float,), methods())\nI = type('I', (int,), methods())\nx, y = F(2.5), I(3)\na = x == 1\nb = '3' == y\nc = [x, y]\nd = y or 4\ne = int(x)\nf = {y: 1}.get(y)\nfor z in c:\n    g = z\n",
-    "text": "S = type('S', (str,), methods())\nx = S('12')\na = x < '9'\nb = '9' < x\nc = x == 12\nd = [x, '1']\ne = max(d)\nf = x or 'y'\n",
-    "named like others": "P = type('Timestamp', (), {**methods(), '__module__': 'pandas'})\nN = type('float64', (), {**methods(), '__module__': 'numpy'})\nA = type('ndarray', (), {**methods(), '__module__': 'numpy.x'})\nx, y, z = P(), N(), A()\na = [y, 1.5]\nb = str(y)\nc = y or 1\nd = z or 2\ne = x is y\nf = (x, y, z)\nz[0] = 1.5\n",
-    "metaclass": "Meta = type('Meta', (type,), {k: m for k, m in methods().items() if k not in ('__call__', '__getattribute__', '__hash__', '__dir__')})\nMeta.__hash__ = lambda cls: log.append('class hash') or 5\nMeta.__getattribute__ = lambda cls, name: log.append('class ' + name) or type.__getattribute__(cls, name)\nC = Meta('C', (), {})\nlog.clear()\nx = C()\ndef f(v): return v\na = f(x)\nb = [x, 1]\nc = x is None\nd = f(C)\nif f(x):\n    e = 1\n",
-    "module that is not a text": "C = type('C', (), {**methods(), '__module__': made})\nx = C()\ndef f(v): return v\na = f(x)\nb = [f(x)]\n",
-    "class property": "class C:\n    @property\n    def __class__(self):\n        log.append('class')\n        return float\n    def __eq__(self, other):\n        log.append('eq')\n        return True\n    __hash__ = None\nx = C()\ndef f(v): return v\na = f(x)\nb = x == 'a'\nc = 'a' == x\nd = f([x, 1.5])\n",
-    "arrays": "import numpy as np\nclass C: pass\nfor n, m in methods('getattr', 'array', 'len', 'iter', 'getitem').items():\n    setattr(C, n, m)\nx = C()\na = np.empty(3, dtype=object)\na[0] = x\nb = a.copy()\nc = a[1:]\nd = np.zeros(2, dtype=int)\nd[0] = 1.5\ne = b.ravel()\nf = a.reshape(3, 1)\n",
-    "columns": "import pandas as pd\nclass C: pass\nfor n, m in methods('getattr', 'array', 'len', 'iter', 'getitem', 'getattribute').items():\n    setattr(C, n, m)\nx = C()\ndf = pd.DataFrame({'k': [1, 1, 2], 'v': [1.5, None, 3.0]})\ndf['o'] = pd.Series([x, None, x], dtype=object)\nlog.clear()\na = df.copy()\nb = df[df['k'] > 1]\nc = df['o']\nd = df.groupby('k')['v'].mean()\ne = df['v'].diff()\nf = df.head(2)\ng = df.merge(df[['k', 'o']], on='k')\nh = df.set_index('k')\ni = df.dropna()\nj = pd.Series([x, x])\nm = j.shift(1)\n",
-    "index": "import pandas as pd\nclass C: pass\nfor n, m in methods('getattr', 'array', 'len', 'iter', 'getitem', 'getattribute').items():\n    setattr(C, n, m)\ns = pd.Series([1, 2], index=[C(), C()])\ndf = pd.DataFrame({'a': [1, 2]}, index=[C(), C()])\nlog.clear()\na = s.head(1)\nb = s.iloc[0:1]\nc = df['a']\nd = df.iloc[0:1]\ne = s.rename(5)\nf = s.sum()\n",
+    "list": """\
+class L(list):
+    pass
+for n, m in methods('repr').items():
+    if n not in ('__hash__',): setattr(L, n, m)
+x = L([1, 2])
+a = len(x)
+b = [y for y in x]
+c = x[0]
+x[0] = 5
+d = x == [1]
+""",
+    "dict": """\
+D = type('D', (dict,), {k: m for k, m in methods().items() if k != '__hash__'})
+x = D(a=1)
+b = x['a']
+x['b'] = 2
+c = 'z' in x
+d = x or 1
+""",
+    "default dict": """\
+import collections
+D = type('D', (collections.defaultdict,), {k: m for k, m in methods('getitem').items() if k != '__hash__'})
+x = D(int)
+b = x['a']
+x['b'] = 2
+""",
+    "number": """\
+F = type('F', (float,), methods())
+I = type('I', (int,), methods())
+x, y = F(2.5), I(3)
+a = x == 1
+b = '3' == y
+c = [x, y]
+d = y or 4
+e = int(x)
+f = {y: 1}.get(y)
+for z in c:
+    g = z
+""",
+    "text": """\
+S = type('S', (str,), methods())
+x = S('12')
+a = x < '9'
+b = '9' < x
+c = x == 12
+d = [x, '1']
+e = max(d)
+f = x or 'y'
+""",
+    "named like others": """\
+P = type('Timestamp', (), {**methods(), '__module__': 'pandas'})
+N = type('float64', (), {**methods(), '__module__': 'numpy'})
+A = type('ndarray', (), {**methods(), '__module__': 'numpy.x'})
+x, y, z = P(), N(), A()
+a = [y, 1.5]
+b = str(y)
+c = y or 1
+d = z or 2
+e = x is y
+f = (x, y, z)
+z[0] = 1.5
+""",
+    "metaclass": """\
+Meta = type('Meta', (type,), {k: m for k, m in methods().items() if k not in ('__call__', '__getattribute__', '__hash__', '__dir__')})
+Meta.__hash__ = lambda cls: log.append('class hash') or 5
+Meta.__getattribute__ = lambda cls, name: log.append('class ' + name) or type.__getattribute__(cls, name)
+C = Meta('C', (), {})
+log.clear()
+x = C()
+def f(v): return v
+a = f(x)
+b = [x, 1]
+c = x is None
+d = f(C)
+if f(x):
+    e = 1
+""",
+    "module that is not a text": """\
+C = type('C', (), {**methods(), '__module__': made})
+x = C()
+def f(v): return v
+a = f(x)
+b = [f(x)]
+""",
+    "class property": """\
+class C:
+    @property
+    def __class__(self):
+        log.append('class')
+        return float
+    def __eq__(self, other):
+        log.append('eq')
+        return True
+    __hash__ = None
+x = C()
+def f(v): return v
+a = f(x)
+b = x == 'a'
+c = 'a' == x
+d = f([x, 1.5])
+""",
+    "arrays": """\
+import numpy as np
+class C: pass
+for n, m in methods('getattr', 'array', 'len', 'iter', 'getitem').items():
+    setattr(C, n, m)
+x = C()
+a = np.empty(3, dtype=object)
+a[0] = x
+b = a.copy()
+c = a[1:]
+d = np.zeros(2, dtype=int)
+d[0] = 1.5
+e = b.ravel()
+f = a.reshape(3, 1)
+""",
+    "columns": """\
+import pandas as pd
+class C: pass
+for n, m in methods('getattr', 'array', 'len', 'iter', 'getitem', 'getattribute').items():
+    setattr(C, n, m)
+x = C()
+df = pd.DataFrame({'k': [1, 1, 2], 'v': [1.5, None, 3.0]})
+df['o'] = pd.Series([x, None, x], dtype=object)
+log.clear()
+a = df.copy()
+b = df[df['k'] > 1]
+c = df['o']
+d = df.groupby('k')['v'].mean()
+e = df['v'].diff()
+f = df.head(2)
+g = df.merge(df[['k', 'o']], on='k')
+h = df.set_index('k')
+i = df.dropna()
+j = pd.Series([x, x])
+m = j.shift(1)
+""",
+    "index": """\
+import pandas as pd
+class C: pass
+for n, m in methods('getattr', 'array', 'len', 'iter', 'getitem', 'getattribute').items():
+    setattr(C, n, m)
+s = pd.Series([1, 2], index=[C(), C()])
+df = pd.DataFrame({'a': [1, 2]}, index=[C(), C()])
+log.clear()
+a = s.head(1)
+b = s.iloc[0:1]
+c = df['a']
+d = df.iloc[0:1]
+e = s.rename(5)
+f = s.sum()
+""",
 }
 
 
@@ -296,7 +480,8 @@ def test_tasks_do_not_mix_their_values():
                     await asyncio.sleep(0)
                 return n
             async def work(n):
-                return str(n).join([str(n), str(await wait(3 - n))]), max(n, await wait(n)), (1 if n == await wait(n) else 0)
+                text = str(n).join([str(n), str(await wait(3 - n))])
+                return text, max(n, await wait(n)), (1 if n == await wait(n) else 0)
             async def main():
                 return await asyncio.gather(*(work(n) for n in range(3)))
             print(asyncio.run(main()))

@@ -414,6 +414,9 @@ export interface Why {
       }[]
     | null;
   limits: string[] | null; // what the answer leaves out
+  not_looked_at: string[] | null; // what may explain a wrong value, too
+  facts?: { line: number; column: number; code: string; kind: string; score: number; text: string }[];
+  replay_id?: string; // the execution that found the facts
 }
 
 export interface RecordedTable {

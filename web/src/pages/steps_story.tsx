@@ -28,6 +28,8 @@ export function Story({
   const [hasMore, setHasMore] = useState(false);
   const [why, setWhy] = useState<Why>();
   const [problem, setProblem] = useState<Problem>();
+  const [isLooking, setLooking] = useState(false);
+  const looking = useRef<AbortController>(undefined);
   const current = useRef<AbortController>(undefined);
   const load = (from: number, before: VariableChange[]) => {
     const { signal } = current.current!;
@@ -55,10 +57,19 @@ export function Story({
   useEffect(() => {
     const request = new AbortController();
     setWhy(undefined);
-    // A variable that does not exist yet has no reason.
-    get<Why>(`${path}/why`, { name, step }, request.signal).then(setWhy, () => {});
+    setLooking(false);
+    looking.current = request;
+    // A variable that does not exist yet has no reason. A replay is asked for by a click: each is an execution.
+    get<Why>(`${path}/why`, { name, step, facts: "false" }, request.signal).then(setWhy, () => {});
     return () => request.abort();
   }, [path, name, step]);
+  const look = () => {
+    const { signal } = looking.current!;
+    setLooking(true);
+    get<Why>(`${path}/why`, { name, step }, signal)
+      .then(setWhy, (thrown) => !isAborted(thrown) && setProblem(Problem.from(thrown)))
+      .finally(() => !signal.aborted && setLooking(false));
+  };
   return (
     <>
       {problem && <Failure problem={problem} />}
@@ -97,6 +108,15 @@ export function Story({
               </li>
             ))}
           </ol>
+          {why.replay_id ? (
+            <Facts of={why} />
+          ) : (
+            <p class="body">
+              <button disabled={isLooking} onClick={look}>
+                {isLooking ? "Running again…" : "Look at the values of these lines (runs again)"}
+              </button>
+            </p>
+          )}
           {(why.limits ?? []).map((limit) => (
             <p key={limit} class="body muted">
               {limit}
@@ -159,5 +179,26 @@ export function Jump({ to, go }: { to: number; go: (step: number) => void }) {
     <button class="link" onClick={() => go(to)}>
       step {count(to)}
     </button>
+  );
+}
+
+const maxFacts = 12; // that the page shows; the answer has more
+
+// Facts lists what the lines behind a value did, from a replay.
+function Facts({ of: why }: { of: Why }) {
+  const facts = (why.facts ?? []).filter((fact) => fact.score < 50).slice(0, maxFacts);
+  return (
+    <ul class="story" aria-label="What these lines did">
+      {facts.map((fact) => (
+        <li key={`${fact.line} ${fact.column} ${fact.kind}`}>
+          <span class="muted">line {fact.line}</span> <code>{fact.code}</code> {fact.text}
+        </li>
+      ))}
+      {(why.not_looked_at ?? []).map((what) => (
+        <li key={what} class="muted">
+          Not looked at: {what}
+        </li>
+      ))}
+    </ul>
   );
 }

@@ -1,0 +1,127 @@
+package debugger
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"glasshouse/sandbox"
+)
+
+// Bounds of the facts of one answer.
+const (
+	maxFactFindings   = 8
+	maxFactStatements = 200
+	maxOtherFacts     = 12 // in the text
+	minFactFinding    = 50 // the score from which a fact is a finding
+	minOtherFact      = 25 // the score from which a fact is in the text
+	maxFactCode       = 60 // bytes of an expression in a text
+	maxFactText       = 300
+)
+
+// Statements returns the first and the last line of each statement of the answer, and of those of the functions that
+// they call: facts can be looked for there.
+func (y *Why) Statements() [][2]int64 { return y.statements }
+
+// listStatements sets the lines of the statements of the answer.
+func (w *slicer) listStatements() {
+	called := map[string]bool{}
+	add := func(first, last int64, calls []string) {
+		if each := [2]int64{first, max(first, last)}; !slices.Contains(w.out.statements, each) {
+			w.out.statements = append(w.out.statements, each)
+		}
+		for _, name := range calls {
+			called[name] = true
+		}
+	}
+	for _, node := range w.nodes {
+		if st := w.program.get(node.statement); st.Line > 0 {
+			add(st.Line, st.End, st.Calls)
+		} else if node.Line > 0 {
+			add(node.Line, node.Line, nil)
+		}
+	}
+	for seen := -1; seen != len(w.out.statements) && seen < maxFactStatements; {
+		seen = len(w.out.statements)
+		for i := range w.program.statements {
+			st := &w.program.statements[i]
+			if name := st.Function[strings.LastIndexByte(st.Function, '.')+1:]; called[name] && st.Kind != "lines" {
+				add(st.Line, st.End, st.Calls)
+			}
+		}
+	}
+}
+
+// listNotLooked sets what an answer does not examine.
+func (w *slicer) listNotLooked() {
+	var numbers []string
+	for _, q := range w.out.Queries {
+		numbers = append(numbers, strconv.Itoa(q.Number))
+	}
+	switch {
+	case len(numbers) == 1:
+		w.out.NotLooked = append(w.out.NotLooked, "the SQL of query "+numbers[0])
+	case len(numbers) > 1:
+		w.out.NotLooked = append(w.out.NotLooked, "the SQL of the queries "+strings.Join(numbers, ", "))
+	}
+	if len(w.out.Earlier) > 0 {
+		w.out.NotLooked = append(w.out.NotLooked, "what earlier executions of the session did")
+	}
+}
+
+// AddFacts adds what a replay found about the values of the statements. notLooked is what it did not look at, and why;
+// "" if it did. budget is that of the question, in tokens.
+func (y *Why) AddFacts(facts []sandbox.Fact, notLooked string, budget int) {
+	if budget == 0 {
+		budget = defaultWhyBudget
+	}
+	y.Facts = slices.Clone(facts)
+	if notLooked != "" {
+		y.NotLooked = append(y.NotLooked, notLooked)
+	}
+	var found []WhyFinding
+	for _, f := range facts {
+		if f.Score < minFactFinding || len(found) == maxFactFindings {
+			continue
+		}
+		found = append(found, WhyFinding{
+			Kind: f.Kind, Line: f.Line, Step: y.stepAt(f.Line), Score: f.Score, Text: factText(&f),
+		})
+	}
+	y.Findings = append(y.Findings, found...)
+	slices.SortStableFunc(y.Findings, func(a, b WhyFinding) int { return cmp.Compare(b.Score, a.Score) })
+	y.Text = y.text(budget)
+}
+
+// stepAt returns the step of the answer in a line, and 0 if there is none.
+func (y *Why) stepAt(line int64) int {
+	for _, s := range y.Steps {
+		if s.Line <= line && line <= max(s.Line, s.lastLine) {
+			return s.Step
+		}
+	}
+	return 0
+}
+
+func factText(f *sandbox.Fact) string {
+	return clip(oneLine(f.Code), maxFactCode) + ": " + clip(oneLine(f.Text), maxFactText)
+}
+
+// oneLine returns a text of the guest without its line ends.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// factLines returns the facts that are not findings as lines, the last line of the code first.
+func (y *Why) factLines() (lines []string) {
+	others := slices.Clone(y.Facts)
+	others = slices.DeleteFunc(others, func(f sandbox.Fact) bool {
+		return f.Score >= minFactFinding || f.Score < minOtherFact
+	})
+	others = others[:min(len(others), maxOtherFacts)]
+	slices.SortStableFunc(others, func(a, b sandbox.Fact) int { return cmp.Compare(b.Line, a.Line) })
+	for _, f := range others {
+		lines = append(lines, fmt.Sprintf("  line %d: %s", f.Line, factText(&f)))
+	}
+	return lines
+}

@@ -1,0 +1,129 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"glasshouse/debugger"
+	"glasshouse/sandbox"
+)
+
+// factOf returns the first finding of a kind, and a finding without a text if there is none.
+func factOf(y debugger.Why, kind string) debugger.WhyFinding {
+	for _, f := range y.Findings {
+		if f.Kind == kind {
+			return f
+		}
+	}
+	return debugger.WhyFinding{}
+}
+
+// The values between the lines decide: no variable has the values that `or` replaced.
+func TestWhySaysWhatExpressionsDid(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	const code = `rows = db_query("SELECT n, CASE WHEN n % 3 > 0 THEN n END AS v FROM generate_series(1, 30) n")
+def seconds(row):
+    return (row["v"] or 0) / 10
+total = 0.0
+for row in rows:
+    total += seconds(row)
+x = total / len(rows)`
+	execution := c.recorded(t, id, code)
+	y := c.why(t, execution, "name=x")
+	f := factOf(y, "replaced")
+	if f.Line != 3 || f.Score < evidentScore || !strings.Contains(f.Text, "10 of 30 values") ||
+		!strings.Contains(y.Text, "Check first:\n  line 3: ") || len(y.Facts) == 0 {
+		t.Errorf("got %+v in\n%s\nwant that 10 of 30 values were replaced in line 3", f, y.Text)
+	}
+	if got := strings.Join(y.NotLooked, "; "); got != "the SQL of query 1" {
+		t.Errorf("got %q, want that the SQL was not looked at", got)
+	}
+	replay := c.finished(t, y.Replay)
+	if replay.get("kind") != "replay" || replay.get("replay.of") != execution ||
+		replay.get("replay.grade") != "identical" {
+		t.Errorf("got %s, want the replay on record", replay.text)
+	}
+	y = c.why(t, execution, "name=x&facts=false")
+	if len(y.Facts) > 0 || y.Replay != "" {
+		t.Errorf("without facts: got %v and %q, want none", y.Facts, y.Replay)
+	}
+	// An earlier execution of the session runs first, and does not change.
+	c.run(t, id, "x = 'changed'")
+	later := c.recorded(t, id, "y = [int(n) for n in (total, 2.9)]")
+	if f := factOf(c.why(t, later, "name=y"), "cut"); f.Line != 1 || !strings.Contains(f.Text, "2.9 -> 2") {
+		t.Errorf("in a session: got %+v, want the value that was cut", f)
+	}
+}
+
+// The answer says so if the values could not be looked at, and has what the recording tells.
+func TestWhySaysThatItDidNotLook(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	killed := c.do(t, "POST", "/sandbox/"+id+"/execute", map[string]any{
+		"code": "n = 1\nx = n + 1\nimport time\nwhile True:\n    time.sleep(1)", "record": true, "timeout": 1,
+	}).get("execution_id").(string)
+	y := c.why(t, killed, "name=x&step=3")
+	if len(y.Steps) != 2 || y.Replay == "" {
+		t.Errorf("a run that a limit ended: got %+v, want its steps and a replay", y)
+	}
+	threads := c.recorded(t, id, `import threading, time
+at = []
+thread = threading.Thread(target=lambda: at.append(time.time_ns()))
+thread.start(); thread.join()
+x = at[0] * 2
+print(x)`)
+	if y = c.why(t, threads, "name=x"); !strings.Contains(strings.Join(y.Limits, "; "), "not identical with the run") {
+		t.Errorf("got the limits %q, want that the replay is not identical", y.Limits)
+	}
+	edited := c.ok(t, "POST", "/executions/"+threads+"/replay", map[string]any{"code": "x = 1", "record": true})
+	y = c.why(t, edited.get("execution_id").(string), "name=x")
+	if got := strings.Join(y.NotLooked, "; "); len(y.Steps) == 0 || !strings.Contains(got, "cannot run again") ||
+		!strings.Contains(y.Text, "Not looked at: ") {
+		t.Errorf("got %q and\n%s\nwant why the values were not looked at", got, y.Text)
+	}
+	copied := c.ok(t, "POST", "/executions/"+threads+"/replay", map[string]any{"record": true})
+	if y = c.why(t, copied.get("execution_id").(string), "name=x"); len(y.Facts) == 0 {
+		t.Errorf("a replay: got %+v, want facts", y)
+	}
+	wantProblem(t, newUser(t, sandbox.RoleAgent).do(t, "GET", "/executions/"+threads+"/why?name=x", nil),
+		http.StatusNotFound, "not-found")
+}
+
+// A model that reads only texts finds a wrong number, repairs the code, and tests the repair on the same rows.
+func TestModelRepairsAWrongNumber(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	c.server = serveMCP(t)
+	ask := func(tool string, arguments map[string]any) string {
+		t.Helper()
+		return c.toolText(t, mcpVersion, tool, arguments)
+	}
+	read := func(pattern, text string) []string {
+		t.Helper()
+		found := regexp.MustCompile(pattern).FindStringSubmatch(text)
+		if found == nil {
+			t.Fatalf("got\n%s\nwant a match of %s", text, pattern)
+		}
+		return found
+	}
+	const code = `rows = await db_query("SELECT n, CASE WHEN n % 4 > 0 THEN n END AS ms FROM generate_series(1, 40) n")
+average = sum(row["ms"] or 0 for row in rows) / len(rows)
+average`
+	ran := ask("run_python", map[string]any{"code": code, "record": true})
+	wrong, id := read(`result: ([\d.]+)`, ran)[1], read(`execution_id=(\w+)`, ran)[1]
+	why := ask("explain_execution", map[string]any{"execution_id": id, "question": "value:average"})
+	found := read(`line 2: (.+): 10 of 40 values were missing`, why)
+	const without = "rows = [row for row in rows if row[\"ms\"] is not None]\naverage ="
+	repaired := strings.Replace(code, "average =", without, 1)
+	repaired = strings.ReplaceAll(repaired, found[1], `row["ms"]`)
+	again := ask("replay_execution", map[string]any{"execution_id": id, "code": repaired})
+	values := read(`result\n\s+original\s+([\d.]+)\n\s+replay\s+([\d.]+)`, again)
+	if wrong != "15" && wrong != "15.0" || values[1] != wrong || values[2] != "20" && values[2] != "20.0" {
+		t.Errorf("got %s and then %q, want 15 and after the repair 20", wrong, values[1:])
+	}
+}
