@@ -550,7 +550,7 @@ func (w *slicer) checkTime(node *WhyStep, st *statement, c check) {
 	case zone != "":
 		w.find(scoreLikely, "time_zone", node, "%s is about the time zone %s: a local day or hour may be another "+
 			"one", c.Text, zone)
-	case c.Call == "tz_localize" || c.Call == "replace":
+	case c.Call == "tz_localize" || c.Call == "replace" && strings.Contains(c.Text, "tzinfo"):
 		w.find(scorePossible+10, "time_zone", node, "%s sets or drops the time zone and keeps the clock time; "+
 			"tz_convert keeps the "+
 			"moment", c.Text)

@@ -71,8 +71,13 @@ func (w *slicer) listNotLooked() {
 	}
 }
 
-// AddFacts adds what a replay found about the values of the statements. notLooked is what it did not look at, and why;
-// "" if it did. budget is that of the question, in tokens.
+// examined are the kinds of findings whose values the facts examine. If the code alone suggests such a finding, a fact
+// says whether it is so.
+var examined = []string{"truncation", "floor_division", "text_numbers", "time_zone", "default_item", "coerced"}
+
+// AddFacts adds what a replay found about the values of the statements. It takes away what the form of the code alone
+// suggests, if the facts examine it. notLooked is what the replay did not look at, and why; "" if it did. budget is that
+// of the question, in tokens.
 func (y *Why) AddFacts(facts []sandbox.Fact, notLooked string, budget int) {
 	if budget == 0 {
 		budget = defaultWhyBudget
@@ -90,6 +95,9 @@ func (y *Why) AddFacts(facts []sandbox.Fact, notLooked string, budget int) {
 			Kind: f.Kind, Line: f.Line, Step: y.stepAt(f.Line), Score: f.Score, Text: factText(&f),
 		})
 	}
+	y.Findings = slices.DeleteFunc(y.Findings, func(f WhyFinding) bool {
+		return f.Score < minFactFinding && slices.Contains(examined, f.Kind)
+	})
 	y.Findings = append(y.Findings, found...)
 	slices.SortStableFunc(y.Findings, func(a, b WhyFinding) int { return cmp.Compare(b.Score, a.Score) })
 	y.Text = y.text(budget)

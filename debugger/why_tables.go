@@ -101,7 +101,7 @@ func (w *slicer) checkAlignment(node *WhyStep, c check) {
 	tables := 0
 	for i, name := range c.Names {
 		t := w.tableBefore(node, name)
-		if t == nil {
+		if t == nil || t.dimensions > 0 { // an array has no labels
 			continue
 		}
 		tables++

@@ -1,6 +1,7 @@
 """What an operation did to one column: values that are missing, were replaced, cut or wrapped around, and types."""
 
 import ast
+import itertools
 
 from fact_values import MAX_ITEMS, Probe, class_name, is_missing, is_scalar, show
 from fact_views import Column
@@ -16,6 +17,11 @@ _SAME_VALUES = {
 # Texts that values which are missing become, for example by map(str).
 _MISSING_TEXTS = ("'nan'", "'None'", "'NaT'", "'<NA>'")
 
+# Methods of groups that compute without the missing values, methods that count, and methods that give 0 for no values.
+_SKIPPING = ("sum", "mean", "median", "min", "max", "first", "last", "std", "var", "prod", "nunique", "agg")
+_COUNTING = ("value_counts", "transform", "cumcount", "rank", "count", "size", "ngroup", "argsort", "argmax", "argmin")
+_FILLING = ("sum", "count", "size", "reindex", "unstack", "pivot_table", "crosstab", "asfreq")
+
 # Methods that leave the first values of a column without a result.
 _EDGES = ("shift", "diff", "pct_change", "rolling", "mean")
 
@@ -24,15 +30,25 @@ class Change:
     """A column before and after an operation, whose method or function has the given name.
 
     label is the beginning of the texts. is_grouped tells whether the operation reduces groups or windows, and
-    are_series whether it makes a Series from a Series.
+    are_series whether it makes a Series from a Series. are_same_rows tells whether each row has its place before and
+    after.
     """
 
     def __init__(
-        self, probe: Probe, name: str, label: str, before: Column, after: Column, is_grouped: bool, are_series: bool
+        self,
+        probe: Probe,
+        name: str,
+        label: str,
+        before: Column,
+        after: Column,
+        *,
+        is_grouped: bool,
+        are_series: bool,
+        are_same_rows: bool,
     ) -> None:
         self._probe, self._name, self._label = probe, name, label
         self._before, self._after = before, after
-        self._is_grouped, self._are_series = is_grouped, are_series
+        self._is_grouped, self._are_series, self._are_same_rows = is_grouped, are_series, are_same_rows
         self._has_same_length = before.n == after.n
         self._selects = isinstance(probe.node, ast.Subscript)
 
@@ -62,12 +78,12 @@ class Change:
             score = 50 if is_edge or self._is_grouped or not self._has_same_length else 68
             text = f"{after.missing} of {after.n} values were missing (NaN) after this and {before.missing} before"
             self._add("missing", score, text + self._lost_values())
-        elif after.missing < before.missing and self._has_same_length and not self._is_grouped:
+        elif after.missing < before.missing and self._are_same_rows and not self._is_grouped:
             text = self._new_values()
             is_text = any(word in text for word in _MISSING_TEXTS)
             missing = f"{before.missing - after.missing} of {before.n} values were missing (NaN)"
             self._add("replaced", 74 if is_text else 64, missing + text)
-        elif before.missing and self._is_grouped and after.missing < before.missing:
+        elif before.missing and self._name in _SKIPPING and self._is_grouped and after.missing < before.missing:
             self._add("skipped", 64, f"{before.missing} of {before.n} values were missing (NaN) and were skipped")
 
     def _are_pandas(self) -> bool:
@@ -75,7 +91,7 @@ class Change:
 
     def _lost_values(self) -> str:
         """Returns some of the values that are missing after the operation, as the rest of a text."""
-        if not self._has_same_length or not self._are_pandas():
+        if not self._are_same_rows or not self._are_pandas():
             return ""
         before, after = self._before.values, self._after.values
         turned = before[after.isna().to_numpy() & ~before.isna().to_numpy()]
@@ -83,10 +99,13 @@ class Change:
 
     def _new_values(self) -> str:
         """Returns some of the values that the missing ones became, as the rest of a text."""
-        if not self._are_pandas():
-            return ""
-        turned = self._after.values[self._before.values.isna().to_numpy()]
-        return " and became " + ", ".join(sorted({show(v) for v in turned.iloc[:50]})[:3])
+        if self._are_pandas():
+            turned = self._after.values[self._before.values.isna().to_numpy() & ~self._after.values.isna().to_numpy()]
+            texts = {show(v) for v in turned.iloc[:50]}
+        else:
+            pairs = zip(itertools.islice(self._before.values, MAX_ITEMS), self._after.values, strict=False)
+            texts = {show(after) for before, after in pairs if is_missing(before) and not is_missing(after)}
+        return " and became " + ", ".join(sorted(texts)[:3]) if texts else ""
 
     def _unsigned(self) -> None:
         before, after = self._before, self._after
@@ -113,6 +132,8 @@ class Change:
             )
         elif (
             isinstance(node, ast.Call)
+            and self._are_same_rows
+            and self._name not in _COUNTING
             and not self._name.endswith("_like")
             and before.n > 2
             and after.low == after.high
@@ -133,8 +154,10 @@ class Change:
 
     def _zeros(self) -> None:
         before, after = self._before, self._after
-        if after.is_number and before.is_number and after.zeros and not before.zeros and not self._selects:
-            text = f"{after.zeros} of {after.n} values were 0 after this and none before (a sum of no values is 0)"
+        if self._name not in _FILLING or not after.is_number or not before.is_number:
+            return
+        if after.zeros and not before.zeros:
+            text = f"{after.zeros} of {after.n} values were 0 after this and none before (no values give 0)"
             self._add("zeros", 66, text)
 
     def _epoch(self) -> None:
@@ -151,12 +174,14 @@ class Change:
         is_method = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
         if not is_method or self._name in _SAME_VALUES or not self._are_series or self._before.n < 2:
             return
-        if hasattr(after, "equals") and after.reset_index(drop=True).equals(before.reset_index(drop=True)):
+        if hasattr(after, "equals") and self._are_same_rows and after.dtype == before.dtype and after.equals(before):
             self._add("no effect", 66, f"changed none of {self._before.n} values")
 
     def _type(self) -> None:
         before, after = self._before.kind, self._after.kind
-        if before and after and before != after and not self._name.startswith("as"):
+        if not self._are_series or not self._are_same_rows or self._name.startswith("as"):
+            return
+        if before and after and before != after:
             self._add("type", 42, f"the type changed: {before} -> {after}")
 
 

@@ -47,6 +47,12 @@ MAX_FACT_CHARS = 400  # of the text of a fact
 
 _INNER_ROLES = ("element", "condition", "key")  # of the parts of comprehensions
 
+# Methods and functions that change what they are given.
+_CHANGING = (
+    "append", "appendleft", "extend", "insert", "pop", "popleft", "popitem", "remove", "discard", "clear", "sort",
+    "reverse", "update", "add", "setdefault", "heappush", "heappop", "heapify", "shuffle", "subtract", "fill", "resize",
+)  # fmt: skip
+
 Found = dict[str, tuple[int, str]]  # the score and the text of each kind of fact
 
 
@@ -101,6 +107,8 @@ class Watcher:
             if isinstance(node.func, ast.Name) and node.func.id == "bool" and probe.has(argument):
                 assert argument is not None
                 _look_at_flags(probe, argument.last)
+        if fact_tables.called_name(node) in _CHANGING:  # what it got is another now
+            return
         if self._work < MAX_WORK and (_rarely(probe.n) or _is_slice(node) and probe.n < 200):
             with _Quiet():
                 self._compare_tables(probe, value)
@@ -272,7 +280,8 @@ def facts_of(probe: Probe) -> "list[dict]":
         score, text = found["cut"]
         found["cut"] = (score, text.replace("{cut}", count(probe.overwritten, "value")))
     if probe.kind == "store" and not probe.is_update and probe.overwritten and 0 < len(probe.keys) < probe.n:
-        found["overwritten"] = (72, f"{probe.n} assignments to {count(len(probe.keys), 'key')}: {probe.overwritten} "
+        several = f"{probe.n} assignments" if probe.n < MAX_TIMES else f"the first {probe.n} assignments"
+        found["overwritten"] = (72, f"{several} to {count(len(probe.keys), 'key')}: {probe.overwritten} "
                                     f"replaced (overwrote) a value that was there already")  # fmt: skip
     if probe.pairs is not None:
         found.update(_facts_of_pairs(probe, probe.pairs))
@@ -293,7 +302,10 @@ def facts_of(probe: Probe) -> "list[dict]":
         found.update(_fact_of_failed_lookup(probe))
     if probe.kind == "iter" and probe.n and probe.missed == probe.n:
         found["empty"] = (74, "was empty, so the loop did not run")
-    text = probe.scalars.text() if probe.scalars is not None else probe.last_text
+    if "reduced" in found and probe.n > 1:
+        score, text = found["reduced"]
+        found["reduced"] = (score, f"at one of {probe.n} times {text}")
+    text = probe.scalars.text() if probe.scalars is not None else probe.last_text if probe.n == 1 else ""
     if text:
         found["value"] = (20 + 5 * (probe.n > 1) - 5 * (probe.kind == "name"), text)
     place = {"line": node.lineno, "column": node.col_offset, "code": probe.code, "times": probe.n}
@@ -362,7 +374,7 @@ def _facts_of_pairs(probe: Probe, pairs: Pairs) -> Found:
         found["cut"] = (84 if pairs.most_cut > 0.99 else 62, text)
     elif pairs.first is not None and isinstance(node, (ast.Call, ast.Attribute)):
         found["pairs"] = _fact_of_change(node, pairs.first, pairs.largest or pairs.first)
-    elif n > 1 and pairs.equal == n and isinstance(node, ast.Call):
+    elif n == probe.n > 1 and pairs.equal == n and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         found["no effect"] = (66, f"changed none of {n} values")
     return found
 

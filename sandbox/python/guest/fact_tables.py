@@ -25,8 +25,7 @@ from fact_views import Column, Table, is_plain
 
 _DATE = re.compile(r"\d{4}[-/]?\d{2}[-/]?\d{2}")
 
-# Operations that make more rows on purpose, and those that leave rows out.
-_MULTIPLYING = ("explode", "melt", "stack", "repeat", "resample", "reindex", "asfreq", "date_range")
+# Operations that leave rows out. Others make fewer rows because they compute something from several.
 _FILTERING = (
     "merge", "join", "drop", "dropna", "query", "head", "drop_duplicates", "filter", "between_time", "nlargest",
     "sample",
@@ -81,21 +80,22 @@ class Comparison:
             return
         if main.kind in ("groups", "windows", "dict") or isinstance(node, ast.Attribute):
             return
-        sizes = [table.n for _, _, table in self._inputs]
-        has_rows = main.kind in ("DataFrame", "Series", "records")
-        if made.n > max(sizes) and made.n != sum(sizes) and has_rows and self._name not in _MULTIPLYING:
-            text = f"{' and '.join(map(str, sizes))} rows -> {made.n}: rows were multiplied (duplicated)"
-            self._probe.note("multiplied", 69, text + self._repeats())
-        elif made.n < main.n:
-            self._lost(made)
-        elif self._name in ("merge", "join"):
-            repeats = self._repeats()
-            if repeats:
-                self._probe.note("multiplied", 45, f"{main.n} rows -> {made.n}" + repeats)
+        if made.n < main.n:
+            if made.kind == main.kind:  # and not one row of a table
+                self._lost(made)
+            return
+        repeats = self._repeats()
+        if repeats and made.n > max(table.n for _, _, table in self._inputs):
+            sizes = " and ".join(str(table.n) for _, _, table in self._inputs)
+            text = f"{sizes} rows -> {made.n}: rows were multiplied (duplicated)"
+            self._probe.note("multiplied", 69, text + repeats)
+        elif repeats:
+            self._probe.note("multiplied", 45, f"{main.n} rows -> {made.n}" + repeats)
 
     def _shapes(self, made: Table, shape: tuple) -> None:
         shapes = [t.shape if t.shape is not None else (t.n,) for _, _, t in self._inputs if t.kind != "dict"]
-        is_operator = isinstance(self._node, (ast.BinOp, ast.Compare))
+        is_product = isinstance(self._node, ast.BinOp) and isinstance(self._node.op, ast.MatMult)
+        is_operator = isinstance(self._node, (ast.BinOp, ast.Compare)) and not is_product
         if is_operator and len(shapes) > 1 and math.prod(shape) > max(map(math.prod, shapes)):
             is_square = len({s[0] for s in shapes}) == 1 and len({len(s) for s in shapes}) > 1
             is_meant = any(word in self._probe.code for word in ("None", "newaxis", "reshape", "keepdims", ".T"))
@@ -109,13 +109,13 @@ class Comparison:
 
     def _slice(self, made: Table) -> None:
         """Notes the labels of a slice, which has both ends, and whether the slice before has one of them, too."""
-        if made.index is None or not made.n:
-            return
+        if made.index is None or not made.n or not self._is_by_label(made):
+            return  # the end of a slice by position is not in it
         first, last = made.index[0], made.index[-1]
         before, self._probe.context = self._probe.context, (first, last)
         score = 40
         text = f"has the labels {span(first, last)}, both included, and {made.n} of {self._main.n} rows"
-        if type(before) is tuple and first == before[1] and before[0] != first and self._is_by_label(made):
+        if type(before) is tuple and first == before[1] and before[0] != first:
             score = 84
             text += (
                 f"; the slice before ended with {show(before[1])}, which is in both (they overlap: ends are inclusive)"
@@ -145,17 +145,35 @@ class Comparison:
             self._probe.note("lost", 88, text + " and were left out")
 
     def _repeats(self) -> str:
-        """Returns the key of a merge that the right table repeats, as the rest of a text."""
+        """Returns how often the right table of a merge repeats its key, as the rest of a text. "" if it repeats none,
+        or has a key that is not known."""
         tables = [table for _, _, table in self._inputs if table.kind == "DataFrame"]
-        if self._name != "merge" or len(tables) < 2:
+        if self._name != "merge" or len(tables) < 2 or not isinstance(self._node, ast.Call):
             return ""
-        for key in [name for name in tables[0].names if name in tables[1].names][:3]:
-            times = tables[1].raw(key).value_counts()
-            times = times[times > 1]
-            if len(times):
-                values = f"{count(len(times), 'value')} of {key}"
-                return f"; the right table repeats {values}, up to {int(times.iloc[0])} times"
-        return ""
+        given = {keyword.arg: keyword.value for keyword in self._node.keywords}
+        how = given.pop("how", None)
+        if isinstance(how, ast.Constant) and how.value == "cross" or given.keys() & {"left_index", "right_index"}:
+            return ""
+        keys = [name for name in tables[0].names if name in tables[1].names]
+        if given.keys() & {"on", "right_on"} or len(self._node.args) > 2:
+            asked = self._probe.values_of("right_on") or self._probe.values_of("on")
+            written = given.get("right_on", given.get("on"))
+            if isinstance(written, ast.List):
+                asked = [[constant(each) for each in written.elts]]
+            elif written is not None and not asked:
+                asked = [constant(written)]
+            keys = asked[0] if asked and type(asked[0]) is list else asked[:1]
+        if not keys or any(key not in tables[1].names for key in keys if type(key) is str):
+            return ""
+        if not all(type(key) is str for key in keys):
+            return ""
+        frame = module("pandas").DataFrame({key: tables[1].raw(key) for key in keys})
+        times = frame.value_counts()
+        times = times[times > 1]
+        if not len(times):
+            return ""
+        values = f"{count(len(times), 'value')} of {', '.join(keys)}"
+        return f"; the right table repeats {values}, up to {int(times.iloc[0])} times"
 
     def _left_out(self, made: Table) -> str:
         """Returns what the rows that are left out have in common, as the rest of a text."""
@@ -194,6 +212,7 @@ class Comparison:
                 made.column(name),
                 is_grouped=main.kind in ("groups", "windows"),
                 are_series=made.kind == main.kind == "Series",
+                are_same_rows=_have_same_labels(main, made) and self._name not in ("merge", "join"),
             ).note()
 
     def _column_before(self, name) -> "Column | None":
@@ -349,7 +368,9 @@ class Comparison:
         if column.is_number and column.n > 2:
             ordered = sorted(itertools.islice(column.present, MAX_ITEMS))
             if ordered:
-                text += f", the median {show(ordered[len(ordered) // 2])}"
+                middle = len(ordered) // 2
+                median = ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+                text += f", the median {show(median)}"
             is_number = isinstance(value, NUMBERS) or hasattr(value, "item")
             if "ntile" in self._name and len(ordered) >= 20 and is_number:
                 below = sum(1 for v in ordered if v < value)
@@ -361,6 +382,13 @@ class Comparison:
             text += ", " + count(column.zeros, "zero")
         score = 73 if near else 56 if column.missing or column.zeros else 41
         self._probe.note("reduced", score, text + near)
+
+
+def _have_same_labels(before: Table, after: Table) -> bool:
+    """Tells whether row by row of two tables belongs together."""
+    if before.index is None or after.index is None:
+        return before.index is after.index and before.n == after.n
+    return bool(before.index.equals(after.index))
 
 
 def called_name(node: ast.expr) -> str:

@@ -281,7 +281,10 @@ class Scalars:
         if self.missing > self.kinds.get("NoneType", 0):
             parts.append(f"{self.missing - self.kinds.get('NoneType', 0)} missing (NaN)")
         if self.low is not None:
-            parts.append("always " + show(self.low) if self.distinct == {self.low} else span(self.low, self.high))
+            if self.distinct == {self.low}:
+                parts.append(("always " if not self.missing else "the others ") + show(self.low))
+            elif len(self.kinds.keys() - {"NoneType"}) == 1:  # values of other types may not be between them
+                parts.append(span(self.low, self.high))
         if self.zeros and self.zeros != self.n:
             parts.append(count(self.zeros, "zero"))
         return f"{values}: " + ", ".join(parts)
@@ -335,7 +338,7 @@ class Pairs:
                     self.most_cut, self.cut_pair = lost, (given, made)
             if self.first is None and given != made:
                 self.first = (_short(given), _short(made))
-            if self.largest is None or given > self.largest[0]:
+            if type(given) is not str and (self.largest is None or given > self.largest[0]):
                 self.largest = (_short(given), _short(made))
         except Exception:  # values that cannot be compared
             pass

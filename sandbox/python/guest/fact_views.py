@@ -247,7 +247,8 @@ def _table_of_accessor(value, name: str) -> "Table | None":
         return table_of(getattr(value, "_parent", None) if inner is None else inner)
     if name not in _ACCESSORS:
         return None
-    made = table_of(value.obj)
+    selected = getattr(value, "_selected_obj", None) if "GroupBy" in name else None  # some columns, or all
+    made = table_of(value.obj if selected is None else selected)
     if made is not None and "Indexer" not in name:
         made.kind = "groups" if "GroupBy" in name else "windows"
     return made
