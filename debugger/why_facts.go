@@ -39,6 +39,9 @@ func (w *slicer) listStatements() {
 	for _, node := range w.nodes {
 		if st := w.program.get(node.statement); st.Line > 0 {
 			add(st.Line, st.End, st.Calls)
+			for _, each := range w.deciding(st) {
+				add(each.Line, each.End, each.Calls)
+			}
 		} else if node.Line > 0 {
 			add(node.Line, node.Line, nil)
 		}
@@ -52,6 +55,27 @@ func (w *slicer) listStatements() {
 			}
 		}
 	}
+}
+
+// deciding returns the conditions under which a statement runs, and the statements that set what they read.
+func (w *slicer) deciding(st *statement) (list []*statement) {
+	for number := st.In; number > 0; {
+		outer := w.program.get(number)
+		number = outer.In
+		if outer.Kind != "if" && outer.Kind != "while" {
+			continue
+		}
+		list = append(list, outer)
+		for i := range w.program.statements {
+			setter := &w.program.statements[i]
+			if setter.Function == st.Function && slices.ContainsFunc(setter.Sets, func(name string) bool {
+				return slices.Contains(outer.Reads, name)
+			}) {
+				list = append(list, setter)
+			}
+		}
+	}
+	return list
 }
 
 // listNotLooked sets what an answer does not examine.

@@ -141,7 +141,7 @@ class Change:
             and not after.missing
         ):
             text = f"{before.distinct()} different values ({show(before.low)} to {show(before.high)}) all became "
-            self._add("constant", 72, text + show(after.low) + _falling_inputs(self._probe))
+            self._add("constant", 72, text + show(after.low) + falling_inputs(self._probe))
 
     def _cut(self) -> None:
         before, after = self._before, self._after
@@ -185,7 +185,7 @@ class Change:
             self._add("type", 42, f"the type changed: {before} -> {after}")
 
 
-def _falling_inputs(probe: Probe) -> str:
+def falling_inputs(probe: Probe) -> str:
     """Returns the first of the arrays that an expression got whose values fall, as the rest of a text."""
     for _, child in probe.children:
         if probe.has(child) and class_name(child.last) in ("ndarray", "list", "Series") and len(child.last) > 2:

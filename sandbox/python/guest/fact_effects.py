@@ -39,6 +39,7 @@ from fact_values import (
     numeric_text,
     package_of,
     show,
+    span,
 )
 from fact_views import Table, table_of
 
@@ -87,10 +88,14 @@ class Watcher:
             if probe.scalars is None:
                 probe.scalars = Scalars()
             probe.scalars.add(value)
-        elif probe.kind == "truth":
+            if type(value) is str and value[:1] == "\ufeff" and not isinstance(node, ast.Name):
+                text = f"begins with '\\ufeff', a byte order mark (BOM), which is not visible: {show(value)}"
+                probe.note("bom", 72, text)
+        elif probe.kind in ("truth", "choice"):
             name = class_name(value)
             probe.others[name] = probe.others.get(name, 0) + 1
-            _look_at_flags(probe, value)
+            if probe.kind == "truth":
+                _look_at_flags(probe, value)
         if probe.kind == "iter" and is_container(value) and not value:
             probe.missed += 1
         if isinstance(node, ast.Name):
@@ -199,6 +204,7 @@ class Watcher:
         other = right.last if right is not None else constant(node.comparators[0])
         if isinstance(operator, (ast.Eq, ast.NotEq)):
             _note_types(probe, "compared", value, "with", other)
+            _note_nearly_equal(probe, value, other)
         elif isinstance(operator, (ast.In, ast.NotIn)):
             items = list(itertools.islice(other, MAX_LOOKED_AT)) if is_container(other) else []
             if items and all(family(each) == family(items[0]) for each in items):
@@ -208,6 +214,11 @@ class Watcher:
                 f"compared strings (str, text) character by character, not as numbers: {show(value)} and {show(other)}"
             )
             probe.note("text order", 84, text)
+        elif type(value) is str and type(other) is str and len(value) > 15 and len(other) > 15:
+            at, other_at = _moment(value), _moment(other)
+            if at is not None and other_at is not None and (value < other) != (at < other_at):
+                text = f"compared strings (str, text) and not times: {show(value)} and {show(other)} have time zones "
+                probe.note("text order", 84, text + "(UTC offsets), and their order as times is the other one")
 
     def _lookup(self, probe: Probe, node: ast.Call) -> None:
         """Looks at a call of dict.get."""
@@ -259,6 +270,8 @@ class Watcher:
                 probe.context = inputs[0][1].last
             elif inputs[0][1].context is not None:
                 probe.context = inputs[0][1].context
+        if fact_tables.called_name(node) == "concat":
+            _note_columns(probe)
         if isinstance(node, ast.DictComp):
             key = probe.child("key")
             if type(value) is dict and key is not None and key.n > len(value) and probe.n == 1:
@@ -276,6 +289,11 @@ class Watcher:
 def facts_of(probe: Probe) -> "list[dict]":
     """Returns what was seen of an expression, once the code has run, as sandbox.Fact."""
     node, found = probe.node, dict(probe.effects)
+    if "nearly" in found and probe.n > 1:
+        score, text = found["nearly"]
+        found["nearly"] = (score, f"{text} ({probe.overwritten} of {probe.n} times)")
+    if isinstance(node, ast.Call):
+        found.update(_fact_of_one_result(probe))
     if "cut" in found and probe.kind == "store":
         score, text = found["cut"]
         found["cut"] = (score, text.replace("{cut}", count(probe.overwritten, "value")))
@@ -293,7 +311,7 @@ def facts_of(probe: Probe) -> "list[dict]":
             45 if probe.is_update else 72,  # if the dict grows, it counts or sums
             f"the default was used {probe.missed} of {probe.n} times, because the key was not there",
         )
-    if probe.kind == "truth":
+    if probe.kind in ("truth", "choice"):
         found.update(_facts_of_truth(probe))
     if type(probe.context) is str:
         text = f"{probe.missed} of {probe.n} times a dict without a true value counted as true, because it is not empty"
@@ -342,6 +360,18 @@ def _fact_of_failed_lookup(probe: Probe) -> Found:
 
 def _visible(text: str) -> str:
     return "".join(c for c in text if c.isprintable() and not c.isspace()).casefold()
+
+
+def _fact_of_one_result(probe: Probe) -> Found:
+    """Returns that different numbers all gave the same one."""
+    argument, gave = probe.child("argument"), probe.scalars
+    given = argument.scalars if argument is not None else None
+    if given is None or gave is None or given.n != gave.n or given.distinct is None or gave.distinct is None:
+        return {}
+    if len(gave.distinct) != 1 or len(given.distinct) < 3 or type(gave.low) not in (int, float):
+        return {}
+    text = f"{len(given.distinct)} different values ({span(given.low, given.high)}) all gave {show(gave.low)}"
+    return {"constant": (66, text)}
 
 
 def _facts_of_truth(probe: Probe) -> Found:
@@ -403,6 +433,46 @@ def _principal(probe: Probe) -> "Probe | None":
         case ast.BoolOp() | ast.UnaryOp():
             return probe.child("operand")
     return None
+
+
+def _note_columns(probe: Probe) -> None:
+    """Notes the columns that only some of the tables have which a concatenation got."""
+    pandas = module("pandas")
+    for parts in probe.values_of("argument", "objs"):
+        if type(parts) is not list or pandas is None or len(parts) > MAX_LOOKED_AT:
+            return
+        if any(type(part) is not pandas.DataFrame or not all(type(c) is str for c in part.columns) for part in parts):
+            return
+        every = set(itertools.chain.from_iterable(part.columns for part in parts))
+        for number, part in enumerate(parts, 1):
+            lacking, other = sorted(every - set(part.columns)), set(part.columns)
+            alone = sorted(c for c in other if any(c not in p.columns for p in parts))
+            if lacking:
+                text = f"part {number} ({len(part)} rows) has no column {', '.join(map(show, lacking[:3]))}"
+                text += f", and has {', '.join(map(show, alone[:3]))}" if alone else ""
+                probe.note("columns", 74, text + ": these values are missing (NaN)")
+                return
+
+
+def _note_nearly_equal(probe: Probe, left: typing.Any, right: typing.Any) -> None:
+    """Notes numbers that differ only in their last digits."""
+    are_numbers = family(left) == family(right) == "number" and float in (type(left), type(right))
+    if not are_numbers or left == right or not math.isfinite(left) or not math.isfinite(right):
+        return
+    if abs(float(left) - float(right)) <= 1e-9 * max(abs(float(left)), abs(float(right))):
+        probe.overwritten += 1
+        kinds = f"{type(left).__name__} {left!r} and {type(right).__name__} {right!r}"
+        text = f"{kinds} differ only in digits that floats do not keep (precision), so they are not equal"
+        probe.note("nearly", 82, text)
+
+
+def _moment(text: str) -> "datetime.datetime | None":
+    """Returns the time with a time zone that a text is."""
+    try:
+        at = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return at if at.tzinfo is not None else None
 
 
 def _note_types(probe: Probe, verb: str, left: typing.Any, joint: str, right: typing.Any) -> None:

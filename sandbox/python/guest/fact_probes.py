@@ -168,7 +168,8 @@ class _Instrument:
                 node.left = child("left", node.left)
                 node.comparators = [child("right", each) for each in node.comparators]
             case ast.BoolOp():
-                node.values = [child("operand", each, "truth") for each in node.values]
+                inner = "truth" if kind == "truth" else "choice"  # its value, too, is that of an operand
+                node.values = [child("operand", each, inner) for each in node.values]
             case ast.IfExp():
                 node.test = child("test", node.test, "truth")
                 node.body, node.orelse = child("branch", node.body), child("branch", node.orelse)

@@ -52,6 +52,7 @@ class Comparison:
 
     def note(self) -> None:
         """Notes the facts of the operation."""
+        self._positions()
         if self._made is None:
             self._order_of_texts()
             if is_scalar(self._value):
@@ -65,6 +66,9 @@ class Comparison:
         self._blocks(self._made)
         if self._name == "groupby" or self._main.kind == "groups":
             self._groups()
+        if self._main.kind == "groups":
+            self._group_order(self._made)
+        self._type_taken_over(self._made)
         if isinstance(self._node, ast.Compare) or self._name == "between":
             self._midnight()
 
@@ -295,6 +299,41 @@ class Comparison:
                     text = f"{main.column(name).missing} of {main.n} rows had no {name} (missing, NaN)"
                     self._probe.note("groups", 76, text + " and were in no group")
 
+    def _type_taken_over(self, made: Table) -> None:
+        """Notes that a new array holds integers because the given one does."""
+        kind = made.column("").kind if made.kind == self._main.kind == "array" else ""
+        if self._name.endswith("_like") and kind.startswith(("int", "uint")):
+            self._probe.note("type", 55, f"took over the type {kind} (integers, no fractions) of what it was given")
+
+    def _group_order(self, made: Table) -> None:
+        """Notes that groups of texts are in alphabetical order, and the rows are not."""
+        if made.index is None or not 3 <= made.n <= MAX_COLUMNS or not made.index.is_unique:
+            return
+        groups, rows_of = list(made.index), getattr(self._inputs[0][1].last, "indices", None)
+        if type(rows_of) is not dict or not all(type(each) is str and each in rows_of for each in groups):
+            return
+        by_row = sorted(groups, key=lambda each: rows_of[each][0])
+        if groups == sorted(groups) and (by_row[0] != groups[0] or by_row[-1] != groups[-1]):
+            self._probe.note(
+                "order",
+                52,
+                f"the groups are in alphabetical order (sorted): {show(groups[0])} first, {show(groups[-1])} last; "
+                f"in the rows, {show(by_row[0])} comes first and {show(by_row[-1])} last",
+            )
+
+    def _positions(self) -> None:
+        """Notes that a position has another row than the label of the same number."""
+        node, receiver = self._node, self._probe.child("receiver")
+        if not isinstance(node, ast.Subscript) or receiver is None or not receiver.code.endswith(".iloc"):
+            return
+        index = self._main.index
+        for place in self._probe.values_of("index"):
+            if index is None or type(place) is bool or not isinstance(place, int) and not hasattr(place, "item"):
+                continue
+            if index.dtype.kind in "iu" and -len(index) <= place < len(index) and index[int(place)] != place:
+                text = f"position {show(place)} has the label {show(index[int(place)])} (position, not label)"
+                self._probe.note("position", 62, text)
+
     def _midnight(self) -> None:
         """Notes that a bound of a date leaves out the times of its day."""
         pandas, node, main = module("pandas"), self._node, self._main
@@ -362,6 +401,9 @@ class Comparison:
         column, value, near = self._only_column(), self._value, ""
         if column is None or value is None or self._main.kind == "dict":
             return
+        if self._name in ("argmax", "idxmax") and column.low is not None and not column.high and column.kind == "bool":
+            text = f"none of {count(column.n, 'value')} was True (never true), and {self._name} gave {show(value)}"
+            self._probe.note("never", 84, text)
         text = f"{show(value)}, computed from {count(column.n, 'value')}"
         if column.low is not None:
             text += f" ({span(column.low, column.high)})"
@@ -380,8 +422,9 @@ class Comparison:
             text += f", {column.missing} missing (NaN)"
         if column.zeros:
             text += ", " + count(column.zeros, "zero")
-        score = 73 if near else 56 if column.missing or column.zeros else 41
-        self._probe.note("reduced", score, text + near)
+        falling = fact_columns.falling_inputs(self._probe) if len(self._inputs) > 1 else ""
+        score = 73 if near else 56 if column.missing or column.zeros or falling else 41
+        self._probe.note("reduced", score, text + near + falling)
 
 
 def _have_same_labels(before: Table, after: Table) -> bool:

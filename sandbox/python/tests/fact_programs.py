@@ -195,6 +195,124 @@ n = sum(1 for user in users if user['mail'] or {})
 """,
     ),
     (
+        "order",
+        "the groups are in alphabetical order (sorted): 'April' first, 'March' last; in the rows, 'February' comes",
+        """
+import pandas as pd
+df = pd.DataFrame({'month': ['February', 'March', 'April', 'February'], 'v': [1, 2, 3, 4]})
+x = df.groupby('month')['v'].sum()
+""",
+        """
+import pandas as pd
+df = pd.DataFrame({'month': ['February', 'March', 'April', 'February'], 'v': [1, 2, 3, 4]})
+x = df.groupby('month', sort=False)['v'].sum()
+""",
+    ),
+    (
+        "position",
+        "position 2 has the label 3 (position, not label)",
+        """
+import pandas as pd
+s = pd.Series([5, 6, 7], [1, 2, 3])
+x = s.iloc[s.idxmin() + 1]
+""",
+        """
+import pandas as pd
+s = pd.Series([5, 6, 7], [1, 2, 3])
+x = s.loc[s.idxmin() + 1]
+""",
+    ),
+    (
+        "never",
+        "none of 3 values was True (never true), and argmax gave 0",
+        """
+import numpy as np
+x = np.argmax(np.array([1, 2, 3]) > 5)
+""",
+        """
+import numpy as np
+x = np.argmax(np.array([1, 2, 3]) > 2)
+""",
+    ),
+    (
+        "columns",
+        "part 1 (2 rows) has no column 'Amount', and has 'amount': these values are missing (NaN)",
+        """
+import pandas as pd
+parts = [pd.DataFrame({'amount': [1, 2]}), pd.DataFrame({'Amount': [3]})]
+x = pd.concat(parts)
+""",
+        """
+import pandas as pd
+parts = [pd.DataFrame({'amount': [1, 2]}), pd.DataFrame({'amount': [3]})]
+x = pd.concat(parts)
+""",
+    ),
+    (
+        "nearly",
+        "float 0.30000000000000004 and float 0.3 differ only in digits that floats do not keep (precision)",
+        """
+a = 0.1 + 0.2
+b = 0.3
+x = a == b
+""",
+        """
+a = 0.1 + 0.3
+b = 0.3
+x = a == b
+""",
+    ),
+    (
+        "constant",
+        "3 different values (1 to 3) all gave 7",
+        """
+def f(n):
+    return 7
+x = [f(n) for n in [1, 2, 3]]
+""",
+        """
+def f(n):
+    return n
+x = [f(n) for n in [1, 2, 3]]
+""",
+    ),
+    (
+        "bom",
+        "begins with '\\ufeff', a byte order mark (BOM), which is not visible: '\\ufeffday;rain'",
+        """
+data = b'\\xef\\xbb\\xbfday;rain'
+x = data.decode('utf-8')
+""",
+        """
+data = b'\\xef\\xbb\\xbfday;rain'
+x = data.decode('utf-8-sig')
+""",
+    ),
+    (
+        "text order",
+        "have time zones (UTC offsets), and their order as times is the other one",
+        """
+a, b = '2025-05-02T01:10:00+05:30', '2025-05-01T22:15:00+00:00'
+x = a > b
+""",
+        """
+a, b = '2025-05-02T01:10:00+00:00', '2025-05-01T22:15:00+00:00'
+x = a > b
+""",
+    ),
+    (
+        "type",
+        "took over the type int64 (integers, no fractions) of what it was given",
+        """
+import numpy as np
+x = np.zeros_like(np.array([1, 2]))
+""",
+        """
+import numpy as np
+x = np.zeros_like(np.array([1.5, 2]))
+""",
+    ),
+    (
         "key",
         "'day' is not a key; the keys are '\\ufeffday', 'rain'; '\\ufeffday' differs only in characters that are not",
         """

@@ -599,7 +599,10 @@ UNTRUE = {
     "the order of texts": ("x = [int(t) for t in ['99', '449', '1000']]\n", "the largest"),
     "keys": ("x = list({'a': 1, 'b': 2})\n", "type changed"),
     "positions": ("s = pd.Series([1, 2, 3], list('abc'))\nx = s.iloc[0:2]\n", "both included"),
-    "a time zone": ("s = pd.Series(pd.date_range('2024-01-01', periods=3))\nx = s.dt.tz_localize('UTC')\n", "changed none"),
+    "a time zone": (
+        "s = pd.Series(pd.date_range('2024-01-01', periods=3))\nx = s.dt.tz_localize('UTC')\n",
+        "changed none",
+    ),
     "values of several types": ("x = [v for v in ['a', '(', 1]]\n", " to "),
     "a truth among missing values": ("x = [v or None for v in [None, True]]\n", "always"),
 }
