@@ -100,8 +100,8 @@ func (w *slicer) listNotLooked() {
 var examined = []string{"truncation", "floor_division", "text_numbers", "time_zone", "default_item", "coerced"}
 
 // AddFacts adds what a replay found about the values of the statements. It takes away what the form of the code alone
-// suggests, if the facts examine it. notLooked is what the replay did not look at, and why; "" if it did. budget is that
-// of the question, in tokens.
+// suggests, if the facts examine it. notLooked is what the replay did not look at, and why; "" if it did. budget is
+// that of the question, in tokens.
 func (y *Why) AddFacts(facts []sandbox.Fact, notLooked string, budget int) {
 	if budget == 0 {
 		budget = defaultWhyBudget

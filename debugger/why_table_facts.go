@@ -43,6 +43,11 @@ func (c *columnFacts) isText() bool {
 	return c.dtype == "object" || c.dtype == "str" || strings.HasPrefix(c.dtype, "string")
 }
 
+// hasMissing reports whether a column of the table has as many missing values.
+func (t *tableFacts) hasMissing(count int64) bool {
+	return slices.ContainsFunc(t.columns, func(c columnFacts) bool { return c.missing == count })
+}
+
 // tableOf returns the facts of an object that is a table, and nil for other objects.
 func (w *slicer) tableOf(s *recording.State, o *recording.Object) *tableFacts {
 	if o == nil || o.Form < recording.Described || len(o.Values) < 2 {

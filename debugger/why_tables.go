@@ -84,7 +84,11 @@ func (w *slicer) checkNewColumns(node *WhyStep, before []*tableFacts, after *tab
 	for _, c := range after.columns {
 		has := func(t *tableFacts) bool { return t.kind == after.kind && t.column(c.name) != nil }
 		if c.missing > 0 && after.kind == "DataFrame" && !slices.ContainsFunc(before, has) {
-			w.find(w.newMissingScore(77, node, c.missing, after.rows), "new_missing", node,
+			score := 77
+			if slices.ContainsFunc(before, func(t *tableFacts) bool { return t.hasMissing(c.missing) }) {
+				score = scorePossible // they may come from a column that lacked as many
+			}
+			w.find(w.newMissingScore(score, node, c.missing, after.rows), "new_missing", node,
 				"%d of %d values of the new column %s are missing%s", c.missing, after.rows, c.name, labels)
 		}
 	}
