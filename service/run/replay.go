@@ -72,7 +72,8 @@ func (s *Service) StartReplay(
 	})
 }
 
-// maxFactsTime is the longest original that Facts runs again: somebody waits for the answer.
+// maxFactsTime is the longest original, with the earlier executions of its session, that Facts runs again: somebody
+// waits for the answer.
 const maxFactsTime = 10 * time.Second
 
 // factsTimeout returns the seconds that the code of an execution may take when its values are looked at. The looks take
@@ -83,6 +84,23 @@ func factsTimeout(original *sandbox.Execution) float64 { return 3*original.Execu
 type factSearch struct {
 	lines [][2]int64
 	facts []sandbox.Fact
+}
+
+// check returns FaultTooLarge if an execution and the earlier ones of its session take too long for a look at their
+// values. A nil factSearch does not look at them.
+func (f *factSearch) check(original *sandbox.Execution, earlier []sandbox.Execution) error {
+	if f == nil {
+		return nil
+	}
+	seconds := original.ExecutionTime
+	for n := range earlier {
+		seconds += earlier[n].ExecutionTime
+	}
+	if seconds <= maxFactsTime.Seconds() {
+		return nil
+	}
+	return sandbox.Errorf(sandbox.FaultTooLarge,
+		"it and the earlier executions of its session took %.0f s, more than %s", seconds, maxFactsTime)
 }
 
 // Facts replays an ended execution, and returns what the expressions of some statements got and gave, and the replay.
@@ -97,10 +115,6 @@ func (s *Service) Facts(
 	}
 	if again := original.Replay; again != nil && !again.IsEdited && again.Rows == "log" && again.Environment == "" {
 		id = again.Of // of which it is a copy
-	}
-	if took := time.Duration(original.ExecutionTime * float64(time.Second)); took > maxFactsTime {
-		return nil, nil, sandbox.Errorf(sandbox.FaultTooLarge, "it took %.0f s, more than %s", took.Seconds(),
-			maxFactsTime)
 	}
 	search := &factSearch{lines: lines}
 	e, err := s.replayObserved(ctx, caller, id, ReplayOptions{facts: search}, observers{})
@@ -131,6 +145,9 @@ func (s *Service) replayObserved(
 	}
 	earlier, err := s.earlierRuns(ctx, &original)
 	if err != nil {
+		return nil, err
+	}
+	if err := o.facts.check(&original, earlier); err != nil {
 		return nil, err
 	}
 	p, isEphemeral, err := s.policyOf(ctx, caller, &original)
