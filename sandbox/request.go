@@ -29,7 +29,7 @@ type Request struct {
 	Kind            Kind  `json:"-"`
 	WithoutDatabase bool  `json:"-"` // refuse every request of the code
 	Scope           Scope `json:"-"` // of the code's variables
-	// Facts are the first and last lines of statements of which Outcome.Facts tells.
+	// Facts has the first and the last line of each statement whose values the run looks at, for Outcome.Facts.
 	Facts [][2]int64 `json:"-"`
 	// CancelTimeout is how long the code may take to end after its run was cancelled; then its process is killed. 0: as
 	// long as the supervisor's default.

@@ -70,8 +70,8 @@ func debugRows(options) []measurement {
 	return rows
 }
 
-// timeWhy asks where a value of a random step comes from, from the recording alone. A service of before version 0.2
-// knows no facts, and refuses the parameter.
+// timeWhy asks where a value of a random step comes from, from the recording alone. An older revision has no facts, and
+// refuses the parameter.
 func timeWhy(ctx context.Context, d *debugSession) (sampleFunc, error) {
 	without := "&facts=false"
 	if _, err := d.send(ctx, d.alone, "GET", "/executions/"+d.Execution+"/why?name=total"+without, nil); err != nil {

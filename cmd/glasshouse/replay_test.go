@@ -142,6 +142,24 @@ func TestReplayCommandPrintsJSON(t *testing.T) {
 // varying are the parts of the output in docs/replay.md that differ from run to run.
 var varying = regexp.MustCompile(`\b[0-9a-f]{32}\b|\bORIGINAL\b|\d{4}-\d\d-\d\d[T ][\d:.]+(\+00|Z)`)
 
+// paste runs commands of a document with a service of their own, in a folder with bin/glasshouse.
+func paste(t *testing.T, script string) (output string, err error) {
+	t.Helper()
+	path, dir, folder := binary(t), dataDir(t), t.TempDir()
+	_, c := start(t, path, dir)
+	if err := os.Symlink(filepath.Dir(path), filepath.Join(folder, "bin")); err != nil {
+		t.Fatal(err)
+	}
+	const address = "http://127.0.0.1:8080"
+	if !strings.Contains(script, address) {
+		t.Fatalf("got the commands %q, want the address %s in them", script, address)
+	}
+	cmd := exec.Command("bash", "-c", strings.ReplaceAll(script, address, c.address))
+	cmd.Dir, cmd.Env = folder, append(os.Environ(), "GLASSHOUSE_DATA_DIR="+dir)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
 // TestReplayDocument pastes the commands of docs/replay.md, and compares what they print.
 func TestReplayDocument(t *testing.T) {
 	t.Parallel()
@@ -150,21 +168,8 @@ func TestReplayDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	commands, outputs := fencedBlocks(string(text), "sh"), fencedBlocks(string(text), "text")
-	path, dir := binary(t), dataDir(t)
-	_, c := start(t, path, dir)
-	folder := t.TempDir()
-	if err := os.Symlink(filepath.Dir(path), filepath.Join(folder, "bin")); err != nil {
-		t.Fatal(err)
-	}
-	const address = "http://127.0.0.1:8080"
-	script := strings.Join(commands, "\n")
-	if !strings.Contains(script, address) {
-		t.Fatalf("got the commands %q, want the address %s in them", script, address)
-	}
-	cmd := exec.Command("bash", "-c", strings.ReplaceAll(script, address, c.address))
-	cmd.Dir, cmd.Env = folder, append(os.Environ(), "GLASSHOUSE_DATA_DIR="+dir)
-	out, err := cmd.CombinedOutput()
-	got := varying.ReplaceAllString(string(out), "…")
+	out, err := paste(t, strings.Join(commands, "\n"))
+	got := varying.ReplaceAllString(out, "…")
 	want := varying.ReplaceAllString(strings.Join(outputs, ""), "…")
 	if err != nil || got != want {
 		t.Errorf("got %v and\n%s\nwant\n%s", err, got, want)

@@ -32,7 +32,7 @@ func MaySeeDatabase(caller sandbox.Key, name string) bool {
 // is not restricted: who has left can no longer be given fewer rights, and admins still read what that user ran.
 func (s *Service) MayUserSeeDatabase(ctx context.Context, user, name string) (bool, error) {
 	if len(s.Databases) == 1 {
-		return true, nil // of which no key is without
+		return true, nil // every key may use the only database
 	}
 	keys, err := s.History.Keys(ctx, user)
 	if err != nil {
