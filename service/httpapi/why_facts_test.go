@@ -127,3 +127,35 @@ average`
 		t.Errorf("got %s and then %q, want 15 and after the repair 20", wrong, values[1:])
 	}
 }
+
+// The condition of a statement has a cause of its own, although the value does not come from what sets it.
+func TestWhyLooksAtConditions(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	y := c.why(t, c.recorded(t, c.create(t, nil), `flags = [{'mail': False}, {'mail': True}, {'mail': False}]
+total = {}
+for flag in flags:
+    wanted = bool(flag)
+    entry = total.setdefault('n', {'mail': 0})
+    if wanted:
+        entry['mail'] += 1
+x = sum(e['mail'] for e in total.values())`), "name=x")
+	if f := factOf(y, "truth"); f.Line != 4 || !strings.Contains(f.Text, "2 of 3 times") {
+		t.Errorf("got %+v in\n%s\nwant line 4, where two dicts without a true value count as true", f, y.Text)
+	}
+}
+
+// A reader of many findings follows none of them.
+func TestWhyShowsThreeFindings(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	y := c.why(t, c.recorded(t, c.create(t, nil), `a = [n or 0 for n in (1, None, 3)]
+b = [n or 5 for n in (1, None, 3)]
+d = [n or 6 for n in (1, None, 3)]
+e = [n or 7 for n in (1, None, 3)]
+x = sum(a + b + d + e)`), "name=x")
+	shown := strings.Count(y.Text, "were missing (None or NaN) and became")
+	if len(y.Findings) < 4 || shown != 3 || !strings.Contains(y.Text, "more in findings") {
+		t.Errorf("got %d findings, %d of them in\n%s\nwant three in the text", len(y.Findings), shown, y.Text)
+	}
+}
