@@ -132,16 +132,22 @@ average`
 func TestWhyLooksAtConditions(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
-	y := c.why(t, c.recorded(t, c.create(t, nil), `flags = [{'mail': False}, {'mail': True}, {'mail': False}]
-total = {}
-for flag in flags:
-    wanted = bool(flag)
-    entry = total.setdefault('n', {'mail': 0})
+	y := c.why(t, c.recorded(t, c.create(t, nil), `users = [{'at': n % 3, 'on': n % 5 > 0, 'flags': {'mail': n % 4 == 0}} for n in range(60)]
+reached = {}
+for user in users:
+    if not user['on']:
+        continue
+    flags = user['flags'] or {}
+    wanted = bool(flags)
+    entry = reached.setdefault(user['at'], {'all': 0, 'mail': 0})
+    entry['all'] += 1
     if wanted:
         entry['mail'] += 1
-x = sum(e['mail'] for e in total.values())`), "name=x")
-	if f := factOf(y, "truth"); f.Line != 4 || !strings.Contains(f.Text, "2 of 3 times") {
-		t.Errorf("got %+v in\n%s\nwant line 4, where two dicts without a true value count as true", f, y.Text)
+mail = sum(e['mail'] for e in reached.values())
+every = sum(e['all'] for e in reached.values())
+x = round(100 * mail / every, 1)`), "name=x")
+	if f := factOf(y, "truth"); f.Line != 7 || !strings.Contains(f.Text, "36 of 48 times") {
+		t.Errorf("got %+v in\n%s\nwant line 7, where dicts without a true value count as true", f, y.Text)
 	}
 }
 
