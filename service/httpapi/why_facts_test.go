@@ -132,7 +132,7 @@ average`
 func TestWhyLooksAtConditions(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
-	y := c.why(t, c.recorded(t, c.create(t, nil), `users = [{'at': n % 3, 'on': n % 5 > 0, 'flags': {'mail': n % 4 == 0}} for n in range(60)]
+	const code = `users = [{'at': n % 3, 'on': n % 5 > 0, 'flags': {'mail': n % 4 == 0}} for n in range(60)]
 reached = {}
 for user in users:
     if not user['on']:
@@ -145,7 +145,8 @@ for user in users:
         entry['mail'] += 1
 mail = sum(e['mail'] for e in reached.values())
 every = sum(e['all'] for e in reached.values())
-x = round(100 * mail / every, 1)`), "name=x")
+x = round(100 * mail / every, 1)`
+	y := c.why(t, c.recorded(t, c.create(t, nil), code), "name=x")
 	if f := factOf(y, "truth"); f.Line != 7 || !strings.Contains(f.Text, "36 of 48 times") {
 		t.Errorf("got %+v in\n%s\nwant line 7, where dicts without a true value count as true", f, y.Text)
 	}
