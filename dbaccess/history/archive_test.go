@@ -95,10 +95,14 @@ func (h archivedHistory) fill(t *testing.T, count int) (base time.Time) {
 // encodedLog returns an input log with one answer.
 func encodedLog(t *testing.T, answer string) []byte {
 	t.Helper()
-	log := inputlog.Log{Requests: []inputlog.Request{
-		{What: "query", SQL: "SELECT 1", Size: len(answer), IsKept: true, Answer: []byte(answer)},
-	}}
-	encoded, err := log.Encode()
+	keys, err := inputlog.NewKeys([]byte("a secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := keys.Record(inputlog.Rows)
+	r.Begin([]byte(`{"what": "query", "sql": "SELECT 1"}`))
+	r.Add(len(answer), func() []byte { return []byte(answer) })
+	encoded, err := r.End(nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,10 +5,9 @@
 //	r := keys.Record(inputlog.Rows)
 //	r.Begin(request)                      // for each request of the code
 //	r.Add(size, frames)                   // for each part of its answer
-//	log, err := r.End(clock, missing)     // after the run
-//	data, err := log.Encode()             // for history
+//	data, err := r.End(clock, missing)    // after the run, for history
 //
-//	log, err = inputlog.Decode(data)
+//	log, err := inputlog.Decode(data)
 //	p := keys.Replay(log, false)
 //	match, err := p.Next(request)         // for each request of the replayed code
 //
@@ -39,6 +38,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
@@ -98,9 +98,20 @@ type Request struct {
 	HasRows   bool   `json:"rows,omitempty"` // the answer has rows of a database
 
 	Size   int    `json:"size"` // of the answer's frames, in bytes
-	Sum    string `json:"sum"`  // SHA-256 of the answer's frames; hex; "" if they were too large
 	IsKept bool   `json:"kept,omitempty"`
-	Answer []byte `json:"-"` // the frames, if they are kept
+	Answer []byte `json:"-"`             // the frames, if they are kept
+	Sum    string `json:"sum,omitempty"` // SHA-256 of the frames, if they are not; hex; "" if they were too large
+}
+
+// IsComparable reports whether Equals can compare an answer with that of the log, which may have been too large.
+func (r *Request) IsComparable() bool { return r.IsKept || r.Sum != "" }
+
+// Equals reports whether the frames of an answer are those that the original run got.
+func (r *Request) Equals(answer []byte) bool {
+	if r.IsKept {
+		return bytes.Equal(r.Answer, answer)
+	}
+	return r.Sum == sumOf(answer)
 }
 
 // IsEmpty reports whether nothing entered the run but what its record has.
@@ -108,32 +119,59 @@ func (l *Log) IsEmpty() bool {
 	return len(l.Clock)+len(l.Environ)+len(l.Files)+len(l.Requests) == 0 && l.ClockMissing+l.RequestsMissing == 0
 }
 
-// The encoders and decoders of all logs. A log is small or compresses at some 500 MB/s.
+func newEncoder() (*zstd.Encoder, error) {
+	return zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+}
+
+// The encoder of small logs, and the decoder of all.
 var (
-	zip = sync.OnceValues(func() (*zstd.Encoder, error) {
-		return zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
-	})
+	zip   = sync.OnceValues(newEncoder)
 	unzip = sync.OnceValues(func() (*zstd.Decoder, error) {
 		return zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxLogBytes))
 	})
 )
 
-// Encode returns the log as history stores it: zstd of a JSON line, and then the answers that are kept.
-func (l *Log) Encode() ([]byte, error) {
-	var text bytes.Buffer
-	if err := json.NewEncoder(&text).Encode(l); err != nil { // one line
+// encode returns the log as history stores it: zstd of a JSON line, and then the answers that are kept, in parts.
+func (l *Log) encode(answers net.Buffers) ([]byte, error) {
+	head, err := json.Marshal(l) // one line
+	if err != nil {
 		return nil, fmt.Errorf("encode an input log: %w", err)
 	}
-	for _, r := range l.Requests {
-		if r.IsKept {
-			text.Write(r.Answer)
-		}
+	parts := append(net.Buffers{head, []byte("\n")}, answers...)
+	if sizeOf(parts) > largeBytes {
+		return encodeLarge(parts)
 	}
 	encoder, err := zip()
 	if err != nil {
 		return nil, err
 	}
-	return encoder.EncodeAll(text.Bytes(), nil), nil
+	return encoder.EncodeAll(bytes.Join(parts, nil), nil), nil
+}
+
+// largeBytes is the size from which a log is compressed without another copy of its answers.
+const largeBytes = 256 << 10
+
+// large compresses large logs, one after the other, so that they take the time of one CPU at most.
+var large struct {
+	mu      sync.Mutex
+	encoder *zstd.Encoder
+}
+
+func encodeLarge(parts net.Buffers) (encoded []byte, err error) {
+	large.mu.Lock()
+	defer large.mu.Unlock()
+	if large.encoder == nil {
+		if large.encoder, err = newEncoder(); err != nil {
+			return nil, err
+		}
+	}
+	var out bytes.Buffer
+	large.encoder.Reset(&out)
+	if _, err = parts.WriteTo(large.encoder); err == nil {
+		err = large.encoder.Close()
+	}
+	large.encoder.Reset(nil) // it must not keep out
+	return out.Bytes(), err
 }
 
 // Decode returns an encoded log. An empty one has the encoding nil.
@@ -253,7 +291,17 @@ func (k Keys) hash(canonical []byte) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-func sumOf(p []byte) string {
-	sum := sha256.Sum256(p)
-	return hex.EncodeToString(sum[:])
+func sumOf(parts ...[]byte) string {
+	sum := sha256.New()
+	for _, part := range parts {
+		sum.Write(part)
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+func sizeOf(parts net.Buffers) (bytes int) {
+	for _, part := range parts {
+		bytes += len(part)
+	}
+	return bytes
 }

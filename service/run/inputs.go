@@ -155,7 +155,7 @@ func (r *run) keepInputs(o sandbox.Outcome) (later func()) {
 func (r *run) writeInputs(o sandbox.Outcome) {
 	ctx, cancel := context.WithTimeout(context.Background(), inputTimeout)
 	defer cancel()
-	data, err := r.encodeInputs(o)
+	data, err := r.inputs.End(o.Clock, o.ClockMissing)
 	if err == nil {
 		err = r.service.History.KeepInputs(ctx, &r.opening, data)
 	}
@@ -163,14 +163,6 @@ func (r *run) writeInputs(o sandbox.Outcome) {
 		r.service.logOf(&r.opening).WithError(err).
 			Error("could not keep the inputs of an execution: it cannot be replayed")
 	}
-}
-
-func (r *run) encodeInputs(o sandbox.Outcome) ([]byte, error) {
-	l, err := r.inputs.End(o.Clock, o.ClockMissing)
-	if err != nil {
-		return nil, err
-	}
-	return l.Encode()
 }
 
 // loadInputs returns the log of an execution. It waits until history has it.

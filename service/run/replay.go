@@ -202,7 +202,7 @@ type replayInputs struct {
 
 	permitted map[string]error  // of statements: why the caller may not read their logged rows
 	asked     *inputlog.Request // that the handler answers now; nil: the original has none
-	sum       []byte            // frames of its answer
+	answer    []byte            // frames of its answer
 	live      *inputlog.Request // the last request, as the code sent it, if the handler answers it
 	recorded  int               // statements before it
 	hasLive   bool              // the database of now has answered a statement
@@ -268,8 +268,8 @@ func (p *replayInputs) Request(ctx context.Context, body []byte) (answer []byte,
 
 // Answered keeps the answer to a request that the log has in another form.
 func (p *replayInputs) Answered(_ int, frames func() []byte) {
-	if p.asked != nil && p.asked.Sum != "" && len(p.sum) <= inputlog.MaxBytes {
-		p.sum = append(p.sum, frames()...)
+	if p.asked != nil && p.asked.IsComparable() && len(p.answer) <= inputlog.MaxBytes {
+		p.answer = append(p.answer, frames()...)
 	}
 }
 
@@ -311,21 +311,21 @@ func (p *replayInputs) endLive() {
 	}
 }
 
-// endRequest notes who has answered the last request, and compares the answer with the hash in the log.
+// endRequest notes who has answered the last request, and compares the answer with the log's.
 func (p *replayInputs) endRequest() {
 	p.endLive()
 	asked := p.asked
 	if asked == nil {
 		return
 	}
-	sum := sha256.Sum256(p.sum)
-	p.asked, p.sum = nil, nil
+	answer := p.answer
+	p.asked, p.answer = nil, nil
 	p.addSource(SourceDatabase)
-	if asked.Sum == "" {
+	if !asked.IsComparable() {
 		p.addSource(SourceRows) // they were too large to be compared
 		return
 	}
-	if hex.EncodeToString(sum[:]) != asked.Sum {
+	if !asked.Equals(answer) {
 		p.differences = append(p.differences, sandbox.Difference{
 			Part:     fmt.Sprintf("statements[%d].rows", asked.Statement),
 			Original: "the rows of " + p.original.CreatedAt.Format(time.RFC3339), Replay: "the rows of now are others",
