@@ -162,6 +162,9 @@ type transaction struct {
 	overByteLimit  bool  // the rows exceed limits.MaxBytes
 
 	held *limit.Held // memory of the user
+
+	set *QuerySet                // whose transaction it runs in; nil: it has its own
+	raw func(row [][]byte) error // takes the rows in place of batcher; nil: batcher does
 }
 
 // maxTypings bounds how often a statement is sent again with another type of a parameter.
@@ -231,6 +234,9 @@ func (t *transaction) isClean() bool {
 			return false
 		}
 	}
+	if t.set != nil {
+		return t.pg.TxStatus() == 'T'
+	}
 	return t.pg.TxStatus() == 'I'
 }
 
@@ -242,8 +248,12 @@ func (t *transaction) roundTrip(bound *boundParameters) error {
 	maxBody := int(min(t.limits.MaxBytes+maxErrorTextBytes, math.MaxInt32))
 	fe.SetMaxBodyLen(maxBody)
 	defer holdMessages(t.pg, t.held, maxBody)()
+	begin, end := "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", []string{"ROLLBACK", "DISCARD ALL"}
+	if t.set != nil {
+		begin, end = "SAVEPOINT "+savepoint, []string{"ROLLBACK TO SAVEPOINT " + savepoint, "RELEASE SAVEPOINT " + savepoint}
+	}
 	settings := []string{
-		"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+		begin,
 		"SET LOCAL search_path = " + t.statement.SearchPath,
 		"SET LOCAL statement_timeout = " + strconv.FormatInt(t.limits.Timeout.Milliseconds(), 10),
 	}
@@ -271,12 +281,13 @@ func (t *transaction) roundTrip(bound *boundParameters) error {
 		fe.SendExecute(&pgproto3.Execute{MaxRows: uint32(min(t.limits.MaxRows+1, math.MaxInt32))})
 	}
 	fe.SendSync(&pgproto3.Sync{})
-	fe.SendQuery(&pgproto3.Query{String: "ROLLBACK"})
-	fe.SendQuery(&pgproto3.Query{String: "DISCARD ALL"})
+	for _, sql := range end {
+		fe.SendQuery(&pgproto3.Query{String: sql})
+	}
 	if err := fe.Flush(); err != nil {
 		return err
 	}
-	for ready := 0; ready < 3; {
+	for ready := 0; ready < 1+len(end); {
 		message, err := t.pg.ReceiveMessage(context.Background())
 		if err != nil {
 			return t.checkReadError(err)
@@ -414,5 +425,8 @@ func (t *transaction) addRow(row [][]byte) error {
 	}
 	t.summary.Rows++
 	t.summary.Bytes += size
+	if t.raw != nil {
+		return t.raw(row)
+	}
 	return t.batcher.add(row)
 }

@@ -107,6 +107,8 @@ type Reader struct {
 	perUser    *limit.Keyed // concurrent statements
 	perSandbox *limit.Keyed
 	statements *limit.Shared // connections for statements of all users
+	stageUsers *limit.Keyed  // concurrent calls of Stages of one user
+	stageSets  *limit.Keyed  // of all users
 	ownParsers *Parsers      // nil: the configuration's
 	audit      loginAudit
 	overdue    overdue
@@ -154,6 +156,7 @@ func Open(ctx context.Context, c Config) (*Reader, error) {
 		config: c, pool: pool, close: cancel,
 		perUser: limit.NewKeyed(c.PerUser), perSandbox: limit.NewKeyed(c.PerSandbox),
 		statements: limit.NewShared(int(c.MaxConns), c.Users), audit: newLoginAudit(),
+		stageUsers: limit.NewKeyed(1), stageSets: limit.NewKeyed(maxStageSets),
 		overdue: overdue{
 			report: c.Overdue, closing: closing, ofUser: map[string]int{}, ofSandbox: map[string]int{},
 		},

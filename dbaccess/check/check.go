@@ -34,6 +34,7 @@ import (
 
 	"glasshouse/dbaccess/parse"
 	"glasshouse/sandbox"
+	"glasshouse/sandbox/stages"
 )
 
 // Config configures a Checker.
@@ -141,12 +142,16 @@ func (c *Checker) Statement(ctx context.Context, q parse.Request, writes bool) (
 	return stmt, nil
 }
 
-// Derive makes another statement from a statement that writes: Derived, with the parameters Names. It is not checked.
+// Derive makes other statements from a statement, as package parse does. They are not checked.
 // The error is a *sandbox.Refusal if there is none.
 func (c *Checker) Derive(ctx context.Context, q parse.Request) (parse.Result, error) {
 	result, err := c.parsers.Parse(ctx, q)
 	if errors.Is(err, parse.ErrParserFailed) {
-		return result, sandbox.Refusef("no-sample", "%s: the statement is too long for a sample", parse.ErrParserFailed)
+		reason, use := "no-sample", "a sample"
+		if q.Derive == parse.Stages {
+			reason, use = stages.ReasonNoStages, "its stages"
+		}
+		return result, sandbox.Refusef(reason, "%s: the statement is too long for %s", parse.ErrParserFailed, use)
 	}
 	if err == nil && result.Fault != nil {
 		err = refusalOf(result.Fault)

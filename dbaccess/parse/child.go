@@ -15,7 +15,11 @@ const childArgv0 = "glasshouse-parse"
 // cpuLimit is the CPU time that a child allows for a statement. An allowed list of 50 000 items
 // takes a sixth of a second.
 func cpuLimit(q Request) time.Duration {
-	return time.Second + time.Duration(len(q.SQL)>>10)*4*time.Millisecond
+	most := time.Second + time.Duration(len(q.SQL)>>10)*4*time.Millisecond
+	if q.Derive == Stages { // up to maxDerived statements are parsed
+		most *= 10
+	}
+	return most
 }
 
 // wallClockFactor is the multiple of cpuLimit that a statement may take in real time, because the

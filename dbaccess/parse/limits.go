@@ -23,7 +23,7 @@ const (
 // A Fault says why a statement is not parsed. Position is a byte offset, from 1, in the text in which
 // the fault was found; 0 means unknown.
 type Fault struct {
-	Reason   string // "too-large", "syntax-error", "missing-parameter" or "no-sample"
+	Reason   string // "too-large", "syntax-error", "missing-parameter", "no-sample" or one of package stages
 	Message  string
 	Position int
 	Name     string // parameter without a value

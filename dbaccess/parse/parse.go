@@ -13,7 +13,9 @@ type Request struct {
 	SQL          string
 	Names        []string
 	AllowAnyName bool       // treat every name as given
-	Derive       Derivation // the statement writes: make another statement from it, and no tree
+	Derive       Derivation // make other statements from it, and no tree
+	Tables       []Table    // of Stages: that the statement may read
+	Samples      bool       // of Stages: with statements for some rows of each stage
 }
 
 // Result is the answer of a child. If Fault is not nil, the other fields may be empty.
@@ -27,6 +29,7 @@ type Result struct {
 	Explained      int      // offset in SQL of the query that EXPLAIN explains; 0: no EXPLAIN
 	Derived        string   // of a request to derive: the other statement, with :name; Names are its parameters
 	Target         string   // of a request for a Preview: the table that it changes
+	Stages         *StagePlan
 	Fault          *Fault
 	InNumberedText bool // Fault.Position refers to SQL, not to the given text
 }
@@ -50,6 +53,11 @@ func ParseInProcess(q Request) (out Result) {
 	out.SQL, out.Names, out.JSON, out.Shifts = numbered.sql, numbered.names, numbered.json, numbered.shifts
 	if bad != nil {
 		out.Fault = bad
+		return out
+	}
+	if q.Derive == Stages {
+		out.Stages, out.Fault = deriveStages(out.SQL, out.Names, q.Tables, q.Samples)
+		out.InNumberedText = true
 		return out
 	}
 	if q.Derive != 0 {

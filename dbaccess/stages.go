@@ -1,0 +1,549 @@
+package dbaccess
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"glasshouse/dbaccess/parse"
+	"glasshouse/policy/limit"
+	"glasshouse/sandbox"
+	"glasshouse/sandbox/stages"
+)
+
+// Budgets of the counts of a statement.
+const (
+	stageTimeFactor = 10 // times the statement's own time
+	minStageTime    = 2 * time.Second
+	maxStageTime    = 10 * time.Second
+	maxStageCost    = 20 // times the planner's cost of the statement; above it a stage is estimated
+	// slowStatement is the time from which the planner is asked for the cost of each derived statement before it runs.
+	slowStatement = 100 * time.Millisecond
+	maxStageSets  = 2 // transactions for stages at the same time
+	maxStageSQL   = 200
+)
+
+// StageOptions says what Reader.Stages computes in addition to the counts.
+type StageOptions struct {
+	Samples     bool // a few rows after each stage
+	AllFindings bool // also those that are only possible
+}
+
+// Stages runs a query and counts the rows after each of its stages: tables, joins, conditions, groups and so on. All of
+// it runs on one snapshot and counts as one statement of the limits. Each derived statement is checked as a statement
+// of a user. The error is that of Query for the statement itself, or a *sandbox.Refusal if it has no stages.
+func (r *Reader) Stages(
+	ctx context.Context, sql string, params map[string]any, l sandbox.QueryLimits, o StageOptions,
+) (*stages.Stages, error) {
+	began := time.Now()
+	if err := r.ensureAudited(ctx); err != nil {
+		return nil, err
+	}
+	releaseUser, err := r.stageUsers.Acquire(ctx, l.User, limit.Forever)
+	if err != nil {
+		return nil, errCancelledWaiting()
+	}
+	defer releaseUser()
+	release, err := r.stageSets.Acquire(ctx, "all", limit.Forever)
+	if err != nil {
+		return nil, errCancelledWaiting()
+	}
+	defer release()
+	run, err := r.planStages(ctx, sql, params, l, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.runSet(ctx, l, func(s *QuerySet) error { return run.execute(ctx, s) }); err != nil {
+		return nil, err
+	}
+	out := run.answer()
+	out.TotalMS = milliseconds(time.Since(began))
+	out.Text = out.Render(stages.Options{All: o.AllFindings})
+	return out, nil
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// stageRun computes the stages of one statement.
+type stageRun struct {
+	reader  *Reader
+	plan    *parse.StagePlan
+	params  map[string]any
+	limits  sandbox.QueryLimits
+	options StageOptions
+	set     *QuerySet
+
+	itself  *checkedQuery
+	own     time.Duration // of the statement itself
+	ownCost float64       // of the planner; 0: not known
+	until   time.Time     // the end of the budget
+	out     stages.Stages
+
+	counts    []*checkedQuery // by index of plan.Counts; nil: it may not run
+	stages    []*stages.Stage // by ID
+	values    []map[parse.CountKind]int64
+	estimates map[int]int64 // of rows after a stage
+}
+
+// planStages checks a statement and derives those that count its rows.
+func (r *Reader) planStages(
+	ctx context.Context, sql string, params map[string]any, l sandbox.QueryLimits, o StageOptions,
+) (*stageRun, error) {
+	itself, err := r.checkQuery(ctx, sql, params, l.User)
+	if err != nil {
+		return nil, err
+	}
+	tables, err := r.tablesIn(ctx, sql, l)
+	if err != nil {
+		return nil, err
+	}
+	derived, err := r.checker.Derive(ctx, parse.Request{
+		SQL: sql, Names: slices.Collect(maps.Keys(params)), Derive: parse.Stages, Tables: tables, Samples: o.Samples,
+	})
+	if err != nil {
+		return nil, err
+	}
+	run := &stageRun{
+		reader: r, plan: derived.Stages, params: params, limits: l, options: o, itself: itself, estimates: map[int]int64{},
+	}
+	run.stages = make([]*stages.Stage, len(run.plan.Stages))
+	run.values = make([]map[parse.CountKind]int64, len(run.plan.Stages))
+	for i, p := range run.plan.Stages {
+		run.values[i] = map[parse.CountKind]int64{}
+		s := &stages.Stage{
+			ID: i, Block: p.Block, Kind: p.Kind, Name: p.Name, Text: p.Text, FromLine: p.From, ToLine: p.To, Reads: p.Reads,
+			JoinKind: p.JoinKind, State: stages.Skipped, Reason: p.Reason, Message: p.Message,
+		}
+		if p.Reason != "" {
+			s.State = stages.Refused
+		}
+		run.stages[i] = s
+	}
+	for _, c := range run.plan.Counts {
+		q, err := r.checkQuery(ctx, c.SQL, run.valuesOf(c.Names), l.User)
+		no, isRefused := errors.AsType[*sandbox.Refusal](err)
+		if err != nil && !isRefused {
+			return nil, err
+		}
+		if isRefused && !c.IsMore {
+			run.end(c.Values, stages.Refused, no.Reason, no.Message)
+		}
+		run.counts = append(run.counts, q)
+	}
+	return run, nil
+}
+
+// valuesOf returns the values of parameters.
+func (run *stageRun) valuesOf(names []string) map[string]any {
+	values := make(map[string]any, len(names))
+	for _, name := range names {
+		values[name] = run.params[name]
+	}
+	return values
+}
+
+// end sets the state of stages without a value.
+func (run *stageRun) end(values []parse.CountValue, state, reason, message string) {
+	for _, v := range values {
+		if s := run.stages[v.Stage]; s.State == stages.Skipped {
+			s.State, s.Reason, s.Message = state, reason, message
+		}
+	}
+}
+
+// tablesIn returns the tables whose names a statement may have in it.
+func (r *Reader) tablesIn(ctx context.Context, sql string, l sandbox.QueryLimits) ([]parse.Table, error) {
+	release, err := r.acquire(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	all, err := r.tables(ctx)
+	if err != nil {
+		return nil, err
+	}
+	text := strings.ToLower(sql)
+	all = slices.DeleteFunc(all, func(t catalogTable) bool { return !strings.Contains(text, strings.ToLower(t.relname)) })
+	if err := r.describe(ctx, all); err != nil {
+		return nil, r.unavailable(err)
+	}
+	tables := make([]parse.Table, 0, len(all))
+	for _, t := range all {
+		one := parse.Table{
+			Schema: t.schema, Name: t.relname, PrimaryKey: t.PrimaryKey, IsView: strings.HasSuffix(t.Kind, "view"),
+			IsVisible: t.isVisible,
+		}
+		for _, c := range t.Columns {
+			one.Columns = append(one.Columns, parse.Column{
+				Name: c.Name, Type: c.Type, IsNullable: c.IsNullable == "YES", IsMasked: c.Masked,
+			})
+			if c.Unique {
+				one.Unique = append(one.Unique, c.Name)
+			}
+		}
+		for _, k := range t.ForeignKeys {
+			one.ForeignKeys = append(one.ForeignKeys, parse.ForeignKey{
+				Columns: k.Columns, Table: k.Table, ReferencedColumns: k.ReferencedColumns,
+			})
+		}
+		tables = append(tables, one)
+	}
+	return tables, nil
+}
+
+// execute runs the statement itself and those that count its rows.
+func (run *stageRun) execute(ctx context.Context, set *QuerySet) error {
+	run.set = set
+	began := time.Now()
+	rows, err := set.query(ctx, run.itself, set.limits.Timeout, set.limits.MaxRows, false)
+	if err != nil {
+		return err
+	}
+	run.own = time.Since(began)
+	run.until = time.Now().Add(min(max(stageTimeFactor*run.own, minStageTime), maxStageTime))
+	run.out.Rows, run.out.Truncated, run.out.MS = int64(rows.QuerySummary.Rows), rows.Truncated, milliseconds(run.own)
+	if run.own > slowStatement {
+		run.ownCost, _, _ = run.explain(ctx, run.itself.statement.Original, run.params)
+	}
+	for _, isMore := range []bool{false, true} {
+		run.runShared(ctx, isMore)
+		for i := range run.plan.Counts {
+			if run.plan.Counts[i].IsMore == isMore {
+				run.runCount(ctx, i)
+			}
+		}
+	}
+	run.settle()
+	run.runSamples(ctx)
+	if ctx.Err() != nil {
+		return errCancelledWaiting()
+	}
+	return nil
+}
+
+// remaining returns how long a derived statement may take.
+func (run *stageRun) remaining() time.Duration { return time.Until(run.until) }
+
+// take keeps the values of a row of counts from a column on.
+func (run *stageRun) take(values []parse.CountValue, row [][]byte, took time.Duration) error {
+	if len(row) < len(values) {
+		return errNoCounts
+	}
+	for i, v := range values {
+		n, err := strconv.ParseInt(string(row[i]), 10, 64)
+		if err != nil {
+			return errNoCounts
+		}
+		run.values[v.Stage][v.What] = n
+		run.stages[v.Stage].MS = max(run.stages[v.Stage].MS, milliseconds(took))
+	}
+	return nil
+}
+
+// isCounted reports whether all values of a statement of counts are known.
+func (run *stageRun) isCounted(c *parse.CountStatement) bool {
+	return !slices.ContainsFunc(c.Values, func(v parse.CountValue) bool {
+		_, has := run.values[v.Stage][v.What]
+		return !has
+	})
+}
+
+// runShared runs the statements that compute several counts at once. Where one fails, each count is computed alone.
+func (run *stageRun) runShared(ctx context.Context, isMore bool) {
+	for _, shared := range run.plan.Shared {
+		first := &run.plan.Counts[shared.Counts[0]]
+		if first.IsMore != isMore || run.remaining() <= 0 {
+			continue
+		}
+		q, err := run.reader.checkQuery(ctx, shared.SQL, run.valuesOf(shared.Names), run.limits.User)
+		if err != nil {
+			continue
+		}
+		began := time.Now()
+		rows, err := run.query(ctx, q, run.remaining()/2)
+		if err != nil || len(rows.Rows) != 1 {
+			continue
+		}
+		row := rows.Rows[0]
+		for _, i := range shared.Counts {
+			values := run.plan.Counts[i].Values
+			if run.take(values, row, time.Since(began)) != nil {
+				break
+			}
+			row = row[len(values):]
+		}
+	}
+}
+
+// query runs a derived statement.
+func (run *stageRun) query(ctx context.Context, q *checkedQuery, timeout time.Duration) (textRows, error) {
+	run.out.Statements++
+	return run.set.query(ctx, q, max(timeout, time.Millisecond), maxStageSQL, true)
+}
+
+// runCount runs a statement of counts.
+func (run *stageRun) runCount(ctx context.Context, i int) {
+	c, q := &run.plan.Counts[i], run.counts[i]
+	if q == nil || run.isCounted(c) || run.set.isEnded() || ctx.Err() != nil {
+		return
+	}
+	if run.remaining() <= 0 {
+		run.end(c.Values, stages.Skipped, stages.ReasonOverBudget, "the time for the stages of a statement is used up")
+		return
+	}
+	if run.ownCost > 0 {
+		cost, rows, ok := run.explain(ctx, c.SQL, run.valuesOf(c.Names))
+		if ok && cost > maxStageCost*run.ownCost {
+			run.estimate(c, rows)
+			return
+		}
+	}
+	began := time.Now()
+	rows, err := run.query(ctx, q, run.remaining()/2)
+	if err == nil && len(rows.Rows) == 1 {
+		err = run.take(c.Values, rows.Rows[0], time.Since(began))
+	}
+	if err == nil || c.IsMore {
+		return
+	}
+	no, isRefusal := errors.AsType[*sandbox.Refusal](err)
+	switch {
+	case !isRefusal:
+		run.end(c.Values, stages.Failed, "failed", "the derived statement failed")
+	case no.Reason == "timeout":
+		if _, rows, ok := run.explain(ctx, c.SQL, run.valuesOf(c.Names)); ok {
+			run.estimate(c, rows)
+		} else {
+			run.end(c.Values, stages.Skipped, stages.ReasonOverBudget, "the count took too long")
+		}
+	case no.Failed:
+		run.end(c.Values, stages.Failed, no.Reason, no.Message)
+	default:
+		run.end(c.Values, stages.Refused, no.Reason, no.Message)
+	}
+}
+
+// estimate sets the planner's estimate of the first count of a statement.
+func (run *stageRun) estimate(c *parse.CountStatement, rows int64) {
+	if c.IsMore {
+		return
+	}
+	for _, v := range c.Values {
+		if v.What == parse.CountOut {
+			run.estimates[v.Stage] = rows
+		}
+		break // the others are parts of it
+	}
+	run.end(c.Values, stages.Skipped, stages.ReasonOverBudget, "the count would take too long")
+}
+
+// explain returns the planner's cost of a statement, and the estimated rows that its aggregate reads.
+func (run *stageRun) explain(
+	ctx context.Context, sql string, params map[string]any,
+) (cost float64, rows int64, ok bool) {
+	if run.reader.config.MaxConns <= maxStageSets { // a check may need a connection
+		return 0, 0, false
+	}
+	q, err := run.reader.checkQuery(ctx, "EXPLAIN (FORMAT JSON) "+sql, params, run.limits.User)
+	if err != nil {
+		return 0, 0, false
+	}
+	result, err := run.set.query(ctx, q, time.Second, 1, true)
+	if err != nil || len(result.Rows) != 1 || len(result.Rows[0]) != 1 {
+		return 0, 0, false
+	}
+	type node struct {
+		Cost  float64 `json:"Total Cost"`
+		Rows  float64 `json:"Plan Rows"`
+		Role  string  `json:"Parent Relationship"`
+		Plans []json.RawMessage
+	}
+	var plans []struct{ Plan node }
+	if json.Unmarshal(result.Rows[0][0], &plans) != nil || len(plans) != 1 {
+		return 0, 0, false
+	}
+	rows = int64(plans[0].Plan.Rows)
+	for _, raw := range plans[0].Plan.Plans {
+		var inner node
+		if json.Unmarshal(raw, &inner) == nil && inner.Role == "Outer" {
+			rows = int64(inner.Rows)
+		}
+	}
+	return plans[0].Plan.Cost, rows, true
+}
+
+// settle computes the values of the stages from the counts.
+func (run *stageRun) settle() {
+	for i, s := range run.stages {
+		if n, ok := run.values[i][parse.CountOut]; ok {
+			s.RowsOut, s.State, s.Reason, s.Message = &n, stages.Counted, "", ""
+		} else if n, ok := run.estimates[i]; ok {
+			s.EstimatedOut, s.State, s.Reason, s.Message = &n, stages.Estimated, stages.ReasonOverBudget, ""
+		}
+	}
+	for i := range run.stages {
+		run.follow(i)
+	}
+	for i, s := range run.stages {
+		p := run.plan.Stages[i]
+		if n, ok := run.values[i][parse.CountIn]; ok {
+			s.RowsIn = &n
+		} else if p.Left >= 0 {
+			s.RowsIn = run.stages[p.Left].RowsOut
+		}
+		if p.Right >= 0 {
+			s.RowsRight = run.stages[p.Right].RowsOut
+		}
+		if n, ok := run.values[i][parse.CountNull]; ok && s.RowsOut != nil {
+			s.Null = &n
+		}
+		switch s.Kind {
+		case stages.KindJoin:
+			run.settleJoin(i, s)
+		case stages.KindWhere, stages.KindHaving, stages.KindDistinct, stages.KindLimit:
+			if s.RowsIn != nil && s.RowsOut != nil {
+				s.Lost = new(*s.RowsIn - *s.RowsOut)
+			}
+		}
+	}
+}
+
+// follow gives a stage the rows of the one that it follows.
+func (run *stageRun) follow(i int) {
+	to := run.plan.Stages[i].Follows
+	s := run.stages[i]
+	if to < 0 || s.RowsOut != nil {
+		return
+	}
+	run.follow(to)
+	from := run.stages[to]
+	s.RowsOut, s.EstimatedOut, s.State, s.Reason, s.Message = from.RowsOut, from.EstimatedOut, from.State, from.Reason, ""
+}
+
+// settleJoin computes how the sides of a join match.
+func (run *stageRun) settleJoin(i int, s *stages.Stage) {
+	v := run.values[i]
+	get := func(kind parse.CountKind) *int64 {
+		if n, ok := v[kind]; ok {
+			return &n
+		}
+		return nil
+	}
+	m := &stages.Matches{Pairs: get(parse.CountPairs)}
+	withLeft, withRight := get(parse.CountWithLeft), get(parse.CountWithRight)
+	switch s.JoinKind {
+	case "cross":
+		return
+	case "inner":
+		m.Pairs = s.RowsOut
+	case "left":
+		withLeft = s.RowsOut
+	case "right":
+		withRight = s.RowsOut
+	}
+	m.LeftUnmatched, m.RightUnmatched = difference(withLeft, m.Pairs), difference(withRight, m.Pairs)
+	m.MaxLeft, m.MaxRight = get(parse.CountMaxLeft), get(parse.CountMaxRight)
+	left, right := get(parse.CountNullLeft), get(parse.CountNullRight)
+	if left != nil && right != nil {
+		m.NullKeys = new(*left + *right)
+	}
+	if *m != (stages.Matches{}) {
+		s.Multiplied = m
+	}
+	if s.JoinKind == "inner" || s.JoinKind == "right" {
+		s.Lost = m.LeftUnmatched
+	} else if s.RowsOut != nil {
+		s.Lost = new(int64(0))
+	}
+}
+
+// difference returns a - b, or nil if one of them is not known.
+func difference(a, b *int64) *int64 {
+	if a == nil || b == nil {
+		return nil
+	}
+	return new(*a - *b)
+}
+
+// runSamples reads a few rows of each stage.
+func (run *stageRun) runSamples(ctx context.Context) {
+	for i, p := range run.plan.Stages {
+		if p.Sample == nil || run.remaining() <= 0 || run.set.isEnded() || ctx.Err() != nil {
+			continue
+		}
+		q, err := run.reader.checkQuery(ctx, p.Sample.SQL, run.valuesOf(p.Sample.Names), run.limits.User)
+		if err != nil {
+			continue
+		}
+		if rows, err := run.query(ctx, q, run.remaining()/2); err == nil {
+			run.stages[i].Sample = sampleOf(rows)
+		}
+	}
+}
+
+// sampleOf returns the first rows and columns as short texts.
+func sampleOf(rows textRows) *stages.Sample {
+	out := &stages.Sample{Columns: []string{}, Rows: [][]any{}}
+	shown := min(len(rows.Columns), stages.MaxSampleColumns)
+	out.MoreColumns = len(rows.Columns) - shown
+	for _, c := range rows.Columns[:shown] {
+		out.Columns = append(out.Columns, c.Name)
+	}
+	for _, row := range rows.Rows[:min(len(rows.Rows), stages.MaxSampleRows)] {
+		values := make([]any, shown)
+		for i := range shown {
+			if row[i] != nil {
+				values[i] = sandbox.Shorten(string(row[i]), stages.MaxSampleChars)
+			}
+		}
+		out.Rows = append(out.Rows, values)
+	}
+	return out
+}
+
+// answer returns all that is known.
+func (run *stageRun) answer() *stages.Stages {
+	out := &run.out
+	out.Lines, out.Blocks, out.NotLooked = run.plan.Lines, []stages.Block{}, []string{}
+	if out.Findings == nil {
+		out.Findings = []stages.Finding{}
+	}
+	for _, id := range run.plan.Order {
+		p := run.plan.Blocks[id]
+		b := stages.Block{
+			ID: id, Parent: p.Parent, Kind: p.Kind, Name: p.Name, FromLine: p.From, ToLine: p.To, Reason: p.Reason,
+			Stages: []*stages.Stage{},
+		}
+		for _, s := range run.stages {
+			if s.Block == id {
+				b.Stages = append(b.Stages, s)
+			}
+		}
+		if p.Last >= 0 {
+			b.Rows = run.stages[p.Last].RowsOut
+		}
+		out.Blocks = append(out.Blocks, b)
+	}
+	run.checkRows()
+	return out
+}
+
+// checkRows takes the values of the statement's last block back if they contradict the rows of the statement: then
+// something in it has a meaning that the derivation does not know.
+func (run *stageRun) checkRows() {
+	main := &run.out.Blocks[len(run.out.Blocks)-1]
+	if main.Rows == nil || run.out.Truncated || *main.Rows == run.out.Rows {
+		return
+	}
+	main.Rows, main.Reason = nil, stages.ReasonInconsistent
+	for _, s := range main.Stages {
+		s.RowsIn, s.RowsRight, s.RowsOut, s.Lost, s.Null, s.Multiplied, s.Sample = nil, nil, nil, nil, nil, nil, nil
+		s.State, s.Reason = stages.Refused, stages.ReasonInconsistent
+		s.Message = "the derived counts do not fit to the number of rows of the statement"
+	}
+}

@@ -1,0 +1,166 @@
+// Package stages describes how the rows of a statement come about: after each table, join, condition and group of it.
+//
+//	for _, block := range answer.Blocks {
+//		for _, stage := range block.Stages { ... } // in the order in which SQL defines them
+//	}
+//	text := answer.Render(stages.Options{}) // for a model
+//
+// The order is that of the language, not that of PostgreSQL's plan. Package dbaccess computes the values.
+package stages
+
+// Stages is a statement with the rows after each of its stages.
+type Stages struct {
+	Database   string    `json:"database,omitempty"`
+	Lines      int       `json:"lines" doc:"The number of lines of the statement"`
+	Rows       int64     `json:"rows" doc:"The rows that the statement returned now"`
+	Truncated  bool      `json:"truncated" doc:"It has more rows than the limit of rows, which are not counted"`
+	SameResult string    `json:"same_result,omitempty" enum:"no,unknown" doc:"Of a past run: no if it has other rows now"`
+	MS         float64   `json:"ms" doc:"How long the statement itself took, in milliseconds"`
+	TotalMS    float64   `json:"total_ms" doc:"How long all of this took, in milliseconds"`
+	Statements int       `json:"statements" doc:"How many derived statements ran"`
+	Blocks     []Block   `json:"blocks" doc:"WITH queries and subqueries come before the block that reads them"`
+	Findings   []Finding `json:"findings" doc:"What may be wrong, with the evidence of this data; the best one first"`
+	NotLooked  []string  `json:"not_looked" doc:"What was not examined, and why"`
+	Text       string    `json:"text" doc:"All of it for a language model"`
+}
+
+// The kinds of blocks.
+const (
+	BlockMain     = "main"
+	BlockCTE      = "cte"
+	BlockSubquery = "subquery" // in FROM
+	BlockArm      = "arm"      // of a set operation
+)
+
+// Block is a SELECT of a statement: one list of FROM, WHERE and so on.
+type Block struct {
+	ID       int      `json:"id"`
+	Parent   int      `json:"parent" doc:"The block that reads it; -1: none does"`
+	Kind     string   `json:"kind" enum:"main,cte,subquery,arm"`
+	Name     string   `json:"name,omitempty" doc:"Of a WITH query, or of a subquery in FROM"`
+	FromLine int      `json:"from_line"`
+	ToLine   int      `json:"to_line"`
+	Rows     *int64   `json:"rows,omitempty" doc:"The rows of its last stage, if they were counted"`
+	Reason   string   `json:"reason,omitempty" doc:"Why it has no stages"`
+	Stages   []*Stage `json:"stages"`
+}
+
+// The kinds of stages, in the order in which a block has them.
+const (
+	KindCTE      = "cte" // all of a recursive WITH query
+	KindFrom     = "from"
+	KindJoin     = "join"
+	KindWhere    = "where" // one conjunct
+	KindGroup    = "group"
+	KindHaving   = "having"
+	KindProject  = "project" // the SELECT list, if it makes rows
+	KindDistinct = "distinct"
+	KindSet      = "set"
+	KindOrder    = "order"
+	KindLimit    = "limit" // with OFFSET
+)
+
+// The states of a stage.
+const (
+	Counted   = "counted"
+	Estimated = "estimated" // beyond the budget: the planner's estimate
+	Skipped   = "skipped"   // not computed, with a Reason
+	Refused   = "refused"   // may not be computed, with a Reason
+	Failed    = "failed"    // the derived statement failed, which says nothing about the statement itself
+)
+
+// The reasons of stages and blocks without values, and of statements without stages.
+const (
+	ReasonNoStages           = "no-stages"
+	ReasonVolatile           = "volatile"
+	ReasonDiffers            = "derived-statement-differs"
+	ReasonMasked             = "masked-column"
+	ReasonParametersNotKept  = "parameters-not-kept"
+	ReasonOverBudget         = "over-budget"
+	ReasonTooManyStages      = "too-many-stages"
+	ReasonPermission         = "permission"
+	ReasonNotTraceable       = "not-traceable" // this form of SQL has no stages yet
+	ReasonLateral            = "lateral"       // reads other items of FROM, and has no rows of its own
+	ReasonInconsistent       = "inconsistent"  // the counts contradict the statement's own rows
+	ReasonCorrelatedSubquery = "correlated-subquery"
+)
+
+// Stage is one step of a block. A value that is not known is absent, and never 0.
+type Stage struct {
+	ID           int      `json:"id"`
+	Block        int      `json:"block"`
+	Kind         string   `json:"kind" enum:"cte,from,join,where,group,having,project,distinct,set,order,limit"`
+	JoinKind     string   `json:"join,omitempty" enum:"inner,left,right,full,cross" doc:"Of a join"`
+	Name         string   `json:"name,omitempty" doc:"The table, WITH query or alias of FROM; the operation of a set"`
+	Text         string   `json:"text" doc:"The part of the statement"`
+	FromLine     int      `json:"from_line"`
+	ToLine       int      `json:"to_line"`
+	Reads        int      `json:"reads" doc:"The block whose rows it reads; -1: none"`
+	RowsIn       *int64   `json:"rows_in,omitempty" doc:"Before it; of a join: rows of the left side"`
+	RowsRight    *int64   `json:"rows_right,omitempty" doc:"Of a join: rows of the right side"`
+	RowsOut      *int64   `json:"rows_out,omitempty"`
+	Lost         *int64   `json:"lost,omitempty" doc:"Rows of rows_in that are not in its result"`
+	Null         *int64   `json:"null,omitempty" doc:"Rows for which the condition is NULL"`
+	Multiplied   *Matches `json:"multiplied,omitempty" doc:"Of a join: how the rows of both sides match"`
+	State        string   `json:"state" enum:"counted,estimated,skipped,refused,failed"`
+	Reason       string   `json:"reason,omitempty"`
+	Message      string   `json:"message,omitempty"`
+	EstimatedOut *int64   `json:"estimated_out,omitempty" doc:"The planner's estimate of rows_out, of state estimated"`
+	MS           float64  `json:"ms,omitempty" doc:"How long the count took, with those that ran together with it"`
+	Sample       *Sample  `json:"sample,omitempty"`
+}
+
+// Matches says how the rows of two sides of a join match. What is not known is absent.
+type Matches struct {
+	Pairs          *int64 `json:"pairs,omitempty" doc:"Rows of both sides that match"`
+	LeftUnmatched  *int64 `json:"left_unmatched,omitempty"`
+	RightUnmatched *int64 `json:"right_unmatched,omitempty"`
+	MaxLeft        *int64 `json:"max_left,omitempty" doc:"The most rows of the left side with one key"`
+	MaxRight       *int64 `json:"max_right,omitempty" doc:"The most rows of the right side with one key"`
+	NullKeys       *int64 `json:"null_keys,omitempty" doc:"Rows of both sides whose key is NULL, which match nothing"`
+}
+
+// Sample has a few rows after a stage.
+type Sample struct {
+	Columns     []string `json:"columns"`
+	Rows        [][]any  `json:"rows" doc:"Values as texts; NULL is null; a masked one is ***"`
+	MoreColumns int      `json:"more_columns,omitempty" doc:"The number of columns that are not shown"`
+}
+
+// Bounds of a sample.
+const (
+	MaxSampleRows    = 5
+	MaxSampleColumns = 16
+	MaxSampleChars   = 200 // of a value
+)
+
+// Finding says what a part of a statement does to this data, and may be wrong. Its evidence is a count over this data,
+// never a value of it.
+type Finding struct {
+	Kind     string           `json:"kind" doc:"A stable code, such as fan-out"`
+	Score    int              `json:"score" doc:"90 and more: it excludes most readings; 70 to 89: likely; less: possible"`
+	Line     int              `json:"line"`
+	Block    int              `json:"block"`
+	Stage    int              `json:"stage" doc:"The stage that it is about; -1: none"`
+	Clause   string           `json:"clause" doc:"The part of the statement"`
+	Text     string           `json:"text" doc:"What the clause does, what follows, and what would differ"`
+	Evidence map[string]int64 `json:"evidence" doc:"The numbers of this data that the text names"`
+}
+
+// The least score of findings.
+const (
+	ScoreCertain = 90
+	ScoreLikely  = 70
+)
+
+// StageByID returns the stage with an ID, or nil.
+func (s *Stages) StageByID(id int) *Stage {
+	for i := range s.Blocks {
+		for _, stage := range s.Blocks[i].Stages {
+			if stage.ID == id {
+				return stage
+			}
+		}
+	}
+	return nil
+}
