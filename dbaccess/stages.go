@@ -28,17 +28,11 @@ const (
 	maxStageSQL   = 200
 )
 
-// StageOptions says what Reader.Stages computes in addition to the counts.
-type StageOptions struct {
-	Samples     bool // a few rows after each stage
-	AllFindings bool // also those that are only possible
-}
-
 // Stages runs a query and counts the rows after each of its stages: tables, joins, conditions, groups and so on. All of
 // it runs on one snapshot and counts as one statement of the limits. Each derived statement is checked as a statement
 // of a user. The error is that of Query for the statement itself, or a *sandbox.Refusal if it has no stages.
 func (r *Reader) Stages(
-	ctx context.Context, sql string, params map[string]any, l sandbox.QueryLimits, o StageOptions,
+	ctx context.Context, sql string, params map[string]any, l sandbox.QueryLimits, o stages.Options,
 ) (*stages.Stages, error) {
 	began := time.Now()
 	if err := r.ensureAudited(ctx); err != nil {
@@ -63,7 +57,7 @@ func (r *Reader) Stages(
 	}
 	out := run.answer()
 	out.TotalMS = milliseconds(time.Since(began))
-	out.Text = out.Render(stages.Options{All: o.AllFindings})
+	out.Text = out.Render(o)
 	return out, nil
 }
 
@@ -75,7 +69,7 @@ type stageRun struct {
 	plan    *parse.StagePlan
 	params  map[string]any
 	limits  sandbox.QueryLimits
-	options StageOptions
+	options stages.Options
 	set     *QuerySet
 
 	itself  *checkedQuery
@@ -92,7 +86,7 @@ type stageRun struct {
 
 // planStages checks a statement and derives those that count its rows.
 func (r *Reader) planStages(
-	ctx context.Context, sql string, params map[string]any, l sandbox.QueryLimits, o StageOptions,
+	ctx context.Context, sql string, params map[string]any, l sandbox.QueryLimits, o stages.Options,
 ) (*stageRun, error) {
 	itself, err := r.checkQuery(ctx, sql, params, l.User)
 	if err != nil {

@@ -110,7 +110,7 @@ func TestStagesFitToTheRows(t *testing.T) {
 	t.Parallel()
 	r := openShop(t, dbaccess.Config{})
 	for _, c := range stageCases(t) {
-		got, err := r.Stages(t.Context(), c.SQL, nil, sandbox.QueryLimits{}, dbaccess.StageOptions{Samples: true})
+		got, err := r.Stages(t.Context(), c.SQL, nil, sandbox.QueryLimits{}, stages.Options{Samples: true})
 		if err != nil {
 			t.Errorf("%s: %v\n%s", c.ID, err, c.SQL)
 			continue

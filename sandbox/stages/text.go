@@ -6,10 +6,11 @@ import (
 	"strings"
 )
 
-// Options says what a text has.
+// Options says what an answer has in addition to the counts.
 type Options struct {
-	Name string // of the statement, such as "Query 1"; "": "Statement"
-	All  bool   // findings that are only possible, too
+	Name    string // of the statement, such as "Query 1"; "": "Statement"
+	Samples bool   // a few rows after each stage
+	All     bool   // in the text, also findings that are only possible
 }
 
 // maxClauseChars bounds a clause in a text.

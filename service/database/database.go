@@ -19,6 +19,7 @@ import (
 
 	"glasshouse/policy"
 	"glasshouse/sandbox"
+	"glasshouse/sandbox/stages"
 	"glasshouse/service/access"
 )
 
@@ -31,6 +32,10 @@ type Reader interface {
 		l sandbox.QueryLimits,
 		sink sandbox.RowSink,
 	) (sandbox.QuerySummary, error)
+	// Stages counts the rows after each stage of a query. Its error is that of Query, or that there are no stages.
+	Stages(
+		ctx context.Context, sql string, params map[string]any, l sandbox.QueryLimits, o stages.Options,
+	) (*stages.Stages, error)
 	// Permit returns the text that PostgreSQL would run for a statement today, without running it, or the error of
 	// Query.
 	Permit(ctx context.Context, sql string, names []string, l sandbox.QueryLimits) (ran string, err error)

@@ -158,6 +158,7 @@ func newRouter(c Config) (*gin.Engine, *huma.OpenAPI) {
 	a.routeExecute(r)
 	a.routeExecutions(r)
 	a.routeQueries(r)
+	a.routeStages(r)
 	a.routeInspect(r)
 	a.routeFiles(r)
 	a.routeArtifacts(r)

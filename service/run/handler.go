@@ -39,6 +39,7 @@ type guestHandler struct {
 	recorded  *debugger.Recording // nil if the run is not recorded
 	inputs    *inputlog.Recorder  // nil if the run is not logged
 	isReplay  bool                // earlier code runs again: it captures no write
+	stages    *stagesAnswer       // of a statement whose stages are asked for, in place of its rows; else nil
 	edited    *editedStatement    // runs in place of the next statement of the code; nil: it runs itself
 
 	queries        []sandbox.Query
@@ -163,6 +164,10 @@ func (h *guestHandler) runQuery(
 	l := sandbox.QueryLimits{
 		MaxRows: h.sandbox.Policy.MaxRows, Timeout: time.Duration(h.sandbox.Policy.MaxExecutionTime) * time.Second,
 		User: h.sandbox.Owner, Sandbox: h.sandbox.ID,
+	}
+	if h.stages != nil {
+		summary, err = h.stages.compute(ctx, db, q.SQL, params, l)
+		return summary, false, true, err
 	}
 	summary, err = db.Reader.Query(ctx, q.SQL, params, l, sink)
 	if refusal, ok := errors.AsType[*sandbox.Refusal](err); ok {

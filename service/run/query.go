@@ -25,6 +25,13 @@ const resultByteWork = 20
 func (s *Service) Query(
 	ctx context.Context, caller sandbox.Key, q Statement, sink sandbox.RowSink,
 ) (sandbox.QuerySummary, error) {
+	return s.runStatement(ctx, caller, q, nil, sink)
+}
+
+// runStatement runs a statement or, if answer is not nil, computes its stages. It records it as an execution.
+func (s *Service) runStatement(
+	ctx context.Context, caller sandbox.Key, q Statement, answer *stagesAnswer, sink sandbox.RowSink,
+) (sandbox.QuerySummary, error) {
 	sb := s.Live.Ephemeral(caller, s.Live.Default)
 	if q.SandboxID != "" {
 		var err error
@@ -40,6 +47,7 @@ func (s *Service) Query(
 	if err != nil {
 		return sandbox.QuerySummary{}, err
 	}
+	r.handler.stages = answer
 	ctx, end, err := r.begin(ctx)
 	if err != nil {
 		return sandbox.QuerySummary{}, err
