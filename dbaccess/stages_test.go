@@ -136,3 +136,35 @@ func TestStagesFitToTheRows(t *testing.T) {
 		}
 	}
 }
+
+// Statements of all forms have stages that fit to their rows, or the reason why they have none.
+func TestStagesOfManyForms(t *testing.T) {
+	t.Parallel()
+	r := openShop(t, dbaccess.Config{})
+	text, err := os.ReadFile("testdata/stages/forms.json")
+	var list []string
+	if err == nil {
+		err = json.Unmarshal(text, &list)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sql := range list {
+		got, err := r.Stages(t.Context(), sql, nil, sandbox.QueryLimits{}, stages.Options{Samples: true})
+		if err != nil {
+			t.Errorf("%s: %v", sql, err)
+			continue
+		}
+		checkInvariants(t, sql, got)
+		for _, b := range got.Blocks {
+			if b.Reason != "" || b.Rows == nil {
+				t.Errorf("%s: the block at line %d has no rows (%s)", sql, b.FromLine, b.Reason)
+			}
+			for _, s := range b.Stages {
+				if s.State != stages.Counted && s.Reason != stages.ReasonLateral {
+					t.Errorf("%s: %s %q: got %s (%s: %s)", sql, s.Kind, s.Text, s.State, s.Reason, s.Message)
+				}
+			}
+		}
+	}
+}

@@ -144,10 +144,9 @@ func (c *clauseText) at(offset int32) int {
 }
 
 // selectClauses are the clauses of a SELECT without set operations. An empty span stands for a clause that is absent.
-// The spans have no keywords but for with and join texts.
+// The spans have no keywords but for tail.
 type selectClauses struct {
 	all        span
-	with       span
 	distinctOn span // the list of DISTINCT ON, in its parentheses
 	targets    span
 	from       span
@@ -160,12 +159,14 @@ type selectClauses struct {
 }
 
 // splitSelect finds the clauses of a SELECT in a span. ok is false if it is no plain SELECT.
-func (c *clauseText) splitSelect(s span, hasWith bool) (q selectClauses, ok bool) {
+func (c *clauseText) splitSelect(s span) (q selectClauses, ok bool) {
 	q.all = s
 	at := s.start
-	if hasWith {
-		at = c.find(s, pg_query.Token_SELECT)
-		q.with = span{s.start, at}
+	if c.is(at, pg_query.Token_TABLE) {
+		q.from = span{at + 1, c.find(s, pg_query.Token_ORDER, pg_query.Token_LIMIT, pg_query.Token_OFFSET,
+			pg_query.Token_FETCH, pg_query.Token_FOR)}
+		q.tail = span{q.from.end, s.end}
+		return q, !q.from.isEmpty()
 	}
 	if !c.is(at, pg_query.Token_SELECT) {
 		return q, false

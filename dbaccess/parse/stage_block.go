@@ -64,7 +64,7 @@ func (d *stageDeriver) fillBlock(id int, query *pg_query.SelectStmt, s span, sc 
 		d.plan.Blocks[id].Last = stage
 		return ""
 	}
-	q, ok := d.splitSelect(s, false)
+	q, ok := d.splitSelect(s)
 	if !ok {
 		return stages.ReasonNotTraceable
 	}
@@ -245,6 +245,9 @@ func (d *stageDeriver) selectBlock(
 	parts := &blockParts{id: id, node: query, clause: q, scope: sc, last: -1}
 	d.parts = append(d.parts, parts)
 	last := -1
+	if query.WhereClause != nil {
+		parts.conjuncts = d.splitWhere(query.WhereClause, q.where)
+	}
 	if len(query.FromClause) > 0 {
 		if last = d.fromStages(parts); last < 0 {
 			return stages.ReasonNotTraceable

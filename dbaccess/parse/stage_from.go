@@ -43,9 +43,6 @@ func (d *stageDeriver) fromStages(parts *blockParts) int {
 	if len(spans) != len(query.FromClause) {
 		return -1
 	}
-	if query.WhereClause != nil {
-		parts.conjuncts = d.splitWhere(query.WhereClause, q.where)
-	}
 	last := -1
 	for i, node := range query.FromClause {
 		item := d.item(parts, node, d.parseItem(spans[i]), i > 0)
@@ -317,7 +314,11 @@ func (d *stageDeriver) tableOf(tables []*fromItem, ref *pg_query.ColumnRef) (fou
 func (d *stageDeriver) joinStage(parts *blockParts, item *fromItem) {
 	join := item.node.GetJoinExpr()
 	item.name = item.right.name
-	item.stage = d.addStage(parts.id, stages.KindJoin, item.name, span{item.left.end, item.end})
+	end := item.qual.end // not the parenthesis after it
+	if end == 0 {
+		end = item.right.end
+	}
+	item.stage = d.addStage(parts.id, stages.KindJoin, item.name, span{item.left.end, end})
 	st := d.stage(item.stage)
 	st.Left, st.Right = item.left.stage, item.right.stage
 	st.JoinKind = map[pg_query.JoinType]string{
