@@ -47,36 +47,49 @@ func TestForgedChunksAreRefused(t *testing.T) {
 		}
 		return key
 	}
-	// An object of 16 texts, and changes in which one byte stands for each text.
-	deltas := recording.AppendNumbers(objects(0), uint64(recording.KindObject), 1, 1, 2, 0, 32, 1, 16)
-	deltas = append(recording.AppendNumbers(append(deltas, 's'), 60_000), bytes.Repeat([]byte("x"), 60_000)...)
-	deltas = append(deltas, bytes.Repeat([]byte{1}, 15)...)
-	change := append(recording.AppendNumbers(nil, uint64(recording.KindMutate), 0, 2, 0, 0, 1, 16), make([]byte, 16)...)
+	shape := func(kind recording.Kind, numbers ...uint64) []byte {
+		return recording.AppendNumbers([]byte{byte(kind)}, numbers...)
+	}
+	text := append(recording.AppendNumbers(nil, 60_000), bytes.Repeat([]byte("x"), 60_000)...)
+	// An object of 16 texts, and changes in which one byte stands for each text. The fields of an object are its type,
+	// version, exactness, length, form and count.
+	deltas := append(append(shape(recording.KindObject, 1, 0, 0, 32, 1, 16), 's'), bytes.Repeat([]byte{1}, 15)...)
+	change := append(shape(recording.KindMutate, 1, 0, 0, 1, 16), make([]byte, 16)...)
 	deltas = append(deltas, bytes.Repeat(change, 200)...)
 	// An object of one text, and an object in which one byte stands for that text 1024 times.
-	texts := recording.AppendNumbers(objects(0), uint64(recording.KindObject), 1, 1, 2, 0, 2, 1, 1)
-	texts = append(recording.AppendNumbers(append(texts, 's'), 60_000), bytes.Repeat([]byte("x"), 60_000)...)
-	texts = recording.AppendNumbers(texts, uint64(recording.KindObject), 2, 1, 2, 0, 2048, 1, 1024)
+	texts := append(shape(recording.KindObject, 1, 0, 0, 2, 1, 1), 's')
+	texts = append(texts, shape(recording.KindObject, 1, 0, 0, 2046, 1, 1024)...)
 	texts = append(texts, bytes.Repeat([]byte{1}, 1024)...)
-	// Objects with 1024 values, which all equal those of the object before.
-	equal := recording.AppendNumbers(objects(0), uint64(recording.KindObject), 1, 1, 2, 0, 2048, 1, 1024)
-	equal = append(equal, bytes.Repeat([]byte{none}, 1024)...)
-	for n := range 3000 {
-		equal = recording.AppendNumbers(equal, uint64(recording.KindObject), uint64(n+2), 1, 0, 0, 0, 1, 1024)
-		equal = append(equal, make([]byte, 1024)...)
+	forged := func(shape []byte, numbers int, texts []byte) sandbox.Chunk { // each number is 0
+		return recording.ForgedChunk(objects(0), recording.Columns{shape, make([]byte, numbers), nil, texts}, -1)
 	}
+	onlyKey := func(key []byte, size int) sandbox.Chunk { return recording.ForgedChunk(key, recording.Columns{}, size) }
+	set := func(code byte) []byte { return append(shape(recording.KindGlobal, 1), code) }
 	for name, c := range map[string]struct {
 		chunk sandbox.Chunk
 		want  string
 	}{
-		"index":  {recording.ForgedChunk(nil, 1<<30), "unpacks to 1073741824 bytes; the limit is 134217728"},
-		"data":   {recording.ForgedChunk(make([]byte, 10<<20), 1000), "more than the 1000 bytes that its index"},
-		"less":   {recording.ForgedChunk(objects(1), 2000), "its index says 2000"},
-		"stored": {recording.ForgedChunk(bytes.Repeat([]byte("ab"), 1<<20), 0), "bytes for 0 unpacked ones"},
-		"state":  {recording.ForgedChunk(objects(1500), -1), "messages of more than 67108864 bytes"},
-		"deltas": {recording.ForgedChunk(deltas, -1), "a chunk unpacks to more than 150994944 bytes"},
-		"texts":  {recording.ForgedChunk(texts, -1), "an object has texts of more than 1048576 bytes"},
-		"no zstd": {sandbox.Chunk{Index: recording.ForgedChunk(nil, 100).Index, Data: []byte("no zstd")},
+		"index":  {onlyKey(nil, 1<<30), "unpacks to 1073741824 bytes; the limit is 134217728"},
+		"data":   {onlyKey(make([]byte, 10<<20), 1000), "more than the 1000 bytes that its index"},
+		"less":   {onlyKey(objects(1), 2000), "its index says 2000"},
+		"stored": {onlyKey(bytes.Repeat([]byte("ab"), 1<<20), 0), "bytes for 0 unpacked ones"},
+		"state":  {onlyKey(objects(1500), -1), "messages of more than 67108864 bytes"},
+		"deltas": {forged(deltas, 201, text), "a chunk unpacks to more than 150994944 bytes"},
+		"texts":  {forged(texts, 2, text), "an object has texts of more than 1048576 bytes"},
+		"column": {recording.ForgedChunk(append(objects(0), 0), recording.Columns{{byte(recording.KindHandled)}}, -1),
+			"the sizes of the columns"},
+		"doubles": {recording.ForgedChunk(objects(0), recording.Columns{nil, nil, make([]byte, 7), nil}, -1),
+			"the sizes of the columns"},
+		"left":       {forged(nil, 1, nil), "damaged"},
+		"missing":    {forged(shape(recording.KindFree), 0, nil), "incomplete"},
+		"definition": {forged(shape(recording.KindName), 0, text), "a record of name"},
+		"name":       {forged(shape(recording.KindDelete, 1<<20), 0, nil), "has name 1048576"},
+		"equal":      {forged(set(0), 0, nil), "equals a previous value that does not exist"},
+		"place":      {forged(set(1), 0, nil), "is number 1 of 0 recent values"},
+		"sum":        {forged(set(17), 0, nil), "a sum has no previous float"},
+		"tag":        {forged(set(33), 0, nil), "unknown value tag 0x21"},
+		"decimal":    {forged(set('d'), 2, nil), "a decimal has the digits 0"},
+		"no zstd": {sandbox.Chunk{Index: onlyKey(nil, 100).Index, Data: []byte("no zstd")},
 			"cannot be decompressed"},
 	} {
 		c.chunk.First, c.chunk.Last, c.chunk.Definitions = 1, 1, definitions()

@@ -29,6 +29,7 @@ type Chunk struct {
 	Loses       bool // has a lost record
 
 	size        int                    // of the key frame and the records, uncompressed
+	sizes       [numColumns]int        // of the columns of the records
 	data        []byte                 // compressed
 	load        func() ([]byte, error) // returns data if it is nil
 	damage      error                  // why data cannot be decoded, once that is known; chunkCache.mu guards it
@@ -66,8 +67,9 @@ func (c *Chunk) TouchesAny(objects []uint64) bool {
 	return slices.ContainsFunc(objects, func(n uint64) bool { return c.objects[n] })
 }
 
-// flagDeltas is set in each index: the records of the chunk are delta-encoded. Those of older versions were not.
-const flagDeltas = 2
+// flagColumns is set in each index: the records of the chunk are delta-encoded, in columns. Older versions had no
+// columns, and no such flag.
+const flagColumns = 8
 
 func newChunk(afterStep int) *Chunk {
 	return &Chunk{
@@ -159,11 +161,15 @@ func (c *Chunk) index(t *Table, s *State, rec *Record, left uint64) {
 
 // appendIndex appends the stored index to b. All numbers are LEB128:
 //
-//	uncompressed size, flags (1 has a raise record, 2 delta-encoded, 4 has a lost record)
+//	uncompressed size, flags (1 has a raise record, 4 has a lost record, 8 always), size of each column
 //	number of lines, and each line: file, line, count; sorted by file and line
 //	number of frames, and each frame minus the one before, ascending; then names and objects in the same form
 func (c *Chunk) appendIndex(b []byte) []byte {
-	b = appendNumbers(b, uint64(c.size), bit(c.Raises)|flagDeltas|bit(c.Loses)<<2, uint64(len(c.lines)))
+	b = appendNumbers(b, uint64(c.size), bit(c.Raises)|bit(c.Loses)<<2|flagColumns)
+	for _, size := range c.sizes {
+		b = appendNumbers(b, uint64(size))
+	}
+	b = appendNumbers(b, uint64(len(c.lines)))
 	byFileAndLine := func(a, b Location) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line)) }
 	for _, l := range slices.SortedFunc(maps.Keys(c.lines), byFileAndLine) {
 		b = appendNumbers(b, l.File, uint64(l.Line), uint64(c.LineCount(l)))
@@ -188,8 +194,15 @@ func (c *Chunk) readIndex(b []byte) error {
 	}
 	c.size = int(size)
 	flags := r.n()
-	if flags&flagDeltas == 0 {
-		return fmt.Errorf("%w: the records of a chunk are not delta-encoded", ErrVersion)
+	if flags&flagColumns == 0 {
+		return fmt.Errorf("%w: the records of a chunk are not in columns", ErrVersion)
+	}
+	for i := range c.sizes {
+		columnSize := r.n()
+		if columnSize > maxChunkBytes {
+			return damaged("the chunk of steps %d to %d has a column of %d bytes", c.First, c.Last, columnSize)
+		}
+		c.sizes[i] = int(columnSize)
 	}
 	c.Raises, c.Loses = flags&1 != 0, flags&4 != 0
 	c.lines = map[Location]*int{}

@@ -160,16 +160,24 @@ var powersOfTen = [...]float64{1, 10, 100, 1e3, 1e4}
 const maxDecimal = 1e9
 
 func (r *fieldReader) decimal() Value {
-	places, whole := r.byte(), r.z()
+	v, err := decimalValue(r.byte(), r.z())
+	if err != nil && r.err == nil {
+		r.err = err
+	}
+	return v
+}
+
+// decimalValue returns the float that is a whole number divided by a power of ten. It returns an error if a recorder
+// would write that float in another form.
+func decimalValue(places byte, whole int64) (Value, error) {
 	if int(places) >= len(powersOfTen) {
-		r.fail("a decimal has %d places; the limit is %d", places, len(powersOfTen)-1)
-		return Value{}
+		return Value{}, fmt.Errorf("a decimal has %d places; the limit is %d", places, len(powersOfTen)-1)
 	}
 	if whole == 0 || whole <= -maxDecimal || whole >= maxDecimal { // appendValue would write a longer float
-		r.fail("a decimal has the digits %d; it must be 1 to %d or negative", whole, int64(maxDecimal-1))
-		return Value{}
+		return Value{}, fmt.Errorf("a decimal has the digits %d; it must be 1 to %d or negative", whole,
+			int64(maxDecimal-1))
 	}
-	return Value{Tag: TagFloat, Float: math.Float64bits(float64(whole) / powersOfTen[places])}
+	return Value{Tag: TagFloat, Float: math.Float64bits(float64(whole) / powersOfTen[places])}, nil
 }
 
 // integerValue returns the Value of a little-endian two's complement integer. It returns TagInt where the integer fits,

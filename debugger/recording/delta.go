@@ -1,17 +1,72 @@
 package recording
 
-import "errors"
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+)
 
-// deltaCoder encodes the records of one chunk as differences before they are compressed, and decodes them. Frame and
-// object numbers become signed differences from the latest number. A value is compared with the previous value of the
-// same variable, or at the same index of the same object, or else of the latest object of the same type: an equal value
-// becomes one zero byte, and an integer becomes a difference. A text or float that is one of the recent values becomes
-// one byte, its place. After maxDeltaBytes of objects it forgets them and begins anew. Other fields are encoded as in
-// the stream. Encoding and decoding a chunk each begin with a new deltaCoder. Chunks of builds that had no recent
-// values decode as before, because they have no such bytes.
+// The columns of delta-encoded records. Each column is compressed on its own, because what is in one column resembles
+// the rest of that column and nothing else: the shape of a loop's records repeats from turn to turn, while its numbers
+// do not.
+const (
+	shapeColumn  = iota // kinds, names, tags, and the numbers that a loop repeats
+	numberColumn        // the other integers
+	doubleColumn
+	textColumn
+	numColumns
+)
+
+// columns are delta-encoded records.
+type columns [numColumns][]byte
+
+// size returns the bytes of all columns.
+func (c *columns) size() (sum int) {
+	for _, each := range c {
+		sum += len(each)
+	}
+	return sum
+}
+
+// doubleBytes is the size of a double.
+const doubleBytes = 8
+
+// toPlanes returns doubles with the first bytes of all of them before the second ones, and so on: the exponents of a
+// program's numbers resemble each other, so this order can be compressed.
+func toPlanes(doubles []byte) []byte {
+	out, count := make([]byte, len(doubles)), len(doubles)/doubleBytes
+	for i, b := range doubles {
+		out[i%doubleBytes*count+i/doubleBytes] = b
+	}
+	return out
+}
+
+// fromPlanes undoes toPlanes.
+func fromPlanes(planes []byte) []byte {
+	out, count := make([]byte, len(planes)), len(planes)/doubleBytes
+	for i := range out {
+		out[i] = planes[i%doubleBytes*count+i/doubleBytes]
+	}
+	return out
+}
+
+// deltaCoder encodes the records of one chunk as differences, in columns, and decodes them. Its methods for fields do
+// both: they write the value that they get, or read and return one.
+//
+// Frame and object numbers become signed differences from the latest number. A value is compared with the previous
+// value of the same variable, or at the same index of the same object, or else of the latest object of the same type:
+// an equal value becomes one zero byte, and an integer becomes a difference. A text or float that is one of the recent
+// values becomes one byte, its place, and so does a float that is the sum of the previous value and a recent one. After
+// maxDeltaBytes of objects it forgets them and begins anew. Encoding and decoding a chunk each begin with a new
+// deltaCoder.
 type deltaCoder struct {
-	frame, object uint64           // the latest numbers
-	variables     map[uint64]Value // by variableKey
+	columns columns                  // those that are written
+	readers *[numColumns]fieldReader // nil while encoding
+
+	frame, object uint64            // the latest numbers
+	callers       map[uint64]uint64 // by code: the frame that called it last
+	outputs       [4]uint64         // by stream: the end of the latest output
+	variables     map[uint64]Value  // by variableKey
 	objects       map[uint64]Object
 	byType        map[uint64]Object // the latest object of each type
 	bytes         int               // of what objects and byType have held, estimated
@@ -59,6 +114,25 @@ func (r *recentValues) recall(place int) Value {
 	return r.values[slot]
 }
 
+// placeOfAddend returns the place of a float whose sum with before is v, from 1, or 0. NaN is no such sum: its bits
+// differ from one processor to another.
+func (r *recentValues) placeOfAddend(v, before Value) int {
+	if before.Tag != TagFloat || math.IsNaN(math.Float64frombits(v.Float)) {
+		return 0
+	}
+	for i, slot := range r.order[:r.count] {
+		if each := r.values[slot]; each.Tag == TagFloat && sum(before, each) == v {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// sum returns the sum of two floats.
+func sum(a, b Value) Value {
+	return Value{Tag: TagFloat, Float: math.Float64bits(math.Float64frombits(a.Float) + math.Float64frombits(b.Float))}
+}
+
 // add adds a value as the latest. It replaces the oldest value of a full list.
 func (r *recentValues) add(v Value) {
 	if r.count < maxRecentValues {
@@ -69,213 +143,293 @@ func (r *recentValues) add(v Value) {
 	r.recall(r.count)
 }
 
-// equalValue replaces the tag of a value that equals the previous one. No tag is 0.
-const equalValue = 0
+// Codes that replace the tag of a value. No tag is as low.
+const (
+	equalValue = 0                   // it equals the previous value
+	firstPlace = 1                   // and the next maxRecentValues-1: the place of a recent value
+	firstSum   = 1 + maxRecentValues // likewise: the previous value plus a recent one
+	firstTag   = firstSum + maxRecentValues
+)
 
 var errDeltas = errors.New("delta-encoded records are damaged")
 
 func newDeltaCoder() *deltaCoder {
-	return &deltaCoder{variables: map[uint64]Value{}, objects: map[uint64]Object{}, byType: map[uint64]Object{}}
+	return &deltaCoder{callers: map[uint64]uint64{}, variables: map[uint64]Value{}, objects: map[uint64]Object{},
+		byType: map[uint64]Object{}}
 }
 
-// variableKey is the key of a variable's name. Locals and globals of one name have different keys; frames do not
-// matter.
-func variableKey(rec *Record) uint64 { return rec.Name<<1 | bit(rec.Kind == KindGlobal) }
+// n codes an unsigned integer.
+func (d *deltaCoder) n(column int, v uint64) uint64 {
+	if d.readers != nil {
+		return d.readers[column].n()
+	}
+	d.columns[column] = binary.AppendUvarint(d.columns[column], v)
+	return v
+}
 
-// encode appends a record to out.
-func (d *deltaCoder) encode(out []byte, rec *Record) []byte {
+// z codes a signed integer.
+func (d *deltaCoder) z(column int, v int64) int64 { return unzigzag(d.n(column, zigzag(v))) }
+
+// relative codes a number as its difference from another one.
+func (d *deltaCoder) relative(column int, v, base uint64) uint64 {
+	return base - uint64(d.z(column, int64(base-v)))
+}
+
+// code codes a byte of the shape.
+func (d *deltaCoder) code(v byte) byte {
+	if d.readers != nil {
+		return d.readers[shapeColumn].byte()
+	}
+	d.columns[shapeColumn] = append(d.columns[shapeColumn], v)
+	return v
+}
+
+// text codes a text, and raw any bytes.
+func (d *deltaCoder) text(s string) string {
+	if d.readers != nil {
+		return d.readers[textColumn].text()
+	}
+	return d.raw(s)
+}
+
+func (d *deltaCoder) raw(s string) string {
+	if d.readers != nil {
+		return string(d.readers[textColumn].bytes())
+	}
+	d.columns[textColumn] = appendText(d.columns[textColumn], s)
+	return s
+}
+
+func (d *deltaCoder) double(bits uint64) uint64 {
+	if d.readers != nil {
+		return d.readers[doubleColumn].double()
+	}
+	d.columns[doubleColumn] = binary.LittleEndian.AppendUint64(d.columns[doubleColumn], bits)
+	return bits
+}
+
+// name codes the number of a definition, which is low.
+func (d *deltaCoder) name(n uint64) uint64 {
+	if n = d.n(shapeColumn, n); n > maxDefinitions {
+		d.fail("a record has name %d", n) // it would take memory
+	}
+	return n
+}
+
+// fail notes an error of the records that are decoded. Records that are encoded may be illegal.
+func (d *deltaCoder) fail(format string, args ...any) {
+	if d.readers != nil {
+		d.readers[shapeColumn].fail(format, args...)
+	}
+}
+
+// encode appends a record to the columns.
+func (d *deltaCoder) encode(rec *Record) {
+	relative := *rec
+	d.record(&relative)
+}
+
+// record codes a record. The records that make definitions are not in a chunk.
+func (d *deltaCoder) record(rec *Record) {
+	if rec.Kind == KindLine && rec.Delta >= shortLineFirst-shortLineZero && rec.Delta <= 0xff-shortLineZero {
+		d.code(byte(rec.Delta + shortLineZero))
+		return
+	}
+	first := d.code(byte(rec.Kind))
+	if rec.Kind = Kind(first); first >= shortLineFirst {
+		rec.Kind, rec.Delta = KindLine, int64(first)-shortLineZero
+		return
+	}
 	switch rec.Kind {
+	case KindPush:
+		rec.Frame, rec.Code = d.relative(shapeColumn, rec.Frame, d.frame), d.name(rec.Code)
+		rec.Parent = d.relative(shapeColumn, rec.Parent, d.callers[rec.Code])
+		d.frame, d.callers[rec.Code] = rec.Frame, rec.Parent
+		rec.Thread, rec.Number = d.n(shapeColumn, rec.Thread), d.n(shapeColumn, rec.Number)
+		if rec.Number&FlagRestated != 0 {
+			rec.From = d.n(numberColumn, rec.From)
+		}
+	case KindResume:
+		rec.Frame = d.relative(numberColumn, rec.Frame, d.frame)
+		rec.Parent = d.relative(numberColumn, rec.Parent, d.frame)
+	case KindFrame:
+		rec.Frame = d.relative(numberColumn, rec.Frame, d.frame)
 	case KindLine:
-		return AppendRecord(out, rec)
-	case KindObject:
-		d.object = rec.Object.Number
-		out = appendNumbers(append(out, byte(rec.Kind)), rec.Object.Number, rec.Object.Type)
-		return d.encodeContents(out, rec.Object, d.byType[rec.Object.Type])
-	case KindMutate:
-		out = appendNumbers(append(out, byte(rec.Kind)), d.objectDelta(rec.Object.Number))
-		return d.encodeContents(out, rec.Object, d.objects[rec.Object.Number])
-	case KindSet, KindGlobal:
+		rec.Delta = d.z(shapeColumn, rec.Delta)
+	case KindSuspend, KindReturn, KindSet, KindGlobal:
+		if rec.Kind >= KindSet {
+			rec.Name = d.name(rec.Name)
+		}
 		key := variableKey(rec)
 		before := d.variables[key]
-		if rec.Value != before {
+		if rec.Value = d.value(rec.Value, before); rec.Value != before {
 			d.variables[key] = rec.Value
 		}
-		return d.encodeValue(appendNumbers(append(out, byte(rec.Kind)), rec.Name), rec.Value, before)
-	}
-	relative := *rec
-	d.convertNumbers(&relative, func(n, latest uint64) uint64 { return zigzag(int64(latest - n)) })
-	if rec.Kind == KindPush {
-		d.frame = rec.Frame
-	}
-	return AppendRecord(out, &relative)
-}
-
-// decodeDeltas returns the stream encoding of delta-encoded records. It returns errLargeChunk for records of more than
-// limit bytes.
-func decodeDeltas(b []byte, limit int) ([]byte, error) {
-	size := 2 * len(b)
-	if limit > smallChunkBytes { // count first, because out would be copied each time it grows
-		var encoded []byte
-		size = 0
-		err := eachDelta(b, func(rec *Record) error {
-			encoded = AppendRecord(encoded[:0], rec)
-			if size += len(encoded); size > limit {
-				return errLargeChunk
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	out := make([]byte, 0, size)
-	err := eachDelta(b, func(rec *Record) error {
-		if out = AppendRecord(out, rec); len(out) > limit {
-			return errLargeChunk
-		}
-		return nil
-	})
-	return out, err
-}
-
-// eachDelta decodes delta-encoded records and calls visit for each, until visit returns an error.
-func eachDelta(b []byte, visit func(*Record) error) error {
-	d := newDeltaCoder()
-	r := &fieldReader{b: b}
-	var rec Record
-	for r.off < len(b) {
-		rec = Record{Kind: Kind(b[r.off])}
-		switch rec.Kind {
-		case KindObject:
-			r.off++
-			rec.Object.Number, rec.Object.Type = r.n(), r.n()
-			d.object = rec.Object.Number
-			d.decodeContents(r, &rec.Object, d.byType[rec.Object.Type])
-		case KindMutate:
-			r.off++
-			rec.Object.Number = d.objectNumber(r.n())
-			before := d.objects[rec.Object.Number]
-			rec.Object.Type = before.Type // 0 if there is none
-			d.decodeContents(r, &rec.Object, before)
-		case KindSet, KindGlobal:
-			r.off++
-			rec.Name = r.n()
-			key := variableKey(&rec)
-			rec.Value = d.decodeValue(r, d.variables[key])
-			d.variables[key] = rec.Value
-		default:
-			size, err := decodeRecord(b[r.off:], &rec, nil)
-			if err != nil {
-				return errors.Join(errDeltas, err)
-			}
-			r.off += size
-			d.convertNumbers(&rec, func(n, latest uint64) uint64 { return latest - uint64(unzigzag(n)) })
-			if rec.Kind == KindPush {
-				d.frame = rec.Frame
-			}
-		}
-		if r.err != nil {
-			return errors.Join(errDeltas, r.err)
-		}
-		if err := visit(&rec); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (d *deltaCoder) objectDelta(n uint64) uint64      { return zigzag(int64(d.object - n)) }
-func (d *deltaCoder) objectNumber(delta uint64) uint64 { return d.object - uint64(unzigzag(delta)) }
-
-// convertNumbers converts the frame and object numbers of the remaining record kinds, in either direction.
-func (d *deltaCoder) convertNumbers(rec *Record, convert func(n, latest uint64) uint64) {
-	switch rec.Kind {
-	case KindPush, KindResume:
-		rec.Frame, rec.Parent = convert(rec.Frame, d.frame), convert(rec.Parent, d.frame)
-	case KindFrame:
-		rec.Frame = convert(rec.Frame, d.frame)
+	case KindUnwind, KindRaise:
+		rec.Name, rec.Value = d.name(rec.Name), d.value(rec.Value, Value{})
+	case KindDelete, KindForget, KindUnread:
+		rec.Name = d.name(rec.Name)
+	case KindObject:
+		rec.Object.Number = d.relative(numberColumn, rec.Object.Number, d.object)
+		rec.Object.Type = d.name(rec.Object.Type)
+		d.object = rec.Object.Number
+		before := d.byType[rec.Object.Type]
+		before.Version = 1
+		d.contents(&rec.Object, before)
+	case KindMutate:
+		rec.Object.Number = d.relative(numberColumn, rec.Object.Number, d.object)
+		d.contents(&rec.Object, d.objects[rec.Object.Number])
 	case KindFree:
-		rec.Number = convert(rec.Number, d.object)
-	}
-	if rec.Value.Tag == TagObject {
-		rec.Value.Object = convert(rec.Value.Object, d.object)
+		rec.Number = d.relative(numberColumn, rec.Number, d.object)
+	case KindHandled:
+	case KindOutput:
+		rec.Number = d.n(shapeColumn, rec.Number)
+		latest := &d.outputs[rec.Number%uint64(len(d.outputs))]
+		rec.From = d.relative(numberColumn, rec.From, *latest)
+		rec.To = d.relative(numberColumn, rec.To, rec.From)
+		*latest = rec.To
+	case KindEvent:
+		rec.Name, rec.Number = d.name(rec.Name), d.n(numberColumn, rec.Number)
+	case KindLost:
+		rec.Number, rec.Text = d.n(numberColumn, rec.Number), d.text(rec.Text)
+	default:
+		d.fail("a chunk has a record of %s", rec.Kind)
 	}
 }
 
-func (d *deltaCoder) encodeValue(b []byte, v, before Value) []byte {
+// variableKey returns the key of the variable that a record sets. Locals and globals of one name have different keys;
+// frames do not matter. All calls together have one key for what they return.
+func variableKey(rec *Record) uint64 {
+	return rec.Name<<1 | bit(rec.Kind == KindGlobal || rec.Kind == KindReturn)
+}
+
+// value codes a value. before is the previous value, or the zero Value.
+func (d *deltaCoder) value(v, before Value) Value {
+	code := byte(v.Tag)
+	if d.readers == nil {
+		code = d.codeOf(v, before)
+	}
+	code = d.code(code)
 	switch {
-	case v == before:
-		return append(b, equalValue)
-	case v.Tag == TagObject:
-		v.Object = d.objectDelta(v.Object)
-	case v.Tag == TagInt:
-		v.Int -= before.integer()
-	case isRecalled(v.Tag):
-		if place := d.recent.place(v); place > 0 {
-			d.recent.recall(place)
-			return append(b, byte(place))
-		}
-		d.recent.add(v)
-	}
-	return appendValue(b, v)
-}
-
-func (d *deltaCoder) decodeValue(r *fieldReader, before Value) Value {
-	if r.err == nil && r.off < len(r.b) && r.b[r.off] == equalValue {
-		r.off++
+	case code == equalValue:
 		if before.Tag == 0 {
-			r.fail("a value equals a previous value that does not exist")
+			d.fail("a value equals a previous value that does not exist")
 		}
 		return before
-	}
-	if r.err == nil && r.off < len(r.b) && r.b[r.off] <= maxRecentValues {
-		place := int(r.b[r.off])
-		r.off++
-		if place > d.recent.count {
-			r.fail("a value is number %d of %d recent values", place, d.recent.count)
+	case code < firstSum:
+		return d.recalled(int(code-firstPlace) + 1)
+	case code < firstTag:
+		if before.Tag != TagFloat {
+			d.fail("a sum has no previous float")
 			return before
 		}
-		return d.recent.recall(place)
+		v = sum(before, d.recalled(int(code-firstSum)+1))
+		d.recent.add(v)
+		return v
 	}
-	v := r.value()
-	switch {
-	case v.Tag == TagObject:
-		v.Object = d.objectNumber(v.Object)
-	case v.Tag == TagInt:
-		v.Int += before.integer()
-	case r.err == nil && isRecalled(v.Tag):
+	switch v.Tag = Tag(code); v.Tag {
+	case TagNone, TagTrue, TagFalse, TagEllipsis:
+	case TagObject:
+		v.Object = d.relative(numberColumn, v.Object, d.object)
+	case TagInt:
+		v.Int = before.integer() + d.z(numberColumn, v.Int-before.integer())
+	case tagDecimal:
+		v = d.decimal(v)
+	case TagFloat:
+		v.Float = d.double(v.Float)
+	case TagComplex:
+		v.Float, v.Int = d.double(v.Float), int64(d.double(v.imag()))
+	case TagText, TagRaw:
+		v.Text = d.text(v.Text)
+	case TagTextCut:
+		v.Int, v.Text = int64(d.n(numberColumn, v.length())), d.text(v.Text)
+	case TagSurrogates, TagBytes, TagBigInt:
+		v.Text = d.raw(v.Text)
+	case TagBytesCut:
+		v.Int, v.Text = int64(d.n(numberColumn, v.length())), d.raw(v.Text)
+	default:
+		d.fail("unknown value tag %#x", code)
+		return v
+	}
+	if isRecalled(v.Tag) {
 		d.recent.add(v)
 	}
 	return v
 }
 
-// encodeContents encodes the contents of o as differences from another object's, which may be the zero Object.
-func (d *deltaCoder) encodeContents(b []byte, o, before Object) []byte {
-	b = appendNumbers(b, zigzag(int64(o.Version-before.Version)), uint64(o.Exactness), zigzag(o.Length-before.Length),
-		uint64(o.Form), uint64(len(o.Values)))
-	for i, v := range o.Values {
-		b = d.encodeValue(b, v, before.valueAt(i))
+// codeOf returns the byte that value writes first.
+func (d *deltaCoder) codeOf(v, before Value) byte {
+	if v == before {
+		return equalValue
 	}
-	d.remember(o)
-	return b
+	if !isRecalled(v.Tag) {
+		return byte(v.Tag)
+	}
+	if place := d.recent.place(v); place > 0 {
+		return byte(firstPlace + place - 1)
+	}
+	if v.Tag != TagFloat {
+		return byte(v.Tag)
+	}
+	if place := d.recent.placeOfAddend(v, before); place > 0 {
+		return byte(firstSum + place - 1)
+	}
+	if _, _, ok := shortDecimal(math.Float64frombits(v.Float)); ok {
+		return byte(tagDecimal)
+	}
+	return byte(TagFloat)
 }
 
-func (d *deltaCoder) decodeContents(r *fieldReader, o *Object, before Object) {
-	o.Version = before.Version + uint64(unzigzag(r.n()))
-	o.Exactness, o.Length, o.Form = Exactness(r.n()), before.Length+unzigzag(r.n()), Form(r.n())
-	count := r.n()
+// recalled returns the recent value at a place.
+func (d *deltaCoder) recalled(place int) Value {
+	if place > d.recent.count {
+		d.fail("a value is number %d of %d recent values", place, d.recent.count)
+		return Value{Tag: TagNone}
+	}
+	return d.recent.recall(place)
+}
+
+// decimal codes a float that shortDecimal accepts.
+func (d *deltaCoder) decimal(v Value) Value {
+	places, whole, _ := shortDecimal(math.Float64frombits(v.Float))
+	places, whole = byte(d.n(numberColumn, uint64(places))), d.z(numberColumn, whole)
+	v, err := decimalValue(places, whole)
+	if err != nil {
+		d.fail("%v", err)
+	}
+	return v
+}
+
+// contents codes the contents of o as differences from another object's, which may be the zero Object.
+func (d *deltaCoder) contents(o *Object, before Object) {
+	o.Version = d.relative(shapeColumn, o.Version, before.Version)
+	o.Exactness = Exactness(d.n(shapeColumn, uint64(o.Exactness)))
+	o.Length = before.Length + d.z(shapeColumn, o.Length-before.Length)
+	o.Form = Form(d.n(shapeColumn, uint64(o.Form)))
+	count := d.n(shapeColumn, uint64(len(o.Values)))
+	if d.readers == nil {
+		for i, v := range o.Values {
+			d.value(v, before.valueAt(i))
+		}
+	} else {
+		d.readValues(o, before, count)
+	}
+	d.remember(*o)
+}
+
+// readValues decodes the values of an object.
+func (d *deltaCoder) readValues(o *Object, before Object, count uint64) {
 	if count > maxObjectValues {
-		r.fail("an object has %d values; the limit is %d", count, maxObjectValues)
+		d.fail("an object has %d values; the limit is %d", count, maxObjectValues)
 	}
 	size := 0
-	for i := 0; i < int(count) && r.err == nil; i++ {
-		v := d.decodeValue(r, before.valueAt(i))
+	for i := 0; i < int(count) && d.err() == nil; i++ {
+		v := d.value(Value{}, before.valueAt(i))
 		if size += len(v.Text); size > maxRecordBytes { // a byte can stand for a long text
-			r.fail("an object has texts of more than %d bytes", maxRecordBytes)
+			d.fail("an object has texts of more than %d bytes", maxRecordBytes)
 		}
 		o.Values = append(o.Values, v)
 	}
-	d.remember(*o)
 }
 
 func (d *deltaCoder) remember(o Object) {
@@ -291,4 +445,69 @@ func (d *deltaCoder) remember(o Object) {
 	if o.Type != 0 {
 		d.byType[o.Type] = o
 	}
+}
+
+// err returns the error of the records that are decoded.
+func (d *deltaCoder) err() error {
+	for i := range d.readers {
+		if err := d.readers[i].err; err != nil {
+			return errors.Join(errDeltas, err)
+		}
+	}
+	return nil
+}
+
+// eachDelta decodes delta-encoded records and calls visit for each, until visit returns an error.
+func eachDelta(in columns, visit func(*Record) error) error {
+	d := newDeltaCoder()
+	d.readers = &[numColumns]fieldReader{}
+	intern := &internTable{}
+	for i := range in {
+		d.readers[i] = fieldReader{b: in[i], intern: intern}
+	}
+	var rec Record
+	for shape := &d.readers[shapeColumn]; shape.off < len(shape.b); {
+		rec = Record{}
+		d.record(&rec)
+		if err := d.err(); err != nil {
+			return err
+		}
+		if err := visit(&rec); err != nil {
+			return err
+		}
+	}
+	for _, r := range d.readers {
+		if r.off < len(r.b) {
+			return errDeltas // of fields that no record has
+		}
+	}
+	return nil
+}
+
+// decodeDeltas returns the stream encoding of delta-encoded records. It returns errLargeChunk for records of more than
+// limit bytes.
+func decodeDeltas(in columns, limit int) ([]byte, error) {
+	size := 2 * in.size()
+	if limit > smallChunkBytes { // count first, because out would be copied each time it grows
+		var encoded []byte
+		size = 0
+		err := eachDelta(in, func(rec *Record) error {
+			encoded = AppendRecord(encoded[:0], rec)
+			if size += len(encoded); size > limit {
+				return errLargeChunk
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	out := make([]byte, 0, size)
+	err := eachDelta(in, func(rec *Record) error {
+		if out = AppendRecord(out, rec); len(out) > limit {
+			return errLargeChunk
+		}
+		return nil
+	})
+	return out, err
 }

@@ -47,6 +47,14 @@ func checkSameRecords(t *testing.T, got, want []byte) {
 	}
 }
 
+// sizeOf returns the bytes of all columns.
+func sizeOf(in recording.Columns) (sum int) {
+	for _, column := range in {
+		sum += len(column)
+	}
+	return sum
+}
+
 func TestDeltasDecodeToTheRecords(t *testing.T) {
 	t.Parallel()
 	streams := map[string][]byte{"loop": recordingtest.Loop(1000), "mixed": recordingtest.Mixed(5000)}
@@ -96,8 +104,8 @@ func TestDeltasOfSimilarRecordsAreSmall(t *testing.T) {
 		recording.Record{Kind: recording.KindGlobal, Name: 1, Value: recordingtest.Int(1<<40 + 1)},
 	)
 	deltas, err := recording.EncodeDeltas(b.Stream)
-	if err != nil || len(deltas) > 420 {
-		t.Errorf("got %d bytes of %d, %v, want at most 420", len(deltas), len(b.Stream), err)
+	if size := sizeOf(deltas); err != nil || size > 420 {
+		t.Errorf("got %d bytes of %d, %v, want at most 420", size, len(b.Stream), err)
 	}
 }
 
@@ -118,15 +126,42 @@ func TestRepeatedValuesAreSmall(t *testing.T) {
 		b.Add(set(10+name, recordingtest.Text(text)), set(30+name, number(math.Pi)))
 	}
 	deltas, err := recording.EncodeDeltas(b.Stream)
-	if want := 2*2 + 2 + len(text) + 9 + 20*3; err != nil || len(deltas) != want {
-		t.Errorf("got %d bytes, %v, want %d", len(deltas), err, want)
+	if size, want := sizeOf(deltas), 2*2+2+len(text)+9+20*3; err != nil || size != want {
+		t.Errorf("got %d bytes, %v, want %d", size, err, want)
 	}
 	for i := range uint64(20) { // more than are kept
 		b.Add(set(50+i, number(1/float64(3+i))))
 	}
 	b.Add(set(80, recordingtest.Text(text)))
-	if deltas, err = recording.EncodeDeltas(b.Stream); err != nil || bytes.Count(deltas, []byte(text)) != 2 {
-		t.Errorf("got the text %d times, %v, want twice", bytes.Count(deltas, []byte(text)), err)
+	deltas, err = recording.EncodeDeltas(b.Stream)
+	if count := bytes.Count(deltas[recording.TextColumn], []byte(text)); err != nil || count != 2 {
+		t.Errorf("got the text %d times, %v, want twice", count, err)
+	}
+	decoded, err := recording.DecodeDeltas(deltas)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkSameRecords(t, decoded, b.Stream)
+}
+
+// A running total takes one byte for the value, which is the sum of the total before and a value that the program has
+// used. The doubles of other values are in full.
+func TestRunningTotalsAreSmall(t *testing.T) {
+	t.Parallel()
+	var b recordingtest.Builder
+	total := 0.5
+	for i := range 100 {
+		x := math.Sqrt(float64(i + 2))
+		total += x
+		for name, f := range []float64{x, total} {
+			v := recording.Value{Tag: recording.TagFloat, Float: math.Float64bits(f)}
+			b.Add(recording.Record{Kind: recording.KindGlobal, Name: uint64(name + 1), Value: v})
+		}
+	}
+	deltas, err := recording.EncodeDeltas(b.Stream)
+	// 90 of the roots are no integers. The first total has no total before.
+	if doubles := len(deltas[recording.DoubleColumn]) / 8; err != nil || doubles < 85 || doubles > 95 {
+		t.Errorf("got %d doubles, %v, want 85 to 95", doubles, err)
 	}
 	decoded, err := recording.DecodeDeltas(deltas)
 	if err != nil {
@@ -137,13 +172,14 @@ func TestRepeatedValuesAreSmall(t *testing.T) {
 
 // FuzzDeltas checks that damaged deltas are an error, and that encoded records decode to themselves.
 func FuzzDeltas(f *testing.F) {
-	f.Add(chunkRecords(f, recordingtest.Mixed(200)))
-	f.Add(chunkRecords(f, recordingtest.Loop(50)))
-	if deltas, err := recording.EncodeDeltas(chunkRecords(f, recordingtest.Mixed(200))); err == nil {
-		f.Add(deltas)
+	f.Add(chunkRecords(f, recordingtest.Mixed(200)), []byte{}, []byte{}, []byte{})
+	f.Add(chunkRecords(f, recordingtest.Loop(50)), []byte{}, []byte{}, []byte{})
+	if in, err := recording.EncodeDeltas(chunkRecords(f, recordingtest.Mixed(200))); err == nil {
+		f.Add(in[recording.ShapeColumn], in[recording.NumberColumn], in[recording.DoubleColumn],
+			in[recording.TextColumn])
 	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		_, _ = recording.DecodeDeltas(b)
+	f.Fuzz(func(t *testing.T, b, numbers, doubles, texts []byte) {
+		_, _ = recording.DecodeDeltas(recording.Columns{b, numbers, doubles, texts})
 		deltas, err := recording.EncodeDeltas(b)
 		if err != nil {
 			return

@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"errors"
 	"time"
 
 	"glasshouse/sandbox"
@@ -22,20 +23,34 @@ var ErrIncomplete = errIncomplete
 
 func DecodeRecord(b []byte, rec *Record) (int, error) { return decodeRecord(b, rec, nil) }
 func DecodeValue(b []byte) Value                      { return (&fieldReader{b: b}).value() }
-func DecodeDeltas(b []byte) ([]byte, error)           { return decodeDeltas(b, maxUnpackedBytes) }
+func DecodeDeltas(in Columns) ([]byte, error)         { return decodeDeltas(in, maxUnpackedBytes) }
 
-// EncodeDeltas returns the delta encoding of records.
-func EncodeDeltas(records []byte) ([]byte, error) {
-	d, out := newDeltaCoder(), []byte(nil)
+// Columns are delta-encoded records.
+type Columns = columns
+
+const (
+	ShapeColumn  = shapeColumn
+	NumberColumn = numberColumn
+	DoubleColumn = doubleColumn
+	TextColumn   = textColumn
+)
+
+// EncodeDeltas returns the delta encoding of records. It returns an error for a record that makes a definition.
+func EncodeDeltas(records []byte) (Columns, error) {
+	d := newDeltaCoder()
 	var rec Record
 	for len(records) > 0 {
 		size, err := decodeRecord(records, &rec, nil)
 		if err != nil {
-			return nil, err
+			return Columns{}, err
 		}
-		records, out = records[size:], d.encode(out, &rec)
+		if defined, err := new(Table).define(&rec); defined {
+			return Columns{}, errors.Join(err, errors.New("a record makes a definition"))
+		}
+		d.encode(&rec)
+		records = records[size:]
 	}
-	return out, nil
+	return d.columns, nil
 }
 
 func PythonBytes(s string) string { return pythonBytes(s) }
@@ -109,15 +124,16 @@ func IndexNumbers(numbers []uint64) (set map[uint64]bool, count func(Location) i
 
 func AppendNumbers(b []byte, numbers ...uint64) []byte { return appendNumbers(b, numbers...) }
 
-// ForgedChunk returns a chunk that unpacks to whole. Its index says that it unpacks to size bytes; -1: as many as it
-// has.
-func ForgedChunk(whole []byte, size int) sandbox.Chunk {
-	c := &Chunk{size: size}
-	if size < 0 {
-		c.size = len(whole)
-	}
+// ForgedChunk returns a chunk with a key frame and records. Its index says that it unpacks to size bytes; -1: as many as
+// it has.
+func ForgedChunk(key []byte, in Columns, size int) sandbox.Chunk {
+	c := &Chunk{}
 	encoder, _ := zip() // NewJournal tests it
-	return sandbox.Chunk{Index: c.appendIndex(nil), Data: encoder.EncodeAll(whole, nil)}
+	data := c.pack(encoder, nil, key, &in)
+	if size >= 0 {
+		c.size = size
+	}
+	return sandbox.Chunk{Index: c.appendIndex(nil), Data: data}
 }
 
 func SetLargeChunkWait(wait time.Duration) (undo func()) {

@@ -42,10 +42,9 @@ var (
 type Journal struct {
 	mu       sync.RWMutex
 	reader   Reader
-	latest   *State // after the last record; nil once the recording is complete
-	partial  []byte // the beginning of a record whose end has not arrived
-	deltas   []byte // the open chunk's records, delta-encoded
-	coder    *deltaCoder
+	latest   *State      // after the last record; nil once the recording is complete
+	partial  []byte      // the beginning of a record whose end has not arrived
+	coder    *deltaCoder // of the open chunk's records
 	intern   internTable
 	received int    // bytes of all records so far
 	recorded int    // line records so far
@@ -54,12 +53,12 @@ type Journal struct {
 	numTaken int    // chunks that TakeChunks has returned
 	openGap  string // the reason of the gap that the latest record tells; "" if it tells none
 	follow   func(*Table, *State, *Record)
-	record   Record // the latest, which is decoded in place
-	records  []byte // memory for those of the next chunk
-	whole    []byte // what closeChunk compresses, and its result
-	zipped   []byte
-	isShared bool // a snapshot reads the records of the open chunk
-	hasLarge bool // a complete chunk is large
+	record   Record  // the latest, which is decoded in place
+	records  []byte  // memory for those of the next chunk
+	columns  columns // likewise, for its delta-encoded records
+	zipped   []byte  // what closeChunk has compressed
+	isShared bool    // a snapshot reads the records of the open chunk
+	hasLarge bool    // a complete chunk is large
 }
 
 // NewJournal returns an empty recording.
@@ -220,10 +219,10 @@ func (j *Journal) add(rec *Record, raw []byte) error {
 		j.newDefs = append(j.newDefs, raw...)
 		return nil
 	}
-	left, before := j.latest.Current, len(j.deltas)
-	j.deltas = j.coder.encode(j.deltas, rec)
+	left, before := j.latest.Current, j.coder.columns
+	j.coder.encode(rec)
 	if err := j.latest.apply(table, rec); err != nil {
-		j.deltas = j.deltas[:before]
+		j.coder.columns = before
 		return err
 	}
 	j.openGap = ""
@@ -237,7 +236,7 @@ func (j *Journal) add(rec *Record, raw []byte) error {
 	}
 	// A large key frame is followed by at least a quarter as many bytes of records, so that key frames do not
 	// multiply the size of a recording whose state is large.
-	isFull := len(chunk.key)+max(len(chunk.records), len(j.deltas)) >= fullChunkBytes
+	isFull := len(chunk.key)+max(len(chunk.records), j.coder.columns.size()) >= fullChunkBytes
 	if (rec.Kind == KindLine || isFull) && len(chunk.records) >= max(chunkFull, len(chunk.key)/4) {
 		j.closeChunk()
 		j.openChunk()
@@ -246,7 +245,10 @@ func (j *Journal) add(rec *Record, raw []byte) error {
 }
 
 func (j *Journal) openChunk() {
-	j.deltas, j.coder = j.deltas[:0], newDeltaCoder()
+	j.coder = newDeltaCoder()
+	for i, used := range j.columns { // memory of the last chunk
+		j.coder.columns[i] = used[:0]
+	}
 	j.reader.open = &unpackedChunk{Chunk: newChunk(j.latest.Step), key: j.latest.appendKeyFrame(nil),
 		records: j.records, checkpoints: &checkpoints{}}
 	j.records, j.isShared = nil, false
@@ -259,9 +261,8 @@ func (j *Journal) closeChunk() {
 		return
 	}
 	encoder, _ := zip() // newJournal has returned its error
-	j.whole = append(append(j.whole[:0], open.key...), j.deltas...)
-	open.size = len(j.whole)
-	j.zipped = encoder.EncodeAll(j.whole, j.zipped[:0])
+	j.columns = j.coder.columns
+	j.zipped = open.pack(encoder, j.zipped[:0], open.key, &j.columns)
 	open.data = bytes.Clone(j.zipped)
 	open.definitions, j.newDefs = j.newDefs, nil
 	open.latest = nil
@@ -287,7 +288,7 @@ func (j *Journal) End(visit func(*State)) {
 	}
 	j.closeChunk()
 	j.latest, j.partial, j.reader.open = nil, nil, nil
-	j.records, j.whole, j.zipped, j.deltas, j.coder, j.record = nil, nil, nil, nil, nil, Record{}
+	j.records, j.columns, j.zipped, j.coder, j.record = nil, columns{}, nil, nil, Record{}
 }
 
 // TakeChunks returns the chunks that were completed since the last call, in the form in which they are stored.
