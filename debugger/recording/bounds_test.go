@@ -38,21 +38,22 @@ func definitions() []byte {
 // Import and readers refuse a chunk that unpacks to more than a Journal writes, and say so.
 func TestForgedChunksAreRefused(t *testing.T) {
 	t.Parallel()
-	const none = 'N' // a value of one byte, which takes 48 bytes of memory
-	objects := func(count int) (key []byte) {
-		key = recording.AppendNumbers(nil, 0, 0, 0, uint64(count), 0, 0)
-		for n := range count {
-			key = recording.AppendNumbers(key, uint64(n+1), 1, 1, 0, 1025, 1, 1024)
-			key = append(key, bytes.Repeat([]byte{none}, 1024)...)
-		}
-		return key
+	// numbers are those of a key frame with count objects; each is the one after the object before.
+	numbers := func(count int) []byte {
+		b := recording.AppendNumbers(nil, 0, 0, 0, uint64(count))
+		return recording.AppendNumbers(append(b, bytes.Repeat([]byte{1}, count)...), 0, 0)
 	}
 	shape := func(kind recording.Kind, numbers ...uint64) []byte {
 		return recording.AppendNumbers([]byte{byte(kind)}, numbers...)
 	}
-	text := append(recording.AppendNumbers(nil, 60_000), bytes.Repeat([]byte("x"), 60_000)...)
-	// An object of 16 texts, and changes in which one byte stands for each text. The fields of an object are its type,
+	// Objects with 1024 values of one byte, which take 48 bytes of memory each. The fields of an object are its type,
 	// version, exactness, length, form and count.
+	object := append(recording.AppendNumbers(nil, 1, 0, 0, 0, 1, 1024), bytes.Repeat([]byte{'N'}, 1024)...)
+	state := func(count int) recording.Columns {
+		return recording.Columns{bytes.Repeat(object, count), numbers(count), nil, nil}
+	}
+	// An object of 16 texts, and changes in which one byte stands for each text.
+	text := append(recording.AppendNumbers(nil, 60_000), bytes.Repeat([]byte("x"), 60_000)...)
 	deltas := append(append(shape(recording.KindObject, 1, 0, 0, 32, 1, 16), 's'), bytes.Repeat([]byte{1}, 15)...)
 	change := append(shape(recording.KindMutate, 1, 0, 0, 1, 16), make([]byte, 16)...)
 	deltas = append(deltas, bytes.Repeat(change, 200)...)
@@ -60,37 +61,41 @@ func TestForgedChunksAreRefused(t *testing.T) {
 	texts := append(shape(recording.KindObject, 1, 0, 0, 2, 1, 1), 's')
 	texts = append(texts, shape(recording.KindObject, 1, 0, 0, 2046, 1, 1024)...)
 	texts = append(texts, bytes.Repeat([]byte{1}, 1024)...)
-	forged := func(shape []byte, numbers int, texts []byte) sandbox.Chunk { // each number is 0
-		return recording.ForgedChunk(objects(0), recording.Columns{shape, make([]byte, numbers), nil, texts}, -1)
+	forged := func(shape []byte, count int, texts []byte) sandbox.Chunk { // count numbers of 0
+		in := recording.Columns{shape, append(numbers(0), make([]byte, count)...), nil, texts}
+		return recording.ForgedChunk(in, -1)
 	}
-	onlyKey := func(key []byte, size int) sandbox.Chunk { return recording.ForgedChunk(key, recording.Columns{}, size) }
 	set := func(code byte) []byte { return append(shape(recording.KindGlobal, 1), code) }
+	noise := recording.Columns{bytes.Repeat([]byte("ab"), 1<<20)}
+	zeros := recording.Columns{make([]byte, 10<<20)}
+	doubles := recording.Columns{nil, numbers(0), make([]byte, 7)}
+	many := recording.Columns{nil, recording.AppendNumbers(nil, 0, 0, 0, 1<<21)}
+	noData := sandbox.Chunk{Index: recording.ForgedChunk(recording.Columns{}, 100).Index, Data: []byte("no zstd")}
 	for name, c := range map[string]struct {
 		chunk sandbox.Chunk
 		want  string
 	}{
-		"index":  {onlyKey(nil, 1<<30), "unpacks to 1073741824 bytes; the limit is 134217728"},
-		"data":   {onlyKey(make([]byte, 10<<20), 1000), "more than the 1000 bytes that its index"},
-		"less":   {onlyKey(objects(1), 2000), "its index says 2000"},
-		"stored": {onlyKey(bytes.Repeat([]byte("ab"), 1<<20), 0), "bytes for 0 unpacked ones"},
-		"state":  {onlyKey(objects(1500), -1), "messages of more than 67108864 bytes"},
-		"deltas": {forged(deltas, 201, text), "a chunk unpacks to more than 150994944 bytes"},
-		"texts":  {forged(texts, 2, text), "an object has texts of more than 1048576 bytes"},
-		"column": {recording.ForgedChunk(append(objects(0), 0), recording.Columns{{byte(recording.KindHandled)}}, -1),
-			"the sizes of the columns"},
-		"doubles": {recording.ForgedChunk(objects(0), recording.Columns{nil, nil, make([]byte, 7), nil}, -1),
-			"the sizes of the columns"},
-		"left":       {forged(nil, 1, nil), "damaged"},
+		"index":      {recording.ForgedChunk(state(0), 1<<30), "1073741824 bytes and more; the limit is 134217728"},
+		"data":       {recording.ForgedChunk(zeros, 1000), "more than the 1000 bytes that its"},
+		"less":       {recording.ForgedChunk(state(1), 2000), "its index says 2007"},
+		"stored":     {recording.ForgedChunk(noise, 0), "bytes for 0 unpacked ones"},
+		"state":      {recording.ForgedChunk(state(1500), -1), "messages of more than 67108864 bytes"},
+		"objects":    {recording.ForgedChunk(many, -1), "it has"},
+		"deltas":     {forged(deltas, 201, text), "a chunk unpacks to more than 150994944 bytes"},
+		"texts":      {forged(texts, 2, text), "an object has texts of more than 1048576 bytes"},
+		"doubles":    {recording.ForgedChunk(doubles, -1), "7 bytes of doubles"},
+		"left":       {forged(nil, 1, nil), "they have more fields than records"},
 		"missing":    {forged(shape(recording.KindFree), 0, nil), "incomplete"},
 		"definition": {forged(shape(recording.KindName), 0, text), "a record of name"},
 		"name":       {forged(shape(recording.KindDelete, 1<<20), 0, nil), "has name 1048576"},
+		"form":       {forged(shape(recording.KindObject, 1, 0, 0, 0, 4, 0), 1, nil), "form 4"},
+		"count":      {forged(shape(recording.KindObject, 1, 0, 0, 0, 2, 1), 1, nil), "has 1 values"},
 		"equal":      {forged(set(0), 0, nil), "equals a previous value that does not exist"},
 		"place":      {forged(set(1), 0, nil), "is number 1 of 0 recent values"},
 		"sum":        {forged(set(17), 0, nil), "a sum has no previous float"},
 		"tag":        {forged(set(33), 0, nil), "unknown value tag 0x21"},
 		"decimal":    {forged(set('d'), 2, nil), "a decimal has the digits 0"},
-		"no zstd": {sandbox.Chunk{Index: onlyKey(nil, 100).Index, Data: []byte("no zstd")},
-			"cannot be decompressed"},
+		"no zstd":    {noData, "cannot be decompressed"},
 	} {
 		c.chunk.First, c.chunk.Last, c.chunk.Definitions = 1, 1, definitions()
 		if err := recording.Check(c.chunk); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -174,11 +174,11 @@ func (c *Chunk) decode(unzip *zstd.Decoder, data []byte, limit int) (*unpackedCh
 	if len(whole) != c.size {
 		return nil, damaged("a chunk unpacks to %d bytes; its index says %d", len(whole), c.size)
 	}
-	key, in, err := c.split(whole)
+	in, err := c.split(whole)
 	if err != nil {
 		return nil, err
 	}
-	records, err := decodeDeltas(in, limit-len(key))
+	key, records, err := decodeChunk(in, limit)
 	switch {
 	case err == errLargeChunk && limit < maxUnpackedBytes:
 		return nil, err
@@ -187,14 +187,12 @@ func (c *Chunk) decode(unzip *zstd.Decoder, data []byte, limit int) (*unpackedCh
 	case err != nil:
 		return nil, damaged("%v", err)
 	}
-	// The key frame is copied so that the columns can be freed.
-	return &unpackedChunk{c, slices.Clone(key), records, &checkpoints{}}, nil
+	return &unpackedChunk{c, key, records, &checkpoints{}}, nil
 }
 
-// pack appends the compressed key frame and columns of a chunk to out, and sets the sizes of the chunk.
-func (c *Chunk) pack(encoder *zstd.Encoder, out, key []byte, in *columns) []byte {
-	c.size = len(key) + in.size()
-	out = encoder.EncodeAll(key, out)
+// pack appends the compressed columns of a chunk to out, and sets the sizes of the chunk.
+func (c *Chunk) pack(encoder *zstd.Encoder, out []byte, in *columns) []byte {
+	c.size = in.size()
 	for i, column := range in {
 		c.sizes[i] = len(column)
 		if i == doubleColumn {
@@ -205,22 +203,14 @@ func (c *Chunk) pack(encoder *zstd.Encoder, out, key []byte, in *columns) []byte
 	return out
 }
 
-// split returns the parts of what a chunk unpacks to.
-func (c *Chunk) split(whole []byte) (key []byte, in columns, err error) {
-	_, size, err := decodeKeyFrame(whole)
-	if err != nil {
-		return nil, in, damaged("%v", err)
-	}
-	key, whole = whole[:size], whole[size:]
+// split returns the columns of a chunk, which unpack to whole.
+func (c *Chunk) split(whole []byte) (in columns, err error) {
 	for i, size := range c.sizes {
-		if size > len(whole) {
-			return nil, in, damaged("a chunk has %d bytes where its index says %d", len(whole), size)
-		}
-		in[i], whole = whole[:size], whole[size:]
+		in[i], whole = whole[:size:size], whole[size:]
 	}
-	if len(whole) > 0 || c.sizes[doubleColumn]%doubleBytes != 0 {
-		return nil, in, damaged("the sizes of the columns of a chunk are not those of its index")
+	if c.sizes[doubleColumn]%doubleBytes != 0 {
+		return in, damaged("a chunk has %d bytes of doubles", c.sizes[doubleColumn])
 	}
 	in[doubleColumn] = fromPlanes(in[doubleColumn])
-	return key, in, nil
+	return in, nil
 }

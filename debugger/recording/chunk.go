@@ -29,7 +29,7 @@ type Chunk struct {
 	Loses       bool // has a lost record
 
 	size        int                    // of the key frame and the records, uncompressed
-	sizes       [numColumns]int        // of the columns of the records
+	sizes       [numColumns]int        // of the columns
 	data        []byte                 // compressed
 	load        func() ([]byte, error) // returns data if it is nil
 	damage      error                  // why data cannot be decoded, once that is known; chunkCache.mu guards it
@@ -161,11 +161,13 @@ func (c *Chunk) index(t *Table, s *State, rec *Record, left uint64) {
 
 // appendIndex appends the stored index to b. All numbers are LEB128:
 //
-//	uncompressed size, flags (1 has a raise record, 4 has a lost record, 8 always), size of each column
+//	0 (in older versions, the uncompressed size), flags (1 has a raise record, 4 has a lost record, 8 always),
+//	    uncompressed size of each column
 //	number of lines, and each line: file, line, count; sorted by file and line
-//	number of frames, and each frame minus the one before, ascending; then names and objects in the same form
+//	number of runs of consecutive frames, and of each run, ascending: the first frame minus the last one of the run
+//	    before, and the length; then names and objects in the same form
 func (c *Chunk) appendIndex(b []byte) []byte {
-	b = appendNumbers(b, uint64(c.size), bit(c.Raises)|bit(c.Loses)<<2|flagColumns)
+	b = appendNumbers(b, 0, bit(c.Raises)|bit(c.Loses)<<2|flagColumns)
 	for _, size := range c.sizes {
 		b = appendNumbers(b, uint64(size))
 	}
@@ -175,36 +177,41 @@ func (c *Chunk) appendIndex(b []byte) []byte {
 		b = appendNumbers(b, l.File, uint64(l.Line), uint64(c.LineCount(l)))
 	}
 	for _, set := range []map[uint64]bool{c.frames, c.names, c.objects} {
-		b = appendNumbers(b, uint64(len(set)))
-		before := uint64(0)
-		for _, n := range SortedKeys(set) {
-			b = appendNumbers(b, n-before)
-			before = n
-		}
+		b = appendRuns(b, SortedKeys(set))
 	}
 	return b
 }
 
+// appendRuns appends ascending numbers, as runs of consecutive ones.
+func appendRuns(b []byte, numbers []uint64) []byte {
+	var runs []byte
+	count, last := uint64(0), uint64(0)
+	for i := 0; i < len(numbers); count++ {
+		first := i
+		for i++; i < len(numbers) && numbers[i] == numbers[i-1]+1; i++ {
+		}
+		runs = appendNumbers(runs, numbers[first]-last, uint64(i-first))
+		last = numbers[i-1]
+	}
+	return append(appendNumbers(b, count), runs...)
+}
+
 func (c *Chunk) readIndex(b []byte) error {
 	r := &fieldReader{b: b}
-	size := r.n()
-	if size > maxChunkBytes {
-		return damaged("the chunk of steps %d to %d unpacks to %d bytes; the limit is %d", c.First, c.Last, size,
-			maxChunkBytes)
-	}
-	c.size = int(size)
-	flags := r.n()
-	if flags&flagColumns == 0 {
+	older, flags := r.n(), r.n()
+	if r.err == nil && (older > 0 || flags&flagColumns == 0) {
 		return fmt.Errorf("%w: the records of a chunk are not in columns", ErrVersion)
 	}
-	for i := range c.sizes {
-		columnSize := r.n()
-		if columnSize > maxChunkBytes {
-			return damaged("the chunk of steps %d to %d has a column of %d bytes", c.First, c.Last, columnSize)
-		}
-		c.sizes[i] = int(columnSize)
-	}
 	c.Raises, c.Loses = flags&1 != 0, flags&4 != 0
+	for i := range c.sizes {
+		size := r.n()
+		if size > maxChunkBytes-uint64(c.size) {
+			return damaged("the chunk of steps %d to %d unpacks to %d bytes and more; the limit is %d", c.First, c.Last,
+				size, maxChunkBytes)
+		}
+		c.sizes[i] = int(size)
+		c.size += int(size)
+	}
 	c.lines = map[Location]*int{}
 	for count := r.n(); count > 0 && r.err == nil; count-- {
 		l := Location{File: r.n(), Line: int64(r.n())}
@@ -215,12 +222,20 @@ func (c *Chunk) readIndex(b []byte) error {
 	}
 	for _, set := range []*map[uint64]bool{&c.frames, &c.names, &c.objects} {
 		*set = map[uint64]bool{}
-		before := uint64(0)
-		for count := r.n(); count > 0 && r.err == nil; count-- {
-			before += r.n()
-			(*set)[before] = true
-			if c.memory+len(*set)*numberEntryBytes > maxIndexBytes {
-				return errLargeIndexes
+		n := uint64(0)
+		for runs := r.n(); runs > 0 && r.err == nil; runs-- {
+			gap := r.n()
+			if gap == 0 || n+gap < n {
+				r.fail("the numbers of an index are not ascending")
+				break
+			}
+			n += gap - 1
+			for length := r.n(); length > 0; length-- {
+				n++
+				(*set)[n] = true
+				if c.memory+len(*set)*numberEntryBytes > maxIndexBytes {
+					return errLargeIndexes
+				}
 			}
 		}
 		c.memory += len(*set) * numberEntryBytes

@@ -194,19 +194,31 @@ func integerValue(raw string) Value {
 	return Value{Tag: TagInt, Int: n << unused >> unused}
 }
 
+// setHead sets the fields of an object's contents that precede its values. It returns an error if the object cannot
+// have count values.
+func (o *Object) setHead(exactness uint64, length int64, form, count uint64) error {
+	if exactness > uint64(Unread) || form > uint64(Framed) || form == uint64(Attributes+1) || length < -1 {
+		return fmt.Errorf("an object has exactness %d, form %d and length %d", exactness, form, length)
+	}
+	if count > maxObjectValues || !Form(form).allows(count) {
+		return fmt.Errorf("an object of form %d has %d values; the limit is %d", form, count, maxObjectValues)
+	}
+	o.Exactness, o.Form, o.Length = Exactness(exactness), Form(form), length
+	return nil
+}
+
 func (r *fieldReader) contents(o *Object) {
 	o.Version = r.n()
 	exactness, length, form, count := r.n(), r.n(), r.n(), r.n()
-	if exactness > uint64(Unread) || form > uint64(Framed) || form == uint64(Attributes+1) || length > math.MaxInt64 {
-		r.fail("an object has exactness %d, form %d and length %d", exactness, form, length)
+	if length > math.MaxInt64 {
+		r.fail("an object has a length of %d", length-1)
 	}
-	if count > maxObjectValues || !Form(form).allows(count) {
-		r.fail("an object of form %d has %d values", form, count)
+	if err := o.setHead(exactness, int64(length)-1, form, count); err != nil && r.err == nil {
+		r.err = err
 	}
 	if r.err != nil {
 		return
 	}
-	o.Exactness, o.Form, o.Length = Exactness(exactness), Form(form), int64(length)-1
 	if uint64(len(r.b)-r.off) < count { // a value has at least one byte
 		r.failIncomplete()
 		return

@@ -3,6 +3,7 @@ package recording
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 )
 
@@ -257,25 +258,13 @@ func (d *deltaCoder) record(rec *Record) {
 	case KindLine:
 		rec.Delta = d.z(shapeColumn, rec.Delta)
 	case KindSuspend, KindReturn, KindSet, KindGlobal:
-		if rec.Kind >= KindSet {
-			rec.Name = d.name(rec.Name)
-		}
-		key := variableKey(rec)
-		before := d.variables[key]
-		if rec.Value = d.value(rec.Value, before); rec.Value != before {
-			d.variables[key] = rec.Value
-		}
+		d.variable(rec)
 	case KindUnwind, KindRaise:
 		rec.Name, rec.Value = d.name(rec.Name), d.value(rec.Value, Value{})
 	case KindDelete, KindForget, KindUnread:
 		rec.Name = d.name(rec.Name)
 	case KindObject:
-		rec.Object.Number = d.relative(numberColumn, rec.Object.Number, d.object)
-		rec.Object.Type = d.name(rec.Object.Type)
-		d.object = rec.Object.Number
-		before := d.byType[rec.Object.Type]
-		before.Version = 1
-		d.contents(&rec.Object, before)
+		d.newObject(&rec.Object)
 	case KindMutate:
 		rec.Object.Number = d.relative(numberColumn, rec.Object.Number, d.object)
 		d.contents(&rec.Object, d.objects[rec.Object.Number])
@@ -295,6 +284,27 @@ func (d *deltaCoder) record(rec *Record) {
 	default:
 		d.fail("a chunk has a record of %s", rec.Kind)
 	}
+}
+
+// variable codes the name and the value that a record sets, or the value that it returns.
+func (d *deltaCoder) variable(rec *Record) {
+	if rec.Kind == KindSet || rec.Kind == KindGlobal {
+		rec.Name = d.name(rec.Name)
+	}
+	key := variableKey(rec)
+	before := d.variables[key]
+	if rec.Value = d.value(rec.Value, before); rec.Value != before {
+		d.variables[key] = rec.Value
+	}
+}
+
+// newObject codes an object that no previous record has.
+func (d *deltaCoder) newObject(o *Object) {
+	o.Number, o.Type = d.relative(numberColumn, o.Number, d.object), d.name(o.Type)
+	d.object = o.Number
+	before := d.byType[o.Type]
+	before.Version = 1
+	d.contents(o, before)
 }
 
 // variableKey returns the key of the variable that a record sets. Locals and globals of one name have different keys;
@@ -403,27 +413,27 @@ func (d *deltaCoder) decimal(v Value) Value {
 // contents codes the contents of o as differences from another object's, which may be the zero Object.
 func (d *deltaCoder) contents(o *Object, before Object) {
 	o.Version = d.relative(shapeColumn, o.Version, before.Version)
-	o.Exactness = Exactness(d.n(shapeColumn, uint64(o.Exactness)))
-	o.Length = before.Length + d.z(shapeColumn, o.Length-before.Length)
-	o.Form = Form(d.n(shapeColumn, uint64(o.Form)))
-	count := d.n(shapeColumn, uint64(len(o.Values)))
+	exactness, length := d.n(shapeColumn, uint64(o.Exactness)), before.Length+d.z(shapeColumn, o.Length-before.Length)
+	form, count := d.n(shapeColumn, uint64(o.Form)), d.n(shapeColumn, uint64(len(o.Values)))
 	if d.readers == nil {
 		for i, v := range o.Values {
 			d.value(v, before.valueAt(i))
 		}
+	} else if err := o.setHead(exactness, length, form, count); err != nil {
+		d.fail("%v", err)
 	} else {
-		d.readValues(o, before, count)
+		d.readValues(o, before, int(count))
 	}
 	d.remember(*o)
 }
 
 // readValues decodes the values of an object.
-func (d *deltaCoder) readValues(o *Object, before Object, count uint64) {
-	if count > maxObjectValues {
-		d.fail("an object has %d values; the limit is %d", count, maxObjectValues)
+func (d *deltaCoder) readValues(o *Object, before Object, count int) {
+	if count > 0 {
+		o.Values = make([]Value, 0, count)
 	}
 	size := 0
-	for i := 0; i < int(count) && d.err() == nil; i++ {
+	for i := 0; i < count && d.err() == nil; i++ {
 		v := d.value(Value{}, before.valueAt(i))
 		if size += len(v.Text); size > maxRecordBytes { // a byte can stand for a long text
 			d.fail("an object has texts of more than %d bytes", maxRecordBytes)
@@ -457,14 +467,66 @@ func (d *deltaCoder) err() error {
 	return nil
 }
 
-// eachDelta decodes delta-encoded records and calls visit for each, until visit returns an error.
-func eachDelta(in columns, visit func(*Record) error) error {
+// newDeltaReader returns a deltaCoder that decodes.
+func newDeltaReader(in columns) *deltaCoder {
 	d := newDeltaCoder()
 	d.readers = &[numColumns]fieldReader{}
 	intern := &internTable{}
 	for i := range in {
 		d.readers[i] = fieldReader{b: in[i], intern: intern}
 	}
+	return d
+}
+
+// decodeChunk returns the key frame and the records of a chunk, in the encodings of State.appendKeyFrame and of the
+// stream. It returns errLargeChunk if they have more than limit bytes.
+func decodeChunk(in columns, limit int) (key, records []byte, err error) {
+	size := 2 * in.size()
+	if limit > smallChunkBytes { // count first, because records would be copied each time it grows
+		var encoded []byte
+		size = 0
+		err := eachDelta(in, func(s *State) error {
+			size = len(s.appendKeyFrame(nil))
+			return nil
+		}, func(rec *Record) error {
+			encoded = AppendRecord(encoded[:0], rec)
+			if size += len(encoded); size > limit {
+				return errLargeChunk
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	err = eachDelta(in, func(s *State) error {
+		key, records = s.appendKeyFrame(nil), make([]byte, 0, size)
+		return nil
+	}, func(rec *Record) error {
+		if records = AppendRecord(records, rec); len(key)+len(records) > limit {
+			return errLargeChunk
+		}
+		return nil
+	})
+	return key, records, err
+}
+
+// eachDelta decodes the columns of a chunk. It calls begin with the key frame and visit for each record, until one of
+// them returns an error.
+func eachDelta(in columns, begin func(*State) error, visit func(*Record) error) error {
+	d := newDeltaReader(in)
+	s, err := d.decodeKeyFrame()
+	if err == nil {
+		err = begin(s)
+	}
+	if err != nil {
+		return err
+	}
+	return d.each(visit)
+}
+
+// each decodes the records that are left, and calls visit for each until visit returns an error.
+func (d *deltaCoder) each(visit func(*Record) error) error {
 	var rec Record
 	for shape := &d.readers[shapeColumn]; shape.off < len(shape.b); {
 		rec = Record{}
@@ -478,36 +540,8 @@ func eachDelta(in columns, visit func(*Record) error) error {
 	}
 	for _, r := range d.readers {
 		if r.off < len(r.b) {
-			return errDeltas // of fields that no record has
+			return fmt.Errorf("%w: they have more fields than records", errDeltas)
 		}
 	}
 	return nil
-}
-
-// decodeDeltas returns the stream encoding of delta-encoded records. It returns errLargeChunk for records of more than
-// limit bytes.
-func decodeDeltas(in columns, limit int) ([]byte, error) {
-	size := 2 * in.size()
-	if limit > smallChunkBytes { // count first, because out would be copied each time it grows
-		var encoded []byte
-		size = 0
-		err := eachDelta(in, func(rec *Record) error {
-			encoded = AppendRecord(encoded[:0], rec)
-			if size += len(encoded); size > limit {
-				return errLargeChunk
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	out := make([]byte, 0, size)
-	err := eachDelta(in, func(rec *Record) error {
-		if out = AppendRecord(out, rec); len(out) > limit {
-			return errLargeChunk
-		}
-		return nil
-	})
-	return out, err
 }

@@ -121,8 +121,7 @@
 // # Stored chunks
 //
 // A chunk is stored on its own: the definitions made since the previous chunk (as records), an index (see
-// Chunk.appendIndex), and data: a key frame (see State.appendKeyFrame), then the chunk's other records, delta-encoded in
-// columns (see deltaCoder). Each of these parts is a frame of zstd. A key frame restores the complete state at the
-// beginning of its chunk, so any step needs one chunk only. Key frames, index and delta encoding are internal: recorders
-// never write them.
+// Chunk.appendIndex), and a key frame with the chunk's other records, delta-encoded in columns (see deltaCoder). Each
+// column is a frame of zstd. A key frame restores the complete state at the beginning of its chunk, so any step needs
+// one chunk only. Key frames, index and delta encoding are internal: recorders never write them.
 package recording

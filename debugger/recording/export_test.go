@@ -23,7 +23,6 @@ var ErrIncomplete = errIncomplete
 
 func DecodeRecord(b []byte, rec *Record) (int, error) { return decodeRecord(b, rec, nil) }
 func DecodeValue(b []byte) Value                      { return (&fieldReader{b: b}).value() }
-func DecodeDeltas(in Columns) ([]byte, error)         { return decodeDeltas(in, maxUnpackedBytes) }
 
 // Columns are delta-encoded records.
 type Columns = columns
@@ -53,12 +52,26 @@ func EncodeDeltas(records []byte) (Columns, error) {
 	return d.columns, nil
 }
 
+// DecodeDeltas returns the records of columns that have no key frame.
+func DecodeDeltas(in Columns) (records []byte, err error) {
+	err = newDeltaReader(in).each(func(rec *Record) error {
+		records = AppendRecord(records, rec)
+		return nil
+	})
+	return records, err
+}
+
 func PythonBytes(s string) string { return pythonBytes(s) }
 
 // ThroughKeyFrame returns the state that a key frame of s restores.
 func ThroughKeyFrame(s *State) (*State, error) {
 	again, _, err := decodeKeyFrame(s.appendKeyFrame(nil))
-	return again, err
+	if err != nil {
+		return nil, err
+	}
+	d := newDeltaCoder()
+	d.encodeKeyFrame(again)
+	return newDeltaReader(d.columns).decodeKeyFrame()
 }
 
 func EmptyIndex() []byte { return (&Chunk{}).appendIndex(nil) }
@@ -124,14 +137,13 @@ func IndexNumbers(numbers []uint64) (set map[uint64]bool, count func(Location) i
 
 func AppendNumbers(b []byte, numbers ...uint64) []byte { return appendNumbers(b, numbers...) }
 
-// ForgedChunk returns a chunk with a key frame and records. Its index says that it unpacks to size bytes; -1: as many as
-// it has.
-func ForgedChunk(key []byte, in Columns, size int) sandbox.Chunk {
+// ForgedChunk returns a chunk. Its index says that the first column unpacks to size bytes; -1: to as many as it has.
+func ForgedChunk(in Columns, size int) sandbox.Chunk {
 	c := &Chunk{}
 	encoder, _ := zip() // NewJournal tests it
-	data := c.pack(encoder, nil, key, &in)
+	data := c.pack(encoder, nil, &in)
 	if size >= 0 {
-		c.size = size
+		c.sizes[0] = size
 	}
 	return sandbox.Chunk{Index: c.appendIndex(nil), Data: data}
 }

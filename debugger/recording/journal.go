@@ -126,7 +126,7 @@ func openChunk(stored sandbox.Chunk) (*Chunk, error) {
 		return nil, err
 	}
 	data := max(int(stored.Bytes)-len(stored.Index)-len(stored.Definitions), len(stored.Data))
-	if limit := c.size + c.size/64 + 64; data > limit {
+	if limit := c.size + c.size/64 + 64*numColumns; data > limit {
 		return nil, damaged("the chunk of steps %d to %d has %d bytes for %d unpacked ones", c.First, c.Last,
 			data, c.size)
 	}
@@ -236,7 +236,7 @@ func (j *Journal) add(rec *Record, raw []byte) error {
 	}
 	// A large key frame is followed by at least a quarter as many bytes of records, so that key frames do not
 	// multiply the size of a recording whose state is large.
-	isFull := len(chunk.key)+max(len(chunk.records), j.coder.columns.size()) >= fullChunkBytes
+	isFull := max(len(chunk.key)+len(chunk.records), j.coder.columns.size()) >= fullChunkBytes
 	if (rec.Kind == KindLine || isFull) && len(chunk.records) >= max(chunkFull, len(chunk.key)/4) {
 		j.closeChunk()
 		j.openChunk()
@@ -249,6 +249,7 @@ func (j *Journal) openChunk() {
 	for i, used := range j.columns { // memory of the last chunk
 		j.coder.columns[i] = used[:0]
 	}
+	j.coder.encodeKeyFrame(j.latest)
 	j.reader.open = &unpackedChunk{Chunk: newChunk(j.latest.Step), key: j.latest.appendKeyFrame(nil),
 		records: j.records, checkpoints: &checkpoints{}}
 	j.records, j.isShared = nil, false
@@ -262,7 +263,7 @@ func (j *Journal) closeChunk() {
 	}
 	encoder, _ := zip() // newJournal has returned its error
 	j.columns = j.coder.columns
-	j.zipped = open.pack(encoder, j.zipped[:0], open.key, &j.columns)
+	j.zipped = open.pack(encoder, j.zipped[:0], &j.columns)
 	open.data = bytes.Clone(j.zipped)
 	open.definitions, j.newDefs = j.newDefs, nil
 	open.latest = nil

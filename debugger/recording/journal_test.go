@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"strings"
@@ -289,6 +290,23 @@ func TestLargeStoredIndexesAreRefused(t *testing.T) {
 	}
 	if _, err := recording.Open(chunks, nil); err == nil || !strings.Contains(err.Error(), "different lines") {
 		t.Errorf("got %v, want an error about the different lines", err)
+	}
+}
+
+// The sets of an index are stored as runs. A run of a few bytes can claim any length.
+func TestForgedRunsAreRefused(t *testing.T) {
+	t.Parallel()
+	for want, frames := range map[string][]uint64{
+		"different lines":  {1, 1, 1 << 60},
+		"not ascending":    {2, 5, 3, 0, 3},
+		"ascending":        {2, 5, 3, math.MaxUint64 - 2, 3},
+		"is damaged: the ": {2, 5, 3},
+	} {
+		index := recording.AppendNumbers(recording.AppendNumbers(nil, 0, 8, 0, 0, 0, 0, 0), frames...)
+		_, err := recording.Open([]sandbox.Chunk{{First: 1, Last: 1, Index: index}}, nil)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: got %v, want an error with %q", frames, err, want)
+		}
 	}
 }
 

@@ -94,3 +94,98 @@ func (r *fieldReader) grow(s *State, bytes int) {
 		r.err = err
 	}
 }
+
+// encodeKeyFrame appends a complete state to the columns, before the records of its chunk. Its values are the previous
+// values of these records.
+func (d *deltaCoder) encodeKeyFrame(s *State) {
+	head := *s
+	d.keyFrameHead(&head)
+	d.n(numberColumn, uint64(len(s.Objects)))
+	for _, number := range SortedKeys(s.Objects) {
+		o := *s.Objects[number]
+		d.newObject(&o)
+	}
+	d.encodeScope(KindGlobal, s.Globals)
+	d.n(numberColumn, uint64(len(s.Frames)))
+	for _, number := range SortedKeys(s.Frames) {
+		f := *s.Frames[number]
+		d.keyFrameFrame(&f)
+		d.encodeScope(KindSet, f.Variables)
+	}
+}
+
+func (d *deltaCoder) encodeScope(kind Kind, scope map[uint64]Value) {
+	d.n(numberColumn, uint64(len(scope)))
+	for _, name := range SortedKeys(scope) {
+		rec := Record{Kind: kind, Name: name, Value: scope[name]}
+		d.variable(&rec)
+	}
+}
+
+// decodeKeyFrame decodes a complete state. It returns an error for a state that is larger than a Journal accepts.
+func (d *deltaCoder) decodeKeyFrame() (*State, error) {
+	s, numbers := newState(), &d.readers[numberColumn]
+	d.keyFrameHead(s)
+	objects := numbers.n()
+	if objects > maxObjects {
+		d.fail("it has %d objects; the limit is %d", objects, maxObjects)
+	}
+	for ; objects > 0 && d.err() == nil; objects-- {
+		o := &Object{}
+		d.newObject(o)
+		s.Objects[o.Number] = o
+		numbers.grow(s, o.bytes())
+	}
+	d.decodeScope(KindGlobal, s, s.Globals)
+	frames := numbers.n()
+	if frames > maxFrames {
+		d.fail("it has %d frames; the limit is %d", frames, maxFrames)
+	}
+	for ; frames > 0 && d.err() == nil; frames-- {
+		f := &Frame{Variables: map[uint64]Value{}}
+		d.keyFrameFrame(f)
+		if f.Raised != nil {
+			numbers.grow(s, valueBytes(f.Raised.Message))
+		}
+		d.decodeScope(KindSet, s, f.Variables)
+		s.Frames[f.Number] = f
+	}
+	if err := d.err(); err != nil {
+		return nil, fmt.Errorf("%w: %w", errKeyFrame, err)
+	}
+	return s, nil
+}
+
+func (d *deltaCoder) decodeScope(kind Kind, s *State, scope map[uint64]Value) {
+	numbers := &d.readers[numberColumn]
+	for count := numbers.n(); count > 0 && d.err() == nil; count-- {
+		rec := Record{Kind: kind}
+		d.variable(&rec)
+		scope[rec.Name] = rec.Value
+		numbers.grow(s, valueBytes(rec.Value))
+	}
+}
+
+// keyFrameHead codes the numbers of a state.
+func (d *deltaCoder) keyFrameHead(s *State) {
+	s.Step, s.maxFrame = int(d.n(numberColumn, uint64(s.Step))), d.n(numberColumn, s.maxFrame)
+	s.Current = d.relative(numberColumn, s.Current, s.maxFrame)
+}
+
+// keyFrameFrame codes a frame without its variables.
+func (d *deltaCoder) keyFrameFrame(f *Frame) {
+	f.Number = d.relative(numberColumn, f.Number, d.frame)
+	f.Parent = d.relative(numberColumn, f.Parent, d.frame)
+	d.frame = f.Number
+	f.Code, f.Thread, f.Unread = d.name(f.Code), d.n(numberColumn, f.Thread), d.name(f.Unread)
+	f.Line, f.Step = d.z(numberColumn, f.Line), int(d.n(numberColumn, uint64(f.Step)))
+	flags := d.n(shapeColumn, bit(f.Suspended)|bit(f.Raised != nil)<<1)
+	f.Suspended = flags&1 != 0
+	if flags&2 != 0 {
+		raised := Exception{}
+		if f.Raised != nil {
+			raised = *f.Raised
+		}
+		f.Raised = &Exception{Type: d.name(raised.Type), Message: d.value(raised.Message, Value{})}
+	}
+}
