@@ -24,6 +24,7 @@ CONTROL = 3
 _SA_NOCLDSTOP = 1
 _SMALL_OBJECT, _POOL, _POOL_HEAD = 512, 1 << 14, 48  # bytes, of CPython's allocator
 _MAX_FILLED = 1 << 18  # bytes that are filled for each size of object
+_LARGE_OBJECT = 100_000  # bytes; glibc maps larger ones outside its free memory
 _EXIT_FAILED = 71  # exit status of a guest that failed
 
 
@@ -61,6 +62,7 @@ def main() -> None:
         )
     gc.collect()
     fill_pools()
+    sort_free_memory()
     gc.freeze()  # a collection in a guest would copy every page
     ready = json.dumps({"op": "ready", "python": list(sys.version_info[:3])}).encode()
     live(one, fork_server.serve(CONTROL, signal_fd, one.batches, bool(fork_hooks), ready, not config["sessions"]))
@@ -103,6 +105,16 @@ def fill_pools() -> None:
                     got[n] = malloc(size)
                 if got[4] - got[0] == 4 * size:
                     break
+
+
+def sort_free_memory() -> None:
+    """Makes malloc sort the free parts of its memory, which the first large request of a guest would do.
+
+    malloc keeps its links between free parts in these parts, so a guest would copy the page of nearly each of them.
+    """
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype, libc.free.argtypes, libc.free.restype = ctypes.c_void_p, [ctypes.c_void_p], None
+    libc.free(libc.malloc(ctypes.c_size_t(_LARGE_OBJECT)))
 
 
 def child_signals() -> int:
