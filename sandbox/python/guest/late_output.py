@@ -36,20 +36,22 @@ class LateOutput:
     def end_run(self, streams) -> None:
         """Assigns the new threads to the run that ends, and sends what they print from now on in frames: they
         may print before the next run has begun."""
+        if len(_active) == 1 and not self._is_watching:
+            return  # the most frequent case: there is no other thread, and there was none
         origins: dict = {}  # assigned as a whole below, because threads go on and look themselves up
-        if len(_active) > 1:
-            for thread in _enumerate():
-                if thread is not _main:
-                    known = self._origins.get(thread.ident)
-                    is_known = known is not None and known[0] is thread
-                    origins[thread.ident] = known if is_known else (thread, self._execution)
+        for thread in _enumerate():
+            if thread is not _main:
+                known = self._origins.get(thread.ident)
+                is_known = known is not None and known[0] is thread
+                origins[thread.ident] = known if is_known else (thread, self._execution)
         self._origins = origins
         self._watch(streams)
 
     def begin_run(self, execution: str, streams) -> None:
         """Begins a run, whose streams may be new, with the text that waits for it."""
         self._execution = execution
-        self._watch(streams)
+        if self._is_watching:
+            self._watch(streams)
         if self._held:
             with self._channel.request_lock:
                 held, self._held = self._held, []
@@ -57,8 +59,6 @@ class LateOutput:
                     self._print(*entry)
 
     def _watch(self, streams) -> None:
-        if not self._origins and not self._is_watching:
-            return
         self._is_watching = bool(self._origins)
         for name, stream in zip(("stdout", "stderr"), streams):
             file = getattr(stream, "buffer", None)

@@ -99,10 +99,12 @@ class Outputs:
         self.left_out = self.cut_rows = self.cut_columns = self.cut_text = self._sent = self._bytes = 0
         self.step = _no_step
         self.captured = None
-        self._drawn.clear()
+        if self._drawn.data:  # clear() is a function of Python
+            self._drawn.clear()
         self._updates.clear()
         fonts.told.clear()
-        self.clear_output()
+        self._newest.clear()
+        self._newest_bytes = 0
         self._is_cleared = False
         if self._has_hooks and import_hooks.all_pending(_HOOKED_NAMES):
             return
@@ -244,6 +246,16 @@ class Outputs:
         self._newest.clear()
         self._newest_bytes = 0
         self._is_cleared = True
+
+    def show_rest(self, is_interrupted: bool) -> None:
+        """Shows and sends at the end of a run what waits for it. An interrupted run gets no new figures."""
+        if not is_interrupted:
+            if _with_figures() is not None:
+                self.figures()
+            if self._updates:
+                self.updates()
+        if self._newest:
+            self.send_newest()
 
     def send_newest(self) -> None:
         """Sends the outputs that wait for the end of the run."""

@@ -220,14 +220,17 @@ class Channel:
 
     def begin_run(self, is_ordered: bool) -> None:
         self.interrupted = False
+        if not is_ordered and not self._is_ordered:
+            return  # nothing changes
         with self._lock:  # a thread that prints late asks what holds, and acts on the answer
             self._is_ordered, self._ordered_notes_left = is_ordered, MAX_ORDERED_NOTES
             self._takes_late = is_ordered
 
     def end_run(self) -> None:
         """Ends the frames of late(): after the end of a run nobody reads them."""
-        with self._lock:
-            self._takes_late = False
+        if self._takes_late:
+            with self._lock:
+                self._takes_late = False
 
     @property
     def holds_late(self) -> bool:

@@ -445,10 +445,7 @@ class Session:
             )
         shown = self._outputs
         try:
-            if not outcome["interrupt"]:
-                shown.figures()
-                shown.updates()
-            shown.send_newest()
+            shown.show_rest(outcome["interrupt"])
             if value is not None:
                 shown.last(value)
         except KeyboardInterrupt:
