@@ -183,7 +183,7 @@ func (s *Session) CurrentViews(views []BreakpointView) []BreakpointView {
 func (s *Session) readLines() bool {
 	_ = s.recording.journal.Read(func(reader *recording.Reader) error {
 		if len(reader.Table().Statements()) > 0 {
-			s.lines = s.recording.program.of(reader.Table(), s.recording.Source).lines
+			s.lines = s.recording.program.of(reader.Table(), s.recording.Source).Lines
 		}
 		return nil
 	})
@@ -331,7 +331,7 @@ func (s *Session) pastBreakpoints() Breakpoints {
 		out.Lines = append(out.Lines, b)
 	}
 	for _, d := range g.Data {
-		out.Data = append(out.Data, Variable{d.Frame, d.Name})
+		out.Data = append(out.Data, Variable{Frame: d.Frame, Name: d.Name})
 		out.DataIDs = append(out.DataIDs, d.ID)
 	}
 	return out

@@ -1,10 +1,8 @@
 package debugger
 
-import "glasshouse/debugger/recording"
-
-// maxHolderSearch bounds how many objects and values one search for changed variables visits, because a client waits
-// for the answer at each stop.
-const maxHolderSearch = 200_000
+import (
+	"glasshouse/debugger/recording"
+)
 
 // changedVariables returns the names of the variables that the line of a step changed in a frame, or with an edit those
 // that the edit at the step changed there. Those of the line are empty if the next step is in another frame.
@@ -45,63 +43,11 @@ func changedVariables(reader *recording.Reader, step int, frame, edit uint64) []
 		if f := end.Frames[frame]; f != nil {
 			scopes = append(scopes, f.Variables)
 		}
-		addHolders(end, mutated, names, scopes...)
+		recording.AddHolders(end, mutated, names, scopes...)
 	}
 	var out []string
 	for _, n := range recording.SortedKeys(names) {
 		out = append(out, t.Name(n))
 	}
 	return out
-}
-
-// addHolders adds to names the variables in scopes that hold one of the given objects, at any depth. It walks once from
-// all variables down to the objects, and then back up along the same edges, so its time is linear in the size of the
-// graph. It does not find objects beyond maxHolderSearch.
-func addHolders(s *recording.State, objects, names map[uint64]bool, scopes ...map[uint64]recording.Value) {
-	holders := map[uint64][]uint64{} // by object: the variables that hold it directly
-	parents := map[uint64][]uint64{} // by object: the objects that hold it directly
-	left := maxHolderSearch
-	var queue []uint64
-	reach := func(n uint64) {
-		if _, seen := parents[n]; !seen {
-			parents[n] = nil
-			queue = append(queue, n)
-		}
-	}
-	for _, scope := range scopes {
-		for _, name := range recording.SortedKeys(scope) {
-			if v := scope[name]; v.Tag == recording.TagObject {
-				reach(v.Object)
-				holders[v.Object] = append(holders[v.Object], name)
-			}
-		}
-	}
-	for i := 0; i < len(queue); i++ {
-		o := s.Objects[queue[i]]
-		if o == nil {
-			continue
-		}
-		if left -= 1 + len(o.Values); left < 0 {
-			break
-		}
-		o.EachHeld(func(n uint64) {
-			reach(n)
-			parents[n] = append(parents[n], o.Number)
-		})
-	}
-	queue = queue[:0]
-	for n := range objects {
-		if _, reached := parents[n]; reached {
-			queue = append(queue, n)
-		}
-	}
-	for i := 0; i < len(queue); i++ {
-		n := queue[i]
-		for _, name := range holders[n] {
-			names[name] = true
-		}
-		queue = append(queue, parents[n]...)
-		delete(parents, n) // so that each object is visited once
-		delete(holders, n)
-	}
 }

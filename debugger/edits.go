@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"glasshouse/debugger/recording"
@@ -140,25 +139,4 @@ func (r *Recording) editChanges(step int, number, frame uint64) []sandbox.EditCh
 		return nil
 	})
 	return out
-}
-
-// describeEdits returns one line of text for each edit.
-func (r *Recording) describeEdits() (out []string) {
-	for _, e := range r.Edits() {
-		out = append(out, "  "+describeEdit(e))
-	}
-	return out
-}
-
-func describeEdit(e sandbox.Edit) string {
-	var changes []string
-	for _, c := range e.Changes {
-		changes = append(changes, c.Name+" = "+clip(c.Value, causePreview))
-	}
-	text := fmt.Sprintf("step %d, line %d: %s   # by %s in the debugger", e.Step, e.Line,
-		clip(e.Code, causePreview), e.By())
-	if len(changes) > 0 {
-		text += "; " + strings.Join(changes, "; ")
-	}
-	return text
 }

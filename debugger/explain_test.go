@@ -4,15 +4,17 @@ import (
 	"strings"
 	"testing"
 
+	"glasshouse/debugger/program"
 	"glasshouse/debugger/recording/recordingtest"
+	"glasshouse/debugger/why"
 )
 
 func TestExplainKeepsToItsBudget(t *testing.T) {
 	t.Parallel()
 	r := recordingOf(t, recordingtest.Loop(30_000), "for x in range(30_000):", "    y[0] = x", "    pass")
 	for _, budget := range []int{60, 200, 1000} {
-		if text, err := r.Explain(budget); err != nil || len(text) > budget*bytesPerToken {
-			t.Errorf("%d tokens: got %d bytes, %v, want at most %d", budget, len(text), err, budget*bytesPerToken)
+		if text, err := r.Explain(budget); err != nil || len(text) > budget*why.BytesPerToken {
+			t.Errorf("%d tokens: got %d bytes, %v, want at most %d", budget, len(text), err, budget*why.BytesPerToken)
 		}
 	}
 	text, err := r.Explain(1000)
@@ -30,7 +32,7 @@ func TestNamesInALineOfCode(t *testing.T) {
 		`print(f"{x} and {y.z}", "no {n}")`: "x y",
 		"for k, v in items.items():":        "k v items", "return": "", "a b c": "a b c",
 	} {
-		if got := strings.Join(namesIn(line), " "); got != want {
+		if got := strings.Join(program.NamesIn(line), " "); got != want {
 			t.Errorf("%s: got %s, want %s", line, got, want)
 		}
 	}

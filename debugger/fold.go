@@ -2,26 +2,22 @@ package debugger
 
 import (
 	"slices"
-	"strings"
 
+	"glasshouse/debugger/program"
 	"glasshouse/debugger/recording"
 )
-
-// comprehensionFunctions are the functions that Python makes of comprehensions and generator expressions. Since Python
-// 3.12, only a generator expression has one.
-var comprehensionFunctions = []string{"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
 
 // folding tells which steps belong to comprehensions.
 type folding struct {
 	byLine map[int64]int // by line, a number of the comprehension over several lines that it is in
 }
 
-func newFolding(p *program) *folding {
+func newFolding(p *program.Program) *folding {
 	f, number, lines := &folding{byLine: map[int64]int{}}, 0, 0
-	for _, st := range p.statements {
+	for _, st := range p.Statements {
 		for _, c := range st.Comprehensions {
 			number++
-			for line := max(c[0], st.Line); line <= min(c[1], st.End) && lines < maxStatementLineEntries; line++ {
+			for line := max(c[0], st.Line); line <= min(c[1], st.End) && lines < program.MaxLineEntries; line++ {
 				if f.byLine[line] == 0 { // not in another one
 					f.byLine[line] = number
 				}
@@ -36,11 +32,7 @@ func newFolding(p *program) *folding {
 // of a comprehension in the frame around it stands for the comprehension.
 func (f *folding) folds(function string, before, line int64) bool {
 	number := f.byLine[line]
-	return isComprehension(function) || number > 0 && f.byLine[before] == number
-}
-
-func isComprehension(function string) bool {
-	return slices.Contains(comprehensionFunctions, function[strings.LastIndexByte(function, '.')+1:])
+	return program.IsComprehension(function) || number > 0 && f.byLine[before] == number
 }
 
 // FoldedLines returns Lines without the steps of comprehensions. The first step of a comprehension in the frame around
@@ -69,7 +61,7 @@ func foldLines(lines []Line) []Line {
 			out = append(out, l)
 		case known:
 			out[i].include(&l)
-		case l.Status == StatusException && !isComprehension(l.Function): // else its caller fails, too
+		case l.Status == StatusException && !program.IsComprehension(l.Function): // else its caller fails, too
 			out = append(out, l)
 		}
 	}

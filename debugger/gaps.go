@@ -1,49 +1,8 @@
 package debugger
 
 import (
-	"fmt"
-	"slices"
-
 	"glasshouse/debugger/recording"
 )
-
-// Gap is a part of a run that its recording does not have.
-type Gap struct {
-	After  int    `json:"after_step" doc:"The last step before the gap"`
-	Steps  int    `json:"steps" doc:"Number of missing steps; 0 if it is unknown"`
-	Reason string `json:"reason"`
-}
-
-func (g Gap) String() string {
-	if g.Steps == 0 {
-		return fmt.Sprintf("after step %d: %s", g.After, g.Reason)
-	}
-	return fmt.Sprintf("steps %d to %d: %s", g.After+1, g.After+g.Steps, g.Reason)
-}
-
-func gapOf(s *recording.State, rec *recording.Record) Gap {
-	return Gap{After: s.Step - int(rec.Number), Steps: int(rec.Number), Reason: rec.Text}
-}
-
-// lastGap returns the last gap before a step, or nil.
-func lastGap(reader *recording.Reader, step int) (last *Gap, err error) {
-	for _, c := range slices.Backward(reader.Chunks()) {
-		if !c.Loses || c.First > step {
-			continue
-		}
-		err := reader.Replay(c, func(s *recording.State, rec *recording.Record) bool {
-			if rec.Kind == recording.KindLost && s.Step < step {
-				gap := gapOf(s, rec)
-				last = &gap
-			}
-			return s.Step < step
-		})
-		if err != nil || last != nil {
-			return last, err
-		}
-	}
-	return nil, nil
-}
 
 // SetHeldSteps tells the recording how many steps the recorder holds back. They are lost if the run is killed now.
 func (r *Recording) SetHeldSteps(steps uint64) {

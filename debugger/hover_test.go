@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"glasshouse/debugger/recording/recordingtest"
+	"glasshouse/debugger/why"
 )
 
 // The origin of any variable of any recording is short.
@@ -18,9 +19,9 @@ func TestOriginIsShortForAnyRecording(t *testing.T) {
 		for n := uint64(0); n < 200; n++ {
 			for _, step := range []int{0, 1, r.Steps() / 2, r.Steps(), r.Steps() + 9} {
 				for frame := range uint64(3) {
-					lines := r.originOf(t.Context(), table.Name(n), step, frame)
+					lines := r.explained().Origin(t.Context(), table.Name(n), step, frame)
 					found += len(lines)
-					if text := strings.Join(lines, "\n"); len(lines) > 2 || len(text) > 2*maxHoverBytes+1 {
+					if text := strings.Join(lines, "\n"); len(lines) > 2 || len(text) > 2*why.MaxOriginBytes+1 {
 						t.Errorf("%s, %s at step %d: got %q, want two short lines", file, table.Name(n), step, text)
 					}
 				}

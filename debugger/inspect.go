@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"glasshouse/debugger/expr"
+	"glasshouse/debugger/program"
 	"glasshouse/debugger/recording"
 )
 
@@ -313,7 +314,7 @@ func (s *Session) Watchable(number int, name string) (v Variable, ok bool, err e
 		return v, err == nil, err
 	}
 	r, err := s.reference(number)
-	return Variable{r.frame, name}, r.isScope, err
+	return Variable{Frame: r.frame, Name: name}, r.isScope, err
 }
 
 // Exception returns the exception at the session's position.
@@ -355,7 +356,7 @@ func (s *Session) traceback(step int, e ExceptionView) (string, error) {
 		}
 		for _, f := range slices.Backward(stack) {
 			fmt.Fprintf(out, "  line %d, in %s\n    %s\n", f.Line, w.table.FunctionName(f.Code),
-				strings.TrimSpace(SourceLine(s.recording.Source, f.Line)))
+				strings.TrimSpace(program.Line(s.recording.Source, f.Line)))
 		}
 		for _, f := range slices.Backward(s.innerFrames()) {
 			fmt.Fprintf(out, "  line %d, in %s, of code that the program made\n", f.Line, f.Function)

@@ -16,10 +16,10 @@ const maxLineMapSteps = 4 << 20
 
 // lineMapHead is the beginning of an encoded line map.
 type lineMapHead struct {
-	Steps int             `json:"total_steps"`
-	Count int             `json:"count"`
-	Last  int             `json:"last"`
-	Gaps  []recording.Gap `json:"gaps"`
+	Steps int                      `json:"total_steps"`
+	Count int                      `json:"count"`
+	Last  int                      `json:"last"`
+	Gaps  []recording.SkippedSteps `json:"gaps"`
 }
 
 // lineMapCache keeps the encoded line map of a recording, for the number of steps that it has.
@@ -61,7 +61,7 @@ func (r *Recording) LineMap() ([]byte, error) {
 func encodeLineMap(m *recording.LineMap, steps int) ([]byte, error) {
 	head := lineMapHead{Steps: steps, Count: len(m.Lines), Last: m.Last, Gaps: m.Gaps}
 	if head.Gaps == nil {
-		head.Gaps = []recording.Gap{}
+		head.Gaps = []recording.SkippedSteps{}
 	}
 	text, err := json.Marshal(head)
 	if err != nil {

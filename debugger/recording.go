@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync"
 
+	"glasshouse/debugger/program"
 	"glasshouse/debugger/recording"
 	"glasshouse/sandbox"
 )
@@ -32,13 +33,13 @@ type heldSteps struct {
 // NewRecording returns an empty recording of a run of code.
 func NewRecording(code string) (*Recording, error) {
 	journal, err := recording.NewJournal()
-	return &Recording{Source: SplitSource(code), journal: journal}, err
+	return &Recording{Source: program.Split(code), journal: journal}, err
 }
 
 // OpenRecording returns the stored recording of a run of code. See recording.Open.
 func OpenRecording(code string, chunks []sandbox.Chunk, load func(sequence int) ([]byte, error)) (*Recording, error) {
 	journal, err := recording.Open(chunks, load)
-	return &Recording{Source: SplitSource(code), journal: journal}, err
+	return &Recording{Source: program.Split(code), journal: journal}, err
 }
 
 // CheckChunk returns an error for a stored chunk that is damaged or forged. See recording.Check.

@@ -45,7 +45,7 @@ type Position struct {
 	Variables map[string]string `json:"variables,omitempty"`
 	Changed   []string          `json:"changed,omitempty" doc:"Variables of this frame that the previous line changed"`
 	Source    []SourceView      `json:"source,omitempty"`
-	Gap       *Gap              `json:"gap,omitempty" doc:"The last gap in the recording before this step"`
+	Gap       *recording.Gap    `json:"gap,omitempty" doc:"The last gap in the recording before this step"`
 	Edits     []sandbox.Edit    `json:"edits,omitempty" doc:"Changes that a person made in the debugger at this step"`
 }
 
@@ -187,7 +187,7 @@ func (s *Session) positionAt(step int, p Position) Position {
 			p.Variables[v.Name] = v.Value
 		}
 		p.Thread, p.Changed = view.LaneID, changedVariables(reader, step-1, f.Frame, 0)
-		p.Gap, _ = lastGap(reader, step) // damage is reported where the chunk is needed
+		p.Gap, _ = reader.LastGap(step) // damage is reported where the chunk is needed
 		return nil
 	})
 	return p

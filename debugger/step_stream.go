@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"glasshouse/debugger/program"
 	"glasshouse/debugger/recording"
 )
 
@@ -182,7 +183,7 @@ func (p *stepStream) complete(s *recording.State, open *openLine, line Line) {
 	line.Step, line.Number = open.step, open.line
 	line.frame, line.isFolded = f.Number, open.isFolded
 	line.Function = p.table.FunctionName(f.Code)
-	line.Code = SourceLine(p.source, open.line)
+	line.Code = program.Line(p.source, open.line)
 	line.Unread = p.table.Name(f.Unread)
 	key, values := p.scope(s, f)
 	before := p.scopes[key]

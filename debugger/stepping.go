@@ -90,10 +90,7 @@ func (b LineStop) wantsHit(hits int) bool {
 func (b LineStop) countsHits() bool { return b.Hits > 0 || b.HitOp != "" }
 
 // Variable is a name in a frame, or with Frame 0 in the run's namespace.
-type Variable struct {
-	Frame uint64
-	Name  string
-}
+type Variable = recording.Variable
 
 // Stop is the place where a move stops.
 type Stop struct {
@@ -316,9 +313,9 @@ func (w *stopSearch) search(ctx context.Context, c *recording.Chunk) error {
 // replay offers the stops in a chunk after one step and up to another one; a forward search ends at the first stop.
 func (w *stopSearch) replay(ctx context.Context, c *recording.Chunk, from, until int) error {
 	hits := slices.Clone(w.hits)
-	trackers := make([]*changeTracker, len(w.names))
+	trackers := make([]*recording.ChangeTracker, len(w.names))
 	for i, v := range w.rule.breaks.Data {
-		trackers[i] = &changeTracker{frame: v.Frame, name: w.names[i]}
+		trackers[i] = &recording.ChangeTracker{Frame: v.Frame, Name: w.names[i]}
 	}
 	unwound := false // an exception has just left a frame: it is then raised again in the caller
 	err := w.reader.ReplayAfter(c, from, nil, func(s *recording.State, rec *recording.Record) bool {
@@ -334,12 +331,12 @@ func (w *stopSearch) replay(ctx context.Context, c *recording.Chunk, from, until
 			unwound = false // other records, such as those of variables, may come before the raise in the caller
 		}
 		for _, t := range trackers {
-			t.see(s, rec)
+			t.See(s, rec)
 		}
 		if rec.Kind == recording.KindLine {
 			w.seeLine(s, hits)
 			for i, t := range trackers {
-				if t.take() {
+				if t.Take() {
 					w.offer(Stop{Step: s.Step, Reason: ReasonData, Index: i})
 				}
 			}
@@ -349,7 +346,7 @@ func (w *stopSearch) replay(ctx context.Context, c *recording.Chunk, from, until
 	if !w.rule.backward {
 		w.hits = hits
 		for i, t := range trackers { // what the last line changed is seen at the end
-			if until == math.MaxInt && c.Last == w.reader.Steps() && t.take() {
+			if until == math.MaxInt && c.Last == w.reader.Steps() && t.Take() {
 				w.offer(Stop{Step: w.reader.End(), Reason: ReasonData, Index: i})
 			}
 		}

@@ -257,7 +257,7 @@ func TestSearchLoadsFewChunks(t *testing.T) {
 	whole := recordingOf(t, recordingtest.Loop(100_000))
 	whole.End()
 	r, loads := reopened(t, whole.TakeChunks())
-	if _, err := r.LastChange(Variable{0, "x"}, 290_000); err != nil || *loads > 1 {
+	if _, err := r.LastChange(Variable{Name: "x"}, 290_000); err != nil || *loads > 1 {
 		t.Errorf("the last change: got %d loads, %v, want at most 1", *loads, err)
 	}
 	stop, err := r.FindStop(t.Context(), 1, Continue, atLine(99))

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"glasshouse/debugger/program"
 	"glasshouse/debugger/recording"
 	"glasshouse/sandbox"
 )
@@ -198,7 +199,7 @@ func (w viewer) frames(source []string, limit int) []FrameView {
 	stack := w.state.Stack(w.state.Current)
 	for _, f := range stack[:min(len(stack), maxStackFrames)] {
 		view := FrameView{
-			Frame: f.Number, Function: w.table.FunctionName(f.Code), Line: f.Line, Code: SourceLine(source,
+			Frame: f.Number, Function: w.table.FunctionName(f.Code), Line: f.Line, Code: program.Line(source,
 				f.Line), Step: f.Step,
 			Unread: w.table.Name(f.Unread),
 		}
@@ -308,20 +309,11 @@ func (r *Recording) Resolve(step int, name string) (v Variable, err error) {
 	err = r.journal.Read(func(reader *recording.Reader) error {
 		s, err := reader.State(step)
 		if err == nil {
-			v = resolve(s, reader.Table(), name)
+			v = s.Resolve(reader.Table(), name)
 		}
 		return err
 	})
 	return v, err
-}
-
-func resolve(s *recording.State, t *recording.Table, name string) Variable {
-	if f := s.CurrentFrame(); f != nil {
-		if _, isLocal := f.Variables[t.NumberOf(name)]; isLocal {
-			return Variable{f.Number, name}
-		}
-	}
-	return Variable{0, name}
 }
 
 // sourceText joins the program's lines.

@@ -10,6 +10,7 @@ import (
 
 	"glasshouse/debugger/recording"
 	"glasshouse/debugger/recording/recordingtest"
+	"glasshouse/debugger/why"
 )
 
 // Every question about every recording has an answer, or an error that says why not.
@@ -22,11 +23,11 @@ func TestWhyAnswersForAnyRecording(t *testing.T) {
 		for n := uint64(0); n < 200; n++ {
 			for _, step := range []int{0, 1, r.Steps() / 2, r.Steps()} {
 				name := table.Name(n)
-				y, err := r.Why(t.Context(), WhyQuestion{Name: name, Step: step})
+				y, err := r.Why(t.Context(), why.Question{Name: name, Step: step})
 				switch {
 				case err == nil && len(y.Text) > 1800:
 					t.Errorf("%s, %s: got %d bytes, want at most 1800", file, name, len(y.Text))
-				case err != nil && !errors.Is(err, ErrNoVariable) && !errors.Is(err, recording.ErrNoStep):
+				case err != nil && !errors.Is(err, why.ErrNoVariable) && !errors.Is(err, recording.ErrNoStep):
 					t.Errorf("%s, %s at step %d: %v", file, name, step, err)
 				}
 			}
@@ -53,7 +54,7 @@ func TestWhyAnswersForForgedStatements(t *testing.T) {
 	b.Global(3, recordingtest.Int(2))
 	r := recordingOf(t, b.Stream, "x = x", "y", "z")
 	r.End()
-	if y, err := r.Why(t.Context(), WhyQuestion{Name: "x"}); err != nil || y.Value != "2" {
+	if y, err := r.Why(t.Context(), why.Question{Name: "x"}); err != nil || y.Value != "2" {
 		t.Errorf("got %+v, %v, want x = 2", y, err)
 	}
 	many := recordingtest.New("x")
@@ -74,15 +75,15 @@ func TestWhySaysWhatTheRecordingLacks(t *testing.T) {
 	t.Parallel()
 	r := recordingOf(t, gappy(), strings.Split(gappySource, "\n")...)
 	r.End()
-	y, err := r.Why(t.Context(), WhyQuestion{Name: "x"})
+	y, err := r.Why(t.Context(), why.Question{Name: "x"})
 	if err != nil || y.Value != "13" || !slices.Contains(y.Limits, "the recording has a gap") {
 		t.Errorf("got %+v, %v, want x = 13 and the gap", y, err)
 	}
-	y, err = r.Why(t.Context(), WhyQuestion{Name: "x", Step: 3})
+	y, err = r.Why(t.Context(), why.Question{Name: "x", Step: 3})
 	if err != nil || y.Value != "2" || len(y.Steps) == 0 || y.Steps[0].Step != 2 {
 		t.Errorf("before the gap: got %+v, %v, want x = 2, set at step 2", y, err)
 	}
-	if _, err := r.Why(t.Context(), WhyQuestion{Name: "x", Step: 9}); !errors.Is(err, recording.ErrNoStep) {
+	if _, err := r.Why(t.Context(), why.Question{Name: "x", Step: 9}); !errors.Is(err, recording.ErrNoStep) {
 		t.Errorf("in the gap: got %v, want ErrNoStep", err)
 	}
 }
@@ -128,7 +129,7 @@ func TestWhyOfALoopTakesLittleStack(t *testing.T) {
 			}
 		}),
 	} {
-		answer, err := r.Why(t.Context(), WhyQuestion{Name: "x"})
+		answer, err := r.Why(t.Context(), why.Question{Name: "x"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +160,7 @@ func TestWhyHoldsFewLargeStates(t *testing.T) {
 		names = append(names, fmt.Sprintf("x%d", i))
 		source = append(source, fmt.Sprintf("x%d = x%d", i, max(i-1, 0)))
 	}
-	why := func(size int) *Why {
+	why := func(size int) *why.Answer {
 		b := recordingtest.New(names...)
 		for i := range chain {
 			b.Add(recording.Record{Kind: recording.KindStatement, Text: fmt.Sprintf(
@@ -175,7 +176,7 @@ func TestWhyHoldsFewLargeStates(t *testing.T) {
 		b.Line(0)
 		r := recordingOf(t, b.Stream, source...)
 		r.End()
-		y, err := r.Why(t.Context(), WhyQuestion{Name: fmt.Sprintf("x%d", chain-1)})
+		y, err := r.Why(t.Context(), why.Question{Name: fmt.Sprintf("x%d", chain-1)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,7 +200,7 @@ func BenchmarkWhy(b *testing.B) {
 	n := 0
 	for b.Loop() {
 		n = (n + 618_033) % 1_000_000
-		if _, err := r.Why(b.Context(), WhyQuestion{Name: "y", Step: n + 1}); err != nil {
+		if _, err := r.Why(b.Context(), why.Question{Name: "y", Step: n + 1}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"glasshouse/debugger"
 	"glasshouse/debugger/dap"
+	"glasshouse/debugger/program"
 	"glasshouse/sandbox"
 )
 
@@ -92,7 +93,7 @@ func (c *client) debug(ctx context.Context, code string, in io.Reader, out io.Wr
 	if err := c.call(ctx, "POST", "/sandbox/"+box.ID+"/debug/sessions", map[string]any{"code": code, "stop_on_entry": true}, &state); err != nil {
 		return err
 	}
-	t := &terminal{client: c, out: out, path: "/debug/sessions/" + state.Session, source: debugger.SplitSource(code)}
+	t := &terminal{client: c, out: out, path: "/debug/sessions/" + state.Session, source: program.Split(code)}
 	defer func() { _ = c.call(cleanup, "DELETE", t.path, nil, &map[string]any{}) }()
 	if err := t.showStop(ctx, state); err != nil {
 		return err
@@ -183,7 +184,7 @@ func (t *terminal) showCalls(ctx context.Context) error {
 	}
 	for _, f := range body.Frames {
 		fmt.Fprintf(t.out, "  line %d, in %s: %s\n", f.Line, f.Name,
-			strings.TrimSpace(debugger.SourceLine(t.source, f.Line)))
+			strings.TrimSpace(program.Line(t.source, f.Line)))
 	}
 	return nil
 }

@@ -63,7 +63,7 @@
 //	17 lost     n steps, text reason. This many steps are missing. All frames, variables and objects are forgotten; the
 //	            recorder restates those that still exist. Step numbers continue after the gap.
 //	18 unread   n reason (a name). The variables of the current frame cannot be read.
-//	19 statement text description. Defines the next statement of the program, as JSON (statement in package debugger).
+//	19 statement text description. Defines the next statement of the program, as JSON: program.Statement.
 //	80 to ff    A line record in one byte: the line delta is the byte minus c0.
 //
 // Push and resume make their frame the current one. Suspend, return and unwind make the calling frame the current one.

@@ -14,6 +14,7 @@ const (
 	ChunkSize        = chunkSize
 	MaxDefinitions   = maxDefinitions
 	MaxCachedBytes   = maxCachedBytes
+	MaxHolderSearch  = maxHolderSearch
 	ShortLineZero    = shortLineZero
 	KindsThatDefine  = KindThread
 	minCheckpointGap = minCheckpointBytes

@@ -7,14 +7,14 @@ import (
 
 // LineMap has the line and the depth of each recorded step, in order. Steps that were lost have no entry.
 type LineMap struct {
-	Lines  []uint32 // 0: the step is in another file than the program's
-	Depths []uint16 // number of frames in the stack of the step
-	Gaps   []Gap    // where steps were lost, in order
-	Last   int      // the last step that the map covers
+	Lines  []uint32       // 0: the step is in another file than the program's
+	Depths []uint16       // number of frames in the stack of the step
+	Gaps   []SkippedSteps // where steps were lost, in order
+	Last   int            // the last step that the map covers
 }
 
-// Gap is a sequence of steps that the recording does not have.
-type Gap struct {
+// SkippedSteps is a sequence of steps that the recording does not have.
+type SkippedSteps struct {
 	First  int    `json:"first" doc:"The first step that was not recorded"`
 	Last   int    `json:"last"`
 	Reason string `json:"reason"`
@@ -105,7 +105,7 @@ func (r *Reader) mapChunk(u *unpackedChunk, out *LineMap, maxSteps int) (more bo
 			if len(out.Gaps) >= maxLineMapGaps {
 				return false, nil
 			}
-			out.Gaps = append(out.Gaps, Gap{before + 1, s.Step, rec.Text})
+			out.Gaps = append(out.Gaps, SkippedSteps{before + 1, s.Step, rec.Text})
 			out.Last = s.Step
 		default:
 			current = nil

@@ -7,7 +7,8 @@ import (
 	"maps"
 	"slices"
 
-	"glasshouse/debugger"
+	"glasshouse/debugger/program"
+	"glasshouse/debugger/why"
 	"glasshouse/sandbox"
 	"glasshouse/service/records"
 )
@@ -20,8 +21,8 @@ const maxEarlierExecutions = 30
 // caller. It returns FaultNotFound if the execution has no recording, or no such step or variable, and the errors of an
 // inspection.
 func (s *Service) Why(
-	ctx context.Context, caller sandbox.Key, executionID string, q debugger.WhyQuestion,
-) (*debugger.Why, error) {
+	ctx context.Context, caller sandbox.Key, executionID string, q why.Question,
+) (*why.Answer, error) {
 	e, err := s.Records.Execution(ctx, caller, executionID)
 	if err != nil {
 		return nil, err
@@ -31,15 +32,15 @@ func (s *Service) Why(
 		return nil, err
 	}
 	q.Queries, q.Context = e.Queries, contextNames(e.Context)
-	q.Earlier = func(ctx context.Context, name string) *debugger.WhyEarlier {
+	q.Earlier = func(ctx context.Context, name string) *why.Earlier {
 		return s.earlierSetter(ctx, caller, &e, name)
 	}
-	var answer *debugger.Why
+	var answer *why.Answer
 	err = s.SearchRecording(ctx, caller, func(ctx context.Context) (err error) {
 		answer, err = opened.Why(ctx, q)
 		return err
 	})
-	if errors.Is(err, debugger.ErrNoVariable) {
+	if errors.Is(err, why.ErrNoVariable) {
 		if e.Exception != nil {
 			return nil, sandbox.Errorf(sandbox.FaultNotFound, "%v: the run failed in line %d; ask explain why", err,
 				e.Exception.Line)
@@ -55,7 +56,7 @@ func (s *Service) Why(
 // addFacts adds what a replay of the execution finds about the values of the answer's statements. If it cannot run
 // again, the answer says why.
 func (s *Service) addFacts(
-	ctx context.Context, caller sandbox.Key, executionID string, answer *debugger.Why, budget int,
+	ctx context.Context, caller sandbox.Key, executionID string, answer *why.Answer, budget int,
 ) {
 	lines := answer.Statements()
 	if len(lines) == 0 {
@@ -99,7 +100,7 @@ func contextNames(context json.RawMessage) []string {
 // exactly; of an execution without one, its code tells it.
 func (s *Service) earlierSetter(
 	ctx context.Context, caller sandbox.Key, e *sandbox.Execution, name string,
-) *debugger.WhyEarlier {
+) *why.Earlier {
 	list, _, err := s.Records.Executions(ctx, caller, sandbox.ExecutionFilter{
 		SandboxID: e.SandboxID, Until: e.CreatedAt, Limit: maxEarlierExecutions,
 	})
@@ -107,14 +108,14 @@ func (s *Service) earlierSetter(
 		return nil // the answer then says that the variable existed before
 	}
 	for _, earlier := range list {
-		line, code := debugger.LineThatSets(earlier.Code, name)
+		line, code := program.LineThatSets(earlier.Code, name)
 		if opened, err := s.Records.Explainable(ctx, caller, earlier.ID); err == nil {
 			if set := opened.LastSet(ctx, name); set != nil {
 				set.Execution = earlier.ID
 				return set
 			}
 		} else if line > 0 {
-			return &debugger.WhyEarlier{Execution: earlier.ID, Line: line, Code: code}
+			return &why.Earlier{Execution: earlier.ID, Line: line, Code: code}
 		}
 	}
 	return nil

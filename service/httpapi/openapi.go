@@ -14,6 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humagin"
 	"github.com/gin-gonic/gin"
 
+	"glasshouse/debugger/why"
 	"glasshouse/policy"
 	"glasshouse/sandbox"
 )
@@ -82,6 +83,7 @@ var tagDescriptions = []*huma.Tag{
 func (a *api) newRoutes(router *gin.Engine, groups groups, version string) *routes {
 	config := huma.DefaultConfig("Glasshouse", version)
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", "" // routeService serves them
+	config.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
 	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[sandbox.Object](), reflect.TypeFor[object]())
 	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[sandbox.Base64](), reflect.TypeFor[base64]())
 	config.CreateHooks = nil // no $schema in responses
@@ -102,6 +104,17 @@ func (a *api) newRoutes(router *gin.Engine, groups groups, version string) *rout
 	r := &routes{groups, huma.NewAPI(config, adapter), a.checkParameters}
 	r.api.UseMiddleware(decodesBody)
 	return r
+}
+
+// schemaName returns the name of a type in the document. Package why has names that other packages have, too.
+func schemaName(t reflect.Type, hint string) string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.PkgPath() == reflect.TypeFor[why.Step]().PkgPath() {
+		return "Why" + t.Name()
+	}
+	return huma.DefaultSchemaNamer(t, hint)
 }
 
 // everyPrefix is a huma.Adapter that registers an operation under every prefix. huma describes it once.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/http"
 
-	"glasshouse/debugger"
+	"glasshouse/debugger/why"
 	"glasshouse/sandbox"
 )
 
@@ -18,7 +18,7 @@ type whyInput struct {
 
 type whyAnswer struct {
 	ExecutionID string `json:"execution_id"`
-	debugger.Why
+	why.Answer
 }
 
 func (a *api) routeWhy(r *routes) {
@@ -28,7 +28,7 @@ func (a *api) routeWhy(r *routes) {
 }
 
 func (a *api) explainValue(ctx context.Context, caller sandbox.Key, in *whyInput) (*whyAnswer, error) {
-	answer, err := a.debug.Why(ctx, caller, in.ID, debugger.WhyQuestion{Name: in.Name, Step: in.Step,
+	answer, err := a.debug.Why(ctx, caller, in.ID, why.Question{Name: in.Name, Step: in.Step,
 		Budget: in.Budget, WithoutFacts: !in.Facts})
 	if err != nil {
 		return nil, recordingError(err)

@@ -6,18 +6,18 @@ import (
 	"strings"
 	"testing"
 
-	"glasshouse/debugger"
+	"glasshouse/debugger/why"
 	"glasshouse/sandbox"
 )
 
 // factOf returns the first finding of a kind, and a finding without a text if there is none.
-func factOf(y debugger.Why, kind string) debugger.WhyFinding {
+func factOf(y why.Answer, kind string) why.Finding {
 	for _, f := range y.Findings {
 		if f.Kind == kind {
 			return f
 		}
 	}
-	return debugger.WhyFinding{}
+	return why.Finding{}
 }
 
 // The values between the lines decide: no variable has the values that `or` replaced.

@@ -12,12 +12,12 @@ import (
 	"strings"
 	"testing"
 
-	"glasshouse/debugger"
+	"glasshouse/debugger/why"
 	"glasshouse/sandbox"
 )
 
 // why asks where a value of an execution comes from.
-func (c client) why(t testing.TB, execution, query string) (answer debugger.Why) {
+func (c client) why(t testing.TB, execution, query string) (answer why.Answer) {
 	t.Helper()
 	text := c.ok(t, "GET", "/executions/"+execution+"/why?"+query, nil).text
 	if err := json.Unmarshal(text, &answer); err != nil {
@@ -225,7 +225,7 @@ func TestWhyBlamesNoCorrectCode(t *testing.T) {
 var blame = regexp.MustCompile(`text|matched nothing|dropped|leaves out|skips|default|binds|goes over all rows`)
 
 // findingsOf returns the findings of an answer, one a line.
-func findingsOf(y debugger.Why) string {
+func findingsOf(y why.Answer) string {
 	var out strings.Builder
 	for _, f := range y.Findings {
 		fmt.Fprintln(&out, f.Text)
@@ -247,7 +247,7 @@ func TestWhyFollowsAChangeThroughAnotherNameBeforeALoop(t *testing.T) {
 		"xs = []\ndef add(to):\n    to.append(40)\nadd(xs)\nfor n in range(3):\n    xs.append(n)\nx = sum(xs)",
 	} {
 		y := c.why(t, c.recorded(t, id, code), "name=x")
-		appends := func(s debugger.WhyStep) bool { return strings.Contains(s.Code, "append(40)") }
+		appends := func(s why.Step) bool { return strings.Contains(s.Code, "append(40)") }
 		if !slices.ContainsFunc(y.Steps, appends) {
 			t.Errorf("%q: want the line with 40:\n%s", code, y.Text)
 		}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"glasshouse/debugger"
 	"glasshouse/debugger/expr"
+	"glasshouse/debugger/why"
 	"glasshouse/sandbox"
 	"glasshouse/service/records"
 	"glasshouse/service/run"
@@ -194,9 +194,9 @@ func (s *Server) explainExecution(
 	var text string
 	switch kind {
 	case "value":
-		var why *debugger.Why
-		if why, err = s.debug.Why(ctx, caller, in.ID, debugger.WhyQuestion{Name: argument}); err == nil {
-			text = why.Text
+		var answer *why.Answer
+		if answer, err = s.debug.Why(ctx, caller, in.ID, why.Question{Name: argument}); err == nil {
+			text = answer.Text
 		}
 	case "line":
 		err = s.debug.SearchRecording(ctx, caller, func(ctx context.Context) (err error) {

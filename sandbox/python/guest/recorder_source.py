@@ -1,7 +1,7 @@
 """Describes the statements of a program for its recording: what each one reads and sets, and operations in it that
 often explain a wrong result. The service has no parser of Python, so it asks a recording why a value is so.
 
-statements() returns a list of dicts. Type statement of package debugger has their keys.
+statements() returns a list of dicts. Type Statement of package debugger/program has their keys.
 """
 
 import ast

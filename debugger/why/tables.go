@@ -1,15 +1,17 @@
-package debugger
+package why
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
+	"glasshouse/debugger/program"
 	"glasshouse/debugger/recording"
 )
 
 // checkTables compares the tables before and after a step.
-func (w *slicer) checkTables(node *WhyStep, st *statement) {
+func (w *slicer) checkTables(node *Step) {
+	st := w.program.Get(node.statement)
 	after := w.tableAfter(node)
 	if after == nil {
 		return
@@ -27,7 +29,7 @@ func (w *slicer) checkTables(node *WhyStep, st *statement) {
 			continue // the length of a row is not a number of rows
 		}
 		rows = append(rows, fmt.Sprintf("%s %d", name, before.rows))
-		if after.rows == 0 && before.rows > 0 && len(before.columns) > 0 && len(st.checksOf("merge")) == 0 {
+		if after.rows == 0 && before.rows > 0 && len(before.columns) > 0 && len(st.ChecksOf("merge")) == 0 {
 			score := scoreLikely + 4
 			if w.isEmptyValue() {
 				score = 84
@@ -52,7 +54,7 @@ func (w *slicer) checkTables(node *WhyStep, st *statement) {
 
 // compareColumns tells of new missing values, and of texts in a column of numbers. A statement that gives a column
 // another type may do that on purpose, so a type alone is not a finding.
-func (w *slicer) compareColumns(node *WhyStep, before, after *tableFacts) {
+func (w *slicer) compareColumns(node *Step, before, after *tableFacts) {
 	for _, c := range after.columns {
 		old := before.column(c.name)
 		switch {
@@ -80,7 +82,7 @@ func (w *slicer) compareColumns(node *WhyStep, before, after *tableFacts) {
 }
 
 // checkNewColumns tells of missing values in columns that no table before had.
-func (w *slicer) checkNewColumns(node *WhyStep, before []*tableFacts, after *tableFacts, labels string) {
+func (w *slicer) checkNewColumns(node *Step, before []*tableFacts, after *tableFacts, labels string) {
 	for _, c := range after.columns {
 		has := func(t *tableFacts) bool { return t.kind == after.kind && t.column(c.name) != nil }
 		if c.missing > 0 && after.kind == "DataFrame" && !slices.ContainsFunc(before, has) {
@@ -95,7 +97,7 @@ func (w *slicer) checkNewColumns(node *WhyStep, before []*tableFacts, after *tab
 }
 
 // checkAlignment tells of series whose labels do not fit.
-func (w *slicer) checkAlignment(node *WhyStep, c check) {
+func (w *slicer) checkAlignment(node *Step, c program.Check) {
 	after := w.tableAfter(node)
 	if after == nil {
 		return
@@ -131,7 +133,7 @@ func (w *slicer) checkAlignment(node *WhyStep, c check) {
 	}
 }
 
-func (w *slicer) checkAggregate(node *WhyStep, _ *statement, c check) {
+func (w *slicer) checkAggregate(node *Step, _ *program.Statement, c program.Check) {
 	t := w.tableBefore(node, c.Of)
 	if c.Call == "std" || c.Call == "var" || strings.HasSuffix(c.Call, "stdev") || strings.HasSuffix(c.Call,
 		"variance") {
@@ -163,15 +165,15 @@ func (w *slicer) checkAggregate(node *WhyStep, _ *statement, c check) {
 }
 
 // checkGroupMeans tells of a mean of the means of groups.
-func (w *slicer) checkGroupMeans(node *WhyStep, c check, groups *tableFacts) {
+func (w *slicer) checkGroupMeans(node *Step, c program.Check, groups *tableFacts) {
 	for _, made := range w.nodes {
 		if made.Name != c.Of || made.Step >= node.Step {
 			continue
 		}
-		st := w.program.get(made.statement)
-		isMean := func(each check) bool { return each.Call == "mean" }
-		by := st.checksOf("groupby")
-		if len(by) == 0 || by[0].Call != "groupby" || !slices.ContainsFunc(st.checksOf("aggregate"), isMean) {
+		st := w.program.Get(made.statement)
+		isMean := func(each program.Check) bool { return each.Call == "mean" }
+		by := st.ChecksOf("groupby")
+		if len(by) == 0 || by[0].Call != "groupby" || !slices.ContainsFunc(st.ChecksOf("aggregate"), isMean) {
 			return
 		}
 		if t := w.tableBefore(made, by[0].Of); t != nil && t.rows > groups.rows {
@@ -195,12 +197,12 @@ func name(c *columnFacts, of string) string {
 }
 
 // describe returns the size of a table.
-func (w *slicer) describe(node *WhyStep, of string, t *tableFacts) string {
+func (w *slicer) describe(node *Step, of string, t *tableFacts) string {
 	v, _ := w.value(node, of)
-	return of + " (" + clip(node.state.Preview(w.table, v, 60), 60) + ")"
+	return of + " (" + program.Clip(node.state.Preview(w.table, v, 60), 60) + ")"
 }
 
-func (w *slicer) checkDeviation(node *WhyStep, c check, t *tableFacts) {
+func (w *slicer) checkDeviation(node *Step, c program.Check, t *tableFacts) {
 	if c.DDOF != "" {
 		return
 	}
@@ -213,7 +215,7 @@ func (w *slicer) checkDeviation(node *WhyStep, c check, t *tableFacts) {
 	w.find(scorePossible+15, "deviation", node, "%s divides by %s; %s", c.Text, divides, other)
 }
 
-func (w *slicer) checkGroups(node *WhyStep, _ *statement, c check) {
+func (w *slicer) checkGroups(node *Step, _ *program.Statement, c program.Check) {
 	t := w.tableBefore(node, c.Of)
 	if t == nil || c.Keeps || c.Partial {
 		return
@@ -233,7 +235,7 @@ func (w *slicer) checkGroups(node *WhyStep, _ *statement, c check) {
 
 // checkShift tells of values that rows get from rows of another group: a text column next to them, with equal values in
 // neighbouring rows, names the groups.
-func (w *slicer) checkShift(node *WhyStep, _ *statement, c check) {
+func (w *slicer) checkShift(node *Step, _ *program.Statement, c program.Check) {
 	t := w.tableBefore(node, c.Of)
 	if t == nil {
 		return
@@ -256,7 +258,7 @@ func (w *slicer) checkShift(node *WhyStep, _ *statement, c check) {
 }
 
 // checkMerge tells which keys of a merge did not match, or matched more than once, from the rows before and after.
-func (w *slicer) checkMerge(node *WhyStep, _ *statement, c check) {
+func (w *slicer) checkMerge(node *Step, _ *program.Statement, c program.Check) {
 	left, right, after := w.tableBefore(node, c.Of), w.tableBefore(node, c.Right), w.tableAfter(node)
 	if left == nil || right == nil || c.Partial {
 		return
@@ -343,7 +345,7 @@ func (w *slicer) checkMerge(node *WhyStep, _ *statement, c check) {
 // repeatsRows reports whether an inner merge with as many rows as its left side has other rows than that. A merge keeps
 // the order of the left side, so its first rows differ then, or the missing values in a column of the left side. It
 // returns false if the recorded facts do not show a difference.
-func repeatsRows(c check, left, right, after *tableFacts) bool {
+func repeatsRows(c program.Check, left, right, after *tableFacts) bool {
 	for _, column := range left.columns {
 		merged := after.column(column.name)
 		isKey := slices.Contains(c.Keys, column.name)
@@ -362,7 +364,7 @@ func repeatsRows(c check, left, right, after *tableFacts) bool {
 	return false
 }
 
-func onKeys(c check) string {
+func onKeys(c program.Check) string {
 	var parts []string
 	for _, key := range []string{"on", "left_on", "right_on"} {
 		if text := c.Given[key]; text != "" {
@@ -377,7 +379,7 @@ func onKeys(c check) string {
 
 // unmatched returns how many rows of a merge have no match on the right: the missing values of a column that only the
 // right side has, and that has none there. It returns -1 if that is unknown.
-func (w *slicer) unmatched(c check, left, right, after *tableFacts) int64 {
+func (w *slicer) unmatched(c program.Check, left, right, after *tableFacts) int64 {
 	for _, column := range right.columns {
 		if column.missing != 0 || left.column(column.name) != nil || slices.Contains(c.RightKeys, column.name) {
 			continue
@@ -389,7 +391,7 @@ func (w *slicer) unmatched(c check, left, right, after *tableFacts) int64 {
 	return -1
 }
 
-func (w *slicer) checkSort(node *WhyStep, _ *statement, c check) {
+func (w *slicer) checkSort(node *Step, _ *program.Statement, c program.Check) {
 	t := w.tableBefore(node, c.Of)
 	if c.How == "'stable'" || c.How == "'mergesort'" || t == nil {
 		return
@@ -398,7 +400,7 @@ func (w *slicer) checkSort(node *WhyStep, _ *statement, c check) {
 	for _, key := range c.Keys {
 		if found := t.numberText(key); found != "" && c.Call == "sort_values" && textOrderDiffers(t.cellsOf(key)) {
 			w.find(scoreProven, "text_numbers", node, "%s compares text, not numbers: the values of %s are strings "+
-				"such as '%s'", c.Call, key, clip(found, 30))
+				"such as '%s'", c.Call, key, program.Clip(found, 30))
 		}
 	}
 	switch c.Call {
@@ -427,7 +429,7 @@ func (w *slicer) checkSort(node *WhyStep, _ *statement, c check) {
 	}
 }
 
-func (w *slicer) checkConcat(node *WhyStep, _ *statement, c check) {
+func (w *slicer) checkConcat(node *Step, _ *program.Statement, c program.Check) {
 	if c.Ignores || strings.Contains(c.Axis, "1") || strings.Contains(c.Axis, "columns") {
 		return
 	}
@@ -436,7 +438,7 @@ func (w *slicer) checkConcat(node *WhyStep, _ *statement, c check) {
 		"ignore_index=True makes new ones", c.Text)
 }
 
-func (w *slicer) checkCoerce(node *WhyStep, _ *statement, c check) {
+func (w *slicer) checkCoerce(node *Step, _ *program.Statement, c program.Check) {
 	if after := w.tableAfter(node); after != nil {
 		column := after.column(c.Column)
 		if column != nil && column.missing >= 0 {
@@ -449,7 +451,7 @@ func (w *slicer) checkCoerce(node *WhyStep, _ *statement, c check) {
 				if before := w.tableBefore(node, c.Of); before != nil {
 					text := lostNumber(node.after, w.table, before.cellsOf(c.Column), after.cellsOf(c.Column))
 					if text != "" {
-						score, example = scoreProven, fmt.Sprintf(", such as '%s'", clip(text, 30))
+						score, example = scoreProven, fmt.Sprintf(", such as '%s'", program.Clip(text, 30))
 					}
 				}
 				if made == after.rows {
@@ -477,9 +479,9 @@ func (w *slicer) checkWithoutEffect() {
 		}
 	}
 	left := maxEffectChecks
-	for i := range w.program.statements {
-		st := &w.program.statements[i]
-		for _, c := range append(st.checksOf("chained"), st.checksOf("discarded")...) {
+	for i := range w.program.Statements {
+		st := &w.program.Statements[i]
+		for _, c := range append(st.ChecksOf("chained"), st.ChecksOf("discarded")...) {
 			if names[c.Of] && c.Of != "" && left > 0 {
 				left--
 				w.checkNoChange(st, c)
@@ -489,7 +491,7 @@ func (w *slicer) checkWithoutEffect() {
 }
 
 // checkNoChange tells of the last execution of a statement if it did not change the variable that it is about.
-func (w *slicer) checkNoChange(st *statement, c check) {
+func (w *slicer) checkNoChange(st *program.Statement, c program.Check) {
 	step := w.lastStepAt([]int64{st.Line}, 0, w.out.Step)
 	if step == 0 {
 		return
@@ -502,13 +504,13 @@ func (w *slicer) checkNoChange(st *statement, c check) {
 	if err != nil {
 		return
 	}
-	v := resolve(before, w.table, c.Of)
+	v := before.Resolve(w.table, c.Of)
 	a, okA := valueOf(before, w.table, v)
 	b, okB := valueOf(after, w.table, v)
 	if !okA || !okB || a != b {
 		return
 	}
-	node := &WhyStep{Step: step, Line: before.CurrentFrame().Line}
+	node := &Step{Step: step, Line: before.CurrentFrame().Line}
 	o, p := w.object(before, a), w.object(after, b)
 	isTable := w.tableOf(before, o) != nil
 	if o != nil && p != nil && o.Version != p.Version || !isTable && a.Tag != recording.TagText {

@@ -1,13 +1,11 @@
-package debugger
-
-// This file follows what the recording does not show as a change of a variable: writes to objects that are recorded in
-// part, and statements that never ran.
+package why
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
+	"glasshouse/debugger/program"
 	"glasshouse/debugger/recording"
 )
 
@@ -28,16 +26,16 @@ func partly(s *recording.State, v recording.Value) map[uint64]bool {
 // unseenWrite returns the last step after a step and before another at which a statement wrote to a part of a variable
 // that is recorded in part, and 0 if there is none. The statement may do so through another name. s is the state at
 // the step before.
-func (w *slicer) unseenWrite(v Variable, value recording.Value, s *recording.State, after, before int) int {
+func (w *slicer) unseenWrite(v recording.Variable, value recording.Value, s *recording.State, after, before int) int {
 	objects := partly(s, value)
 	if len(objects) == 0 {
 		return 0
 	}
 	var lines []int64
 	passed := w.linesOf(v.Name)
-	for i := range w.program.statements {
-		if st := &w.program.statements[i]; len(st.Mutates) > 0 && !passed[st.Line] {
-			lines = st.appendLines(lines)
+	for i := range w.program.Statements {
+		if st := &w.program.Statements[i]; len(st.Mutates) > 0 && !passed[st.Line] {
+			lines = st.AppendLines(lines)
 		}
 	}
 	step := before
@@ -60,9 +58,9 @@ func (w *slicer) writtenThrough(step int, objects map[uint64]bool) string {
 		return ""
 	}
 	f := s.CurrentFrame()
-	st := w.program.get(w.program.at(w.table.FunctionName(f.Code), f.Line))
+	st := w.program.Get(w.program.At(w.table.FunctionName(f.Code), f.Line))
 	for _, name := range st.Mutates {
-		value, ok := valueOf(s, w.table, resolve(s, w.table, name))
+		value, ok := valueOf(s, w.table, s.Resolve(w.table, name))
 		if ok && slices.ContainsFunc(s.Reachable(value), func(n uint64) bool { return objects[n] }) {
 			return name
 		}
@@ -71,7 +69,7 @@ func (w *slicer) writtenThrough(step int, objects map[uint64]bool) string {
 }
 
 // followUnseenWrite adds the step of such a write, and what the variable was before it.
-func (w *slicer) followUnseenWrite(v Variable, step int) {
+func (w *slicer) followUnseenWrite(v recording.Variable, step int) {
 	s, err := w.stateAt(step)
 	if err != nil || s.CurrentFrame() == nil {
 		return
@@ -88,7 +86,7 @@ func (w *slicer) followUnseenWrite(v Variable, step int) {
 	if err != nil {
 		return
 	}
-	node := WhyStep{Role: "changed", Name: v.Name, Unseen: true, after: after, value: value, hasValue: true,
+	node := Step{Role: "changed", Name: v.Name, Unseen: true, after: after, value: value, hasValue: true,
 		Value: after.Preview(w.table, value, whyValueBytes), Type: after.TypeOf(w.table, value)}
 	if through := w.writtenThrough(step, partly(s, value)); through != v.Name {
 		node.Through = through
@@ -99,11 +97,11 @@ func (w *slicer) followUnseenWrite(v Variable, step int) {
 }
 
 // readBefore reports whether a statement of the slice read a variable at or before a step.
-func (w *slicer) readBefore(v Variable, step int) bool {
+func (w *slicer) readBefore(v recording.Variable, step int) bool {
 	var lines []int64
 	for _, node := range w.nodes {
-		if st := w.program.get(node.statement); slices.Contains(st.Reads, v.Name) {
-			lines = st.appendLines(lines)
+		if st := w.program.Get(node.statement); slices.Contains(st.Reads, v.Name) {
+			lines = st.AppendLines(lines)
 		} else if node.statement == 0 {
 			lines = append(lines, node.Line)
 		}
@@ -113,18 +111,18 @@ func (w *slicer) readBefore(v Variable, step int) bool {
 
 // neverRan adds conditions to the answer: those that were never true, so that a statement which sets the variable
 // never ran.
-func (w *slicer) neverRan(v Variable, frame *recording.Frame) {
+func (w *slicer) neverRan(v recording.Variable, frame *recording.Frame) {
 	function := ""
 	if v.Frame != 0 && frame != nil {
 		function = w.table.FunctionName(frame.Code)
 	}
-	for i := range w.program.statements {
-		st := &w.program.statements[i]
+	for i := range w.program.Statements {
+		st := &w.program.Statements[i]
 		if st.Function != function || !slices.Contains(st.Sets, v.Name) && !slices.Contains(st.Mutates, v.Name) {
 			continue
 		}
-		if head := w.program.headOf(st); head != nil && w.hasRun(head) {
-			w.tellNoChange(v, st, head)
+		if head := w.program.HeadOf(st); head != nil && w.hasRun(head) {
+			w.addNoChange(v, st, head)
 			continue
 		}
 		if w.hasRun(st) {
@@ -132,10 +130,10 @@ func (w *slicer) neverRan(v Variable, frame *recording.Frame) {
 		}
 		inner := st
 		for number := st.In; number > 0; number = inner.In {
-			outer := w.program.get(number)
+			outer := w.program.Get(number)
 			if w.hasRun(outer) {
 				if !w.partRan(number, inner.Branch) {
-					w.tellNeverRan(st, inner, outer)
+					w.addNeverRan(st, inner, outer)
 				}
 				break
 			}
@@ -145,20 +143,20 @@ func (w *slicer) neverRan(v Variable, frame *recording.Frame) {
 }
 
 // hasRun reports whether the recording has a step at one of a statement's lines.
-func (w *slicer) hasRun(st *statement) bool {
+func (w *slicer) hasRun(st *program.Statement) bool {
 	file := w.table.NumberOf(w.table.ProgramFile())
 	return slices.ContainsFunc(w.reader.Chunks(), func(c *recording.Chunk) bool { return hasStepsOf(c, file, st) })
 }
 
 // partRan reports whether a statement in a part of another one ran.
 func (w *slicer) partRan(outer int, branch string) bool {
-	return slices.ContainsFunc(w.program.statements, func(st statement) bool {
+	return slices.ContainsFunc(w.program.Statements, func(st program.Statement) bool {
 		return st.In == outer && st.Branch == branch && w.hasRun(&st)
 	})
 }
 
-// tellNeverRan adds the step of the statement outer that decided that its part inner, and with it st, never ran.
-func (w *slicer) tellNeverRan(st, inner, outer *statement) {
+// addNeverRan adds the step of the statement outer that decided that its part inner, and with it st, never ran.
+func (w *slicer) addNeverRan(st, inner, outer *program.Statement) {
 	why := ""
 	switch outer.Kind {
 	case "if", "while":
@@ -172,49 +170,65 @@ func (w *slicer) tellNeverRan(st, inner, outer *statement) {
 	if why == "" || inner.Branch != "" && outer.Kind != "if" || w.hasGap() {
 		return
 	}
-	step := w.lastStepAt(outer.appendLines(nil), 0, w.out.Step)
+	step := w.lastStepAt(outer.AppendLines(nil), 0, w.out.Step)
 	s, err := w.stateAt(step)
 	if step == 0 || err != nil || s.CurrentFrame() == nil {
 		return
 	}
-	w.visit(step, step+1, WhyStep{Role: "condition"})
+	w.visit(step, step+1, Step{Role: "condition"})
 	times := w.timesOf(s.CurrentFrame().Code, s.CurrentFrame().Line, outer)
 	often := ""
 	if times > 1 && outer.Kind != "for" {
 		often = fmt.Sprintf(" in %d times", times)
 	}
-	w.find(scorePossible+10, "never_ran", &WhyStep{Step: step, Line: st.Line}, "%s never ran: %s (line %d) %s%s",
-		w.program.text(st), strings.TrimSuffix(w.program.text(outer), ":"), outer.Line, why, often)
+	w.keepIdle(step, st.Line, "%s never ran: %s (line %d) %s%s", w.program.Text(st),
+		strings.TrimSuffix(w.program.Text(outer), ":"), outer.Line, why, often)
 }
 
-// tellNoChange tells that a statement on the line of its head never changed a variable.
-func (w *slicer) tellNoChange(v Variable, st, head *statement) {
+// addNoChange tells that a statement on the line of its head never changed a variable.
+func (w *slicer) addNoChange(v recording.Variable, st, head *program.Statement) {
 	searched := 0
 	for _, c := range w.reader.Chunks() {
 		if c.LineCount(recording.Location{File: w.table.NumberOf(w.table.ProgramFile()), Line: st.Line}) == 0 {
 			continue
 		}
 		isChanged := false
-		err := eachChange(w.reader, c, v, 1, w.out.Step, func(_ *recording.State, seen change) bool {
-			isChanged = isChanged || seen.line == st.Line && seen.madeBy > 0
+		err := w.reader.EachChange(c, v, 1, w.out.Step, func(_ *recording.State, seen recording.Change) bool {
+			isChanged = isChanged || seen.Line == st.Line && seen.MadeBy > 0
 			return !isChanged
 		})
 		if searched++; err != nil || isChanged || searched >= maxEffectChunks {
 			return
 		}
 	}
-	step := w.lastStepAt(head.appendLines(nil), 0, w.out.Step)
+	step := w.lastStepAt(head.AppendLines(nil), 0, w.out.Step)
 	s, err := w.stateAt(step)
 	if step == 0 || err != nil || s.CurrentFrame() == nil || w.hasGap() {
 		return
 	}
-	w.visit(step, step+1, WhyStep{Role: "condition"})
+	w.visit(step, step+1, Step{Role: "condition"})
 	times := "once"
 	if n := w.timesOf(s.CurrentFrame().Code, s.CurrentFrame().Line, head); n > 1 {
 		times = fmt.Sprintf("%d times", n)
 	}
-	w.find(scorePossible+10, "never_ran", &WhyStep{Step: step, Line: st.Line},
-		"%s ran %s and never changed %s", w.program.text(st), times, v.Name)
+	w.keepIdle(step, st.Line, "%s ran %s and never changed %s", w.program.Text(st), times, v.Name)
+}
+
+// idle is a statement that would have set the value and did not.
+type idle struct {
+	node *Step
+	text string
+}
+
+func (w *slicer) keepIdle(step int, line int64, format string, args ...any) {
+	w.idle = append(w.idle, idle{&Step{Step: step, Line: line}, fmt.Sprintf(format, args...)})
+}
+
+// checkIdle tells of statements that would have set the value and did not.
+func (w *slicer) checkIdle() {
+	for _, each := range w.idle {
+		w.find(scorePossible+10, "never_ran", each.node, "%s", each.text)
+	}
 }
 
 // hasGap reports whether the recording has a gap, in which a statement may have run.

@@ -1,12 +1,11 @@
-package debugger
-
-// This file finds in a recording when a variable changed and what it was before. why.go follows the changes.
+package why
 
 import (
 	"context"
 	"slices"
 	"strings"
 
+	"glasshouse/debugger/program"
 	"glasshouse/debugger/recording"
 )
 
@@ -43,7 +42,7 @@ func (w *slicer) endState() (*recording.State, error) {
 }
 
 // valueOf returns the value of a variable.
-func valueOf(s *recording.State, t *recording.Table, v Variable) (recording.Value, bool) {
+func valueOf(s *recording.State, t *recording.Table, v recording.Variable) (recording.Value, bool) {
 	scope := s.Globals
 	if v.Frame != 0 {
 		f := s.Frames[v.Frame]
@@ -57,15 +56,17 @@ func valueOf(s *recording.State, t *recording.Table, v Variable) (recording.Valu
 }
 
 // changeMadeAt returns the change of a variable that a step's line made.
-func (w *slicer) changeMadeAt(v Variable, step, until int) (made change, after *recording.State, found bool) {
+func (w *slicer) changeMadeAt(
+	v recording.Variable, step, until int,
+) (made recording.Change, after *recording.State, found bool) {
 	searched := 0
 	for _, c := range w.reader.Chunks() {
 		if c.Last < step || c.First > until || searched >= maxEffectChunks {
 			continue
 		}
 		searched++
-		err := eachChange(w.reader, c, v, step+1, until, func(s *recording.State, seen change) bool {
-			if seen.madeBy == step && seen.edit == 0 {
+		err := w.reader.EachChange(c, v, step+1, until, func(s *recording.State, seen recording.Change) bool {
+			if seen.MadeBy == step && seen.Edit == 0 {
 				made, after, found = seen, s, true
 			}
 			return !found
@@ -79,19 +80,20 @@ func (w *slicer) changeMadeAt(v Variable, step, until int) (made change, after *
 
 // changeThroughOther returns the last change in place of a variable between a step and the change c, by a line that is
 // not passed over. Such a line changes the object through another name, or in a function.
-func (w *slicer) changeThroughOther(v Variable, c change, after int, passed map[int64]bool) (found change,
-	s *recording.State, ok bool) {
+func (w *slicer) changeThroughOther(
+	v recording.Variable, c recording.Change, after int, passed map[int64]bool,
+) (found recording.Change, s *recording.State, ok bool) {
 	searched := 0
-	if c.object == 0 {
+	if c.Object == 0 {
 		return found, nil, false
 	}
 	for _, chunk := range w.reader.Chunks() {
-		if chunk.Last <= after || chunk.First > c.madeBy || searched >= maxEffectChunks {
+		if chunk.Last <= after || chunk.First > c.MadeBy || searched >= maxEffectChunks {
 			continue
 		}
 		searched++
-		err := eachChange(w.reader, chunk, v, after+1, c.madeBy, func(_ *recording.State, seen change) bool {
-			if seen.object != 0 && seen.edit == 0 && seen.madeBy > after && !passed[seen.line] {
+		err := w.reader.EachChange(chunk, v, after+1, c.MadeBy, func(_ *recording.State, seen recording.Change) bool {
+			if seen.Object != 0 && seen.Edit == 0 && seen.MadeBy > after && !passed[seen.Line] {
 				found = seen
 			}
 			return true
@@ -100,22 +102,24 @@ func (w *slicer) changeThroughOther(v Variable, c change, after int, passed map[
 			break
 		}
 	}
-	if found.madeBy == 0 {
+	if found.MadeBy == 0 {
 		return found, nil, false
 	}
-	s, err := w.stateAt(found.seenAt)
+	s, err := w.stateAt(found.SeenAt)
 	return found, s, err == nil
 }
 
 // firstChange returns the first change of a variable in the run.
-func (w *slicer) firstChange(v Variable, last change) (first change, after *recording.State, found bool) {
+func (w *slicer) firstChange(
+	v recording.Variable, last recording.Change,
+) (first recording.Change, after *recording.State, found bool) {
 	number := w.table.NumberOf(v.Name)
 	for _, c := range w.reader.Chunks() {
-		if c.First > last.seenAt || !c.SetsName(number) || v.Frame != 0 && !c.HasFrame(v.Frame) {
+		if c.First > last.SeenAt || !c.SetsName(number) || v.Frame != 0 && !c.HasFrame(v.Frame) {
 			continue
 		}
-		err := eachChange(w.reader, c, v, 1, last.seenAt, func(s *recording.State, seen change) bool {
-			if seen.madeBy == 0 && v.Frame == 0 {
+		err := w.reader.EachChange(c, v, 1, last.SeenAt, func(s *recording.State, seen recording.Change) bool {
+			if seen.MadeBy == 0 && v.Frame == 0 {
 				return true
 			}
 			first, found, after = seen, true, s
@@ -171,20 +175,21 @@ func (w *slicer) lastStepAt(lines []int64, frame uint64, before int) (found int)
 
 // lastChangeBefore returns the last change of a variable that is seen at or before a step, and the state after it. s is
 // the state at the step. It opens only chunks that set the name, or change an object that the variable holds.
-func (w *slicer) lastChangeBefore(v Variable, value recording.Value, s *recording.State, step int) (c change,
-	after *recording.State, found bool) {
+func (w *slicer) lastChangeBefore(
+	v recording.Variable, value recording.Value, s *recording.State, step int,
+) (c recording.Change, after *recording.State, found bool) {
 	number, objects := w.table.NumberOf(v.Name), s.Reachable(value)
 	for _, chunk := range slices.Backward(w.reader.Chunks()) {
 		sets := chunk.SetsName(number) && (v.Frame == 0 || chunk.HasFrame(v.Frame))
 		if chunk.First > step+1 || !sets && !chunk.TouchesAny(objects) {
 			continue
 		}
-		ok, err := latestChange(w.reader, chunk, v, step, func(_ *recording.State, seen change) { c = seen })
+		ok, err := w.reader.LatestChange(chunk, v, step, func(_ *recording.State, seen recording.Change) { c = seen })
 		if err != nil {
 			return c, nil, false
 		}
 		if ok {
-			after, err = w.stateAt(c.seenAt)
+			after, err = w.stateAt(c.SeenAt)
 			return c, after, err == nil
 		}
 	}
@@ -194,12 +199,12 @@ func (w *slicer) lastChangeBefore(v Variable, value recording.Value, s *recordin
 // setToSame returns the last assignment of a variable before a step that gave it the object that it already had, after
 // the change last, and the next step of its frame. A recording has no change there. It returns 0 if there is none, or
 // if an exception left the assignment. s is the state at the step.
-func (w *slicer) setToSame(v Variable, s *recording.State, last change, before int) (at, seen int) {
+func (w *slicer) setToSame(v recording.Variable, s *recording.State, last recording.Change, before int) (at, seen int) {
 	function, frame := "", v.Frame
 	if f := s.Frames[v.Frame]; f != nil {
 		function = w.table.FunctionName(f.Code)
 	}
-	lines, loops := w.program.assignments(v.Name, function)
+	lines, loops := w.program.Assignments(v.Name, function)
 	if len(lines)+len(loops) == 0 {
 		return 0, 0
 	}
@@ -210,19 +215,19 @@ func (w *slicer) setToSame(v Variable, s *recording.State, last change, before i
 		}
 		frame = first.CurrentFrame().Number
 	}
-	if at = w.lastStepAt(lines, frame, before); at > last.madeBy {
+	if at = w.lastStepAt(lines, frame, before); at > last.MadeBy {
 		if seen = w.completed(at, frame); seen == 0 || seen > before {
 			at, seen = 0, 0
 		}
 	}
-	at = max(at, last.madeBy)
+	at = max(at, last.MadeBy)
 	for _, loop := range loops {
-		turn := w.lastStepAt(loop.body, frame, before+1) // a loop that has no items sets nothing
-		if head := w.lastStepAt(loop.head, frame, turn); turn > 0 && head > at {
+		turn := w.lastStepAt(loop.Body, frame, before+1) // a loop that has no items sets nothing
+		if head := w.lastStepAt(loop.Head, frame, turn); turn > 0 && head > at {
 			at, seen = head, w.completed(head, frame)
 		}
 	}
-	if at <= last.madeBy || seen == 0 {
+	if at <= last.MadeBy || seen == 0 {
 		return 0, 0
 	}
 	return at, seen
@@ -261,14 +266,14 @@ func (w *slicer) completed(at int, frame uint64) int {
 }
 
 // LastSet returns the step that set or changed a global variable last, or nil if the run did not.
-func (r *Recording) LastSet(ctx context.Context, name string) *WhyEarlier {
-	w := r.slicer(ctx, WhyQuestion{})
+func (r Run) LastSet(ctx context.Context, name string) *Earlier {
+	w := r.slicer(ctx, Question{})
 	step := w.reader.Steps() + 1
 	s, err := w.stateAt(step)
 	if err != nil {
 		return nil
 	}
-	v := Variable{0, name}
+	v := recording.Variable{Name: name}
 	value, ok := valueOf(s, w.table, v)
 	if !ok {
 		return nil
@@ -279,36 +284,26 @@ func (r *Recording) LastSet(ctx context.Context, name string) *WhyEarlier {
 		if after, _ = w.stateAt(seen); err != nil || after == nil {
 			return nil
 		}
-		c, found = change{madeBy: at, seenAt: seen, line: set.CurrentFrame().Line, value: value}, true
+		c, found = recording.Change{MadeBy: at, SeenAt: seen, Line: set.CurrentFrame().Line, Value: value}, true
 	}
-	if !found || c.madeBy == 0 {
+	if !found || c.MadeBy == 0 {
 		return nil
 	}
-	set := &WhyEarlier{Name: name, Value: after.Preview(w.table, c.value, whyValueBytes), Step: c.madeBy, Line: c.line,
-		Code: strings.TrimSpace(SourceLine(r.Source, c.line))}
-	if e := r.edit(c.edit, c.seenAt); e != nil {
-		set.Code = clip(e.Code, whyValueBytes) + "   # by " + e.By() + " in the debugger"
+	set := &Earlier{Name: name, Value: after.Preview(w.table, c.Value, whyValueBytes), Step: c.MadeBy, Line: c.Line,
+		Code: strings.TrimSpace(program.Line(r.Program.Source, c.Line))}
+	if e := r.edit(c.Edit, c.SeenAt); e != nil {
+		set.Code = program.Clip(e.Code, whyValueBytes) + "   # by " + e.By() + " in the debugger"
 	}
 	return set
 }
 
-// LineThatSets returns the last line of a program that seems to set a variable, and its number, or 0.
-func LineThatSets(code, name string) (number int64, line string) {
-	for i, text := range SplitSource(code) {
-		if slices.Contains(guessedStatement(text, 0).Sets, name) {
-			number, line = int64(i+1), strings.TrimSpace(text)
-		}
-	}
-	return number, line
-}
-
 // enclosing finds a variable of a closure in the frames that called the current one.
-func (w *slicer) enclosing(s *recording.State, name string) (Variable, bool) {
+func (w *slicer) enclosing(s *recording.State, name string) (recording.Variable, bool) {
 	number := w.table.NumberOf(name)
 	for _, f := range s.Stack(s.Current) {
 		if _, ok := f.Variables[number]; ok && number != 0 {
-			return Variable{f.Number, name}, true
+			return recording.Variable{Frame: f.Number, Name: name}, true
 		}
 	}
-	return Variable{}, false
+	return recording.Variable{}, false
 }

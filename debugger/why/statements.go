@@ -1,29 +1,18 @@
-package debugger
-
-// This file finds the executions of statements in a recording. A statement over several lines has a step for each of
-// its lines, and a line may be shared by several functions.
+package why
 
 import (
 	"slices"
 
+	"glasshouse/debugger/program"
 	"glasshouse/debugger/recording"
 )
 
 // maxTimesChunks bounds the chunks that are read to count the executions of a statement.
 const maxTimesChunks = 4
 
-// has reports whether a line is one of the statement's.
-func (st *statement) has(line int64) bool { return st.Line <= line && line <= st.End }
-
-// ends reports whether a record shows that an execution of the statement has ended: it has set its variable.
-func (st *statement) ends(t *recording.Table, rec *recording.Record) bool {
-	return (rec.Kind == recording.KindSet || rec.Kind == recording.KindGlobal) &&
-		slices.Contains(st.Sets, t.Name(rec.Name))
-}
-
 // startOf returns the first step of the execution of a statement that has a step in a frame.
-func (w *slicer) startOf(step int, frame *recording.Frame, st *statement) int {
-	if st.End <= st.Line || !st.has(frame.Line) {
+func (w *slicer) startOf(step int, frame *recording.Frame, st *program.Statement) int {
+	if st.End <= st.Line || !st.Has(frame.Line) {
 		return step
 	}
 	first, until := step, step
@@ -43,7 +32,7 @@ func (w *slicer) startOf(step int, frame *recording.Frame, st *statement) int {
 				case s.Step > until:
 					return false
 				case f == nil || f.Number != frame.Number || f.Step != s.Step:
-				case !st.has(f.Line):
+				case !st.Has(f.Line):
 					begin, isOutside = 0, true
 				case begin == 0:
 					begin = s.Step
@@ -54,7 +43,7 @@ func (w *slicer) startOf(step int, frame *recording.Frame, st *statement) int {
 				if rec.Kind == recording.KindLine {
 					return see(s)
 				}
-				if s.Current == frame.Number && st.ends(w.table, rec) {
+				if s.Current == frame.Number && st.Ends(w.table, rec) {
 					begin, isOutside = 0, true
 				}
 				return true
@@ -72,9 +61,9 @@ func (w *slicer) startOf(step int, frame *recording.Frame, st *statement) int {
 }
 
 // timesOf returns how often a statement at a line of a code ran in the whole run, and 0 if counting takes too long.
-func (w *slicer) timesOf(code uint64, line int64, st *statement) (times int) {
-	if !st.has(line) {
-		st = &statement{Line: line, End: line}
+func (w *slicer) timesOf(code uint64, line int64, st *program.Statement) (times int) {
+	if !st.Has(line) {
+		st = &program.Statement{Line: line, End: line}
 	}
 	file := w.table.Code(code).File
 	if st.Line == st.End && !w.isShared(code, file, line) {
@@ -94,7 +83,7 @@ func (w *slicer) timesOf(code uint64, line int64, st *statement) (times int) {
 		isIn := map[uint64]bool{} // frames whose last step is in the statement
 		begin := func(s *recording.State) bool {
 			for _, f := range s.Frames {
-				isIn[f.Number] = f.Step > 0 && f.Code == code && st.has(f.Line)
+				isIn[f.Number] = f.Step > 0 && f.Code == code && st.Has(f.Line)
 			}
 			return true
 		}
@@ -105,13 +94,13 @@ func (w *slicer) timesOf(code uint64, line int64, st *statement) (times int) {
 			}
 			switch {
 			case rec.Kind == recording.KindLine:
-				if st.has(f.Line) && (!isIn[f.Number] || st.Line == st.End) {
+				if st.Has(f.Line) && (!isIn[f.Number] || st.Line == st.End) {
 					times++
 				}
-				isIn[f.Number] = st.has(f.Line)
+				isIn[f.Number] = st.Has(f.Line)
 			case rec.Kind == recording.KindPush:
 				isIn[f.Number] = false
-			case st.ends(w.table, rec):
+			case st.Ends(w.table, rec):
 				isIn[f.Number] = false
 			}
 			return true
@@ -124,7 +113,7 @@ func (w *slicer) timesOf(code uint64, line int64, st *statement) (times int) {
 }
 
 // hasStepsOf reports whether a chunk has steps at the lines of a statement.
-func hasStepsOf(c *recording.Chunk, file uint64, st *statement) bool {
+func hasStepsOf(c *recording.Chunk, file uint64, st *program.Statement) bool {
 	for line := st.Line; line <= st.End; line++ {
 		if c.LineCount(recording.Location{File: file, Line: line}) > 0 {
 			return true

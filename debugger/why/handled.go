@@ -1,9 +1,10 @@
-package debugger
+package why
 
 import (
 	"fmt"
 	"strings"
 
+	"glasshouse/debugger/program"
 	"glasshouse/debugger/recording"
 )
 
@@ -31,7 +32,7 @@ func (h *handled) describe(how string, isComplete bool, source []string) string 
 		where = fmt.Sprintf(" (called in line %d)", h.caughtAt)
 	}
 	return fmt.Sprintf("%s %s %s at step %d%s: %s", h.text, how, times, h.step, where,
-		strings.TrimSpace(SourceLine(source, h.line)))
+		strings.TrimSpace(program.Line(source, h.line)))
 }
 
 // maxHandled bounds the different exceptions of one recording.
@@ -52,7 +53,7 @@ func (t *handledTracker) see(s *recording.State, rec *recording.Record) {
 		f := s.CurrentFrame()
 		if t.raised == nil {
 			t.raised = &handled{step: f.Step, line: f.Line, kind: f.Raised.Type, times: 1,
-				text: clip(s.ExceptionText(t.table, *f.Raised), 120)}
+				text: program.Clip(s.ExceptionText(t.table, *f.Raised), 120)}
 		}
 		t.raised.caughtAt, t.raised.caughtIn = f.Line, t.table.FunctionName(f.Code)
 	case recording.KindHandled:

@@ -1,4 +1,4 @@
-package debugger
+package why
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"glasshouse/debugger/expr"
+	"glasshouse/debugger/program"
 	"glasshouse/debugger/recording"
 )
 
@@ -25,44 +26,20 @@ const (
 	scoreHint     = 30
 )
 
-// check adds what about a step may explain a wrong value.
-func (w *slicer) check(node *WhyStep) {
-	st := w.program.get(node.statement)
-	w.checkAliasing(node)
-	for _, c := range st.Checks {
-		if len(c.Args) < neededArgs[c.Kind] || len(c.Names) == 0 && c.Kind == "select" {
-			continue // forged
-		}
-		if f := stepChecks[c.Kind]; f != nil {
-			f(w, node, st, c)
-		}
+// checkEdit tells of a value that a person set.
+func (w *slicer) checkEdit(node *Step) {
+	if node.Role == "edited" {
+		w.find(scoreEdited, "edit", node, "%s did not come from the code: %s set it in the debugger, with %s", node.Name,
+			node.By, node.Code)
 	}
-	w.checkDefaults(node, st)
-	w.checkSetAgain(node)
-	w.checkTables(node, st)
 }
-
-// stepChecks are the checks of a statement of the slice, by kind.
-var stepChecks = map[string]func(*slicer, *WhyStep, *statement, check){
-	"iterate": (*slicer).checkIterate, "zip": (*slicer).checkLengths, "select": (*slicer).checkSelect,
-	"floor_division": (*slicer).checkFloorDivision, "range": (*slicer).checkRange, "slice": (*slicer).checkSlice,
-	"order": (*slicer).checkOrder, "arithmetic": (*slicer).checkArithmetic, "aggregate": (*slicer).checkAggregate,
-	"groupby": (*slicer).checkGroups, "merge": (*slicer).checkMerge, "sort": (*slicer).checkSort,
-	"concat": (*slicer).checkConcat, "time": (*slicer).checkTime, "convert": (*slicer).checkConvert,
-	"coerce": (*slicer).checkCoerce, "keys": (*slicer).checkKeys, "closure": (*slicer).checkClosure,
-	"compares_nan": (*slicer).checkNaN, "precedence": (*slicer).checkPrecedence,
-	"default_item": (*slicer).checkDefaultItem, "shift": (*slicer).checkShift,
-}
-
-// neededArgs are the numbers of arguments that checks have, by kind.
-var neededArgs = map[string]int{"range": 1, "precedence": 1, "default_item": 2}
 
 // value returns a variable that a step could read, on arrival at the step.
-func (w *slicer) value(node *WhyStep, name string) (recording.Value, bool) {
+func (w *slicer) value(node *Step, name string) (recording.Value, bool) {
 	if name == "" {
 		return recording.Value{}, false
 	}
-	return valueOf(node.state, w.table, resolve(node.state, w.table, name))
+	return valueOf(node.state, w.table, node.state.Resolve(w.table, name))
 }
 
 func (w *slicer) object(s *recording.State, v recording.Value) *recording.Object {
@@ -73,7 +50,7 @@ func (w *slicer) object(s *recording.State, v recording.Value) *recording.Object
 }
 
 // length returns the number of items of a variable, and -1 if it is unknown.
-func (w *slicer) length(node *WhyStep, name string) int64 {
+func (w *slicer) length(node *Step, name string) int64 {
 	v, ok := w.value(node, name)
 	switch {
 	case !ok:
@@ -91,16 +68,16 @@ var iteratorType = regexp.MustCompile(
 	`^(generator|map|filter|zip|enumerate|reversed|\w*iterator|_csv\.reader|itertools\..*)$`)
 
 // checkIterate tells that an iterator had been used up by an earlier step.
-func (w *slicer) checkIterate(node *WhyStep, _ *statement, c check) {
+func (w *slicer) checkIterate(node *Step, _ *program.Statement, c program.Check) {
 	v, ok := w.value(node, c.Of)
 	if !ok || !iteratorType.MatchString(node.state.TypeOf(w.table, v)) {
 		return
 	}
 	var lines []int64
-	for i, st := range w.program.statements {
-		if slices.ContainsFunc(st.checksOf("iterate"), func(other check) bool { return other.Of == c.Of }) &&
+	for i, st := range w.program.Statements {
+		if slices.ContainsFunc(st.ChecksOf("iterate"), func(other program.Check) bool { return other.Of == c.Of }) &&
 			(i+1 != node.statement || st.Kind != "for") {
-			lines = st.appendLines(lines)
+			lines = st.AppendLines(lines)
 		}
 	}
 	step := w.lastStepAt(lines, 0, node.Step)
@@ -111,12 +88,12 @@ func (w *slicer) checkIterate(node *WhyStep, _ *statement, c check) {
 	if err != nil || s.CurrentFrame() == nil {
 		return
 	}
-	before, ok := valueOf(s, w.table, resolve(s, w.table, c.Of))
+	before, ok := valueOf(s, w.table, s.Resolve(w.table, c.Of))
 	if !ok || before != v {
 		return
 	}
 	f := s.CurrentFrame()
-	if w.usesUp(step, w.program.at(w.table.FunctionName(f.Code), f.Line), c.Of) {
+	if w.usesUp(step, w.program.At(w.table.FunctionName(f.Code), f.Line), c.Of) {
 		w.find(95, "exhausted_iterator", node, "%s is a %s, which gives its items once: line %d (step %d) had used "+
 			"it up, so nothing was left here", c.Of, s.TypeOf(w.table, before), f.Line, step)
 		return
@@ -132,21 +109,21 @@ var exhausting = strings.Fields("sum list tuple set frozenset sorted max min dic
 // usesUp reports whether a statement takes all items of a variable: the execution with this step ended without an
 // exception, and a loop without a break.
 func (w *slicer) usesUp(step, number int, name string) bool {
-	st := w.program.get(number)
+	st := w.program.Get(number)
 	s, err := w.stateAt(step)
 	if err != nil || w.completed(step, s.Current) == 0 {
 		return false
 	}
-	for _, c := range st.checksOf("iterate") {
+	for _, c := range st.ChecksOf("iterate") {
 		if c.Of != name {
 			continue
 		}
 		if c.Call == "for" { // the last step of a loop that ends by itself is its head
 			var body []int64
-			for i := range w.program.statements {
-				inner := &w.program.statements[i]
-				if w.program.isIn(i+1, number) && i+1 != number && inner.Branch == "" {
-					body = inner.appendLines(body)
+			for i := range w.program.Statements {
+				inner := &w.program.Statements[i]
+				if w.program.IsIn(i+1, number) && i+1 != number && inner.Branch == "" {
+					body = inner.AppendLines(body)
 				}
 			}
 			next := w.completed(step, s.Current)
@@ -161,7 +138,7 @@ func (w *slicer) usesUp(step, number int, name string) bool {
 }
 
 // isWhollyUsed reports whether a statement calls no function that may leave items of a generator expression.
-func (w *slicer) isWhollyUsed(st *statement) bool {
+func (w *slicer) isWhollyUsed(st *program.Statement) bool {
 	uses := func(name string) bool { return slices.Contains(exhausting, name) }
 	return slices.ContainsFunc(st.Calls, uses) && !slices.ContainsFunc(st.Calls, func(name string) bool {
 		return slices.Contains([]string{"any", "all", "next", "zip", "islice", "takewhile", "iter", "map", "filter",
@@ -169,7 +146,7 @@ func (w *slicer) isWhollyUsed(st *statement) bool {
 	})
 }
 
-func (w *slicer) checkLengths(node *WhyStep, _ *statement, c check) {
+func (w *slicer) checkLengths(node *Step, _ *program.Statement, c program.Check) {
 	if c.Strict || len(c.Names) < 2 {
 		return
 	}
@@ -189,12 +166,12 @@ func (w *slicer) checkLengths(node *WhyStep, _ *statement, c check) {
 }
 
 // pairsNeighbours reports whether a call goes over a list and a slice of it, which is shorter on purpose.
-func (w *slicer) pairsNeighbours(c check) bool {
+func (w *slicer) pairsNeighbours(c program.Check) bool {
 	return len(c.Names) == 2 && w.isSliceOf(c.Names[0], c.Names[1]) ||
 		slices.ContainsFunc(c.Names, func(name string) bool { return strings.Contains(c.Text, name+"[") })
 }
 
-func (w *slicer) checkSelect(node *WhyStep, _ *statement, c check) {
+func (w *slicer) checkSelect(node *Step, _ *program.Statement, c program.Check) {
 	index, ok := w.value(node, c.Names[0])
 	if !ok {
 		return
@@ -218,7 +195,7 @@ func (w *slicer) isMask(s *recording.State, o *recording.Object) bool {
 }
 
 // integer returns the integer that a name or a literal stands for, or nil.
-func (w *slicer) integer(node *WhyStep, text string) *big.Int {
+func (w *slicer) integer(node *Step, text string) *big.Int {
 	text = strings.TrimSpace(text)
 	if v, ok := w.value(node, text); ok {
 		return v.BigInt()
@@ -229,7 +206,7 @@ func (w *slicer) integer(node *WhyStep, text string) *big.Int {
 	return nil
 }
 
-func (w *slicer) checkFloorDivision(node *WhyStep, _ *statement, c check) {
+func (w *slicer) checkFloorDivision(node *Step, _ *program.Statement, c program.Check) {
 	score := scoreLikely
 	left, right, _ := strings.Cut(c.Text, "//")
 	if x, y := w.integer(node, left), w.integer(node, right); x != nil && y != nil && y.Sign() != 0 {
@@ -249,7 +226,7 @@ var (
 )
 
 // checkRange tells of a range over the length of something that leaves out indexes. That is right in a loop over pairs.
-func (w *slicer) checkRange(node *WhyStep, _ *statement, c check) {
+func (w *slicer) checkRange(node *Step, _ *program.Statement, c program.Check) {
 	stop, start := c.Args[0], "0"
 	if len(c.Args) > 1 {
 		start, stop = c.Args[0], c.Args[1]
@@ -269,7 +246,7 @@ func (w *slicer) checkRange(node *WhyStep, _ *statement, c check) {
 	}
 }
 
-func (w *slicer) checkSlice(node *WhyStep, _ *statement, c check) {
+func (w *slicer) checkSlice(node *Step, _ *program.Statement, c program.Check) {
 	var left []string
 	if c.First > 0 {
 		left = append(left, fmt.Sprintf("leaves out the first %d", c.First))
@@ -319,7 +296,7 @@ func itemsOf(o *recording.Object) (items []recording.Value) {
 	return items
 }
 
-func (w *slicer) checkOrder(node *WhyStep, _ *statement, c check) {
+func (w *slicer) checkOrder(node *Step, _ *program.Statement, c program.Check) {
 	v, ok := w.value(node, c.Of)
 	if !ok {
 		return
@@ -331,7 +308,7 @@ func (w *slicer) checkOrder(node *WhyStep, _ *statement, c check) {
 	}
 }
 
-func (w *slicer) checkArithmetic(node *WhyStep, st *statement, c check) {
+func (w *slicer) checkArithmetic(node *Step, st *program.Statement, c program.Check) {
 	for _, name := range c.Names {
 		v, ok := w.value(node, name)
 		if !ok {
@@ -347,7 +324,7 @@ func (w *slicer) checkArithmetic(node *WhyStep, st *statement, c check) {
 				effect = "works on text"
 			}
 			w.find(scoreProven, "text_numbers", node, "%s %s: %s is the string '%s', not a number", c.Text, effect,
-				name, clip(text, 30))
+				name, program.Clip(text, 30))
 			return
 		}
 	}
@@ -355,16 +332,17 @@ func (w *slicer) checkArithmetic(node *WhyStep, st *statement, c check) {
 }
 
 // checkDefaults tells of a default argument that keeps what earlier calls put into it.
-func (w *slicer) checkDefaults(node *WhyStep, st *statement) {
+func (w *slicer) checkDefaults(node *Step) {
+	st := w.program.Get(node.statement)
 	if node.Function == "" {
 		return
 	}
-	for number := st.In; number > 0; number = w.program.get(number).In {
-		def := w.program.get(number)
+	for number := st.In; number > 0; number = w.program.Get(number).In {
+		def := w.program.Get(number)
 		if def.Kind != "def" {
 			continue
 		}
-		for _, c := range def.checksOf("default") {
+		for _, c := range def.ChecksOf("default") {
 			if !slices.Contains(st.Mutates, c.Of) {
 				continue
 			}
@@ -387,7 +365,7 @@ func (w *slicer) checkDefaults(node *WhyStep, st *statement) {
 }
 
 // checkSetAgain tells of a variable that has changed since a step read it.
-func (w *slicer) checkSetAgain(node *WhyStep) {
+func (w *slicer) checkSetAgain(node *Step) {
 	if node.Times != 1 || node.Role == "condition" {
 		return
 	}
@@ -396,7 +374,7 @@ func (w *slicer) checkSetAgain(node *WhyStep) {
 		return
 	}
 	for _, read := range node.Reads {
-		v := resolve(node.state, w.table, read.Name)
+		v := node.state.Resolve(w.table, read.Name)
 		if v.Frame != 0 || read.Name == node.Name || read.Name == w.out.Name {
 			continue
 		}
@@ -409,7 +387,7 @@ func (w *slicer) checkSetAgain(node *WhyStep) {
 	}
 }
 
-func (w *slicer) checkKeys(node *WhyStep, _ *statement, c check) {
+func (w *slicer) checkKeys(node *Step, _ *program.Statement, c program.Check) {
 	if node.after == nil || !node.hasValue || len(c.Names) == 0 {
 		return
 	}
@@ -421,11 +399,11 @@ func (w *slicer) checkKeys(node *WhyStep, _ *statement, c check) {
 	}
 }
 
-func (w *slicer) checkNaN(node *WhyStep, _ *statement, c check) {
+func (w *slicer) checkNaN(node *Step, _ *program.Statement, c program.Check) {
 	w.find(scoreProven, "compares_nan", node, "%s: NaN equals nothing, not even itself; use isna()", c.Text)
 }
 
-func (w *slicer) checkPrecedence(node *WhyStep, _ *statement, c check) {
+func (w *slicer) checkPrecedence(node *Step, _ *program.Statement, c program.Check) {
 	w.find(scoreProven, "precedence", node, "%s compares with (%s), because %s binds more tightly than a comparison: "+
 		"put each condition in parentheses", c.Text, c.Args[0], c.Call)
 }
@@ -434,7 +412,7 @@ func (w *slicer) checkPrecedence(node *WhyStep, _ *statement, c check) {
 const maxTurns = 8
 
 // checkDefaultItem tells of keys that a dict does not have, so that its get returned the default.
-func (w *slicer) checkDefaultItem(node *WhyStep, st *statement, c check) {
+func (w *slicer) checkDefaultItem(node *Step, st *program.Statement, c program.Check) {
 	isIn, err := expr.Parse(fmt.Sprintf("(%s) in %s", c.Args[0], c.Of))
 	if err != nil || slices.Contains(st.Mutates, c.Of) { // counts[key] = counts.get(key, 0) + 1
 		return
@@ -462,7 +440,7 @@ func (w *slicer) checkDefaultItem(node *WhyStep, st *statement, c check) {
 		missing++
 		if key, err := expr.Parse(c.Args[0]); err == nil && similar == "" {
 			v, _ := key.Value(s, w.table, s.Current)
-			dict, _ := valueOf(s, w.table, resolve(s, w.table, c.Of))
+			dict, _ := valueOf(s, w.table, s.Resolve(w.table, c.Of))
 			if similar = w.similarKey(s, w.object(s, dict), v); similar != "" || example == "" {
 				example = s.Preview(w.table, v, 40)
 			}
@@ -488,7 +466,7 @@ func (w *slicer) checkDefaultItem(node *WhyStep, st *statement, c check) {
 // narrowInteger matches integer types that small numbers do not fit.
 var narrowInteger = regexp.MustCompile(`(?i)\b(u?)int(8|16|32)\b`)
 
-func (w *slicer) checkConvert(node *WhyStep, _ *statement, c check) {
+func (w *slicer) checkConvert(node *Step, _ *program.Statement, c program.Check) {
 	if found := narrowInteger.FindStringSubmatch(c.To); found != nil {
 		bits, _ := strconv.Atoi(found[2])
 		if found[1] == "" {
@@ -510,9 +488,9 @@ func (w *slicer) checkConvert(node *WhyStep, _ *statement, c check) {
 var isInteger = regexp.MustCompile(`(?i)^(u?int\d*|bool)$`)
 
 // checkClosure tells of a lambda that reads a variable of the loop that it is made in.
-func (w *slicer) checkClosure(node *WhyStep, st *statement, c check) {
-	for number := st.In; number > 0 && isKept(st); number = w.program.get(number).In {
-		outer := w.program.get(number)
+func (w *slicer) checkClosure(node *Step, st *program.Statement, c program.Check) {
+	for number := st.In; number > 0 && isKept(st); number = w.program.Get(number).In {
+		outer := w.program.Get(number)
 		if outer.Kind == "def" || outer.Kind == "class" {
 			return
 		}
@@ -525,11 +503,11 @@ func (w *slicer) checkClosure(node *WhyStep, st *statement, c check) {
 	}
 }
 
-func (w *slicer) checkTime(node *WhyStep, st *statement, c check) {
-	converts := func(other check) bool {
+func (w *slicer) checkTime(node *Step, st *program.Statement, c program.Check) {
+	converts := func(other program.Check) bool {
 		return other.Of == c.Of && (other.Call == "tz_convert" || other.Call == "astimezone")
 	}
-	if slices.ContainsFunc(st.checksOf("time"), converts) {
+	if slices.ContainsFunc(st.ChecksOf("time"), converts) {
 		return // the statement chooses the zone
 	}
 	zone := ""

@@ -1,4 +1,4 @@
-package debugger
+package why
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"glasshouse/debugger/program"
 	"glasshouse/debugger/recording"
 	"glasshouse/sandbox"
 )
@@ -30,16 +31,16 @@ const moreSteps = "the value depends on more steps than are listed"
 // slicer computes one backward slice.
 type slicer struct {
 	ctx      context.Context
-	r        *Recording
+	r        Run
 	reader   *recording.Reader
 	table    *recording.Table
-	program  *program
-	question WhyQuestion
-	out      *Why
+	program  *program.Program
+	question Question
+	out      *Answer
 	states   map[int]*recording.State
 	held     int // bytes of states
-	nodes    []*WhyStep
-	byKey    map[sliceKey]*WhyStep
+	nodes    []*Step
+	byKey    map[sliceKey]*Step
 	read     map[readKey]bool
 	visited  map[int]bool // statements
 	visits   int
@@ -48,8 +49,10 @@ type slicer struct {
 
 	queue   []func()
 	later   []func() // conditions, after the values
+	idle    []idle
 	earlier map[string]bool
 	limits  map[string]bool
+	rule    *rule // that examines the answer
 }
 
 // sliceKey identifies an effect of a statement: later executions of a loop are folded into one.
@@ -60,14 +63,14 @@ type sliceKey struct {
 }
 
 type readKey struct {
-	Variable
+	recording.Variable
 	step int
 }
 
 // Why returns the backward slice of a value: the steps that made it, what each of them read, and what about them may
 // explain a wrong value. It reads the recording only. It returns recording.ErrNoStep for a step that does not exist and
 // ErrNoVariable if the run has no such variable at the step.
-func (r *Recording) Why(ctx context.Context, q WhyQuestion) (*Why, error) {
+func (r Run) Why(ctx context.Context, q Question) (*Answer, error) {
 	w := r.slicer(ctx, q)
 	w.out.Total = w.reader.Steps()
 	if w.question.Budget == 0 {
@@ -82,7 +85,7 @@ func (r *Recording) Why(ctx context.Context, q WhyQuestion) (*Why, error) {
 		return nil, err
 	}
 	if q.Step == 0 && len(s.Globals) == 0 { // the run was killed, and its last steps are lost
-		if gap, gapErr := lastGap(w.reader, step); gapErr == nil && gap != nil && gap.After > 0 {
+		if gap, gapErr := w.reader.LastGap(step); gapErr == nil && gap != nil && gap.After > 0 {
 			step = gap.After
 			if s, err = w.stateAt(step); err != nil {
 				return nil, err
@@ -98,15 +101,14 @@ func (r *Recording) Why(ctx context.Context, q WhyQuestion) (*Why, error) {
 	return w.out, ctx.Err()
 }
 
-func (r *Recording) slicer(ctx context.Context, q WhyQuestion) *slicer {
-	reader := r.journal.Snapshot()
+func (r Run) slicer(ctx context.Context, q Question) *slicer {
 	return &slicer{
-		ctx: ctx, r: r, reader: reader, table: reader.Table(), program: r.program.of(reader.Table(), r.Source),
+		ctx: ctx, r: r, reader: r.Reader, table: r.Reader.Table(), program: r.Program,
 		question: q, maxNodes: maxWhyNodes, maxVisits: maxWhyVisits,
-		states: map[int]*recording.State{}, byKey: map[sliceKey]*WhyStep{}, read: map[readKey]bool{},
+		states: map[int]*recording.State{}, byKey: map[sliceKey]*Step{}, read: map[readKey]bool{},
 		visited: map[int]bool{}, earlier: map[string]bool{}, limits: map[string]bool{},
-		out: &Why{Name: q.Name, Findings: []WhyFinding{}, Steps: []WhyStep{}, Earlier: []WhyEarlier{},
-			Queries: []WhyQuery{}, Limits: []string{}, NotLooked: []string{}},
+		out: &Answer{Name: q.Name, Findings: []Finding{}, Steps: []Step{}, Earlier: []Earlier{},
+			Queries: []Query{}, Limits: []string{}, NotLooked: []string{}},
 	}
 }
 
@@ -140,7 +142,7 @@ func (w *slicer) limit(text string) {
 }
 
 // follow adds the step that made a variable what it is on arrival at a step.
-func (w *slicer) follow(v Variable, step int) {
+func (w *slicer) follow(v recording.Variable, step int) {
 	if key := (readKey{v, step}); w.read[key] {
 		return
 	} else {
@@ -162,7 +164,7 @@ func (w *slicer) follow(v Variable, step int) {
 	}
 	last := 0
 	if found {
-		last = c.madeBy
+		last = c.MadeBy
 	}
 	switch at := w.unseenWrite(v, value, s, last, step); {
 	case at > 0:
@@ -175,90 +177,88 @@ func (w *slicer) follow(v Variable, step int) {
 }
 
 // sameValueSet returns the change by an assignment that left a variable as it was. The step after it is seen.
-func (w *slicer) sameValueSet(value recording.Value, at, seen int) (change, *recording.State, bool) {
+func (w *slicer) sameValueSet(value recording.Value, at, seen int) (recording.Change, *recording.State, bool) {
 	s, err := w.stateAt(at)
 	if err != nil || s.CurrentFrame() == nil {
-		return change{}, nil, false
+		return recording.Change{}, nil, false
 	}
 	after, err := w.stateAt(seen)
 	f := s.CurrentFrame()
-	return change{seenAt: seen, madeBy: at, line: f.Line, code: f.Code, value: value}, after, err == nil
+	return recording.Change{SeenAt: seen, MadeBy: at, Line: f.Line, Code: f.Code, Value: value}, after, err == nil
 }
 
 // followChange adds the step of a change. A change in place depends on the earlier value of the variable, too.
-func (w *slicer) followChange(v Variable, c change, after *recording.State) {
-	if e := w.r.edit(c.edit, c.seenAt); e != nil {
+func (w *slicer) followChange(v recording.Variable, c recording.Change, after *recording.State) {
+	if e := w.r.edit(c.Edit, c.SeenAt); e != nil {
 		w.addEdit(v, c, after, e)
 		return
 	}
-	if c.madeBy == 0 {
-		if v.Frame == 0 && c.seenAt > w.reader.FirstStep() && !w.hasGap() {
+	if c.MadeBy == 0 {
+		if v.Frame == 0 && c.SeenAt > w.reader.FirstStep() && !w.hasGap() {
 			w.limit("the recording does not show which line changed " + v.Name)
 		} else if v.Frame == 0 {
-			w.origin(v, c.value, after, c.seenAt)
+			w.origin(v, c.Value, after, c.SeenAt)
 		} else {
 			w.parameter(v, c)
 		}
 		return
 	}
-	node := WhyStep{Role: "set", Name: v.Name, after: after, value: c.value, hasValue: true}
-	if c.object != 0 {
+	node := Step{Role: "set", Name: v.Name, after: after, value: c.Value, hasValue: true}
+	if c.Object != 0 {
 		node.Role = "changed"
 	}
-	node.Value, node.Type = after.Preview(w.table, c.value, whyValueBytes), after.TypeOf(w.table, c.value)
-	number := w.program.at(w.table.FunctionName(c.code), c.line)
+	node.Value, node.Type = after.Preview(w.table, c.Value, whyValueBytes), after.TypeOf(w.table, c.Value)
+	number := w.program.At(w.table.FunctionName(c.Code), c.Line)
 	if node.Role == "changed" {
 		if node.Through = w.through(v, number, c); node.Through == "" {
 			node.Through = w.throughArray(v, number, c)
 			node.sharesMemory = node.Through != ""
 		}
 	}
-	key := sliceKey{number, w.program.lineOf(number, c.line), v.Name}
+	key := sliceKey{number, w.program.LineOf(number, c.Line), v.Name}
 	if known := w.byKey[key]; known != nil {
-		if c.madeBy != known.made { // an earlier turn of a loop
+		if c.MadeBy != known.made { // an earlier turn of a loop
 			w.beforeLoop(v, c, known)
 		}
 		return
 	}
-	if w.visit(c.madeBy, c.seenAt, node) && (node.Role == "changed" || w.rebuilds(number, v.Name)) {
-		w.queue = append(w.queue, func() { w.follow(v, c.madeBy) })
+	if w.visit(c.MadeBy, c.SeenAt, node) && (node.Role == "changed" || w.rebuilds(number, v.Name)) {
+		w.queue = append(w.queue, func() { w.follow(v, c.MadeBy) })
 	}
 }
 
 // addEdit adds a value that a person set. The line at which the program was stopped did not make it.
-func (w *slicer) addEdit(v Variable, c change, after *recording.State, e *sandbox.Edit) {
+func (w *slicer) addEdit(v recording.Variable, c recording.Change, after *recording.State, e *sandbox.Edit) {
 	key := sliceKey{-1, int64(e.Number), v.Name}
 	if w.byKey[key] != nil {
 		return
 	}
-	node := &WhyStep{
-		Step: e.Step, Line: e.Line, Code: clip(e.Code, whyValueBytes), Function: e.Function, Name: v.Name,
-		Role: "edited", Value: after.Preview(w.table, c.value, whyValueBytes), Type: after.TypeOf(w.table, c.value),
-		Times: 1, Reads: []WhyRead{}, By: e.By(),
-		state: after, after: after, until: e.Step, value: c.value, hasValue: true,
+	node := &Step{
+		Step: e.Step, Line: e.Line, Code: program.Clip(e.Code, whyValueBytes), Function: e.Function, Name: v.Name,
+		Role: "edited", Value: after.Preview(w.table, c.Value, whyValueBytes), Type: after.TypeOf(w.table, c.Value),
+		Times: 1, Reads: []Read{}, By: e.By(),
+		state: after, after: after, until: e.Step, value: c.Value, hasValue: true,
 	}
 	if node.Function == recording.ModuleName {
 		node.Function = ""
 	}
 	w.byKey[key] = node
 	w.nodes = append(w.nodes, node)
-	w.find(scoreEdited, "edit", node, "%s did not come from the code: %s set it in the debugger, with %s", v.Name,
-		e.By(), node.Code)
 }
 
 // through returns another variable that a statement changed the object of a variable through, and "" if there is none.
-func (w *slicer) through(v Variable, number int, c change) string {
-	st := w.program.get(number)
-	s, err := w.stateAt(c.madeBy)
+func (w *slicer) through(v recording.Variable, number int, c recording.Change) string {
+	st := w.program.Get(number)
+	s, err := w.stateAt(c.MadeBy)
 	if err != nil || slices.Contains(st.Mutates, v.Name) {
 		return ""
 	}
 	for _, name := range append(slices.Clone(st.Mutates), st.Reads...) {
-		other := resolve(s, w.table, name)
+		other := s.Resolve(w.table, name)
 		if other == v {
 			continue
 		}
-		if value, ok := valueOf(s, w.table, other); ok && slices.Contains(s.Reachable(value), c.object) {
+		if value, ok := valueOf(s, w.table, other); ok && slices.Contains(s.Reachable(value), c.Object) {
 			return name
 		}
 	}
@@ -267,15 +267,15 @@ func (w *slicer) through(v Variable, number int, c change) string {
 
 // throughArray returns another variable whose array a statement changed together with the array of a variable: they
 // share memory.
-func (w *slicer) throughArray(v Variable, number int, c change) string {
-	s, err := w.stateAt(c.madeBy)
-	after, afterErr := w.stateAt(c.seenAt)
-	st := w.program.get(number)
-	if err != nil || afterErr != nil || w.arrayIn(after, c.object) == nil || slices.Contains(st.Mutates, v.Name) {
+func (w *slicer) throughArray(v recording.Variable, number int, c recording.Change) string {
+	s, err := w.stateAt(c.MadeBy)
+	after, afterErr := w.stateAt(c.SeenAt)
+	st := w.program.Get(number)
+	if err != nil || afterErr != nil || w.arrayIn(after, c.Object) == nil || slices.Contains(st.Mutates, v.Name) {
 		return ""
 	}
 	for _, name := range st.Mutates {
-		value, ok := valueOf(s, w.table, resolve(s, w.table, name))
+		value, ok := valueOf(s, w.table, s.Resolve(w.table, name))
 		before := w.arrayIn(s, value.Object)
 		if now := w.arrayIn(after, value.Object); ok && name != v.Name && before != nil && now != nil &&
 			before.Version != now.Version {
@@ -295,24 +295,24 @@ func (w *slicer) arrayIn(s *recording.State, number uint64) *recording.Object {
 
 // rebuilds reports whether a statement changes a variable that it does not set.
 func (w *slicer) rebuilds(number int, name string) bool {
-	st := w.program.get(number)
+	st := w.program.Get(number)
 	return slices.Contains(st.Mutates, name) && !slices.Contains(st.Sets, name)
 }
 
 // visit adds a step to the slice, and queues what its statement read. It reports whether the step is new.
-func (w *slicer) visit(step, until int, node WhyStep) bool {
+func (w *slicer) visit(step, until int, node Step) bool {
 	s, err := w.stateAt(step)
 	if err != nil || s.CurrentFrame() == nil {
 		w.limit(fmt.Sprintf("step %d is not recorded", step))
 		return false
 	}
 	f := s.CurrentFrame()
-	number := w.program.at(w.table.FunctionName(f.Code), f.Line)
-	key := sliceKey{number, w.program.lineOf(number, f.Line), node.Name}
+	number := w.program.At(w.table.FunctionName(f.Code), f.Line)
+	key := sliceKey{number, w.program.LineOf(number, f.Line), node.Name}
 	if w.byKey[key] != nil || node.Role == "used" && w.visited[number] {
 		return false
 	}
-	st := w.program.get(number)
+	st := w.program.Get(number)
 	node.made, node.Line, node.statement = step, key.line, number
 	if step = w.startOf(step, f, st); step != node.made {
 		if s, err = w.stateAt(step); err != nil || s.CurrentFrame() == nil {
@@ -321,13 +321,13 @@ func (w *slicer) visit(step, until int, node WhyStep) bool {
 		}
 	}
 	node.Step, node.state = step, s
-	node.frame, node.code, node.until, node.Reads = f.Number, f.Code, until, []WhyRead{}
+	node.frame, node.code, node.until, node.Reads = f.Number, f.Code, until, []Read{}
 	if node.after != nil {
 		w.held += node.after.Bytes()
 	}
 	node.lastLine = st.End
-	if node.Code = w.program.text(st); number == 0 {
-		node.Code = strings.TrimSpace(SourceLine(w.r.Source, f.Line))
+	if node.Code = w.program.Text(st); number == 0 {
+		node.Code = strings.TrimSpace(program.Line(w.program.Source, f.Line))
 	}
 	if name := w.table.FunctionName(f.Code); name != recording.ModuleName {
 		node.Function = name
@@ -351,18 +351,18 @@ func (w *slicer) visit(step, until int, node WhyStep) bool {
 }
 
 // addReads lists the variables that a statement read, and queues them.
-func (w *slicer) addReads(node *WhyStep, st *statement) {
+func (w *slicer) addReads(node *Step, st *program.Statement) {
 	reads := slices.Clone(st.Reads)
-	for _, name := range w.program.readsInLine(node.statement, node.Name) {
+	for _, name := range w.program.ReadsInLine(node.statement, node.Name) {
 		if !slices.Contains(reads, name) {
 			reads = append(reads, name)
 		}
 	}
 	if node.statement == 0 {
-		reads = namesIn(SourceLine(w.r.Source, node.Line))
+		reads = program.NamesIn(program.Line(w.program.Source, node.Line))
 	}
 	for _, name := range reads {
-		v := resolve(node.state, w.table, name)
+		v := node.state.Resolve(w.table, name)
 		value, ok := valueOf(node.state, w.table, v)
 		if !ok {
 			if outer, found := w.enclosing(node.state, name); found {
@@ -374,7 +374,7 @@ func (w *slicer) addReads(node *WhyStep, st *statement) {
 			continue
 		}
 		if len(node.Reads) < maxWhyReads {
-			node.Reads = append(node.Reads, WhyRead{name, node.state.Preview(w.table, value, whyValueBytes),
+			node.Reads = append(node.Reads, Read{name, node.state.Preview(w.table, value, whyValueBytes),
 				node.state.TypeOf(w.table, value)})
 		}
 		w.queue = append(w.queue, func() { w.follow(v, node.Step) })
@@ -382,30 +382,30 @@ func (w *slicer) addReads(node *WhyStep, st *statement) {
 }
 
 // parameter follows an argument, or a variable of a closure, to the call.
-func (w *slicer) parameter(v Variable, c change) {
-	at, _ := callOf(w.reader, v.Frame, c.seenAt)
+func (w *slicer) parameter(v recording.Variable, c recording.Change) {
+	at, _ := callOf(w.reader, v.Frame, c.SeenAt)
 	if at.step == 0 {
 		return
 	}
-	w.visit(at.step, c.seenAt, WhyStep{Role: "used"})
+	w.visit(at.step, c.SeenAt, Step{Role: "used"})
 }
 
 // origin notes a variable that existed before the first step.
-func (w *slicer) origin(v Variable, value recording.Value, s *recording.State, step int) {
+func (w *slicer) origin(v recording.Variable, value recording.Value, s *recording.State, step int) {
 	if v.Frame != 0 || w.earlier[v.Name] || s.IsDefinition(w.table, value) {
 		return
 	}
-	if gap, err := lastGap(w.reader, step); err == nil && gap != nil {
+	if gap, err := w.reader.LastGap(step); err == nil && gap != nil {
 		w.limit("the value of " + v.Name + " was set before or in a gap: " + gap.String())
 		return
 	}
 	w.earlier[v.Name] = true
 	if slices.Contains(w.question.Context, v.Name) || v.Name == "context" {
-		w.out.Earlier = append(w.out.Earlier, WhyEarlier{Name: v.Name, Code: "given as context of the run",
+		w.out.Earlier = append(w.out.Earlier, Earlier{Name: v.Name, Code: "given as context of the run",
 			Value: s.Preview(w.table, value, whyValueBytes)})
 		return
 	}
-	found := &WhyEarlier{}
+	found := &Earlier{}
 	if w.question.Earlier != nil {
 		if known := w.question.Earlier(w.ctx, v.Name); known != nil {
 			found = known
@@ -417,35 +417,35 @@ func (w *slicer) origin(v Variable, value recording.Value, s *recording.State, s
 
 // beforeLoop goes on before the loop in which statements changed a variable again and again. known is the node of the
 // last change. Statements of the variable that have a node are passed over: each turn of the loop would lead to them.
-func (w *slicer) beforeLoop(v Variable, c change, known *WhyStep) {
+func (w *slicer) beforeLoop(v recording.Variable, c recording.Change, known *Step) {
 	if w.visits++; w.visits >= w.maxVisits {
 		w.limit(moreSteps)
 		return
 	}
-	if first, s, found := w.firstChange(v, c); found && first.seenAt < c.seenAt && known.First == "" &&
-		first.line == c.line {
-		known.First = s.Preview(w.table, first.value, whyValueBytes)
+	if first, s, found := w.firstChange(v, c); found && first.SeenAt < c.SeenAt && known.First == "" &&
+		first.Line == c.Line {
+		known.First = s.Preview(w.table, first.Value, whyValueBytes)
 	}
 	function := ""
 	if v.Frame != 0 {
-		function = w.table.FunctionName(c.code)
+		function = w.table.FunctionName(c.Code)
 	}
 	passed := w.linesOf(v.Name)
-	others := slices.DeleteFunc(w.program.writers(v.Name, function), func(l int64) bool { return passed[l] })
-	step := w.lastStepAt(others, v.Frame, c.madeBy)
+	others := slices.DeleteFunc(w.program.Writers(v.Name, function), func(l int64) bool { return passed[l] })
+	step := w.lastStepAt(others, v.Frame, c.MadeBy)
 	if made, s, ok := w.changeThroughOther(v, c, step, passed); ok {
 		w.followChange(v, made, s)
 		return
 	}
 	if step == 0 {
-		if first, s, found := w.firstChange(v, c); found && first.line != c.line {
+		if first, s, found := w.firstChange(v, c); found && first.Line != c.Line {
 			w.followChange(v, first, s)
-		} else if found && first.madeBy > 0 && w.readBefore(v, first.madeBy) {
-			w.queue = append(w.queue, func() { w.follow(v, first.madeBy) }) // what it was before the loop
+		} else if found && first.MadeBy > 0 && w.readBefore(v, first.MadeBy) {
+			w.queue = append(w.queue, func() { w.follow(v, first.MadeBy) }) // what it was before the loop
 		}
 		return
 	}
-	if made, s, ok := w.changeMadeAt(v, step, c.madeBy); ok {
+	if made, s, ok := w.changeMadeAt(v, step, c.MadeBy); ok {
 		w.followChange(v, made, s)
 		return
 	}
@@ -460,7 +460,7 @@ func (w *slicer) linesOf(name string) map[int64]bool {
 			continue
 		}
 		lines[key.line] = true
-		for st, line := w.program.get(key.statement), int64(0); line <= st.End-st.Line; line++ {
+		for st, line := w.program.Get(key.statement), int64(0); line <= st.End-st.Line; line++ {
 			lines[st.Line+line] = true
 		}
 	}
@@ -468,10 +468,10 @@ func (w *slicer) linesOf(name string) map[int64]bool {
 }
 
 // followCondition adds the statement that decided whether a statement ran.
-func (w *slicer) followCondition(node *WhyStep, st *statement) {
+func (w *slicer) followCondition(node *Step, st *program.Statement) {
 	number := st.In
 	for number > 0 {
-		outer := w.program.get(number)
+		outer := w.program.Get(number)
 		switch outer.Kind {
 		case "def", "class":
 			return
@@ -482,7 +482,7 @@ func (w *slicer) followCondition(node *WhyStep, st *statement) {
 			}
 			w.visits++
 			if step := w.lastStepAt(lines, node.frame, node.Step); step > 0 && !w.visited[number] {
-				w.visit(step, step+1, WhyStep{Role: "condition"})
+				w.visit(step, step+1, Step{Role: "condition"})
 			}
 			return
 		}
@@ -491,7 +491,7 @@ func (w *slicer) followCondition(node *WhyStep, st *statement) {
 }
 
 // followCalls adds the return statements of the program's functions that a statement called.
-func (w *slicer) followCalls(node *WhyStep, st *statement) {
+func (w *slicer) followCalls(node *Step, st *program.Statement) {
 	if len(st.Calls) == 0 && node.statement != 0 || node.until <= node.Step+1 {
 		return
 	}
@@ -512,7 +512,7 @@ func (w *slicer) followCalls(node *WhyStep, st *statement) {
 			func(s *recording.State, rec *recording.Record) bool {
 				if (rec.Kind == recording.KindReturn || rec.Kind == recording.KindSuspend) && left != nil &&
 					s.Current == node.frame && left.Step >= node.Step && left.Number != node.frame &&
-					!isComprehension(w.table.FunctionName(left.Code)) {
+					!program.IsComprehension(w.table.FunctionName(left.Code)) {
 					last[left.Code] = returned{left.Step, s.Preview(w.table, rec.Value, whyValueBytes),
 						s.TypeOf(w.table, rec.Value)}
 				}
@@ -525,6 +525,6 @@ func (w *slicer) followCalls(node *WhyStep, st *statement) {
 	}
 	for _, code := range recording.SortedKeys(last) {
 		r := last[code]
-		w.visit(r.step, node.until, WhyStep{Role: "returned", Value: r.value, Type: r.kind})
+		w.visit(r.step, node.until, Step{Role: "returned", Value: r.value, Type: r.kind})
 	}
 }

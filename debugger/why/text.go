@@ -1,4 +1,4 @@
-package debugger
+package why
 
 import (
 	"cmp"
@@ -8,21 +8,18 @@ import (
 	"strconv"
 	"strings"
 
+	"glasshouse/debugger/program"
 	"glasshouse/debugger/recording"
+	"glasshouse/sandbox"
 )
 
 // finish completes the answer from the steps of the slice.
 func (w *slicer) finish() {
-	slices.SortStableFunc(w.nodes, func(a, b *WhyStep) int { return cmp.Compare(b.Step, a.Step) })
+	slices.SortStableFunc(w.nodes, func(a, b *Step) int { return cmp.Compare(b.Step, a.Step) })
 	w.addQueries()
-	w.findHandled()
-	for _, node := range w.nodes {
-		w.check(node)
-	}
-	w.checkWithoutEffect()
-	w.checkEarlier()
+	w.checkAnswer()
 	w.findLimits()
-	slices.SortStableFunc(w.out.Findings, func(a, b WhyFinding) int { return cmp.Compare(b.Score, a.Score) })
+	slices.SortStableFunc(w.out.Findings, func(a, b Finding) int { return cmp.Compare(b.Score, a.Score) })
 	for _, node := range w.nodes {
 		w.out.Steps = append(w.out.Steps, *node)
 	}
@@ -31,9 +28,9 @@ func (w *slicer) finish() {
 	w.out.Text = w.out.text(w.question.Budget)
 }
 
-// find adds a finding about a step, once.
-func (w *slicer) find(score int, kind string, node *WhyStep, format string, args ...any) {
-	f := WhyFinding{Kind: kind, Text: fmt.Sprintf(format, args...), Score: score}
+// find adds a finding of the current rule about a step, once.
+func (w *slicer) find(score int, kind string, node *Step, format string, args ...any) {
+	f := Finding{Kind: kind, Text: fmt.Sprintf(format, args...), Score: min(score, w.rule.maxScore)}
 	if node != nil {
 		f.Step, f.Line = node.Step, node.Line
 	}
@@ -48,35 +45,56 @@ func (w *slicer) find(score int, kind string, node *WhyStep, format string, args
 // addQueries adds the queries that the steps of the slice sent.
 func (w *slicer) addQueries() {
 	for i, q := range w.question.Queries {
-		sends := func(n *WhyStep) bool {
-			return n.Role != "edited" && n.Step <= q.Step && q.Step < max(n.until, n.Step+1)
+		if w.sender(&q) != nil {
+			text := program.Clip(strings.Join(strings.Fields(q.SQL), " "), 200)
+			w.out.Queries = append(w.out.Queries, Query{i + 1, q.Step, text, q.Rows, q.Status, q.Truncated})
 		}
-		if q.Step == 0 || !slices.ContainsFunc(w.nodes, sends) {
-			continue
-		}
-		w.out.Queries = append(w.out.Queries, WhyQuery{i + 1, q.Step, clip(strings.Join(strings.Fields(q.SQL), " "),
-			200),
-			q.Rows, q.Status, q.Truncated})
-		node := w.nodes[slices.IndexFunc(w.nodes, sends)]
-		if found := filledInSQL.FindString(q.SQL); found != "" && q.Status == "ok" {
-			w.find(scorePossible-5, "filled", node,
-				"query %d puts a value in place of missing ones, which then counts: %s", i+1, clip(found, 60))
-		}
+	}
+}
+
+// sender returns the step of the slice that sent a query, or nil.
+func (w *slicer) sender(q *sandbox.Query) *Step {
+	i := slices.IndexFunc(w.nodes, func(n *Step) bool {
+		return n.Role != "edited" && n.Step <= q.Step && q.Step < max(n.until, n.Step+1)
+	})
+	if q.Step == 0 || i < 0 {
+		return nil
+	}
+	return w.nodes[i]
+}
+
+// checkQueries tells of the queries of the answer that failed or returned no rows, or not all.
+func (w *slicer) checkQueries() {
+	for _, each := range w.out.Queries {
+		q := &w.question.Queries[each.Number-1]
+		node := w.sender(q)
 		switch {
 		case q.Truncated:
-			w.find(90, "query", node, "query %d returned only its first %d rows: it has more than max_rows", i+1,
+			w.find(90, "query", node, "query %d returned only its first %d rows: it has more than max_rows", each.Number,
 				q.Rows)
 		case q.Status == "ok" && q.Rows > 0 && lastLimit(q.SQL) == int64(q.Rows):
-			w.find(scoreHint, "query", node, "query %d returned %d rows, as many as its LIMIT: there may be more", i+1,
-				q.Rows)
+			w.find(scoreHint, "query", node, "query %d returned %d rows, as many as its LIMIT: there may be more",
+				each.Number, q.Rows)
 		case q.Status == "ok" && q.Rows == 0:
 			score := scoreLikely + 4
 			if w.isEmptyValue() {
 				score = 80
 			}
-			w.find(score, "query", node, "query %d returned 0 rows", i+1)
+			w.find(score, "query", node, "query %d returned 0 rows", each.Number)
 		case q.Status != "ok":
-			w.find(80, "query", node, "query %d was %s: %s", i+1, q.Status, clip(q.Error, 100))
+			w.find(80, "query", node, "query %d was %s: %s", each.Number, q.Status, program.Clip(q.Error, 100))
+		}
+	}
+}
+
+// checkFilledInSQL tells of queries that put a value in place of missing ones.
+func (w *slicer) checkFilledInSQL() {
+	for _, each := range w.out.Queries {
+		q := &w.question.Queries[each.Number-1]
+		if found := filledInSQL.FindString(q.SQL); found != "" && q.Status == "ok" {
+			w.find(scorePossible-5, "filled", w.sender(q),
+				"query %d puts a value in place of missing ones, which then counts: %s", each.Number,
+				program.Clip(found, 60))
 		}
 	}
 }
@@ -104,15 +122,15 @@ func (w *slicer) findHandled() {
 	list, complete := w.handledExceptions()
 	for _, h := range list {
 		number := w.guard(h)
-		if !w.program.isGuessed && !w.concerns(number, h) {
+		if !w.program.IsGuessed && !w.concerns(number, h) {
 			continue
 		}
 		how := "was caught"
 		if w.passes(number) {
 			how = "was caught and ignored"
 		}
-		f := WhyFinding{Kind: "handled_exception", Step: h.step, Line: h.line, Score: w.handledScore(number, h.text),
-			Text: h.describe(how, complete, w.r.Source)}
+		f := Finding{Kind: "handled_exception", Step: h.step, Line: h.line, Score: w.handledScore(number, h.text),
+			Text: h.describe(how, complete, w.program.Source)}
 		w.out.Findings = append(w.out.Findings, f)
 	}
 }
@@ -123,7 +141,7 @@ func (w *slicer) guard(h handled) (number int) {
 	if function == recording.ModuleName {
 		function = ""
 	}
-	for i, st := range w.program.statements {
+	for i, st := range w.program.Statements {
 		if st.Kind == "try" && st.Function == function && st.Line <= h.caughtAt && h.caughtAt <= st.End {
 			number = i + 1 // a later one is the inner one
 		}
@@ -138,15 +156,15 @@ func (w *slicer) concerns(number int, h handled) bool {
 	}
 	names := map[string]bool{}
 	for _, node := range w.nodes {
-		if w.program.isIn(node.statement, number) {
+		if w.program.IsIn(node.statement, number) {
 			return true
 		}
 		if node.Name != "" {
 			names[node.Name] = true
 		}
 	}
-	for i, st := range w.program.statements {
-		if !w.program.isIn(i+1, number) {
+	for i, st := range w.program.Statements {
+		if !w.program.IsIn(i+1, number) {
 			continue
 		}
 		for _, name := range append(slices.Clone(st.Sets), st.Mutates...) {
@@ -161,9 +179,9 @@ func (w *slicer) concerns(number int, h handled) bool {
 // passes reports whether all handlers of a try statement only pass or continue.
 func (w *slicer) passes(number int) bool {
 	found := false
-	for _, st := range w.program.statements {
+	for _, st := range w.program.Statements {
 		if st.Kind == "except" && st.In == number {
-			for _, c := range st.checksOf("except") {
+			for _, c := range st.ChecksOf("except") {
 				if !c.Passes {
 					return false
 				}
@@ -205,7 +223,7 @@ func (w *slicer) handledExceptions() (out []handled, complete bool) {
 func (w *slicer) checkEarlier() {
 	for _, e := range w.out.Earlier {
 		score := scoreLikely
-		if w.program.maySet(e.Name, "") { // the run was to set it, and read it before
+		if w.program.MaySet(e.Name, "") { // the run was to set it, and read it before
 			score = 88
 		}
 		switch {
@@ -223,16 +241,16 @@ func (w *slicer) checkEarlier() {
 	}
 }
 
-func at(e WhyEarlier) string {
+func at(e Earlier) string {
 	if e.Line == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (line %d: %s)", e.Line, clip(e.Code, 100))
+	return fmt.Sprintf(" (line %d: %s)", e.Line, program.Clip(e.Code, 100))
 }
 
 // findLimits says where the answer is not exact.
 func (w *slicer) findLimits() {
-	if w.program.isGuessed {
+	if w.program.IsGuessed {
 		w.limit("the recording does not describe the statements, so what a line reads is guessed from its text")
 	}
 	for _, node := range w.nodes {
@@ -254,11 +272,11 @@ func (w *slicer) findLimits() {
 }
 
 // text returns the answer in about budget tokens: the findings first, then the steps.
-func (y *Why) text(budget int) string {
-	maxBytes := budget * bytesPerToken
+func (y *Answer) text(budget int) string {
+	maxBytes := budget * BytesPerToken
 	out := &strings.Builder{}
 	if y.Value != "" {
-		fmt.Fprintf(out, "%s is %s", y.Name, clip(y.Value, 160))
+		fmt.Fprintf(out, "%s is %s", y.Name, program.Clip(y.Value, 160))
 		if y.Type != "" && !strings.HasPrefix(y.Value, "<") {
 			fmt.Fprintf(out, " (%s)", y.Type)
 		}
@@ -307,7 +325,7 @@ func (y *Why) text(budget int) string {
 const maxShownFindings = 3
 
 // findingLines returns the first findings as lines: those with evidence of an effect, and the others.
-func (y *Why) findingLines() (strong, weak []string) {
+func (y *Answer) findingLines() (strong, weak []string) {
 	for _, f := range y.Findings[:min(len(y.Findings), maxShownFindings)] {
 		line := "  " + f.Text
 		if f.Line > 0 {
@@ -323,7 +341,7 @@ func (y *Why) findingLines() (strong, weak []string) {
 }
 
 // text returns a step as one line.
-func (s *WhyStep) text() string {
+func (s *Step) text() string {
 	out := &strings.Builder{}
 	fmt.Fprintf(out, "  step %d, line %d", s.Step, s.Line)
 	if s.Function != "" {
@@ -333,9 +351,9 @@ func (s *WhyStep) text() string {
 	var notes []string
 	switch s.Role {
 	case "set", "changed":
-		value := clip(s.Value, 80)
+		value := program.Clip(s.Value, 80)
 		if s.First != "" && s.First != s.Value {
-			value = clip(s.First, 40) + ", ..., " + value
+			value = program.Clip(s.First, 40) + ", ..., " + value
 		}
 		notes = append(notes, s.Name+" = "+value)
 		if s.Role == "changed" {
@@ -346,11 +364,11 @@ func (s *WhyStep) text() string {
 				"; the recording has only a part of it, so it does not show the effect"
 		}
 	case "returned":
-		notes = append(notes, "returned "+clip(s.Value, 80))
+		notes = append(notes, "returned "+program.Clip(s.Value, 80))
 	case "raised":
-		notes = append(notes, "raised "+clip(s.Value, 80))
+		notes = append(notes, "raised "+program.Clip(s.Value, 80))
 	case "edited":
-		notes = append(notes, s.Name+" = "+clip(s.Value, 80), "set by "+s.By+" in the debugger")
+		notes = append(notes, s.Name+" = "+program.Clip(s.Value, 80), "set by "+s.By+" in the debugger")
 	case "condition":
 		notes = append(notes, "decided what ran")
 	}
@@ -370,20 +388,12 @@ func (s *WhyStep) text() string {
 }
 
 // readsText returns the variables that a step read, with their values, other than the one that it set.
-func (s *WhyStep) readsText() string {
+func (s *Step) readsText() string {
 	var reads []string
 	for _, read := range s.Reads {
 		if read.Name != s.Name {
-			reads = append(reads, read.Name+" = "+clip(read.Value, 60))
+			reads = append(reads, read.Name+" = "+program.Clip(read.Value, 60))
 		}
 	}
 	return strings.Join(reads, ", ")
-}
-
-// clip returns at most maxBytes of text, with an ellipsis if it is longer.
-func clip(text string, maxBytes int) string {
-	if len(text) <= maxBytes {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxBytes-3], "") + "..."
 }

@@ -1,7 +1,4 @@
-package debugger
-
-// This file decides whether the numbers of a run show that an operation had an effect that nobody asked for. Without
-// such evidence a finding is a fact about the step, with a score below 70.
+package why
 
 import (
 	"cmp"
@@ -11,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"glasshouse/debugger/program"
 	"glasshouse/debugger/recording"
 )
 
@@ -27,17 +25,17 @@ func weaker(score int) int { return min(score, scoreLikely) }
 
 // handlesMissing reports whether a statement at or after a step chooses what becomes of the missing values of the
 // variable that the step set.
-func (w *slicer) handlesMissing(node *WhyStep) bool {
-	calls := func(st *statement) bool {
+func (w *slicer) handlesMissing(node *Step) bool {
+	calls := func(st *program.Statement) bool {
 		return slices.ContainsFunc(st.Calls, func(name string) bool { return slices.Contains(missingHandlers, name) })
 	}
-	if st := w.program.get(node.statement); calls(st) {
+	if st := w.program.Get(node.statement); calls(st) {
 		return true
 	}
-	for i := range w.program.statements {
-		st := &w.program.statements[i]
+	for i := range w.program.Statements {
+		st := &w.program.Statements[i]
 		if calls(st) && (slices.Contains(st.Reads, node.Name) || slices.Contains(st.Mutates, node.Name)) &&
-			w.lastStepAt(st.appendLines(nil), 0, w.reader.Steps()+1) > node.Step {
+			w.lastStepAt(st.AppendLines(nil), 0, w.reader.Steps()+1) > node.Step {
 			return true
 		}
 	}
@@ -45,10 +43,10 @@ func (w *slicer) handlesMissing(node *WhyStep) bool {
 }
 
 // newMissingScore returns the score of missing values that a step made, by how surprising they are.
-func (w *slicer) newMissingScore(score int, node *WhyStep, missing, rows int64) int {
-	st := w.program.get(node.statement)
+func (w *slicer) newMissingScore(score int, node *Step, missing, rows int64) int {
+	st := w.program.Get(node.statement)
 	isWanted := slices.ContainsFunc(st.Calls, func(name string) bool { return slices.Contains(gapMakers, name) }) ||
-		len(st.checksOf("coerce")) > 0 // a finding of its own
+		len(st.ChecksOf("coerce")) > 0 // a finding of its own
 	if missing < rows && (isWanted || w.handlesMissing(node)) {
 		return weaker(score)
 	}
@@ -57,23 +55,23 @@ func (w *slicer) newMissingScore(score int, node *WhyStep, missing, rows int64) 
 
 // aggregated returns whether statements after a step aggregate columns, and whether one of those is in a table and is
 // no key.
-func (w *slicer) aggregated(node *WhyStep, t *tableFacts, keys []string) (some, ofTable bool) {
-	for i := range w.program.statements {
-		st := &w.program.statements[i]
-		if len(st.checksOf("aggregate")) == 0 || !w.hasRun(st) ||
-			w.lastStepAt(st.appendLines(nil), 0, w.reader.Steps()+1) < node.Step {
+func (w *slicer) aggregated(node *Step, t *tableFacts, keys []string) (some, ofTable bool) {
+	for i := range w.program.Statements {
+		st := &w.program.Statements[i]
+		if len(st.ChecksOf("aggregate")) == 0 || !w.hasRun(st) ||
+			w.lastStepAt(st.AppendLines(nil), 0, w.reader.Steps()+1) < node.Step {
 			continue
 		}
 		var groups []string
-		for _, c := range st.checksOf("groupby") {
+		for _, c := range st.ChecksOf("groupby") {
 			groups = append(groups, c.Keys...)
 		}
-		text := w.program.text(st)
+		text := w.program.Text(st)
 		for _, c := range t.columns {
 			if slices.Contains(keys, c.name) || slices.Contains(groups, c.name) || c.name == "" {
 				continue
 			}
-			isNamed := slices.ContainsFunc(st.Checks, func(each check) bool {
+			isNamed := slices.ContainsFunc(st.Checks, func(each program.Check) bool {
 				return each.Kind == "aggregate" && each.Column == c.name
 			})
 			ofTable = ofTable || isNamed || strings.Contains(text, "'"+c.name+"'") ||
@@ -85,21 +83,21 @@ func (w *slicer) aggregated(node *WhyStep, t *tableFacts, keys []string) (some, 
 }
 
 // isWhole reports whether the object that a step changed is the variable's own, and not a part of it.
-func (w *slicer) isWhole(node *WhyStep) bool {
+func (w *slicer) isWhole(node *Step) bool {
 	through, ok := w.value(node, node.Through)
 	return ok && through.Tag == recording.TagObject && through == node.value
 }
 
 // isPlainAlias reports whether one assignment such as b = a alone made a name another name of a variable.
-func (w *slicer) isPlainAlias(node *WhyStep) bool {
+func (w *slicer) isPlainAlias(node *Step) bool {
 	found := false
-	for i := range w.program.statements {
-		st := &w.program.statements[i]
+	for i := range w.program.Statements {
+		st := &w.program.Statements[i]
 		for _, pair := range [][2]string{{node.Through, node.Name}, {node.Name, node.Through}} {
-			found = found || slices.Contains(st.Sets, pair[0]) && slices.ContainsFunc(st.checksOf("alias"),
-				func(c check) bool { return c.Of == pair[1] })
+			found = found || slices.Contains(st.Sets, pair[0]) && slices.ContainsFunc(st.ChecksOf("alias"),
+				func(c program.Check) bool { return c.Of == pair[1] })
 		}
-		if slices.Contains(st.Sets, node.Through) && len(st.checksOf("alias")) == 0 {
+		if slices.Contains(st.Sets, node.Through) && len(st.ChecksOf("alias")) == 0 {
 			return false
 		}
 	}
@@ -120,7 +118,7 @@ func timesIn(s *recording.State, container recording.Value, item uint64) (times 
 }
 
 // checkAliasing tells of a change of a variable through another name.
-func (w *slicer) checkAliasing(node *WhyStep) {
+func (w *slicer) checkAliasing(node *Step) {
 	through := w.valueAt(node, node.Through)
 	times := 0
 	if node.after != nil && through.Tag == recording.TagObject {
@@ -262,7 +260,7 @@ func (w *slicer) compareCells(s *recording.State, a, b recording.Value) int {
 }
 
 // valueAt returns the value of a variable on arrival at a step, or no value.
-func (w *slicer) valueAt(node *WhyStep, name string) recording.Value {
+func (w *slicer) valueAt(node *Step, name string) recording.Value {
 	v, _ := w.value(node, name)
 	return v
 }
@@ -270,12 +268,12 @@ func (w *slicer) valueAt(node *WhyStep, name string) recording.Value {
 // isCache reports whether a function looks up results of earlier calls in a default argument: it asks whether it has
 // them, and never returns the object itself.
 func (w *slicer) isCache(function, name string) (found bool) {
-	for i := range w.program.statements {
-		st := &w.program.statements[i]
+	for i := range w.program.Statements {
+		st := &w.program.Statements[i]
 		if st.Function != function {
 			continue
 		}
-		if w.program.text(st) == "return "+name {
+		if w.program.Text(st) == "return "+name {
 			return false
 		}
 		found = found || st.Kind == "if" && slices.Contains(st.Reads, name)
@@ -292,11 +290,11 @@ func (w *slicer) handledScore(number int, text string) int {
 			return scoreProven
 		}
 	}
-	for _, st := range w.program.statements {
+	for _, st := range w.program.Statements {
 		if st.Kind != "except" || st.In != number || len(st.Sets) > 0 {
 			continue
 		}
-		for _, c := range st.checksOf("except") {
+		for _, c := range st.ChecksOf("except") {
 			if c.Text == "" || strings.Contains(c.Text, "BaseException") || broadException.MatchString(c.Text) {
 				return scoreProven
 			}
@@ -312,8 +310,8 @@ var (
 
 // isSliceOf reports whether a statement made one of two variables by slicing the other one.
 func (w *slicer) isSliceOf(a, b string) bool {
-	return slices.ContainsFunc(w.program.statements, func(st statement) bool {
-		return slices.ContainsFunc(st.checksOf("slice"), func(c check) bool {
+	return slices.ContainsFunc(w.program.Statements, func(st program.Statement) bool {
+		return slices.ContainsFunc(st.ChecksOf("slice"), func(c program.Check) bool {
 			return c.Of == a && slices.Contains(st.Sets, b) || c.Of == b && slices.Contains(st.Sets, a)
 		})
 	})
@@ -324,14 +322,14 @@ var keepers = strings.Fields("append insert add setdefault extend put register c
 	"call_later call_soon add_done_callback subscribe on")
 
 // isKept reports whether a lambda of a statement is kept, and not only called by the statement.
-func isKept(st *statement) bool {
+func isKept(st *program.Statement) bool {
 	return len(st.Calls) == 0 ||
 		slices.ContainsFunc(st.Calls, func(name string) bool { return slices.Contains(keepers, name) })
 }
 
 // mergeScore returns the score of rows of the left side that a merge repeated or dropped. They matter to values that
 // later statements aggregate from columns of the left side, and not to those from columns of the right one.
-func (w *slicer) mergeScore(score int, node *WhyStep, c check, left *tableFacts) int {
+func (w *slicer) mergeScore(score int, node *Step, c program.Check, left *tableFacts) int {
 	if some, ofLeft := w.aggregated(node, left, c.Keys); some && !ofLeft {
 		return weaker(score)
 	}
@@ -340,7 +338,7 @@ func (w *slicer) mergeScore(score int, node *WhyStep, c check, left *tableFacts)
 
 // checkTextAggregate tells of an aggregate of a column of texts. The order of texts matters if it is another one than
 // that of the numbers that they stand for.
-func (w *slicer) checkTextAggregate(node *WhyStep, c check, t *tableFacts, column *columnFacts) {
+func (w *slicer) checkTextAggregate(node *Step, c program.Check, t *tableFacts, column *columnFacts) {
 	cells := t.cellsOf(column.name)
 	isOrder := slices.Contains([]string{"max", "min", "median", "idxmax", "idxmin", "argsort"}, c.Call)
 	isNumbers := len(cells) > 0 && !slices.ContainsFunc(cells, func(v recording.Value) bool {

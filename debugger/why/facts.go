@@ -1,4 +1,4 @@
-package debugger
+package why
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"glasshouse/debugger/program"
 	"glasshouse/sandbox"
 )
 
@@ -23,7 +24,7 @@ const (
 
 // Statements returns the first and the last line of each statement of the answer, and of those of the functions that
 // they call: facts can be looked for there.
-func (y *Why) Statements() [][2]int64 { return y.statements }
+func (y *Answer) Statements() [][2]int64 { return y.statements }
 
 // listStatements sets the lines of the statements of the answer.
 func (w *slicer) listStatements() {
@@ -37,7 +38,7 @@ func (w *slicer) listStatements() {
 		}
 	}
 	for _, node := range w.nodes {
-		if st := w.program.get(node.statement); st.Line > 0 {
+		if st := w.program.Get(node.statement); st.Line > 0 {
 			add(st.Line, st.End, st.Calls)
 			for _, each := range w.deciding(st) {
 				add(each.Line, each.End, each.Calls)
@@ -48,8 +49,8 @@ func (w *slicer) listStatements() {
 	}
 	for seen := -1; seen != len(w.out.statements) && seen < maxFactStatements; {
 		seen = len(w.out.statements)
-		for i := range w.program.statements {
-			st := &w.program.statements[i]
+		for i := range w.program.Statements {
+			st := &w.program.Statements[i]
 			if name := st.Function[strings.LastIndexByte(st.Function, '.')+1:]; called[name] && st.Kind != "lines" {
 				add(st.Line, st.End, st.Calls)
 			}
@@ -58,16 +59,16 @@ func (w *slicer) listStatements() {
 }
 
 // deciding returns the conditions under which a statement runs, and the statements that set what they read.
-func (w *slicer) deciding(st *statement) (list []*statement) {
+func (w *slicer) deciding(st *program.Statement) (list []*program.Statement) {
 	for number := st.In; number > 0; {
-		outer := w.program.get(number)
+		outer := w.program.Get(number)
 		number = outer.In
 		if outer.Kind != "if" && outer.Kind != "while" {
 			continue
 		}
 		list = append(list, outer)
-		for i := range w.program.statements {
-			setter := &w.program.statements[i]
+		for i := range w.program.Statements {
+			setter := &w.program.Statements[i]
 			if setter.Function == st.Function && slices.ContainsFunc(setter.Sets, func(name string) bool {
 				return slices.Contains(outer.Reads, name)
 			}) {
@@ -102,7 +103,7 @@ var examined = []string{"truncation", "floor_division", "text_numbers", "time_zo
 // AddFacts adds what a replay found about the values of the statements. It takes away what the form of the code alone
 // suggests, if the facts examine it. notLooked is what the replay did not look at, and why; "" if it did. budget is
 // that of the question, in tokens.
-func (y *Why) AddFacts(facts []sandbox.Fact, notLooked string, budget int) {
+func (y *Answer) AddFacts(facts []sandbox.Fact, notLooked string, budget int) {
 	if budget == 0 {
 		budget = defaultWhyBudget
 	}
@@ -110,25 +111,25 @@ func (y *Why) AddFacts(facts []sandbox.Fact, notLooked string, budget int) {
 	if notLooked != "" {
 		y.NotLooked = append(y.NotLooked, notLooked)
 	}
-	var found []WhyFinding
+	var found []Finding
 	for _, f := range facts {
 		if f.Score < minFactFinding || len(found) == maxFactFindings {
 			continue
 		}
-		found = append(found, WhyFinding{
+		found = append(found, Finding{
 			Kind: f.Kind, Line: f.Line, Step: y.stepAt(f.Line), Score: f.Score, Text: factText(&f),
 		})
 	}
-	y.Findings = slices.DeleteFunc(y.Findings, func(f WhyFinding) bool {
+	y.Findings = slices.DeleteFunc(y.Findings, func(f Finding) bool {
 		return f.Score < minFactFinding && slices.Contains(examined, f.Kind)
 	})
 	y.Findings = append(y.Findings, found...)
-	slices.SortStableFunc(y.Findings, func(a, b WhyFinding) int { return cmp.Compare(b.Score, a.Score) })
+	slices.SortStableFunc(y.Findings, func(a, b Finding) int { return cmp.Compare(b.Score, a.Score) })
 	y.Text = y.text(budget)
 }
 
 // stepAt returns the step of the answer in a line, and 0 if there is none.
-func (y *Why) stepAt(line int64) int {
+func (y *Answer) stepAt(line int64) int {
 	for _, s := range y.Steps {
 		if s.Line <= line && line <= max(s.Line, s.lastLine) {
 			return s.Step
@@ -138,14 +139,14 @@ func (y *Why) stepAt(line int64) int {
 }
 
 func factText(f *sandbox.Fact) string {
-	return clip(oneLine(f.Code), maxFactCode) + ": " + clip(oneLine(f.Text), maxFactText)
+	return program.Clip(oneLine(f.Code), maxFactCode) + ": " + program.Clip(oneLine(f.Text), maxFactText)
 }
 
 // oneLine returns a text of the guest without its line ends.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // factLines returns the facts that are not findings as lines, the last line of the code first.
-func (y *Why) factLines() (lines []string) {
+func (y *Answer) factLines() (lines []string) {
 	others := slices.Clone(y.Facts)
 	others = slices.DeleteFunc(others, func(f sandbox.Fact) bool {
 		return f.Score >= minFactFinding || f.Score < minOtherFact

@@ -1,11 +1,15 @@
-package debugger
+package why
 
 import (
 	"fmt"
 	"slices"
 
+	"glasshouse/debugger/program"
 	"glasshouse/debugger/recording"
 )
+
+// maxResultBytes bounds the text of the value that is explained.
+const maxResultBytes = 300
 
 // begin finds what the question is about.
 func (w *slicer) begin(s *recording.State, step int) error {
@@ -20,13 +24,13 @@ func (w *slicer) begin(s *recording.State, step int) error {
 		if err != nil {
 			return err
 		}
-		w.out.Value, w.out.Type = state.Preview(w.table, value, maxValuePreview), state.TypeOf(w.table, value)
+		w.out.Value, w.out.Type = state.Preview(w.table, value, maxResultBytes), state.TypeOf(w.table, value)
 		w.follow(v, at)
 		frame := state.Frames[v.Frame]
 		w.later = append(w.later, func() { w.neverRan(v, frame) })
 		return nil
 	}
-	names := namesIn(w.question.Name)
+	names := program.NamesIn(w.question.Name)
 	found := false
 	for _, name := range names {
 		if v, _, at, nameErr := w.variableAt(s, name, step); nameErr == nil && name != w.question.Name {
@@ -45,15 +49,17 @@ var ErrNoVariable = fmt.Errorf("the run has no such variable")
 
 // variableAt finds a variable by name: in the frame of the step, in the namespace, or else in the function that set it
 // last.
-func (w *slicer) variableAt(s *recording.State, name string, step int) (Variable, recording.Value, int, error) {
+func (w *slicer) variableAt(
+	s *recording.State, name string, step int,
+) (recording.Variable, recording.Value, int, error) {
 	number := w.table.NumberOf(name)
 	if f := s.CurrentFrame(); f != nil {
 		if value, ok := f.Variables[number]; ok && number != 0 {
-			return Variable{f.Number, name}, value, step, nil
+			return recording.Variable{Frame: f.Number, Name: name}, value, step, nil
 		}
 	}
 	if value, ok := s.Globals[number]; ok && number != 0 {
-		return Variable{0, name}, value, step, nil
+		return recording.Variable{Name: name}, value, step, nil
 	}
 	// A local of a call that has ended: as it was when its frame had its last line.
 	searched := 0
@@ -64,7 +70,7 @@ func (w *slicer) variableAt(s *recording.State, name string, step int) (Variable
 		if searched++; searched > maxNameChunks {
 			break
 		}
-		var found Variable
+		var found recording.Variable
 		var value recording.Value
 		at := 0
 		err := w.reader.Replay(c, func(s *recording.State, rec *recording.Record) bool {
@@ -73,7 +79,7 @@ func (w *slicer) variableAt(s *recording.State, name string, step int) (Variable
 			case s.Step > step:
 				return false
 			case rec.Kind == recording.KindSet && rec.Name == number:
-				found = Variable{f.Number, name}
+				found = recording.Variable{Frame: f.Number, Name: name}
 			case rec.Kind == recording.KindLine && f.Number == found.Frame:
 				if v, ok := f.Variables[number]; ok {
 					at, value = s.Step, v
@@ -85,7 +91,7 @@ func (w *slicer) variableAt(s *recording.State, name string, step int) (Variable
 			return found, value, at, err
 		}
 	}
-	return Variable{}, recording.Value{}, 0, fmt.Errorf("%w: %s at step %d", ErrNoVariable, name, step)
+	return recording.Variable{}, recording.Value{}, 0, fmt.Errorf("%w: %s at step %d", ErrNoVariable, name, step)
 }
 
 // beginResult begins with the value of the last expression.
@@ -98,7 +104,7 @@ func (w *slicer) beginResult() error {
 			if rec.Kind == recording.KindReturn && left != nil && s.Current == 0 && left.Step > 0 &&
 				w.table.FunctionName(left.Code) == recording.ModuleName {
 				at = codeStep{left.Step, left.Line}
-				w.out.Value, w.out.Type = s.Preview(w.table, rec.Value, maxValuePreview), s.TypeOf(w.table, rec.Value)
+				w.out.Value, w.out.Type = s.Preview(w.table, rec.Value, maxResultBytes), s.TypeOf(w.table, rec.Value)
 			}
 			left = s.CurrentFrame()
 			return true
@@ -114,7 +120,7 @@ func (w *slicer) beginResult() error {
 		return w.beginFailure()
 	}
 	w.out.Name = "result"
-	w.visit(at.step, w.reader.Steps()+1, WhyStep{Role: "returned", Value: w.out.Value, Type: w.out.Type})
+	w.visit(at.step, w.reader.Steps()+1, Step{Role: "returned", Value: w.out.Value, Type: w.out.Type})
 	return nil
 }
 
@@ -128,13 +134,13 @@ func (w *slicer) beginFailure() error {
 		return err
 	}
 	w.out.Name, w.out.Value, w.out.Type = "exception", failure.text, w.table.Name(failure.kind)
-	w.visit(failure.step, failure.step+1, WhyStep{Role: "raised", Value: w.out.Value, Type: w.out.Type})
+	w.visit(failure.step, failure.step+1, Step{Role: "raised", Value: w.out.Value, Type: w.out.Type})
 	s, err := w.stateAt(failure.step)
 	if err != nil {
 		return err
 	}
 	for _, caller := range s.Stack(s.Current)[1:] {
-		w.later = append(w.later, func() { w.visit(caller.Step, failure.step, WhyStep{Role: "used"}) })
+		w.later = append(w.later, func() { w.visit(caller.Step, failure.step, Step{Role: "used"}) })
 	}
 	return nil
 }

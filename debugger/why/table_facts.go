@@ -1,4 +1,4 @@
-package debugger
+package why
 
 import (
 	"regexp"
@@ -103,7 +103,7 @@ func (t *tableFacts) cellsOf(name string) (out []recording.Value) {
 }
 
 // tableBefore returns the facts of a variable on arrival at a step, or nil.
-func (w *slicer) tableBefore(node *WhyStep, name string) *tableFacts {
+func (w *slicer) tableBefore(node *Step, name string) *tableFacts {
 	v, ok := w.value(node, name)
 	if !ok {
 		return nil
@@ -112,7 +112,7 @@ func (w *slicer) tableBefore(node *WhyStep, name string) *tableFacts {
 }
 
 // tableAfter returns the facts of the table that a step made, or nil.
-func (w *slicer) tableAfter(node *WhyStep) *tableFacts {
+func (w *slicer) tableAfter(node *Step) *tableFacts {
 	if node.after == nil || !node.hasValue {
 		return nil
 	}
