@@ -82,6 +82,13 @@ type stageRun struct {
 	stages    []*stages.Stage // by ID
 	values    []map[parse.CountKind]int64
 	estimates map[int]int64 // of rows after a stage
+	notLooked []string
+}
+
+// isRefused reports whether an error says that a statement may not run because of a masked column.
+func isRefused(err error) bool {
+	no, ok := errors.AsType[*sandbox.Refusal](err)
+	return ok && no.Reason == stages.ReasonMasked
 }
 
 // planStages checks a statement and derives those that count its rows.
@@ -213,6 +220,7 @@ func (run *stageRun) execute(ctx context.Context, set *QuerySet) error {
 		}
 	}
 	run.settle()
+	run.find(ctx)
 	run.runSamples(ctx)
 	if ctx.Err() != nil {
 		return errCancelledWaiting()
@@ -504,6 +512,7 @@ func sampleOf(rows textRows) *stages.Sample {
 func (run *stageRun) answer() *stages.Stages {
 	out := &run.out
 	out.Lines, out.Blocks, out.NotLooked = run.plan.Lines, []stages.Block{}, []string{}
+	out.NotLooked = append(out.NotLooked, run.notLooked...)
 	if out.Findings == nil {
 		out.Findings = []stages.Finding{}
 	}

@@ -51,6 +51,7 @@ func deriveStages(numbered string, names []string, tables []Table, samples bool)
 	}
 	d.plan.Order = d.order
 	d.finish()
+	d.findProbes()
 	return d.plan, nil
 }
 

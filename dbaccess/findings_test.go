@@ -1,0 +1,80 @@
+package dbaccess_test
+
+import (
+	"slices"
+	"testing"
+
+	"glasshouse/dbaccess"
+	"glasshouse/sandbox"
+	"glasshouse/sandbox/stages"
+)
+
+// faultKinds has the kinds of findings that name the fault of a wrong statement.
+var faultKinds = map[string][]string{
+	"fanout_sum": {"fan-out"}, "fanout_count": {"count-of-repeated"}, "left_join_where": {"nullable-side"},
+	"not_in_null": {"not-in-null"}, "between_timestamp": {"between-timestamp"}, "integer_division": {"integer-division"},
+	"count_column": {"count-of-nullable"}, "avg_of_avg": {"mean-of-means"}, "distinct_on_no_order": {"distinct-on-order"},
+	"window_range_ties": {"range-ties"}, "group_by_too_fine": {"group-too-fine"}, "join_key_case": {"text-key"},
+	"timezone_trunc": {"day-of-zone"}, "alias_shadow": {"alias-shadow"}, "union_dedup": {"union-removes"},
+	"scope_capture": {"scope-capture"}, "or_precedence": {"or-precedence"}, "like_wildcard": {"like-wildcard"},
+	"text_order": {"text-as-number"}, "null_arithmetic": {"null-arithmetic"}, "wrong_denominator": {"filtered-denominator"},
+	"currency_mix": {"mixed-units"}, "group_by_too_coarse": {"months-of-years", "fan-out"},
+	"union_all_double": {"union-all-duplicates"},
+}
+
+// Wrong statements get a finding that names their fault at its line, and right ones none that is likely.
+func TestFindingsNameFaults(t *testing.T) {
+	t.Parallel()
+	r := openShop(t, dbaccess.Config{})
+	var wrong, named, likely, atLine, right, accused int
+	for _, c := range stageCases(t) {
+		got, err := r.Stages(t.Context(), c.SQL, nil, sandbox.QueryLimits{}, stages.Options{All: true})
+		if err != nil {
+			t.Errorf("%s: %v", c.ID, err)
+			continue
+		}
+		if c.Kind == "" {
+			right++
+			for _, f := range got.Findings {
+				if f.Score >= stages.ScoreLikely {
+					accused++
+					t.Logf("%s is right, and accused: %+v", c.ID, f)
+				}
+			}
+			continue
+		}
+		wrong++
+		isNamed := false
+		for _, f := range got.Findings {
+			if !slices.Contains(faultKinds[c.Kind], f.Kind) {
+				continue
+			}
+			isNamed = true
+			if f.Score >= stages.ScoreLikely {
+				likely++
+			}
+			if f.Line == c.FaultLine {
+				atLine++
+			}
+			for name, n := range f.Evidence {
+				if n < 0 {
+					t.Errorf("%s: %s: got the evidence %s = %d", c.ID, f.Kind, name, n)
+				}
+			}
+			break
+		}
+		if isNamed {
+			named++
+		} else {
+			t.Logf("%s %s is not named: %+v", c.ID, c.Kind, got.Findings)
+		}
+	}
+	t.Logf("named %d, likely %d, at their line %d of %d wrong ones; accused %d of %d right ones", named, likely, atLine, wrong,
+		accused, right)
+	if named*100 < 90*wrong || likely*100 < 75*wrong || atLine*100 < 75*wrong {
+		t.Error("want 90 % named, 75 % of them likely and 75 % at their line")
+	}
+	if accused > 0 {
+		t.Error("want no right statement accused")
+	}
+}

@@ -1,0 +1,424 @@
+package parse
+
+import (
+	"slices"
+	"strings"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+)
+
+// findArbitraryRows finds DISTINCT ON whose ORDER BY does not say which row of a group is taken.
+func findArbitraryRows(d *stageDeriver, parts *blockParts) {
+	if parts.clause.distinctOn.isEmpty() || len(parts.node.SortClause) > len(parts.node.DistinctClause) || parts.isGrouped() {
+		return
+	}
+	keys := parts.node.DistinctClause
+	var f filler
+	list := ""
+	for i, key := range keys {
+		if key.GetAConst() != nil {
+			return
+		}
+		h, ok := d.expression(key)
+		if !ok {
+			return
+		}
+		if i > 0 {
+			list += ", "
+		}
+		list += f.put(h)
+	}
+	var values []string
+	for _, t := range parts.node.TargetList {
+		value := t.GetResTarget().GetVal()
+		if slices.ContainsFunc(keys, func(k *pg_query.Node) bool { return equalNodes(k, value) }) {
+			continue
+		}
+		h, ok := d.expression(value)
+		if !ok || strings.Contains(h.text, "*") {
+			continue
+		}
+		values = append(values, "count(DISTINCT coalesce("+f.put(h)+"::text, ''))")
+	}
+	if len(values) == 0 {
+		return
+	}
+	inner := fill("SELECT count(*) AS \"n\", greatest("+strings.Join(values, ", ")+") AS \"v\""+d.source(&f, parts)+
+		" GROUP BY "+list, f.holes...)
+	d.addProbe(parts, ProbeArbitraryRow, parts.last, span{parts.clause.distinctOn.start - 3, parts.clause.distinctOn.end + 1}, nil,
+		fill(`SELECT count(*), count(*) FILTER (WHERE "n" > 1), count(*) FILTER (WHERE "v" > 1) FROM (@0) AS "g"`,
+			queryHole(inner)))
+}
+
+// findFineGroups finds groups that are finer than what the SELECT list shows of them.
+func findFineGroups(d *stageDeriver, parts *blockParts) {
+	if len(parts.node.GroupClause) == 0 || len(parts.node.DistinctClause) > 0 {
+		return
+	}
+	keys, ok := d.groupKeys(parts)
+	if !ok {
+		return
+	}
+	var labels []*pg_query.Node
+	for _, t := range parts.node.TargetList {
+		if !callsIn([]*pg_query.Node{t}, func(f *pg_query.FuncCall) bool { return isAggregate(f) || f.Over != nil }) {
+			labels = append(labels, t.GetResTarget().GetVal())
+		}
+	}
+	for i, key := range keys {
+		if slices.ContainsFunc(labels, func(l *pg_query.Node) bool { return equalNodes(l, key) }) || key.GetColumnRef() == nil {
+			continue
+		}
+		// A label is made of the column of the key, and may be the same for several of its values.
+		at := slices.IndexFunc(labels, func(l *pg_query.Node) bool {
+			return slices.ContainsFunc(columnsOf(l), func(ref *pg_query.ColumnRef) bool {
+				_, a := columnName(ref)
+				_, b := columnName(key.GetColumnRef())
+				return a == b
+			})
+		})
+		if at < 0 {
+			continue
+		}
+		var f filler
+		list := ""
+		for n, l := range labels {
+			h, ok := d.expression(l)
+			if !ok {
+				return
+			}
+			if n > 0 {
+				list += ", "
+			}
+			list += f.put(h)
+		}
+		groups, ok := d.groups(&f, parts)
+		if !ok {
+			return
+		}
+		having := ""
+		if parts.node.HavingClause != nil {
+			having = " HAVING " + f.put(exprHole(d.text(parts.clause.having), parts.node.HavingClause))
+		}
+		inner := fill("SELECT ROW("+list+") AS \"label\""+groups+having, f.holes...)
+		kind := ProbeFineGroups
+		_, name := columnName(key.GetColumnRef())
+		for _, t := range parts.node.TargetList {
+			if target := t.GetResTarget(); target.Name == name && equalNodes(target.Val, labels[at]) {
+				kind = ProbeAliasShadow
+			}
+		}
+		d.addProbe(parts, kind, d.groupStage(parts), d.groupSpan(parts, i), []string{name, d.textOf(labels[at])},
+			fill(`SELECT count(*), count(DISTINCT "label") FROM (@0) AS "g"`, queryHole(inner)))
+		return
+	}
+}
+
+func (d *stageDeriver) textOf(n *pg_query.Node) string {
+	s, ok := d.spanOf(n)
+	if !ok {
+		return "?"
+	}
+	return d.text(s)
+}
+
+// groupSpan returns the span of a key of GROUP BY, with the words.
+func (d *stageDeriver) groupSpan(parts *blockParts, i int) span {
+	items := d.split(parts.clause.group, pg_query.Token_ASCII_44)
+	if i < len(items) {
+		return items[i]
+	}
+	return parts.clause.group
+}
+
+// groupStage returns the stage of the groups of a block, or -1.
+func (d *stageDeriver) groupStage(parts *blockParts) int {
+	for i, s := range d.plan.Stages {
+		if s.Block == parts.id && s.Kind == "group" {
+			return i
+		}
+	}
+	return -1
+}
+
+// findIntegerDivisions finds divisions that may be of integers.
+func findIntegerDivisions(d *stageDeriver, parts *blockParts) {
+	isRounded := map[*pg_query.Node]bool{}
+	parts.visit(func(n *pg_query.Node, at place) {
+		if f := n.GetFuncCall(); f != nil && functionName(f) == "round" {
+			for _, a := range f.Args {
+				isRounded[a] = true
+			}
+		}
+		e := n.GetAExpr()
+		if e == nil || len(e.Name) != 1 || e.Name[0].GetString_().GetSval() != "/" || e.Lexpr == nil || at != inTarget && at != inHaving {
+			return
+		}
+		if e.Rexpr.GetAConst() != nil || d.isGroupKey(parts, n) {
+			return // buckets
+		}
+		for _, side := range []*pg_query.Node{e.Lexpr, e.Rexpr} {
+			if c := d.columnOf(parts, side); c != nil && !strings.Contains("integer bigint smallint", c.Type) {
+				return
+			}
+			if side.GetTypeCast() != nil || callsIn([]*pg_query.Node{side}, func(f *pg_query.FuncCall) bool { return f.Over != nil }) {
+				return
+			}
+		}
+		left, ok1 := d.expression(e.Lexpr)
+		right, ok2 := d.expression(e.Rexpr)
+		if !ok1 || !ok2 {
+			return
+		}
+		var f filler
+		list := "SELECT " + f.put(left) + ` AS "a", ` + f.put(right) + ` AS "b"`
+		from, ok := d.source(&f, parts), true
+		if parts.isGrouped() && callsIn([]*pg_query.Node{n}, isAggregate) {
+			f.holes = f.holes[:2]
+			if from, ok = d.groups(&f, parts); !ok {
+				return
+			}
+		} else if parts.isGrouped() {
+			return
+		}
+		const whole = `"a" OPERATOR(pg_catalog.%) nullif("b", 0)`
+		s, _ := d.spanOf(n)
+		d.addFlagged(parts, ProbeIntegerDivision, -1, s, nil, map[string]bool{"rounded": isRounded[n]},
+			fill(`SELECT min(pg_typeof("a")::text), min(pg_typeof("b")::text) FROM (@0) AS "q"`, queryHole(fill(list+from, f.holes...))),
+			fill(`SELECT count(*) FILTER (WHERE "b" <> 0), count(*) FILTER (WHERE `+whole+` <> 0), `+
+				`count(*) FILTER (WHERE `+whole+` <> 0 AND abs("a") < abs("b")) FROM (@0) AS "q"`,
+				queryHole(fill(list+from, f.holes...))))
+	})
+}
+
+func (d *stageDeriver) isGroupKey(parts *blockParts, n *pg_query.Node) bool {
+	keys, _ := d.groupKeys(parts)
+	return slices.ContainsFunc(keys, func(k *pg_query.Node) bool {
+		found := false
+		forEachNode(k, func(x *pg_query.Node) bool {
+			found = found || equalNodes(x, n)
+			return !found
+		})
+		return found
+	})
+}
+
+// findMixedUnits finds sums of amounts in several currencies or units.
+func findMixedUnits(d *stageDeriver, parts *blockParts) {
+	for _, a := range parts.aggregates() {
+		if name := functionName(a.call); name != "sum" && name != "avg" || len(a.call.Args) != 1 {
+			continue
+		}
+		var used []*fromItem
+		converts := false
+		for _, ref := range columnsOf(a.call.Args[0]) {
+			_, name := columnName(ref)
+			converts = converts || strings.Contains(name, "rate") || strings.Contains(name, "eur") || strings.Contains(name, "usd")
+			if item := d.tableOf(parts.tables(), ref); item != nil && !slices.Contains(used, item) {
+				used = append(used, item)
+			}
+		}
+		if len(used) != 1 || converts {
+			continue
+		}
+		for _, c := range used[0].columns {
+			if !slices.Contains([]string{"currency", "currency_code", "unit", "uom", "unit_of_measure"}, c) {
+				continue
+			}
+			unit := ownHole(quoteName(used[0].name) + "." + quoteName(c))
+			var f filler
+			u := f.put(unit)
+			filter := ""
+			if a.call.AggFilter != nil {
+				h, ok := d.expression(a.call.AggFilter)
+				if !ok {
+					continue
+				}
+				filter = " FILTER (WHERE " + f.put(h) + ")"
+			}
+			groups, ok := d.groups(&f, parts)
+			if !ok {
+				continue
+			}
+			inner := fill("SELECT count(DISTINCT "+u+")"+filter+` AS "n"`+groups, f.holes...)
+			d.addProbe(parts, ProbeMixedUnits, -1, d.spanOr(a.node, parts.clause.targets), []string{c, used[0].name},
+				fill(`SELECT count(*), count(*) FILTER (WHERE "n" > 1), coalesce(max("n"), 0) FROM (@0) AS "g"`, queryHole(inner)))
+		}
+	}
+}
+
+// findMeansOfMeans finds AVG of a column that is an AVG itself.
+func findMeansOfMeans(d *stageDeriver, parts *blockParts) {
+	d.forEachInnerAggregate(parts, "avg", func(a aggregate, inner *blockParts, target aggregate) {
+		if functionName(target.call) != "avg" {
+			return
+		}
+		var f filler
+		groups, ok := d.groups(&f, inner)
+		if !ok {
+			return
+		}
+		sizes := fill(`SELECT count(*) AS "n"`+groups, f.holes...)
+		d.addScoped(inner, ProbeMeanOfMeans, parts.id, d.spanOr(a.node, parts.clause.targets),
+			fill(`SELECT count(*), coalesce(min("n"), 0), coalesce(max("n"), 0) FROM (@0) AS "g"`, queryHole(sizes)))
+	})
+}
+
+// findDistinctSums finds sums of COUNT(DISTINCT ...) of groups.
+func findDistinctSums(d *stageDeriver, parts *blockParts) {
+	d.forEachInnerAggregate(parts, "sum", func(a aggregate, inner *blockParts, target aggregate) {
+		if functionName(target.call) != "count" || !target.call.AggDistinct || len(target.call.Args) != 1 {
+			return
+		}
+		h, ok := d.expression(target.call.Args[0])
+		if !ok {
+			return
+		}
+		var f filler
+		mark := f.put(h)
+		groups, ok := d.groups(&f, inner)
+		if !ok {
+			return
+		}
+		sums := fill("SELECT count(DISTINCT "+mark+`) AS "n"`+groups, f.holes...)
+		var g filler
+		m := g.put(h)
+		d.addScoped(inner, ProbeSumOfDistinct, parts.id, d.spanOr(a.node, parts.clause.targets),
+			fill(`SELECT coalesce(sum("n"), 0)::bigint FROM (@0) AS "g"`, queryHole(sums)),
+			fill("SELECT count(DISTINCT "+m+")"+d.source(&g, inner), g.holes...))
+	})
+}
+
+// addScoped adds a probe about a block with statements in the scope of another one.
+func (d *stageDeriver) addScoped(scoped *blockParts, kind string, block int, s span, queries ...derivedQuery) {
+	before := len(d.plan.Probes)
+	d.addProbe(scoped, kind, -1, s, nil, queries...)
+	if len(d.plan.Probes) > before {
+		d.plan.Probes[before].Block = block
+	}
+}
+
+// forEachInnerAggregate calls visit with each aggregate of a name over a column that is an aggregate of a subquery or a
+// WITH query.
+func (d *stageDeriver) forEachInnerAggregate(parts *blockParts, name string, visit func(aggregate, *blockParts, aggregate)) {
+	for _, a := range parts.aggregates() {
+		if functionName(a.call) != name || len(a.call.Args) != 1 || a.call.Args[0].GetColumnRef() == nil {
+			continue
+		}
+		ref := a.call.Args[0].GetColumnRef()
+		item := d.tableOf(parts.tables(), ref)
+		if item == nil || item.child < 0 {
+			continue
+		}
+		_, column := columnName(ref)
+		for _, inner := range d.parts {
+			if inner.id != item.child || len(inner.node.GroupClause) == 0 {
+				continue
+			}
+			for _, target := range inner.aggregates() {
+				if target.isWhole && (target.alias == column || target.alias == "" && functionName(target.call) == column) {
+					visit(a, inner, target)
+				}
+			}
+		}
+	}
+}
+
+// findDenominators finds shares of all rows after a condition on the column that the numerator selects by.
+func findDenominators(d *stageDeriver, parts *blockParts) {
+	for _, a := range parts.aggregates() {
+		if a.call.AggFilter == nil {
+			continue
+		}
+		for _, ref := range columnsOf(a.call.AggFilter) {
+			_, name := columnName(ref)
+			for _, c := range parts.conjuncts {
+				if c.stage < 0 || !slices.ContainsFunc(columnsOf(c.node), func(r *pg_query.ColumnRef) bool {
+					_, other := columnName(r)
+					return other == name
+				}) || !hasDivision(parts.node.TargetList) {
+					continue
+				}
+				var f filler
+				mark := f.put(exprHole(d.text(c.span), c.node))
+				d.addProbe(parts, ProbeDenominator, c.stage, c.span, []string{name},
+					fill("SELECT count(*), count(*) FILTER (WHERE "+mark+" IS NOT TRUE)"+d.from(&f, parts), f.holes...))
+				return
+			}
+		}
+	}
+}
+
+func hasDivision(nodes []*pg_query.Node) (has bool) {
+	for _, n := range nodes {
+		forEachNode(n, func(n *pg_query.Node) bool {
+			e := n.GetAExpr()
+			has = has || e != nil && len(e.Name) == 1 && e.Name[0].GetString_().GetSval() == "/"
+			return !has
+		})
+	}
+	return has
+}
+
+// findRemovedRows finds UNION in a subquery whose rows are summed.
+func findRemovedRows(d *stageDeriver, parts *blockParts) {
+	d.forEachUnion(parts, false, func(item *fromItem, query *pg_query.SelectStmt, s span, at span) {
+		isSum := slices.ContainsFunc(parts.aggregates(), func(a aggregate) bool {
+			return functionName(a.call) == "sum" || functionName(a.call) == "avg"
+		})
+		if !isSum {
+			return
+		}
+		left, right, ok := d.setPart(s, query.Op)
+		if !ok {
+			return
+		}
+		l := queryHole(derivedQuery{d.text(left), query.Larg})
+		r := queryHole(derivedQuery{d.text(right), query.Rarg})
+		d.addProbe(parts, ProbeRemovedRows, -1, at, nil,
+			fill(`SELECT (SELECT count(*) FROM (@0) AS "a") + (SELECT count(*) FROM (@1) AS "b"), `+
+				`(SELECT count(*) FROM (@2) AS "c")`, l, r, queryHole(derivedQuery{d.text(s), query})))
+	})
+}
+
+// findDuplicates finds UNION ALL whose sides have rows in common that are counted.
+func findDuplicates(d *stageDeriver, parts *blockParts) {
+	d.forEachUnion(parts, true, func(item *fromItem, query *pg_query.SelectStmt, s span, at span) {
+		columns := d.outputNames(query, nil)
+		isCount := slices.ContainsFunc(parts.aggregates(), func(a aggregate) bool { return functionName(a.call) == "count" && !a.call.AggDistinct })
+		if len(columns) == 0 || !isCount {
+			return
+		}
+		h := ownHole(quoteName(columns[0]))
+		d.addProbe(parts, ProbeDuplicates, -1, at, []string{columns[0]},
+			fill(`SELECT count(@1), count(DISTINCT @1) FROM (@0) AS "u"`, queryHole(derivedQuery{d.text(s), query}), h))
+	})
+}
+
+// forEachUnion calls visit with each UNION that an item of FROM is, or a WITH query that it reads, also through others.
+func (d *stageDeriver) forEachUnion(
+	parts *blockParts, isAll bool, visit func(item *fromItem, query *pg_query.SelectStmt, s, at span),
+) {
+	for _, item := range parts.tables() {
+		sub := item.node.GetRangeSubselect()
+		if sub == nil {
+			continue
+		}
+		query := sub.Subquery.GetSelectStmt()
+		if query.GetOp() != pg_query.SetOperation_SETOP_UNION || query.All != isAll || query.WithClause != nil ||
+			len(query.SortClause) > 0 || query.LimitCount != nil {
+			continue
+		}
+		open := d.find(item.span, pg_query.Token_ASCII_40)
+		if open >= item.end {
+			continue
+		}
+		s := d.unwrap(span{open + 1, d.closes[open]})
+		_, right, ok := d.setPart(s, query.Op)
+		if !ok {
+			continue
+		}
+		at := span{right.start - 1, right.start}
+		visit(item, query, s, at)
+	}
+}

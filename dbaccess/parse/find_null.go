@@ -1,0 +1,303 @@
+package parse
+
+import (
+	"slices"
+	"strings"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+)
+
+// The kinds of probes. Package dbaccess has a judge for each.
+const (
+	ProbeNullList         = "not-in-null"
+	ProbeScopeCapture     = "scope-capture"
+	ProbeSelfComparison   = "self-comparison"
+	ProbeCrossJoin        = "cross-join"
+	ProbeDeadBranch       = "case-never-reached"
+	ProbeFrame            = "default-frame"
+	ProbeRunningTies      = "range-ties"
+	ProbeISOWeek          = "iso-week"
+	ProbeFanOut           = "fan-out"
+	ProbeCountAll         = "count-of-repeated"
+	ProbeNullableSide     = "nullable-side"
+	ProbeArbitraryRow     = "distinct-on-order"
+	ProbeFineGroups       = "group-too-fine"
+	ProbeAliasShadow      = "alias-shadow"
+	ProbeIntegerDivision  = "integer-division"
+	ProbeLastDay          = "between-timestamp"
+	ProbeTextNumber       = "text-as-number"
+	ProbeWrongKey         = "wrong-key"
+	ProbeNatural          = "natural-join"
+	ProbePairs            = "pairs-twice"
+	ProbeEmptyCount       = "count-star-left-join"
+	ProbeTextKey          = "text-key"
+	ProbeMixedUnits       = "mixed-units"
+	ProbeRemovedRows      = "union-removes"
+	ProbeWildcard         = "like-wildcard"
+	ProbeNullArithmetic   = "null-arithmetic"
+	ProbeTies             = "limit-ties"
+	ProbePrecedence       = "or-precedence"
+	ProbeLostNulls        = "null-comparison"
+	ProbeMeanOfMeans      = "mean-of-means"
+	ProbeCountedColumn    = "count-of-nullable"
+	ProbeDenominator      = "filtered-denominator"
+	ProbeMonths           = "months-of-years"
+	ProbeSoftDelete       = "soft-delete"
+	ProbeDayOfZone        = "day-of-zone"
+	ProbeDuplicates       = "union-all-duplicates"
+	ProbeSumOfDistinct    = "sum-of-distinct"
+	ProbeConditionInWhere = "inner-after-left"
+)
+
+// sublinkQuery returns the query of a subquery in an expression as a hole.
+func (d *stageDeriver) sublinkQuery(n *pg_query.Node) (h hole, s span, ok bool) {
+	link := n.GetSubLink()
+	query := link.GetSubselect().GetSelectStmt()
+	at := d.at(locationOf(n))
+	if query == nil || at < 0 {
+		return h, s, false
+	}
+	for at < len(d.tokens) && !d.is(at, pg_query.Token_ASCII_40) {
+		at++
+	}
+	if at >= len(d.tokens) {
+		return h, s, false
+	}
+	s = span{at + 1, d.closes[at]}
+	return queryHole(derivedQuery{d.text(s), query}), s, !s.isEmpty()
+}
+
+// isNotIn returns the subquery or the list of x NOT IN (...) and x <> ALL (...), or nil.
+func isNotIn(n *pg_query.Node) (link *pg_query.Node) {
+	if b := n.GetBoolExpr(); b != nil && b.Boolop == pg_query.BoolExprType_NOT_EXPR {
+		if s := b.Args[0].GetSubLink(); s != nil && s.SubLinkType == pg_query.SubLinkType_ANY_SUBLINK && len(s.OperName) == 0 {
+			return b.Args[0]
+		}
+	}
+	if s := n.GetSubLink(); s != nil && s.SubLinkType == pg_query.SubLinkType_ALL_SUBLINK && len(s.OperName) == 1 &&
+		s.OperName[0].GetString_().GetSval() == "<>" {
+		return n
+	}
+	return nil
+}
+
+// findNullLists finds NOT IN with a subquery, whose rows may be NULL.
+func findNullLists(d *stageDeriver, parts *blockParts) {
+	parts.visit(func(n *pg_query.Node, _ place) {
+		link := isNotIn(n)
+		if link == nil || len(link.GetSubLink().Subselect.GetSelectStmt().GetTargetList()) > 1 {
+			return
+		}
+		query, _, ok := d.sublinkQuery(link)
+		if !ok {
+			return
+		}
+		s := d.spanOr(n, parts.clause.where)
+		d.addProbe(parts, ProbeNullList, parts.stageWith(n), s, nil,
+			fill(`SELECT count(*), count(*) FILTER (WHERE "v" IS NULL) FROM (@0) AS "q" ("v")`, query))
+	})
+}
+
+// findScopeCaptures finds a column of a subquery's SELECT list that no table of the subquery has, but one around it.
+func findScopeCaptures(d *stageDeriver, parts *blockParts) {
+	parts.visit(func(n *pg_query.Node, _ place) {
+		link := n.GetSubLink()
+		query := link.GetSubselect().GetSelectStmt()
+		if query == nil || link.SubLinkType == pg_query.SubLinkType_EXISTS_SUBLINK || len(query.TargetList) != 1 {
+			return
+		}
+		ref := query.TargetList[0].GetResTarget().GetVal().GetColumnRef()
+		qualifier, name := columnName(ref)
+		if ref == nil || qualifier != "" || name == "*" {
+			return
+		}
+		inner, isKnown := d.rangeColumns(query, parts.scope)
+		outer := d.tableOf(parts.tables(), ref)
+		if !isKnown || slices.Contains(inner, name) || outer == nil {
+			return
+		}
+		s := d.spanOr(n, parts.clause.where)
+		if _, inner, ok := d.sublinkQuery(n); ok {
+			s = inner
+		}
+		var f filler
+		list := "SELECT count(*), count(*)"
+		if at := parts.conjunctWith(n); at != nil {
+			list = "SELECT count(*), count(*) FILTER (WHERE " + f.put(exprHole(d.text(at.span), at.node)) + " IS TRUE)"
+		}
+		from := query.FromClause[0].GetRangeVar()
+		table := ""
+		if from != nil {
+			table = from.Relname
+		}
+		d.addProbe(parts, ProbeScopeCapture, parts.stageWith(n), s, []string{name, outer.name, table},
+			fill(list+d.from(&f, parts), f.holes...))
+	})
+}
+
+// conjunctWith returns the condition of WHERE that has a node, or nil.
+func (p *blockParts) conjunctWith(n *pg_query.Node) (found *conjunct) {
+	for i := range p.conjuncts {
+		forEachNode(p.conjuncts[i].node, func(x *pg_query.Node) bool {
+			if x == n {
+				found = &p.conjuncts[i]
+			}
+			return found == nil
+		})
+	}
+	return found
+}
+
+// rangeColumns returns the columns of the tables in FROM of a query. isKnown is false if one of them is not known.
+func (d *stageDeriver) rangeColumns(query *pg_query.SelectStmt, sc scope) (columns []string, isKnown bool) {
+	isKnown = len(query.FromClause) > 0
+	var walk func(n *pg_query.Node)
+	walk = func(n *pg_query.Node) {
+		switch v := n.Node.(type) {
+		case *pg_query.Node_JoinExpr:
+			walk(v.JoinExpr.Larg)
+			walk(v.JoinExpr.Rarg)
+		case *pg_query.Node_RangeSubselect:
+			names := d.outputNames(v.RangeSubselect.Subquery.GetSelectStmt(), v.RangeSubselect.Alias)
+			isKnown = isKnown && names != nil
+			columns = append(columns, names...)
+		case *pg_query.Node_RangeVar:
+			if len(v.RangeVar.Alias.GetColnames()) > 0 {
+				isKnown = false
+				return
+			}
+			if v.RangeVar.Schemaname == "" && sc.lookup(v.RangeVar.Relname) >= 0 {
+				names := d.withColumns(sc, v.RangeVar.Relname)
+				isKnown = isKnown && names != nil
+				columns = append(columns, names...)
+				return
+			}
+			t := d.table(v.RangeVar)
+			if t == nil || hasWith(query) {
+				isKnown = false
+				return
+			}
+			for _, c := range t.Columns {
+				columns = append(columns, c.Name)
+			}
+		default:
+			isKnown = false
+		}
+	}
+	for _, n := range query.FromClause {
+		walk(n)
+	}
+	return columns, isKnown
+}
+
+// findSelfComparisons finds a column that is compared with itself, also in the condition of a join and of a subquery.
+func findSelfComparisons(d *stageDeriver, parts *blockParts) {
+	parts.visit(func(n *pg_query.Node, at place) {
+		e := n.GetAExpr()
+		if e == nil || e.Kind != pg_query.A_Expr_Kind_AEXPR_OP || e.Lexpr.GetColumnRef() == nil ||
+			!equalNodes(e.Lexpr, e.Rexpr) || at != inWhere && at != inJoin {
+			return
+		}
+		s, ok := d.spanOf(n)
+		if !ok {
+			return
+		}
+		var f filler
+		mark := f.put(exprHole(d.text(s), n))
+		d.addProbe(parts, ProbeSelfComparison, parts.stageWith(n), s, nil,
+			fill("SELECT count(*), count(*) FILTER (WHERE "+mark+" IS TRUE)"+d.from(&f, parts), f.holes...))
+	})
+}
+
+// findLostNulls finds conditions that rows with NULL do not pass, although they differ from the value.
+func findLostNulls(d *stageDeriver, parts *blockParts) {
+	for _, c := range parts.conjuncts {
+		e := c.node.GetAExpr()
+		if e == nil || len(e.Name) == 0 || e.Name[0].GetString_().GetSval() != "<>" ||
+			e.Kind != pg_query.A_Expr_Kind_AEXPR_OP && e.Kind != pg_query.A_Expr_Kind_AEXPR_IN {
+			continue
+		}
+		if e.Lexpr.GetColumnRef() == nil || c.stage < 0 {
+			continue
+		}
+		var f filler
+		mark := f.put(exprHole(d.text(c.span), c.node))
+		d.addProbe(parts, ProbeLostNulls, c.stage, c.span, nil,
+			fill("SELECT count(*) FILTER (WHERE "+mark+" IS TRUE), count(*) FILTER (WHERE "+mark+" IS UNKNOWN)"+
+				d.from(&f, parts), f.holes...))
+	}
+}
+
+// findNullArithmetic finds sums of an expression of which one operand is often NULL.
+func findNullArithmetic(d *stageDeriver, parts *blockParts) {
+	for _, a := range parts.aggregates() {
+		if name := functionName(a.call); name != "sum" && name != "avg" || len(a.call.Args) != 1 {
+			continue
+		}
+		e := a.call.Args[0].GetAExpr()
+		if e == nil || e.Kind != pg_query.A_Expr_Kind_AEXPR_OP || e.Lexpr == nil || len(e.Name) != 1 ||
+			!strings.Contains("+ - *", e.Name[0].GetString_().GetSval()) {
+			continue
+		}
+		whole, ok1 := d.expression(a.call.Args[0])
+		left, ok2 := d.expression(e.Lexpr)
+		right, ok3 := d.expression(e.Rexpr)
+		if !ok1 || !ok2 || !ok3 {
+			continue
+		}
+		s, _ := d.spanOf(a.call.Args[0])
+		var f filler
+		w, l, r := f.put(whole), f.put(left), f.put(right)
+		query := "SELECT count(*), count(*) FILTER (WHERE " + w + " IS NULL AND " + l + " IS NOT NULL), " +
+			"count(*) FILTER (WHERE " + w + " IS NULL AND " + r + " IS NOT NULL)" + d.source(&f, parts)
+		d.addProbe(parts, ProbeNullArithmetic, -1, s, []string{left.inner(), right.inner()}, fill(query, f.holes...))
+	}
+}
+
+// inner returns the text of an expression without the parentheses of its hole.
+func (h hole) inner() string {
+	return strings.TrimSuffix(strings.TrimPrefix(h.text, "("), ")")
+}
+
+// findCountedColumns finds COUNT(column) under the name of the table, which leaves NULLs out.
+func findCountedColumns(d *stageDeriver, parts *blockParts) {
+	for _, a := range parts.aggregates() {
+		if functionName(a.call) != "count" || a.call.AggDistinct || len(a.call.Args) != 1 || a.call.AggFilter != nil {
+			continue
+		}
+		ref := a.call.Args[0].GetColumnRef()
+		item := d.tableOf(parts.tables(), ref)
+		if ref == nil || item == nil || item.table == nil || !namesTable(a.alias, item.table.Name) {
+			continue
+		}
+		_, name := columnName(ref)
+		column := item.table.column(name)
+		if column == nil || !column.IsNullable {
+			continue
+		}
+		h, ok := d.expression(a.call.Args[0])
+		if !ok {
+			continue
+		}
+		if d.isNullable(parts, item) {
+			continue // rows of an outer join have no row of the table to count
+		}
+		var f filler
+		mark := f.put(h)
+		s := d.spanOr(a.node, parts.clause.targets)
+		d.addProbe(parts, ProbeCountedColumn, -1, s, []string{name, item.table.Name},
+			fill("SELECT count(*), count(*) FILTER (WHERE "+mark+" IS NULL)"+d.source(&f, parts), f.holes...))
+	}
+}
+
+// isNullable reports whether a table is on the side of an outer join that may have no row.
+func (d *stageDeriver) isNullable(parts *blockParts, item *fromItem) bool {
+	for _, j := range parts.joins {
+		kind := j.node.GetJoinExpr().GetJointype()
+		if kind != pg_query.JoinType_JOIN_RIGHT && kind != pg_query.JoinType_JOIN_INNER && slices.Contains(j.right.tables(), item) ||
+			kind != pg_query.JoinType_JOIN_LEFT && kind != pg_query.JoinType_JOIN_INNER && slices.Contains(j.left.tables(), item) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,433 @@
+package parse
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+	"google.golang.org/protobuf/proto"
+)
+
+// findDeadBranches finds branches of CASE whose rows all go to a branch before.
+func findDeadBranches(d *stageDeriver, parts *blockParts) {
+	parts.visit(func(n *pg_query.Node, _ place) {
+		c := n.GetCaseExpr()
+		if c == nil || len(c.Args) < 2 || len(c.Args) > 12 || callsIn([]*pg_query.Node{n}, func(f *pg_query.FuncCall) bool {
+			return isAggregate(f) || f.Over != nil
+		}) {
+			return
+		}
+		var f filler
+		subject := ""
+		if c.Arg != nil {
+			h, ok := d.expression(c.Arg)
+			if !ok {
+				return
+			}
+			subject = f.put(h) + " = "
+		}
+		list, before := "SELECT count(*)", "false"
+		var lines []string
+		for _, w := range c.Args {
+			when := w.GetCaseWhen()
+			h, ok := d.expression(when.Expr)
+			if !ok {
+				return
+			}
+			condition := subject + f.put(h)
+			list += ", count(*) FILTER (WHERE (" + condition + ") IS TRUE)" +
+				", count(*) FILTER (WHERE CASE WHEN " + before + " THEN false ELSE (" + condition + ") IS TRUE END)"
+			before = "(" + before + ") OR (" + condition + ") IS TRUE"
+			s, _ := d.spanOf(when.Expr)
+			from, _ := d.lines(s)
+			lines = append(lines, strconv.Itoa(from), d.text(s))
+		}
+		s, ok := d.spanOf(n)
+		if !ok {
+			return
+		}
+		d.addProbe(parts, ProbeDeadBranch, -1, s, lines, fill(list+d.source(&f, parts), f.holes...))
+	})
+}
+
+// frameIsDefault is set in WindowDef.frame_options unless the window has a frame (FRAMEOPTION_NONDEFAULT).
+const frameNonDefault = 1
+
+// findFrames finds window functions whose frame ends at the last row with the same value of ORDER BY.
+func findFrames(d *stageDeriver, parts *blockParts) {
+	if parts.isGrouped() {
+		return
+	}
+	for _, t := range parts.node.TargetList {
+		forEachNode(t, func(n *pg_query.Node) bool {
+			f := n.GetFuncCall()
+			if f == nil || f.Over == nil || f.Over.Name != "" || f.Over.Refname != "" || len(f.Over.OrderClause) == 0 ||
+				f.Over.FrameOptions&frameNonDefault != 0 {
+				return n.GetSelectStmt() == nil
+			}
+			kind, frame := "", ""
+			switch functionName(f) {
+			case "last_value", "nth_value":
+				kind, frame = ProbeFrame, " ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
+			case "sum", "count", "avg":
+				kind, frame = ProbeRunningTies, " ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+			default:
+				return true
+			}
+			s, ok := d.spanOf(n)
+			if !ok || !d.is(s.end-1, pg_query.Token_ASCII_41) {
+				return true
+			}
+			other := proto.CloneOf(n)
+			framed := parsedSelect("SELECT sum(1) OVER (ORDER BY 1" + frame + ")").TargetList[0].GetResTarget().Val.GetFuncCall().Over
+			over := other.GetFuncCall().Over
+			over.FrameOptions, over.StartOffset, over.EndOffset = framed.FrameOptions, framed.StartOffset, framed.EndOffset
+			text := d.text(span{s.start, s.end - 1}) + frame + ")"
+			var g filler
+			a, b := g.put(exprHole(d.text(s), n)), g.put(exprHole(text, other))
+			inner := fill("SELECT "+a+` AS "a", `+b+` AS "b"`+d.source(&g, parts), g.holes...)
+			d.addProbe(parts, kind, -1, s, nil,
+				fill(`SELECT count(*), count(*) FILTER (WHERE "a" IS DISTINCT FROM "b") FROM (@0) AS "q"`, queryHole(inner)))
+			return true
+		})
+	}
+}
+
+// findISOWeeks finds ISO weeks next to calendar years.
+func findISOWeeks(d *stageDeriver, parts *blockParts) {
+	years, weeks := map[string]bool{}, map[string]*pg_query.Node{}
+	dates := map[string]hole{}
+	parts.visit(func(n *pg_query.Node, at place) {
+		f := n.GetFuncCall()
+		if f == nil || len(f.Args) != 2 {
+			return
+		}
+		argument, format := f.Args[1], f.Args[0].GetAConst().GetSval().GetSval()
+		name := functionName(f)
+		isPart := name == "extract" || name == "date_part"
+		if name == "to_char" {
+			argument, format = f.Args[0], f.Args[1].GetAConst().GetSval().GetSval()
+		} else if !isPart {
+			return
+		}
+		h, ok := d.expression(argument)
+		if !ok {
+			return
+		}
+		dates[h.text] = h
+		upper := strings.ToUpper(format)
+		hasWeek := isPart && upper == "WEEK" || name == "to_char" && strings.Contains(upper, "IW")
+		hasYear := isPart && upper == "YEAR" ||
+			name == "to_char" && strings.Contains(upper, "YYYY") && !strings.Contains(upper, "IYYY")
+		if hasWeek && weeks[h.text] == nil {
+			weeks[h.text] = n
+		}
+		years[h.text] = years[h.text] || hasYear
+	})
+	for text, n := range weeks {
+		if !years[text] {
+			continue
+		}
+		var f filler
+		mark := f.put(dates[text])
+		d.addProbe(parts, ProbeISOWeek, -1, d.spanOr(n, parts.clause.targets), nil,
+			fill("SELECT count(*), count(*) FILTER (WHERE extract(year FROM "+mark+") <> extract(isoyear FROM "+mark+"))"+
+				d.source(&f, parts), f.holes...))
+	}
+}
+
+// findLastDays finds upper bounds of a time that are the beginning of the last day.
+func findLastDays(d *stageDeriver, parts *blockParts) {
+	for _, c := range parts.conjuncts {
+		e := c.node.GetAExpr()
+		if e == nil || c.stage < 0 {
+			continue
+		}
+		var upper *pg_query.Node
+		isBetween := e.Kind == pg_query.A_Expr_Kind_AEXPR_BETWEEN
+		if isBetween {
+			if items := e.Rexpr.GetList().GetItems(); len(items) == 2 {
+				upper = items[1]
+			}
+		} else if e.Kind == pg_query.A_Expr_Kind_AEXPR_OP && e.Name[0].GetString_().GetSval() == "<=" {
+			upper = e.Rexpr
+		}
+		if upper == nil || len(columnsOf(upper)) > 0 || len(columnsOf(e.Lexpr)) == 0 {
+			continue
+		}
+		if column := d.columnOf(parts, e.Lexpr); column != nil && !strings.HasPrefix(column.Type, "timestamp") {
+			continue
+		}
+		x, ok1 := d.expression(e.Lexpr)
+		u, ok2 := d.expression(upper)
+		if !ok1 || !ok2 {
+			continue
+		}
+		var f filler
+		xm, um := f.put(x), f.put(u)
+		others := ""
+		for _, other := range parts.conjuncts {
+			if other.node != c.node {
+				others += " AND " + f.put(exprHole(d.text(other.span), other.node)) + " IS TRUE"
+			}
+		}
+		const start = "date_trunc('day', CAST(%u AS timestamp))"
+		bound := strings.ReplaceAll(start, "%u", um)
+		query := "SELECT count(*) FILTER (WHERE " + xm + " > " + um + " AND CAST(" + xm + " AS timestamp) < " + bound +
+			" + interval '1 day' AND CAST(" + um + " AS timestamp) = " + bound + others + ")" + d.from(&f, parts)
+		d.addFlagged(parts, ProbeLastDay, c.stage, c.span, []string{x.inner(), u.inner()}, map[string]bool{"between": isBetween},
+			fill(query, f.holes...))
+	}
+}
+
+// findTextNumbers finds numbers that are compared or sorted as texts.
+func findTextNumbers(d *stageDeriver, parts *blockParts) {
+	add := func(n *pg_query.Node, s span, what string) {
+		h, ok := d.expression(n)
+		if !ok {
+			return
+		}
+		if c := d.columnOf(parts, n); c != nil && !isTextType(c.Type) {
+			return
+		}
+		var f filler
+		m := f.put(h)
+		d.addProbe(parts, ProbeTextNumber, -1, s, []string{h.inner(), what},
+			fill("SELECT count("+m+"), count(*) FILTER (WHERE "+m+" ~ '^[0-9]+$'), count(DISTINCT length("+m+
+				")) FILTER (WHERE "+m+" ~ '^[0-9]+$'), count(*) FILTER (WHERE "+m+" ~ '^0[0-9]')"+d.source(&f, parts), f.holes...))
+	}
+	if !parts.isGrouped() {
+		for i, n := range parts.node.SortClause {
+			key := n.GetSortBy().GetNode()
+			if key.GetColumnRef() != nil && i == 0 && !isOutput(parts, key) {
+				add(key, d.spanOr(key, parts.clause.order), "sorted")
+			}
+		}
+	}
+	for _, a := range parts.aggregates() {
+		if name := functionName(a.call); (name == "max" || name == "min") && len(a.call.Args) == 1 && a.call.Args[0].GetColumnRef() != nil {
+			add(a.call.Args[0], d.spanOr(a.node, parts.clause.targets), "compared")
+		}
+	}
+	for _, c := range parts.conjuncts {
+		e := c.node.GetAExpr()
+		if e != nil && e.Kind == pg_query.A_Expr_Kind_AEXPR_OP && e.Lexpr.GetColumnRef() != nil && e.Rexpr.GetAConst().GetSval() != nil &&
+			slices.Contains([]string{"<", ">", "<=", ">="}, e.Name[0].GetString_().GetSval()) {
+			add(e.Lexpr, c.span, "compared")
+		}
+	}
+}
+
+// isOutput reports whether a name of ORDER BY means a column of the SELECT list that is not the column of that name.
+func isOutput(parts *blockParts, key *pg_query.Node) bool {
+	qualifier, name := columnName(key.GetColumnRef())
+	return qualifier == "" && slices.ContainsFunc(parts.node.TargetList, func(t *pg_query.Node) bool {
+		target := t.GetResTarget()
+		_, own := columnName(target.Val.GetColumnRef())
+		return target.Name == name && own != name
+	})
+}
+
+// findWildcards finds _ in patterns of LIKE that matches other characters.
+func findWildcards(d *stageDeriver, parts *blockParts) {
+	parts.visit(func(n *pg_query.Node, _ place) {
+		e := n.GetAExpr()
+		if e == nil || e.Kind != pg_query.A_Expr_Kind_AEXPR_LIKE && e.Kind != pg_query.A_Expr_Kind_AEXPR_ILIKE {
+			return
+		}
+		pattern := e.Rexpr.GetAConst().GetSval().GetSval()
+		literal := escapeUnderscores(pattern)
+		word := map[string]string{"~~": "LIKE", "~~*": "ILIKE"}[e.Name[0].GetString_().GetSval()]
+		if literal == pattern || word == "" {
+			return
+		}
+		x, ok1 := d.expression(e.Lexpr)
+		p, ok2 := d.expression(e.Rexpr)
+		if !ok1 || !ok2 {
+			return
+		}
+		var f filler
+		xm, pm, lm := f.put(x), f.put(p), f.put(constant(literal))
+		s := d.spanOr(n, parts.clause.where)
+		d.addProbe(parts, ProbeWildcard, parts.stageWith(n), s, []string{pattern},
+			fill("SELECT count(*) FILTER (WHERE "+xm+" "+word+" "+pm+"), count(*) FILTER (WHERE "+xm+" "+word+" "+lm+")"+
+				d.from(&f, parts), f.holes...))
+	})
+}
+
+// escapeUnderscores returns a pattern with each _ as itself, if it stands between other characters.
+func escapeUnderscores(pattern string) string {
+	if strings.Contains(pattern, `\`) || strings.Contains(pattern, "__") || strings.Trim(pattern, "_%") == "" {
+		return pattern
+	}
+	return strings.ReplaceAll(pattern, "_", `\_`)
+}
+
+// findTies finds LIMIT at which rows with the same value of ORDER BY are left out.
+func findTies(d *stageDeriver, parts *blockParts) {
+	limit := parts.node.LimitCount.GetAConst()
+	if limit == nil || len(parts.node.SortClause) == 0 || parts.node.LimitOffset != nil || parts.clause.order.isEmpty() ||
+		parts.node.LimitOption == pg_query.LimitOption_LIMIT_OPTION_WITH_TIES {
+		return
+	}
+	with := proto.CloneOf(parts.node)
+	with.LimitOption = pg_query.LimitOption_LIMIT_OPTION_WITH_TIES
+	q := parts.clause
+	head := span{q.all.start, q.tail.start}
+	text := d.text(head) + " ORDER BY " + d.text(q.order) + " FETCH FIRST " + strconv.Itoa(int(limit.GetIval().GetIval())) + " ROWS WITH TIES"
+	all := proto.CloneOf(parts.node)
+	all.LimitCount, all.LimitOption = nil, parsedSelect("SELECT 1").LimitOption
+	d.addProbe(parts, ProbeTies, parts.last, q.tail, []string{d.text(q.order)},
+		fill(`SELECT count(*) FROM (@0) AS "q"`, queryHole(derivedQuery{text, with})),
+		fill(`SELECT count(*) FROM (@0) AS "q"`, queryHole(derivedQuery{d.text(q.all), parts.node})))
+}
+
+// findPrecedence finds AND next to OR without parentheses.
+func findPrecedence(d *stageDeriver, parts *blockParts) {
+	if len(parts.conjuncts) != 1 {
+		return
+	}
+	c := parts.conjuncts[0]
+	b := c.node.GetBoolExpr()
+	if b == nil || b.Boolop != pg_query.BoolExprType_OR_EXPR {
+		return
+	}
+	for i, arg := range b.Args {
+		and := arg.GetBoolExpr()
+		if and == nil || and.Boolop != pg_query.BoolExprType_AND_EXPR {
+			continue
+		}
+		if d.isWrapped(arg, c.span) {
+			continue
+		}
+		// The other reading: the OR is of the last condition of the AND only.
+		var f filler
+		other := ""
+		if i+1 >= len(b.Args) {
+			continue
+		}
+		for n, one := range and.Args {
+			h, ok := d.expression(one)
+			if !ok {
+				return
+			}
+			if n == len(and.Args)-1 {
+				next, ok := d.expression(b.Args[i+1])
+				if !ok {
+					return
+				}
+				other += "(" + f.put(h) + " OR " + f.put(next) + ")"
+			} else {
+				other += f.put(h) + " IS TRUE AND "
+			}
+		}
+		whole := f.put(exprHole(d.text(c.span), c.node))
+		d.addProbe(parts, ProbePrecedence, c.stage, d.spanOr(b.Args[i+1], c.span), nil,
+			fill("SELECT count(*) FILTER (WHERE "+whole+" IS TRUE), count(*) FILTER (WHERE ("+other+") IS TRUE)"+d.from(&f, parts),
+				f.holes...))
+		return
+	}
+}
+
+// isWrapped reports whether an expression in a span has parentheses around it.
+func (d *stageDeriver) isWrapped(n *pg_query.Node, around span) bool {
+	s, ok := d.spanOf(n)
+	return ok && s.start > around.start && d.is(s.start-1, pg_query.Token_ASCII_40) && d.closes[s.start-1] == s.end
+}
+
+// findMonths finds months without their year.
+func findMonths(d *stageDeriver, parts *blockParts) {
+	hasYear := false
+	var months []*pg_query.Node
+	parts.visit(func(n *pg_query.Node, at place) {
+		f := n.GetFuncCall()
+		if f == nil || len(f.Args) != 2 || at == inWhere {
+			return
+		}
+		format, argument := strings.ToUpper(f.Args[0].GetAConst().GetSval().GetSval()), f.Args[1]
+		if functionName(f) == "to_char" {
+			format, argument = strings.ToUpper(f.Args[1].GetAConst().GetSval().GetSval()), f.Args[0]
+		}
+		switch functionName(f) {
+		case "date_trunc":
+			hasYear = hasYear || at == inTarget || at == inGroup
+		case "to_char", "extract", "date_part":
+			isYear := strings.Contains(format, "YY") || format == "YEAR" || format == "ISOYEAR" || format == "EPOCH"
+			hasYear = hasYear || isYear
+			if !isYear && (strings.Contains(format, "MM") || strings.HasPrefix(format, "MON") || format == "QUARTER") {
+				months = append(months, argument)
+			}
+		}
+	})
+	if hasYear || len(months) == 0 {
+		return
+	}
+	h, ok := d.expression(months[0])
+	if !ok {
+		return
+	}
+	var f filler
+	m := f.put(h)
+	s := d.spanOr(months[0], parts.clause.targets)
+	d.addProbe(parts, ProbeMonths, -1, s, []string{h.inner()},
+		fill("SELECT count(*), count(DISTINCT extract(year FROM "+m+"))"+d.source(&f, parts), f.holes...))
+}
+
+// findSoftDeletes finds tables with deleted rows that no condition leaves out.
+func findSoftDeletes(d *stageDeriver, parts *blockParts) {
+	for _, item := range parts.tables() {
+		if item.table == nil || item.table.IsView {
+			continue
+		}
+		for _, name := range []string{"deleted_at", "is_deleted", "deleted", "archived_at"} {
+			column := item.table.column(name)
+			if column == nil {
+				continue
+			}
+			isUsed := false
+			parts.visit(func(n *pg_query.Node, _ place) {
+				if ref := n.GetColumnRef(); ref != nil {
+					_, used := columnName(ref)
+					isUsed = isUsed || used == name
+				}
+			})
+			if isUsed {
+				continue
+			}
+			h := ownHole(quoteName(item.name) + "." + quoteName(name))
+			var f filler
+			m := f.put(h)
+			is := " IS NOT NULL"
+			if column.Type == "boolean" {
+				is = " IS TRUE"
+			}
+			d.addProbe(parts, ProbeSoftDelete, item.stage, item.span, []string{item.name, name},
+				fill("SELECT count(*), count(*) FILTER (WHERE "+m+is+")"+d.source(&f, parts), f.holes...))
+		}
+	}
+}
+
+// findDays finds days of a time with a zone that are cut in the zone of the session.
+func findDays(d *stageDeriver, parts *blockParts) {
+	found := false
+	parts.visit(func(n *pg_query.Node, at place) {
+		f := n.GetFuncCall()
+		if f == nil || found || at != inTarget && at != inGroup || functionName(f) != "date_trunc" || len(f.Args) != 2 {
+			return
+		}
+		column := d.columnOf(parts, f.Args[1])
+		if column == nil || column.Type != "timestamp with time zone" && column.Type != "timestamptz" {
+			return
+		}
+		h, ok := d.expression(f.Args[1])
+		if !ok {
+			return
+		}
+		found = true
+		var g filler
+		m := g.put(h)
+		d.addProbe(parts, ProbeDayOfZone, -1, d.spanOr(n, parts.clause.targets), []string{h.inner()},
+			fill("SELECT count(*), count(*) FILTER (WHERE extract(hour FROM "+m+") >= 22)"+d.source(&g, parts), g.holes...))
+	})
+}
