@@ -67,7 +67,7 @@ func (r *Recording) FramesWith(name string, most int) (frames []uint64, err erro
 	reader := r.journal.Snapshot()
 	number := reader.Table().NumberOf(name)
 	for _, c := range reader.Chunks() {
-		if !c.SetsName(number) || len(frames) >= most {
+		if !c.SetsLocal(number) || len(frames) >= most {
 			continue
 		}
 		err := reader.Replay(c, func(s *recording.State, rec *recording.Record) bool {

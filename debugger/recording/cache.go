@@ -36,6 +36,9 @@ type unpackedChunk struct {
 	key     []byte // key frame
 	records []byte
 	*checkpoints
+
+	marks    []mark // in order
+	isMarked bool   // a large chunk, one with a gap, and one that is being written have no marks
 }
 
 // checkpoints are the checkpoints of a chunk, in order.
@@ -95,7 +98,9 @@ func (u *unpackedChunk) checkpointSteps(before int) []int {
 }
 
 // maxBytes is the most memory in bytes that the chunk takes with all its checkpoints.
-func (u *unpackedChunk) maxBytes() int { return 2*len(u.key) + 3*len(u.records) }
+func (u *unpackedChunk) maxBytes() int {
+	return 2*len(u.key) + 3*len(u.records) + markBytes*len(u.marks)
+}
 
 // bytes is the size of the chunk without its checkpoints.
 func (u *unpackedChunk) bytes() int { return len(u.key) + len(u.records) }
@@ -178,7 +183,7 @@ func (c *Chunk) decode(unzip *zstd.Decoder, data []byte, limit int) (*unpackedCh
 	if err != nil {
 		return nil, err
 	}
-	key, records, err := decodeChunk(in, limit)
+	u, err := c.decodeColumns(in, limit)
 	switch {
 	case err == errLargeChunk && limit < maxUnpackedBytes:
 		return nil, err
@@ -187,7 +192,7 @@ func (c *Chunk) decode(unzip *zstd.Decoder, data []byte, limit int) (*unpackedCh
 	case err != nil:
 		return nil, damaged("%v", err)
 	}
-	return &unpackedChunk{c, key, records, &checkpoints{}}, nil
+	return u, nil
 }
 
 // pack appends the compressed columns of a chunk to out, and sets the sizes of the chunk.

@@ -18,6 +18,20 @@ func (s *State) Resolve(t *Table, name string) Variable {
 	return Variable{0, name}
 }
 
+// ValueOf returns the value of a variable.
+func (s *State) ValueOf(t *Table, v Variable) (Value, bool) {
+	scope := s.Globals
+	if v.Frame != 0 {
+		f := s.Frames[v.Frame]
+		if f == nil {
+			return Value{}, false
+		}
+		scope = f.Variables
+	}
+	value, ok := scope[t.NumberOf(v.Name)]
+	return value, ok
+}
+
 // Change is one change of a variable.
 type Change struct {
 	SeenAt  int // the first step that arrives with the new value
@@ -103,6 +117,13 @@ func (t *ChangeTracker) Take() bool {
 func (r *Reader) EachChange(
 	c *Chunk, v Variable, from, until int, visit func(*State, Change) (more bool),
 ) error {
+	return r.EachChangeElsewhere(c, v, from, until, nil, visit)
+}
+
+// EachChangeElsewhere is EachChange, but need not call visit for changes of objects at some lines.
+func (r *Reader) EachChangeElsewhere(
+	c *Chunk, v Variable, from, until int, passed map[int64]bool, visit func(*State, Change) (more bool),
+) error {
 	t := &ChangeTracker{Frame: v.Frame, Name: r.Table().NumberOf(v.Name)}
 	if !c.MayChange(t.Name) {
 		return nil
@@ -110,7 +131,11 @@ func (r *Reader) EachChange(
 	var end *State
 	more := true
 	begin := func(s *State) bool { end = s; return true }
-	err := r.ReplayAfter(c, from-1, begin, func(s *State, rec *Record) bool {
+	watch := &Watch{Frame: v.Frame, Name: t.Name, Until: until, Passed: passed, Objects: func(s *State) []uint64 {
+		value, _ := s.ValueOf(r.Table(), v)
+		return s.Reachable(value)
+	}}
+	err := r.ReplayChanges(c, from-1, watch, begin, func(s *State, rec *Record) bool {
 		if rec.Kind == KindLine && s.Step > until {
 			more = false
 			return false

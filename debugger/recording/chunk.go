@@ -37,7 +37,7 @@ type Chunk struct {
 
 	lines   map[Location]*int // how many steps each line has
 	frames  map[uint64]bool   // frames that have a step, begin or end
-	names   map[uint64]bool   // names of variables that are set or deleted
+	names   map[uint64]bool   // variables that are set or deleted, the name doubled, plus 1 for one of the namespace
 	objects map[uint64]bool   // objects that are new or changed
 	memory  int               // of these maps, estimated, in bytes
 	latest  *indexed          // of the open chunk
@@ -56,11 +56,15 @@ func (c *Chunk) HasFrame(frame uint64) bool { return c.frames[frame] }
 
 // MayChange reports whether a variable of this name, or an object that it holds, may change in the chunk.
 func (c *Chunk) MayChange(name uint64) bool {
-	return name != 0 && (c.names[name] || len(c.objects) > 0)
+	return name != 0 && (len(c.objects) > 0 || c.SetsLocal(name) || c.SetsGlobal(name))
 }
 
-// SetsName reports whether a variable of this name is set or deleted in the chunk.
-func (c *Chunk) SetsName(name uint64) bool { return name != 0 && c.names[name] }
+// SetsLocal reports whether a variable of this name is set or deleted in a frame in the chunk, and SetsGlobal whether
+// one of the namespace is.
+func (c *Chunk) SetsLocal(name uint64) bool { return name != 0 && c.names[name<<1] }
+
+// SetsGlobal is described at SetsLocal.
+func (c *Chunk) SetsGlobal(name uint64) bool { return name != 0 && c.names[name<<1|1] }
 
 // TouchesAny reports whether one of these objects is new or changed in the chunk.
 func (c *Chunk) TouchesAny(objects []uint64) bool {
@@ -148,8 +152,10 @@ func (c *Chunk) index(t *Table, s *State, rec *Record, left uint64) {
 		c.latest.frames.add(c, c.frames, rec.Frame)
 	case KindReturn, KindUnwind, KindSuspend:
 		c.latest.frames.add(c, c.frames, left)
-	case KindSet, KindGlobal, KindDelete, KindForget:
-		c.latest.names.add(c, c.names, rec.Name)
+	case KindSet, KindDelete:
+		c.latest.names.add(c, c.names, rec.Name<<1)
+	case KindGlobal, KindForget:
+		c.latest.names.add(c, c.names, rec.Name<<1|1)
 	case KindObject, KindMutate:
 		c.latest.objects.add(c, c.objects, rec.Object.Number)
 	case KindRaise:
@@ -165,7 +171,7 @@ func (c *Chunk) index(t *Table, s *State, rec *Record, left uint64) {
 //	    uncompressed size of each column
 //	number of lines, and each line: file, line, count; sorted by file and line
 //	number of runs of consecutive frames, and of each run, ascending: the first frame minus the last one of the run
-//	    before, and the length; then names and objects in the same form
+//	    before, and the length; then variables (see Chunk.names) and objects in the same form
 func (c *Chunk) appendIndex(b []byte) []byte {
 	b = appendNumbers(b, 0, bit(c.Raises)|bit(c.Loses)<<2|flagColumns)
 	for _, size := range c.sizes {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // The columns of delta-encoded records. Each column is compressed on its own, because what is in one column resembles
@@ -72,6 +73,8 @@ type deltaCoder struct {
 	byType        map[uint64]Object // the latest object of each type
 	bytes         int               // of what objects and byType have held, estimated
 	recent        recentValues
+
+	relinks bool // the latest object of a mutate record holds other objects than before
 }
 
 // recentValues holds the latest texts and floats that differ, the latest first. A program hands a value from variable
@@ -467,15 +470,18 @@ func (d *deltaCoder) readValues(o *Object, before []Value, count int) {
 	}
 	size := 0
 	for i := 0; i < count && d.readers[shapeColumn].err == nil; i++ {
-		v := &o.Values[i]
+		v, previous := &o.Values[i], &Value{}
 		if i < len(before) {
-			d.valueAfter(v, &before[i])
-		} else {
-			d.valueAfter(v, &Value{})
+			previous = &before[i]
 		}
+		d.valueAfter(v, previous)
+		d.relinks = d.relinks || (v.Tag == TagObject || previous.Tag == TagObject) && v.Object != previous.Object
 		if size += len(v.Text); size > maxRecordBytes { // a byte can stand for a long text
 			d.fail("an object has texts of more than %d bytes", maxRecordBytes)
 		}
+	}
+	for i := count; i < len(before); i++ {
+		d.relinks = d.relinks || before[i].Tag == TagObject
 	}
 }
 
@@ -515,9 +521,10 @@ func newDeltaReader(in columns) *deltaCoder {
 	return d
 }
 
-// decodeChunk returns the key frame and the records of a chunk, in the encodings of State.appendKeyFrame and of the
-// stream. It returns errLargeChunk if they have more than limit bytes.
-func decodeChunk(in columns, limit int) (key, records []byte, err error) {
+// decodeChunk returns a chunk from its columns. It returns errLargeChunk if key frame and records have more than limit
+// bytes.
+func (c *Chunk) decodeColumns(in columns, limit int) (*unpackedChunk, error) {
+	u := &unpackedChunk{Chunk: c, checkpoints: &checkpoints{}}
 	size := 2 * in.size()
 	if limit > smallChunkBytes { // count first, because records would be copied each time it grows
 		var encoded []byte
@@ -525,7 +532,7 @@ func decodeChunk(in columns, limit int) (key, records []byte, err error) {
 		err := eachDelta(in, func(s *State) error {
 			size = len(s.appendKeyFrame(nil))
 			return nil
-		}, func(rec *Record) error {
+		}, func(rec *Record, _ bool) error {
 			encoded = AppendRecord(encoded[:0], rec)
 			if size += len(encoded); size > limit {
 				return errLargeChunk
@@ -533,24 +540,34 @@ func decodeChunk(in columns, limit int) (key, records []byte, err error) {
 			return nil
 		})
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	err = eachDelta(in, func(s *State) error {
-		key, records = s.appendKeyFrame(nil), make([]byte, 0, size)
+	var marks *marker
+	err := eachDelta(in, func(s *State) error {
+		u.key, u.records, marks = s.appendKeyFrame(nil), make([]byte, 0, size), newMarker(s)
 		return nil
-	}, func(rec *Record) error {
-		if records = AppendRecord(records, rec); len(key)+len(records) > limit {
+	}, func(rec *Record, relinks bool) error {
+		if u.records = AppendRecord(u.records, rec); u.bytes() > limit {
 			return errLargeChunk
+		}
+		if u.bytes() <= smallChunkBytes {
+			marks.see(rec, relinks)
 		}
 		return nil
 	})
-	return key, records, err
+	if err != nil {
+		return nil, err
+	}
+	if u.bytes() <= smallChunkBytes && !marks.hasGap && marks.highest < isObject {
+		u.marks, u.isMarked = slices.Clip(marks.list), true
+	}
+	return u, nil
 }
 
 // eachDelta decodes the columns of a chunk. It calls begin with the key frame and visit for each record, until one of
-// them returns an error.
-func eachDelta(in columns, begin func(*State) error, visit func(*Record) error) error {
+// them returns an error. relinks reports whether a mutate record changes which objects its object holds.
+func eachDelta(in columns, begin func(*State) error, visit func(rec *Record, relinks bool) error) error {
 	d := newDeltaReader(in)
 	s, err := d.decodeKeyFrame()
 	if err == nil {
@@ -563,15 +580,15 @@ func eachDelta(in columns, begin func(*State) error, visit func(*Record) error) 
 }
 
 // each decodes the records that are left, and calls visit for each until visit returns an error.
-func (d *deltaCoder) each(visit func(*Record) error) error {
+func (d *deltaCoder) each(visit func(rec *Record, relinks bool) error) error {
 	var rec Record
 	for shape := &d.readers[shapeColumn]; shape.off < len(shape.b); {
-		rec = Record{}
+		rec, d.relinks = Record{}, false
 		d.record(&rec)
 		if err := d.err(); err != nil {
 			return err
 		}
-		if err := visit(&rec); err != nil {
+		if err := visit(&rec, d.relinks); err != nil {
 			return err
 		}
 	}

@@ -55,7 +55,7 @@ func EncodeDeltas(records []byte) (Columns, error) {
 
 // DecodeDeltas returns the records of columns that have no key frame.
 func DecodeDeltas(in Columns) (records []byte, err error) {
-	err = newDeltaReader(in).each(func(rec *Record) error {
+	err = newDeltaReader(in).each(func(rec *Record, _ bool) error {
 		records = AppendRecord(records, rec)
 		return nil
 	})

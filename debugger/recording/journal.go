@@ -365,7 +365,8 @@ func (j *Journal) Snapshot() *Reader {
 	if out.open != nil {
 		j.isShared = true
 		out.table.numbers = maps.Clone(out.table.numbers) // the table's slices only grow
-		out.open = &unpackedChunk{out.open.clone(), out.open.key, out.open.records, out.open.checkpoints}
+		out.open = &unpackedChunk{Chunk: out.open.clone(), key: out.open.key, records: out.open.records,
+			checkpoints: out.open.checkpoints}
 	}
 	return &out
 }

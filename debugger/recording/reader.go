@@ -3,6 +3,7 @@ package recording
 import (
 	"errors"
 	"fmt"
+	"math"
 )
 
 // Reader reads a recording. It may be used by one goroutine at a time; several Readers of one recording share a cache.
@@ -108,7 +109,14 @@ func (r *Reader) Replay(c *Chunk, visit func(*State, *Record) bool) error {
 // before it. If begin is not nil, it is called first, with the state before the first record; if it returns false, no
 // record is visited.
 func (r *Reader) ReplayAfter(c *Chunk, step int, begin func(*State) bool, visit func(*State, *Record) bool) error {
-	err := r.visit(c, r.cache.unpack, func(u *unpackedChunk) error { return r.replay(u, step, begin, visit) })
+	return r.ReplayChanges(c, step, nil, begin, visit)
+}
+
+// ReplayChanges is ReplayAfter until no further record may change what w watches. If w is nil, it is ReplayAfter.
+func (r *Reader) ReplayChanges(
+	c *Chunk, step int, w *Watch, begin func(*State) bool, visit func(*State, *Record) bool,
+) error {
+	err := r.visit(c, r.cache.unpack, func(u *unpackedChunk) error { return r.replay(u, step, w, begin, visit) })
 	if err != nil {
 		return fmt.Errorf("chunk of steps %d to %d: %w", c.First, c.Last, err)
 	}
@@ -116,7 +124,7 @@ func (r *Reader) ReplayAfter(c *Chunk, step int, begin func(*State) bool, visit 
 }
 
 func (r *Reader) replay(
-	u *unpackedChunk, step int, begin func(*State) bool, visit func(*State, *Record) bool,
+	u *unpackedChunk, step int, w *Watch, begin func(*State) bool, visit func(*State, *Record) bool,
 ) error {
 	from := u.nearest(step)
 	s, _, err := decodeKeyFrame(from.key)
@@ -126,9 +134,14 @@ func (r *Reader) replay(
 	if begin != nil && !begin(s) {
 		return nil
 	}
+	next, found := math.MaxInt, true
+	if w != nil {
+		next, found = u.nextChange(&r.table, s, w)
+	}
 	var rec Record
-	for offset := from.offset; offset < len(u.records); {
-		size, err := decodeRecord(u.records[offset:], &rec, nil)
+	intern := &internTable{}
+	for offset := from.offset; offset < len(u.records) && found; {
+		size, err := decodeRecord(u.records[offset:], &rec, intern)
 		if err == nil {
 			err = s.apply(&r.table, &rec)
 		}
@@ -141,6 +154,9 @@ func (r *Reader) replay(
 		}
 		if !visit(s, &rec) {
 			return nil
+		}
+		if rec.Kind == KindLine && s.Step > next { // the line has shown the change
+			next, found = u.nextChange(&r.table, s, w)
 		}
 	}
 	return nil

@@ -64,7 +64,7 @@ func (w *slicer) variableAt(
 	// A local of a call that has ended: as it was when its frame had its last line.
 	searched := 0
 	for _, c := range slices.Backward(w.reader.Chunks()) {
-		if c.First > step || !c.SetsName(number) {
+		if c.First > step || !c.SetsLocal(number) {
 			continue
 		}
 		if searched++; searched > maxNameChunks {

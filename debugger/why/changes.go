@@ -41,20 +41,6 @@ func (w *slicer) endState() (*recording.State, error) {
 	return end, err
 }
 
-// valueOf returns the value of a variable.
-func valueOf(s *recording.State, t *recording.Table, v recording.Variable) (recording.Value, bool) {
-	scope := s.Globals
-	if v.Frame != 0 {
-		f := s.Frames[v.Frame]
-		if f == nil {
-			return recording.Value{}, false
-		}
-		scope = f.Variables
-	}
-	value, ok := scope[t.NumberOf(v.Name)]
-	return value, ok
-}
-
 // changeMadeAt returns the change of a variable that a step's line made.
 func (w *slicer) changeMadeAt(
 	v recording.Variable, step, until int,
@@ -92,7 +78,9 @@ func (w *slicer) changeThroughOther(
 			continue
 		}
 		searched++
-		err := w.reader.EachChange(chunk, v, after+1, c.MadeBy, func(_ *recording.State, seen recording.Change) bool {
+		err := w.reader.EachChangeElsewhere(chunk, v, after+1, c.MadeBy, passed, func(
+			_ *recording.State, seen recording.Change,
+		) bool {
 			if seen.Object != 0 && seen.Edit == 0 && seen.MadeBy > after && !passed[seen.Line] {
 				found = seen
 			}
@@ -115,7 +103,7 @@ func (w *slicer) firstChange(
 ) (first recording.Change, after *recording.State, found bool) {
 	number := w.table.NumberOf(v.Name)
 	for _, c := range w.reader.Chunks() {
-		if c.First > last.SeenAt || !c.SetsName(number) || v.Frame != 0 && !c.HasFrame(v.Frame) {
+		if c.First > last.SeenAt || !setsVariable(c, number, v) {
 			continue
 		}
 		err := w.reader.EachChange(c, v, 1, last.SeenAt, func(s *recording.State, seen recording.Change) bool {
@@ -130,6 +118,11 @@ func (w *slicer) firstChange(
 		}
 	}
 	return first, after, found
+}
+
+// setsVariable reports whether a variable, whose name has a number, may be set in a chunk.
+func setsVariable(c *recording.Chunk, name uint64, v recording.Variable) bool {
+	return v.Frame == 0 && c.SetsGlobal(name) || v.Frame != 0 && c.SetsLocal(name) && c.HasFrame(v.Frame)
 }
 
 // lastStepAt returns the last step before a step at one of the lines, in a frame unless it is 0, and 0 if there is
@@ -180,7 +173,7 @@ func (w *slicer) lastChangeBefore(
 ) (c recording.Change, after *recording.State, found bool) {
 	number, objects := w.table.NumberOf(v.Name), s.Reachable(value)
 	for _, chunk := range slices.Backward(w.reader.Chunks()) {
-		sets := chunk.SetsName(number) && (v.Frame == 0 || chunk.HasFrame(v.Frame))
+		sets := setsVariable(chunk, number, v)
 		if chunk.First > step+1 || !sets && !chunk.TouchesAny(objects) {
 			continue
 		}
@@ -274,7 +267,7 @@ func (r Run) LastSet(ctx context.Context, name string) *Earlier {
 		return nil
 	}
 	v := recording.Variable{Name: name}
-	value, ok := valueOf(s, w.table, v)
+	value, ok := s.ValueOf(w.table, v)
 	if !ok {
 		return nil
 	}

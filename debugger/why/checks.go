@@ -39,7 +39,7 @@ func (w *slicer) value(node *Step, name string) (recording.Value, bool) {
 	if name == "" {
 		return recording.Value{}, false
 	}
-	return valueOf(node.state, w.table, node.state.Resolve(w.table, name))
+	return node.state.ValueOf(w.table, node.state.Resolve(w.table, name))
 }
 
 func (w *slicer) object(s *recording.State, v recording.Value) *recording.Object {
@@ -88,7 +88,7 @@ func (w *slicer) checkIterate(node *Step, _ *program.Statement, c program.Check)
 	if err != nil || s.CurrentFrame() == nil {
 		return
 	}
-	before, ok := valueOf(s, w.table, s.Resolve(w.table, c.Of))
+	before, ok := s.ValueOf(w.table, s.Resolve(w.table, c.Of))
 	if !ok || before != v {
 		return
 	}
@@ -378,8 +378,8 @@ func (w *slicer) checkSetAgain(node *Step) {
 		if v.Frame != 0 || read.Name == node.Name || read.Name == w.out.Name {
 			continue
 		}
-		before, _ := valueOf(node.state, w.table, v)
-		if now, ok := valueOf(end, w.table, v); ok && now != before && before.Tag != recording.TagObject {
+		before, _ := node.state.ValueOf(w.table, v)
+		if now, ok := end.ValueOf(w.table, v); ok && now != before && before.Tag != recording.TagObject {
 			w.find(scorePossible+10, "set_again", node, "%s was %s here and is %s now: it was set again after this "+
 				"step had read it",
 				read.Name, read.Value, end.Preview(w.table, now, 40))
@@ -440,7 +440,7 @@ func (w *slicer) checkDefaultItem(node *Step, st *program.Statement, c program.C
 		missing++
 		if key, err := expr.Parse(c.Args[0]); err == nil && similar == "" {
 			v, _ := key.Value(s, w.table, s.Current)
-			dict, _ := valueOf(s, w.table, s.Resolve(w.table, c.Of))
+			dict, _ := s.ValueOf(w.table, s.Resolve(w.table, c.Of))
 			if similar = w.similarKey(s, w.object(s, dict), v); similar != "" || example == "" {
 				example = s.Preview(w.table, v, 40)
 			}

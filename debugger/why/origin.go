@@ -27,7 +27,7 @@ func (r Run) Origin(ctx context.Context, name string, step int, frame uint64) (o
 		return nil
 	}
 	v := recording.Variable{Frame: cmp.Or(frame, s.Current), Name: name}
-	if _, ok := valueOf(s, w.table, v); !ok {
+	if _, ok := s.ValueOf(w.table, v); !ok {
 		v.Frame = 0
 	}
 	w.out.Step = step

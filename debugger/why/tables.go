@@ -505,8 +505,8 @@ func (w *slicer) checkNoChange(st *program.Statement, c program.Check) {
 		return
 	}
 	v := before.Resolve(w.table, c.Of)
-	a, okA := valueOf(before, w.table, v)
-	b, okB := valueOf(after, w.table, v)
+	a, okA := before.ValueOf(w.table, v)
+	b, okB := after.ValueOf(w.table, v)
 	if !okA || !okB || a != b {
 		return
 	}

@@ -154,7 +154,7 @@ func (w *slicer) follow(v recording.Variable, step int) {
 		w.limit(fmt.Sprintf("step %d is not recorded", step))
 		return
 	}
-	value, ok := valueOf(s, w.table, v)
+	value, ok := s.ValueOf(w.table, v)
 	if !ok {
 		return
 	}
@@ -258,7 +258,7 @@ func (w *slicer) through(v recording.Variable, number int, c recording.Change) s
 		if other == v {
 			continue
 		}
-		if value, ok := valueOf(s, w.table, other); ok && slices.Contains(s.Reachable(value), c.Object) {
+		if value, ok := s.ValueOf(w.table, other); ok && slices.Contains(s.Reachable(value), c.Object) {
 			return name
 		}
 	}
@@ -275,7 +275,7 @@ func (w *slicer) throughArray(v recording.Variable, number int, c recording.Chan
 		return ""
 	}
 	for _, name := range st.Mutates {
-		value, ok := valueOf(s, w.table, s.Resolve(w.table, name))
+		value, ok := s.ValueOf(w.table, s.Resolve(w.table, name))
 		before := w.arrayIn(s, value.Object)
 		if now := w.arrayIn(after, value.Object); ok && name != v.Name && before != nil && now != nil &&
 			before.Version != now.Version {
@@ -363,11 +363,11 @@ func (w *slicer) addReads(node *Step, st *program.Statement) {
 	}
 	for _, name := range reads {
 		v := node.state.Resolve(w.table, name)
-		value, ok := valueOf(node.state, w.table, v)
+		value, ok := node.state.ValueOf(w.table, v)
 		if !ok {
 			if outer, found := w.enclosing(node.state, name); found {
 				v = outer
-				value, ok = valueOf(node.state, w.table, v)
+				value, ok = node.state.ValueOf(w.table, v)
 			}
 		}
 		if !ok || node.state.IsDefinition(w.table, value) {

@@ -60,7 +60,7 @@ func (w *slicer) writtenThrough(step int, objects map[uint64]bool) string {
 	f := s.CurrentFrame()
 	st := w.program.Get(w.program.At(w.table.FunctionName(f.Code), f.Line))
 	for _, name := range st.Mutates {
-		value, ok := valueOf(s, w.table, s.Resolve(w.table, name))
+		value, ok := s.ValueOf(w.table, s.Resolve(w.table, name))
 		if ok && slices.ContainsFunc(s.Reachable(value), func(n uint64) bool { return objects[n] }) {
 			return name
 		}
@@ -74,7 +74,7 @@ func (w *slicer) followUnseenWrite(v recording.Variable, step int) {
 	if err != nil || s.CurrentFrame() == nil {
 		return
 	}
-	value, ok := valueOf(s, w.table, v)
+	value, ok := s.ValueOf(w.table, v)
 	if !ok {
 		return
 	}
