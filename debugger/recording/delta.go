@@ -74,7 +74,7 @@ type deltaCoder struct {
 	bytes         int               // of what objects and byType have held, estimated
 	recent        recentValues
 
-	relinks bool // the latest object of a mutate record holds other objects than before
+	relinks bool // the latest object that changed holds an object that it did not hold there before
 }
 
 // recentValues holds the latest texts and floats that differ, the latest first. A program hands a value from variable
@@ -475,13 +475,10 @@ func (d *deltaCoder) readValues(o *Object, before []Value, count int) {
 			previous = &before[i]
 		}
 		d.valueAfter(v, previous)
-		d.relinks = d.relinks || (v.Tag == TagObject || previous.Tag == TagObject) && v.Object != previous.Object
+		d.relinks = d.relinks || v.Tag == TagObject && *v != *previous
 		if size += len(v.Text); size > maxRecordBytes { // a byte can stand for a long text
 			d.fail("an object has texts of more than %d bytes", maxRecordBytes)
 		}
-	}
-	for i := count; i < len(before); i++ {
-		d.relinks = d.relinks || before[i].Tag == TagObject
 	}
 }
 
@@ -566,7 +563,7 @@ func (c *Chunk) decodeColumns(in columns, limit int) (*unpackedChunk, error) {
 }
 
 // eachDelta decodes the columns of a chunk. It calls begin with the key frame and visit for each record, until one of
-// them returns an error. relinks reports whether a mutate record changes which objects its object holds.
+// them returns an error. relinks reports whether the object of a mutate record may hold one that it did not hold before.
 func eachDelta(in columns, begin func(*State) error, visit func(rec *Record, relinks bool) error) error {
 	d := newDeltaReader(in)
 	s, err := d.decodeKeyFrame()

@@ -24,7 +24,7 @@ type mark struct {
 	frame, number uint32 // of a variable: its frame, or 0, and its name; of an object: isObject and its number
 	code          uint32 // whose first line is to be added to line; 0: none
 	line          int32
-	relinks       bool // the object holds other objects than before
+	relinks       bool // the object may hold one that it did not hold before
 }
 
 // isObject is the frame in the mark of an object.
@@ -58,8 +58,7 @@ func newMarker(s *State) *marker {
 	return m
 }
 
-// see adds the mark of a record, if it has one. relinks reports whether the record changes which objects an object
-// holds.
+// see adds the mark of a record, if it has one. relinks is that of eachDelta.
 func (m *marker) see(rec *Record, relinks bool) {
 	f := m.current
 	switch rec.Kind {

@@ -1,6 +1,7 @@
 package recording_test
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"testing"
@@ -74,11 +75,29 @@ func nested() []byte {
 	return b.Stream
 }
 
+// linked returns a recording in which a line of the module, the second one, makes an object hold another one, which then
+// changes once.
+func linked() []byte {
+	b := recordingtest.New("x", "list")
+	b.Line(0)
+	b.Object(recordingtest.List(1, 4))
+	b.Object(recordingtest.List(2, 4))
+	b.Global(3, recordingtest.Ref(1))
+	for n, values := range [][]recording.Value{{recordingtest.Ref(2)}, {recordingtest.Int(7)}} {
+		b.Line(1)
+		o := recordingtest.List(uint64(n+1), 4, values...)
+		o.Version = 2
+		b.Add(recording.Record{Kind: recording.KindMutate, Object: o})
+	}
+	b.Stream = append(b.Stream, bytes.Repeat([]byte{recording.ShortLineZero}, 6)...)
+	return b.Stream
+}
+
 // A replay that watches a variable visits each record that may change it, whatever lines are passed.
 func TestWatchedReplaysMissNoChange(t *testing.T) {
 	t.Parallel()
 	streams := map[string][]byte{"loop": recordingtest.Loop(20_000), "mixed": recordingtest.Mixed(5000),
-		"nested": nested()}
+		"nested": nested(), "linked": linked()}
 	for _, name := range recordingtest.Names() {
 		streams[name] = recordingtest.Recorded(name)
 	}
