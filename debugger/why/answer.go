@@ -44,32 +44,32 @@ type Answer struct {
 
 // Step is an execution of a statement that the value depends on.
 type Step struct {
-	Step         int    `json:"step"`
-	Line         int64  `json:"line_number"`
-	Code         string `json:"line_code"`
-	Function     string `json:"function,omitempty"`
-	Name         string `json:"name,omitempty" doc:"The variable that the step set or changed"`
-	Value        string `json:"value,omitempty" doc:"The variable after the step, or the returned value"`
-	First        string `json:"first_value,omitempty" doc:"Of a line that ran often: the first value"`
-	Type         string `json:"type,omitempty"`
-	Role         string `json:"role" enum:"set,changed,returned,raised,condition,used,edited" doc:"changed in place"`
-	Times        int    `json:"times" doc:"How often the statement ran in the run; 0 if not counted"`
-	Reads        []Read `json:"reads" doc:"The variables that the step read"`
-	Rows         string `json:"rows,omitempty" doc:"Of data frames: the rows before and after"`
-	Through      string `json:"through,omitempty" doc:"Other name through which the object was changed"`
-	Unseen       bool   `json:"unseen,omitempty" doc:"It wrote to an object that is recorded in part"`
-	By           string `json:"by,omitempty" doc:"Of role edited: the person who set the value in the debugger"`
-	statement    int
-	lastLine     int64            // of the statement
-	state        *recording.State // on arrival
-	after        *recording.State // once the value was set; nil if unknown
-	frame        uint64
-	code         uint64
-	until        int  // the step that shows the effect
-	sharesMemory bool // Through is another array
-	made         int  // the last step of the statement before that; Step is the first one
-	value        recording.Value
-	hasValue     bool
+	Step      int    `json:"step"`
+	Line      int64  `json:"line_number"`
+	Code      string `json:"line_code"`
+	Function  string `json:"function,omitempty"`
+	Name      string `json:"name,omitempty" doc:"The variable that the step set or changed"`
+	Value     string `json:"value,omitempty" doc:"The variable after the step, or the returned value"`
+	First     string `json:"first_value,omitempty" doc:"Of a line that ran often: the first value"`
+	Type      string `json:"type,omitempty"`
+	Role      string `json:"role" enum:"set,changed,returned,raised,condition,used,edited" doc:"changed in place"`
+	Times     int    `json:"times" doc:"How often the statement ran in the run; 0 if not counted"`
+	Reads     []Read `json:"reads" doc:"The variables that the step read"`
+	Rows      string `json:"rows,omitempty" doc:"Of data frames: the rows before and after"`
+	Through   string `json:"through,omitempty" doc:"Other name through which the object was changed"`
+	Unseen    bool   `json:"unseen,omitempty" doc:"It wrote to an object that is recorded in part"`
+	By        string `json:"by,omitempty" doc:"Of role edited: the person who set the value in the debugger"`
+	statement int
+	lastLine  int64            // of the statement
+	state     *recording.State // on arrival
+	after     *recording.State // once the value was set; nil if unknown
+	frame     uint64
+	code      uint64
+	until     int // the step that shows the effect
+
+	made     int // the last step of the statement before that; Step is the first one
+	value    recording.Value
+	hasValue bool
 }
 
 // Read is a variable that a step read.

@@ -3,9 +3,7 @@ package why
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"glasshouse/debugger/program"
@@ -21,25 +19,12 @@ func (w *slicer) finish() {
 	w.findLimits()
 	slices.SortStableFunc(w.out.Findings, func(a, b Finding) int { return cmp.Compare(b.Score, a.Score) })
 	for _, node := range w.nodes {
+		w.describeRows(node)
 		w.out.Steps = append(w.out.Steps, *node)
 	}
 	w.listStatements()
 	w.listNotLooked()
 	w.out.Text = w.out.text(w.question.Budget)
-}
-
-// find adds a finding of the current rule about a step, once.
-func (w *slicer) find(score int, kind string, node *Step, format string, args ...any) {
-	f := Finding{Kind: kind, Text: fmt.Sprintf(format, args...), Score: min(score, w.rule.maxScore)}
-	if node != nil {
-		f.Step, f.Line = node.Step, node.Line
-	}
-	for _, known := range w.out.Findings {
-		if known.Kind == f.Kind && known.Line == f.Line && known.Text == f.Text {
-			return
-		}
-	}
-	w.out.Findings = append(w.out.Findings, f)
 }
 
 // addQueries adds the queries that the steps of the slice sent.
@@ -61,191 +46,6 @@ func (w *slicer) sender(q *sandbox.Query) *Step {
 		return nil
 	}
 	return w.nodes[i]
-}
-
-// checkQueries tells of the queries of the answer that failed or returned no rows, or not all.
-func (w *slicer) checkQueries() {
-	for _, each := range w.out.Queries {
-		q := &w.question.Queries[each.Number-1]
-		node := w.sender(q)
-		switch {
-		case q.Truncated:
-			w.find(90, "query", node, "query %d returned only its first %d rows: it has more than max_rows", each.Number,
-				q.Rows)
-		case q.Status == "ok" && q.Rows > 0 && lastLimit(q.SQL) == int64(q.Rows):
-			w.find(scoreHint, "query", node, "query %d returned %d rows, as many as its LIMIT: there may be more",
-				each.Number, q.Rows)
-		case q.Status == "ok" && q.Rows == 0:
-			score := scoreLikely + 4
-			if w.isEmptyValue() {
-				score = 80
-			}
-			w.find(score, "query", node, "query %d returned 0 rows", each.Number)
-		case q.Status != "ok":
-			w.find(80, "query", node, "query %d was %s: %s", each.Number, q.Status, program.Clip(q.Error, 100))
-		}
-	}
-}
-
-// checkFilledInSQL tells of queries that put a value in place of missing ones.
-func (w *slicer) checkFilledInSQL() {
-	for _, each := range w.out.Queries {
-		q := &w.question.Queries[each.Number-1]
-		if found := filledInSQL.FindString(q.SQL); found != "" && q.Status == "ok" {
-			w.find(scorePossible-5, "filled", w.sender(q),
-				"query %d puts a value in place of missing ones, which then counts: %s", each.Number,
-				program.Clip(found, 60))
-		}
-	}
-}
-
-// filledInSQL matches coalesce with a constant.
-var filledInSQL = regexp.MustCompile(`(?i)\bcoalesce\([^()]*,\s*(?:'[^']*'|-?\d+(?:\.\d+)?)\s*\)`)
-
-var limitAtEnd = regexp.MustCompile(`(?i)\blimit\s+(\d+)\s*;?\s*$`)
-
-// lastLimit returns the LIMIT at the end of a statement, and -1 if there is none.
-func lastLimit(sql string) int64 {
-	found := limitAtEnd.FindStringSubmatch(sql)
-	if found == nil {
-		return -1
-	}
-	n, err := strconv.ParseInt(found[1], 10, 64)
-	if err != nil {
-		return -1
-	}
-	return n
-}
-
-// findHandled adds the exceptions that were caught in the functions of the slice.
-func (w *slicer) findHandled() {
-	list, complete := w.handledExceptions()
-	for _, h := range list {
-		number := w.guard(h)
-		if !w.program.IsGuessed && !w.concerns(number, h) {
-			continue
-		}
-		how := "was caught"
-		if w.passes(number) {
-			how = "was caught and ignored"
-		}
-		f := Finding{Kind: "handled_exception", Step: h.step, Line: h.line, Score: w.handledScore(number, h.text),
-			Text: h.describe(how, complete, w.program.Source)}
-		w.out.Findings = append(w.out.Findings, f)
-	}
-}
-
-// guard returns the innermost try statement around the line that let an exception pass.
-func (w *slicer) guard(h handled) (number int) {
-	function := h.caughtIn
-	if function == recording.ModuleName {
-		function = ""
-	}
-	for i, st := range w.program.Statements {
-		if st.Kind == "try" && st.Function == function && st.Line <= h.caughtAt && h.caughtAt <= st.End {
-			number = i + 1 // a later one is the inner one
-		}
-	}
-	return number
-}
-
-// concerns reports whether a try statement guards a part of the slice, or a statement that sets a variable of it.
-func (w *slicer) concerns(number int, h handled) bool {
-	if number == 0 {
-		return false
-	}
-	names := map[string]bool{}
-	for _, node := range w.nodes {
-		if w.program.IsIn(node.statement, number) {
-			return true
-		}
-		if node.Name != "" {
-			names[node.Name] = true
-		}
-	}
-	for i, st := range w.program.Statements {
-		if !w.program.IsIn(i+1, number) {
-			continue
-		}
-		for _, name := range append(slices.Clone(st.Sets), st.Mutates...) {
-			if names[name] {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// passes reports whether all handlers of a try statement only pass or continue.
-func (w *slicer) passes(number int) bool {
-	found := false
-	for _, st := range w.program.Statements {
-		if st.Kind == "except" && st.In == number {
-			for _, c := range st.ChecksOf("except") {
-				if !c.Passes {
-					return false
-				}
-				found = true
-			}
-		}
-	}
-	return found
-}
-
-// handledExceptions returns the exceptions that the program caught, by the line that raised them. complete is false if
-// some parts of a long recording were not searched.
-func (w *slicer) handledExceptions() (out []handled, complete bool) {
-	var raising []*recording.Chunk
-	for _, c := range w.reader.Chunks() {
-		if c.Raises {
-			raising = append(raising, c)
-		}
-	}
-	complete = len(raising) <= maxRaisingChunks
-	if !complete {
-		raising = append(raising[:maxRaisingChunks-1:maxRaisingChunks-1], raising[len(raising)-1])
-	}
-	tracker := handledTracker{table: w.table}
-	for _, c := range raising {
-		tracker.raised = nil
-		err := w.reader.Replay(c, func(s *recording.State, rec *recording.Record) bool {
-			tracker.see(s, rec)
-			return s.Step < w.out.Step || s.Step == w.reader.Steps()
-		})
-		if err != nil {
-			return tracker.list, false
-		}
-	}
-	return tracker.list, complete
-}
-
-// checkEarlier adds the variables of earlier executions.
-func (w *slicer) checkEarlier() {
-	for _, e := range w.out.Earlier {
-		score := scoreLikely
-		if w.program.MaySet(e.Name, "") { // the run was to set it, and read it before
-			score = 88
-		}
-		switch {
-		case e.Code == "given as context of the run":
-		case e.Execution != "":
-			w.find(score, "earlier_execution", nil, "%s was not set in this run: execution %s set it to %s%s", e.Name,
-				e.Execution,
-				e.Value, at(e))
-		default:
-			w.find(score, "earlier_execution", nil,
-				"%s was not set in this run: it existed in the session before, as %s",
-				e.Name,
-				e.Value)
-		}
-	}
-}
-
-func at(e Earlier) string {
-	if e.Line == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" (line %d: %s)", e.Line, program.Clip(e.Code, 100))
 }
 
 // findLimits says where the answer is not exact.

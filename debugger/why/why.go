@@ -212,7 +212,6 @@ func (w *slicer) followChange(v recording.Variable, c recording.Change, after *r
 	if node.Role == "changed" {
 		if node.Through = w.through(v, number, c); node.Through == "" {
 			node.Through = w.throughArray(v, number, c)
-			node.sharesMemory = node.Through != ""
 		}
 	}
 	key := sliceKey{number, w.program.LineOf(number, c.Line), v.Name}

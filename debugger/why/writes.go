@@ -227,7 +227,7 @@ func (w *slicer) keepIdle(step int, line int64, format string, args ...any) {
 // checkIdle tells of statements that would have set the value and did not.
 func (w *slicer) checkIdle() {
 	for _, each := range w.idle {
-		w.find(scorePossible+10, "never_ran", each.node, "%s", each.text)
+		w.find(each.node, "%s", each.text)
 	}
 }
 

@@ -22,22 +22,6 @@ var falsehoods = []struct {
 p = pd.Series([.1, .2])
 t = pd.DataFrame({"qty": [3, 5], "city": ["a", "b"]})
 t["price"] = p`, "t", []int64{4, 3, 2}, "t 2, p 2 -> 2", "changed its type"},
-	{"facts of another frame are not those of the one that is changed", `import pandas as pd
-u = pd.DataFrame({"city": [1, 2]})
-t = pd.DataFrame({"city": ["a", None]})
-t["n"] = u["city"]`, "t", []int64{4, 3, 2}, "", "none before"},
-	{"a named Series has only its own column", `import pandas as pd
-p = pd.Series([1.0, None], name="a")
-q = p.str.len() if False else p.fillna(0)
-x = q.sum()`, "x", []int64{4, 3, 2}, "", "skips"},
-	{"texts among numbers", `import pandas as pd
-t = pd.DataFrame({"a": [1, 2, 3]}, dtype=object)
-s = pd.Series([1, 2, 3])
-u = pd.concat([s, pd.Series(["x"])])
-x = u.max() if False else 0`, "u", nil, "holds texts and other values", ""},
-	{"a wanted conversion to text", `import pandas as pd
-t = pd.DataFrame({"a": [1, 2, 3]})
-t["a"] = t["a"].astype(str)`, "t", []int64{3, 2}, "", "changed its type"},
 	{"a query in a statement over several lines", `row = db_query(
     'SELECT 1 AS one'
 )[0]
@@ -74,19 +58,6 @@ for x in [1, 2, 3]:
 m = n`, "n", []int64{3, 2, 1}, "n = 1; ran 3 times", "never changed"},
 	{"an assignment on the line of a loop without items", `n = 0
 for x in []: n = x`, "n", []int64{2, 1}, "for x in []: n = x ran once and never changed n", "n = x   # n"},
-	{"a sort by two keys is stable", `import pandas as pd
-t = pd.DataFrame({"a": [1, 1], "b": [2, 2]})
-x = t.sort_values(["a", "b"])`, "x", []int64{3, 2}, "", "stable"},
-	{"a sort of distinct values", `import pandas as pd
-t = pd.DataFrame({"a": [2, 1]})
-x = t.sort_values("a")
-s = t["a"].sort_values()`, "x", []int64{3, 2}, "", "stable"},
-	{"a sort of equal values", `import pandas as pd
-t = pd.DataFrame({"a": [1, 1]})
-x = t.sort_values("a")`, "x", []int64{3, 2}, "orders by a alone and is not stable", ""},
-	{"nlargest keeps the order of equal values", `import pandas as pd
-t = pd.DataFrame({"a": [1, 1, 2]})
-x = t.nlargest(2, "a")`, "x", []int64{3, 2}, "", "stable"},
 	{"a row of an array has no rows", `import numpy as np
 a = np.arange(12).reshape(3, 4)
 row = a[1]

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -43,57 +44,50 @@ func TestWhyAccusesNoCorrectAnalysis(t *testing.T) {
 	}
 }
 
-// borders are pairs of programs of x that differ in whether the values of the run show an effect.
-var borders = []struct{ kind, wrong, right string }{
+// borders are pairs of programs of x that differ in whether the values of the run show an effect. Facts that correct code
+// often has, too, such as missing values, are not accusations: least is the score of the finding about the wrong program,
+// or 0 for evidentScore.
+var borders = []struct {
+	kind, wrong, right string
+	least              int
+}{
 	{"aliasing", "a = [1, 2]\nb = a\nb.append(3)\nx = sum(a)",
-		"rows = [{'n': 1}, {'n': 2}]\nfor row in rows:\n    row['n'] += 1\nx = [row['n'] for row in rows]"},
+		"rows = [{'n': 1}, {'n': 2}]\nfor row in rows:\n    row['n'] += 1\nx = [row['n'] for row in rows]", 0},
 	{"aliasing", "row = {}\nx = []\nfor n in [1, 2]:\n    x.append(row)\nrow['n'] = 3",
-		"row = {}\nx = [row]\nrow['n'] = 3"},
+		"row = {}\nx = [row]\nrow['n'] = 3", 0},
 	{"aliasing", "x = [1, 2]\nlast = x\nlast.append(3)",
 		"x = {'n': 0, 'next': {'n': 0, 'next': None}}\nnode = x\nwhile node:\n    node['n'] = 1\n    node =" +
-			" node['next']"},
+			" node['next']", 0},
 	{"handled_exception", "x = 0\nfor s in ['1', '1,200']:\n    try:\n        x += float(s)\n    except ValueError:\n" +
 		"        pass",
-		"x = 0\nfor s in ['1', 'n/a']:\n    try:\n        x += float(s)\n    except ValueError:\n        pass"},
+		"x = 0\nfor s in ['1', 'n/a']:\n    try:\n        x += float(s)\n    except ValueError:\n        pass", 0},
 	{"handled_exception", "x = 0\nfor k in 'ab':\n    try:\n        x += {'a': 1}[k]\n    except:\n        pass",
-		"x = 0\nfor k in 'ab':\n    try:\n        x += {'a': 1}[k]\n    except KeyError:\n        pass"},
+		"x = 0\nfor k in 'ab':\n    try:\n        x += {'a': 1}[k]\n    except KeyError:\n        pass", 0},
 	{"handled_exception", "x = 0\nfor k in 'ab':\n    try:\n        x += {'a': 1}[k]\n    except Exception:\n" +
 		"        pass",
-		"x = 0\nfor k in 'ab':\n    try:\n        x += {'a': 1}[k]\n    except Exception as e:\n        print(e)"},
+		"x = 0\nfor k in 'ab':\n    try:\n        x += {'a': 1}[k]\n    except Exception as e:\n        print(e)", 0},
 	{"mutable_default", "def add(n, seen={}):\n    seen[n] = 1\n    return seen\nadd(1)\nx = len(add(2))",
 		"def square(n, seen={}):\n    if n not in seen:\n        seen[n] = n * n\n    return seen[n]\nsquare(1)\n" +
-			"x = square(2)"},
+			"x = square(2)", 0},
 	{"default_item", "d = {'Bo': 2}\nx = 0\nfor k in ['Bo', 'bo ']:\n    x += d.get(k, 0)",
-		"d = {'Bo': 2}\nx = 0\nfor k in ['Bo', 'Cy']:\n    x += d.get(k, 0)"},
+		"d = {'Bo': 2}\nx = 0\nfor k in ['Bo', 'Cy']:\n    x += d.get(k, 0)", 0},
 	{"default_item", "d = {1: 2}\nx = 0\nfor k in ['1']:\n    x += d.get(k, 0)",
-		"d = {1: 2}\nx = 0\nfor k in [3]:\n    x += d.get(k, 0)"},
-	{"late_binding", "fs = []\nfor n in [1, 2]:\n    fs.append(lambda: n)\nx = sum(f() for f in fs)",
-		"x = []\nfor n in [1, 2]:\n    x += sorted([3, 1], key=lambda v: abs(v - n))"},
-	{"different_lengths", "a = [1, 2, 3]\nb = [4, 5]\nx = list(zip(a, b))",
-		"a = [1, 2, 3]\nb = a[1:]\nx = list(zip(a, b))"},
-	{"text_numbers", "a = ['9', '10']\nx = max(a)", "a = ['2023', '2024']\nx = max(a)"},
-	{"text_numbers", frames + "x = t['text'].max()", frames + "x = t['day'].max()"},
-	{"text_numbers", frames + "x = t.sort_values('text')", frames + "x = t.sort_values('year')"},
-	{"coerced", frames + "t['price'] = pd.to_numeric(t['price'], errors='coerce')\nx = t['price'].sum()",
-		frames + "t['age'] = pd.to_numeric(t['age'], errors='coerce')\nx = t['age'].sum()"},
-	{"new_missing", frames + "t['n'] = t['k'].map({'a': 1})\nx = t['n'].sum()",
-		frames + "t['n'] = t['k'].map({'a': 1})\nx = t.dropna(subset=['n'])['n'].sum()"},
-	{"new_missing", frames + "t['n'] = t['k'].map({'a': 1})\nx = t['n'].sum()",
-		frames + "t['n'] = t['v'].shift(1)\nx = t['n'].sum()"},
-	{"merge", frames + "m = t.merge(u, on='k')\nx = m['v'].sum()",
-		frames + "m = t.merge(u, on='k')\nx = m['w'].sum()"},
-	{"merge", frames + "m = t.merge(u, on='k', how='left')\nx = m['v'].sum()",
-		frames + "m = t.merge(u, on='k', how='left').fillna(0)\nx = m['w'].sum()"},
-	{"merge", frames + "u = u[u.w > 8]\nm = t.merge(u, on='k')\nx = len(m)",
-		frames + "u = u[u.w > 8]\nm = t.merge(u, on='k', how='inner')\nx = len(m)"},
-	{"no_rows", frames + "none = t[t.v > 99]\nx = none['v'].mean()", frames + "none = t[t.v > 99]\nx = len(none)"},
+		"d = {1: 2}\nx = 0\nfor k in [3]:\n    x += d.get(k, 0)", 0},
+	{"text order", "a = ['9', '10']\nx = max(a)", "a = ['2023', '2024']\nx = max(a)", 0},
+	{"text order", frames + "x = t['text'].max()", frames + "x = t['day'].max()", 0},
+	{"missing", frames + "t['price'] = pd.to_numeric(t['price'], errors='coerce')\nx = t['price'].sum()",
+		frames + "t['age'] = pd.to_numeric(t['age'], errors='coerce')\nx = t['age'].sum()", 60},
+	{"missing", frames + "t['n'] = t['k'].map({'a': 1})\nx = t['n'].sum()",
+		frames + "t['n'] = t['k'].map({'a': 1})\nx = t.dropna(subset=['n'])['n'].sum()", 60},
+	{"missing", frames + "t['n'] = t['k'].map({'a': 1})\nx = t['n'].sum()",
+		frames + "t['n'] = t['v'].shift(1)\nx = t['n'].sum()", 60},
+	{"multiplied", frames + "m = t.merge(u, on='k')\nx = m['v'].sum()",
+		frames + "m = t.merge(u, on='k')\nx = m['w'].sum()", 60},
+	{"multiplied", frames + "m = t.merge(u, on='k', how='left')\nx = m['v'].sum()",
+		frames + "m = t.merge(u, on='k', how='left').fillna(0)\nx = m['w'].sum()", 60},
 	{"query", "rows = db_query('SELECT id FROM users WHERE id < 0')\nx = rows[0] if rows else None",
-		"rows = db_query('SELECT id FROM users WHERE id < 0')\nx = len(rows)"},
-	{"shift", "import pandas as pd\nt = pd.DataFrame({'k': list('aabb'), 'day': [1, 2, 1, 2], 'v': [1, 2, 3, 4]})\n" +
-		"t['d'] = t['v'].diff()\nx = t['d'].max()",
-		"import pandas as pd\nt = pd.DataFrame({'k': list('aabb'), 'day': [1, 2, 3, 4], 'v': [1, 2, 1, 2]})\n" +
-			"t = t[['k', 'day']].assign(v=9)\nt['d'] = t['day'].diff()\nx = t['d'].max()"},
-	{"earlier_execution", "for n in [1, 2]:\n    kept = kept + n\nx = kept", "x = kept + 1"},
+		"rows = db_query('SELECT id FROM users WHERE id < 0')\nx = len(rows)", 0},
+	{"earlier_execution", "for n in [1, 2]:\n    kept = kept + n\nx = kept", "x = kept + 1", 0},
 }
 
 const frames = "import pandas as pd\n" +
@@ -111,14 +105,15 @@ func TestWhyAccusesOnEvidence(t *testing.T) {
 		for i, code := range []string{p.wrong, p.right} {
 			c.run(t, id, "kept = 7")
 			y := c.why(t, c.recorded(t, id, code), "name=x")
-			kinds := []string{}
+			kinds, accuses := []string{}, false
 			for _, f := range y.Findings {
-				if f.Score >= evidentScore {
+				accuses = accuses || f.Score >= evidentScore
+				if f.Score >= cmp.Or(p.least, evidentScore) {
 					kinds = append(kinds, f.Kind)
 				}
 			}
-			if isWrong := i == 0; slices.Contains(kinds, p.kind) != isWrong || !isWrong && len(kinds) > 0 {
-				t.Errorf("%s\ngot accusations %q, want %s: %v\n%s", code, kinds, p.kind, isWrong, y.Text)
+			if isWrong := i == 0; isWrong && !slices.Contains(kinds, p.kind) || !isWrong && accuses {
+				t.Errorf("%s\ngot findings %q, want %s: %v\n%s", code, kinds, p.kind, isWrong, y.Text)
 			}
 		}
 	}

@@ -1,6 +1,6 @@
 # why: change
 # line: 8
-# words: i is -1; counts from the end
+# words: i = -1
 # The day before the first is the last one.
 rows = db_query("SELECT total::float AS total FROM orders ORDER BY id LIMIT 6")
 totals = [row["total"] for row in rows]

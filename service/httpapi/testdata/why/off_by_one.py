@@ -1,6 +1,6 @@
 # why: growth
 # line: 8
-# words: range(1, len(totals) - 1); left out
+# words: len(totals): 6; totals[i]: 4 values
 # The last pair is never compared.
 rows = db_query("SELECT total::float AS total FROM orders ORDER BY id LIMIT 6")
 totals = [row["total"] for row in rows]

@@ -1,6 +1,6 @@
 # why: squares
 # line: 7
-# words: int16; above 32767; wrap around
+# words: computed from 50 values (-32183 to 31289)
 # The squares do not fit.
 import numpy as np
 rows = db_frame("SELECT views FROM articles ORDER BY id LIMIT 50")
