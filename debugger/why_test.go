@@ -41,11 +41,11 @@ func TestWhyAnswersForForgedStatements(t *testing.T) {
 	b := recordingtest.New("x")
 	for _, text := range []string{"", "null", "[]", `{"line":-1}`,
 		`{"line":1,"end":1000000000000,"in":99,"reads":["x","x"]}`,
-		`{"line":2,"end":1,"in":6,"kind":"try","sets":["x"],"checks":[{"kind":"range"},{"kind":"keys"}]}`,
-		`{"line":1,"end":3,"kind":"def","checks":[{"kind":"default","of":"x"},{"kind":"zip","names":["x","x"]}]}`,
-		`{"line":1,"end":1,"reads":["x"],"sets":["x"],"checks":[{"kind":"range","args":[]},{"kind":"range"},
-			{"kind":"select","of":"x"},{"kind":"iterate","of":"x"},
-			{"kind":"merge","of":"x","right":"x","keys":["a"]}]}`} {
+		`{"line":2,"end":1,"in":6,"kind":"try","sets":["x"],"checks":[{"kind":"default_item"},{"kind":"convert"}]}`,
+		`{"line":1,"end":3,"kind":"def","checks":[{"kind":"default","of":"x"},{"kind":"discarded","of":"x"}]}`,
+		`{"line":1,"end":1,"reads":["x"],"sets":["x"],"checks":[{"kind":"default_item","of":"x"},
+			{"kind":"floor_division","text":"x // x // x"},{"kind":"iterate","of":"x"},{"kind":"chained","of":"x"},
+			{"kind":"drop_duplicates","of":"x","keys":["a"]},{"kind":"convert","of":"x","column":"a"}]}`} {
 		b.Add(recording.Record{Kind: recording.KindStatement, Text: text})
 	}
 	b.Line(0)

@@ -29,35 +29,18 @@ type Statement struct {
 	Ranges         [][2]int64 `json:"ranges"`         // of the kind lines, not a statement: the lines with code
 }
 
-// Check is an operation that often explains a wrong result. Which fields are set depends on the kind.
+// Check is an operation that often explains a wrong result. Which fields are set depends on the kind; a guest can forge
+// them.
 type Check struct {
-	Kind      string            `json:"kind"`
-	Text      string            `json:"text"` // its source
-	Call      string            `json:"call"`
-	Of        string            `json:"of"` // the variable that it is about
-	Right     string            `json:"right"`
-	How       string            `json:"how"`
-	Column    string            `json:"column"`
-	Columns   []string          `json:"columns"`
-	Names     []string          `json:"names"`
-	Keys      []string          `json:"keys"`
-	RightKeys []string          `json:"right_keys"`
-	Args      []string          `json:"args"`
-	Given     map[string]string `json:"given"`
-	Library   string            `json:"library"`
-	Axis      string            `json:"axis"`
-	DDOF      string            `json:"ddof"`
-	Skips     string            `json:"skips"`
-	To        string            `json:"to"`
-	First     int64             `json:"first"`
-	Last      int64             `json:"last"`
-	Passes    bool              `json:"passes"`
-	Strict    bool              `json:"strict"`
-	Validated bool              `json:"validated"`
-	Keeps     bool              `json:"keeps"`
-	Ignores   bool              `json:"ignores"`
-	Partial   bool              `json:"partial"` // Of, Right or the result may have other rows than the variables
-	Zone      bool              `json:"zone"`
+	Kind   string   `json:"kind"`
+	Text   string   `json:"text"` // its source
+	Call   string   `json:"call"`
+	Of     string   `json:"of"` // the variable that it is about
+	Column string   `json:"column"`
+	Keys   []string `json:"keys"`
+	Args   []string `json:"args"`
+	To     string   `json:"to"`
+	Passes bool     `json:"passes"` // of except: it does nothing
 }
 
 // Program is the program of a recording by its statements.

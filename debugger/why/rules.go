@@ -45,7 +45,7 @@ func init() { // functions of rules refer to the table
 		// 1 of 94: the fact is the default, and not the key that the dict lacks.
 		{"default_item", "default_item", 85, "keys that a dict lacks", (*slicer).checkDefaultItem},
 		// 2 of 94: the fact is the number of rows, and not which row of equal keys was kept.
-		{"drop_duplicates", "sort", 65, "rows of which the first one is kept", (*slicer).checkDropped},
+		{"drop_duplicates", "drop_duplicates", 65, "rows of which the first one is kept", (*slicer).checkDropped},
 		// 1 of 94: the fact is the quotient, and not the rest.
 		{"floor_division", "floor_division", 69, "a rest that // drops", (*slicer).checkFloorDivision},
 		// 1 of 94: a result such as 28.999999999999996 that becomes 28. Correct code does that, too, so the score is low.

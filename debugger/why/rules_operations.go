@@ -228,7 +228,7 @@ var integerType = regexp.MustCompile(`(?i)^(u?int\d*|bool)$`)
 // checkDropped tells of rows with equal keys, of which drop_duplicates keeps the first one.
 func (w *slicer) checkDropped(node *Step, c program.Check) {
 	before, after := w.tableBefore(node, c.Of), w.tableAfter(node)
-	if c.Call != "drop_duplicates" || len(c.Keys) == 0 || before == nil || after == nil || after.rows >= before.rows {
+	if len(c.Keys) == 0 || before == nil || after == nil || after.rows >= before.rows {
 		return
 	}
 	w.find(node, "%s keeps the first row of each %s, and drops %d of %d rows; it depends on the order of the rows", c.Text,

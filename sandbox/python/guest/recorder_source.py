@@ -20,23 +20,11 @@ MAX_TEXT = 120  # characters of a piece of source
 MAX_DESCRIPTION = 16_000  # bytes of one statement's description; a longer one is left out
 MAX_DESCRIPTIONS = 6 << 20  # bytes of all; more are left out, because the service refuses more than 8 MiB
 
-_AGGREGATES = frozenset(
-    "sum mean median std var min max count nunique idxmax idxmin prod cumsum cumprod corr cov quantile sem "
-    "mode describe average nanmean nansum nanstd agg aggregate argsort argmax argmin stdev pstdev variance "
-    "pvariance".split()
-)
-_GROUPS = frozenset("groupby pivot_table crosstab value_counts resample".split())
-_TIMES = frozenset(
-    "tz_localize tz_convert utcnow now today date normalize fromtimestamp utcfromtimestamp to_period strftime "
-    "floor day hour month year weekday dayofweek strptime replace astimezone".split()
-)
 _CONSUMERS = frozenset(
     "sum list tuple set frozenset sorted max min any all dict enumerate zip map filter next reversed iter "
     "Counter deque join DataFrame Series array fromiter reduce chain islice compress extend update writerows "
     "mean fmean stdev pstdev median islice accumulate".split()
 )
-_PAIRED = frozenset(("zip", "compress", "map"))
-_ORDERS = frozenset(("max", "min", "sorted", "sort", "nlargest", "nsmallest"))
 _NEW = frozenset(  # methods that return a new object and leave their own as it is
     "dropna fillna sort_values sort_index reset_index set_index rename drop drop_duplicates replace astype "
     "merge assign query strip upper lower title removeprefix removesuffix union intersection difference round "
@@ -46,9 +34,6 @@ _MUTATORS = frozenset(
     "append extend insert remove pop clear sort reverse add discard update setdefault popitem appendleft "
     "popleft fill put resize difference_update intersection_update".split()
 )
-_SAME_ROWS = frozenset("copy groupby rename reset_index sort_index sort_values".split())  # methods that keep the rows
-_MERGE_KEYWORDS = "on", "left_on", "right_on", "left_index", "right_index", "sort"
-_SHIFTS = frozenset("diff shift pct_change ffill bfill rolling".split())  # a row gets values of neighbouring rows
 _LIBRARIES = frozenset(("np", "numpy", "pd", "pandas", "statistics", "itertools", "math", "stats"))
 _BODIES = "body", "orelse", "finalbody", "handlers", "cases"
 _BRANCHES = {"orelse": "else", "finalbody": "finally"}  # parts of a statement that run under another condition
@@ -236,47 +221,6 @@ def _root(node) -> str:
             return ""
 
 
-def _same_rows(node) -> list:
-    """Returns an expression and the ones that it begins with, as long as they are tables with the same rows."""
-    found = [node]
-    while True:
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SAME_ROWS:
-            node = node.func.value
-        elif isinstance(node, ast.Subscript) and _texts(node.slice):
-            node = node.value
-        elif isinstance(node, ast.Await) or isinstance(node, ast.Attribute) and node.attr not in ("T", "at", "loc"):
-            node = node.value
-        else:
-            return found
-        found.append(node)
-
-
-def _is_partial(node) -> bool:
-    """Tells whether a table may have other rows than the variable that the expression begins with."""
-    return not isinstance(_same_rows(node)[-1], ast.Name)
-
-
-def _is_grouped(node) -> bool:
-    """Tells whether an expression is about groups of rows, such as df.groupby("a")["b"]."""
-    return any(isinstance(each, ast.Attribute) and each.attr == "groupby" for each in ast.walk(node))
-
-
-def _joins_conditions(side, comparison) -> bool:
-    """Tells whether a side of a comparison is an & or | that was probably meant to join comparisons.
-
-    In df.a > 1 & df.b that is the second side, in (df.a > 1) & df.b == 2 the first. flags & 4 == 0 tests a bit.
-    """
-    if not (isinstance(side, ast.BinOp) and isinstance(side.op, (ast.BitAnd, ast.BitOr))):
-        return False
-    is_first = side is comparison.left
-    return (
-        any(isinstance(each, ast.Compare) for each in (side.left, side.right))
-        or not is_first
-        and isinstance(side.left, ast.Constant)
-        and not isinstance(side.right, ast.Constant)
-    )
-
-
 def _column(node) -> str:
     """Returns the column that an expression such as df["a"].str.strip() is about, or ""."""
     found = ""
@@ -343,19 +287,13 @@ class _Finder(ast.NodeVisitor):
             self._iterates(g.iter, call)
         conditions = [each for g in node.generators for each in g.ifs]
         self._scope(node, names, [*(g.iter for g in node.generators[1:]), *conditions, *values])
-        if isinstance(node, ast.DictComp):
-            self.check("keys", node, names=[_root(node.generators[0].iter)])
 
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
 
     def visit_Lambda(self, node):
         for each in [*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)]:
             self.visit(each)
-        names = _parameters(node.args)
-        free = {each.id for each in ast.walk(node.body) if isinstance(each, ast.Name)} - names
-        if free:
-            self.check("closure", node, names=sorted(free))
-        self._scope(node, names, [node.body])
+        self._scope(node, _parameters(node.args), [node.body])
 
     def visit_FunctionDef(self, node):
         pass
@@ -369,8 +307,6 @@ class _Finder(ast.NodeVisitor):
     def visit_Attribute(self, node):
         if not isinstance(node.ctx, ast.Load):
             self._mutate(node)
-        if node.attr in _TIMES and _column(node.value) != "" and isinstance(node.value, ast.Attribute):
-            self.check("time", node, call=node.attr, of=_root(node), column=_column(node.value.value))
         self.visit(node.value)
 
     def visit_Subscript(self, node):
@@ -380,16 +316,9 @@ class _Finder(ast.NodeVisitor):
             if isinstance(base, ast.Attribute) and base.attr in ("loc", "iloc", "at", "iat"):
                 base = base.value
             if isinstance(base, (ast.Subscript, ast.Call)):
-                self.check("chained", node, of=_root(node), column=_column(node))
-        index = node.slice
-        if isinstance(index, ast.Slice) and isinstance(node.ctx, ast.Load):
-            first, last = _number(index.lower), _number(index.upper)
-            if not (isinstance(node.value, ast.Attribute) and node.value.attr in ("loc", "str")) and (first or last):
-                self.check("slice", node, of=_root(node), first=first, last=last)
-        elif isinstance(index, ast.Name):
-            self.check("select", node, of=_root(node), names=[index.id])
+                self.check("chained", node, of=_root(node))
         self.visit(node.value)
-        self.visit(index)
+        self.visit(node.slice)
 
     def _mutate(self, node) -> None:
         name = _root(node)
@@ -397,21 +326,8 @@ class _Finder(ast.NodeVisitor):
             self.mutates[name] = True
 
     def visit_BinOp(self, node):
-        names = [name for name in (_root(node.left), _root(node.right)) if name]
-        columns = [_column(node.left), _column(node.right)]
         if isinstance(node.op, ast.FloorDiv):
-            self.check("floor_division", node, names=names)
-        elif isinstance(node.op, (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Mod)) and names:
-            self.check("arithmetic", node, call=_OPERATORS[type(node.op)], names=names, columns=columns)
-        self.generic_visit(node)
-
-    def visit_Compare(self, node):
-        sides = [node.left, *node.comparators]
-        if any(_text(side) in ("np.nan", "numpy.nan", "float('nan')", "math.nan", "pd.NA", "pd.NaT") for side in sides):
-            self.check("compares_nan", node)
-        for side in sides:
-            if _joins_conditions(side, node):
-                self.check("precedence", node, call=_OPERATORS[type(side.op)], args=[_text(side)])
+            self.check("floor_division", node)
         self.generic_visit(node)
 
     def visit_Call(self, node):
@@ -424,98 +340,26 @@ class _Finder(ast.NodeVisitor):
         keywords = {each.arg: each.value for each in node.keywords if each.arg}
         subject = node.args[0] if (library or receiver is None) and node.args else receiver
         of, column = (_root(subject), _column(subject)) if subject is not None else ("", "")
-        given = {key: _text(value) for key, value in keywords.items()}
-        if name in ("merge", "join", "merge_asof", "merge_ordered") and receiver is not None:
-            self._check_merge(node, of, subject, node.args[1:] if library else node.args, keywords, given)
-        elif name in _GROUPS and receiver is not None:
-            keys = keywords.get("by") or keywords.get("index") or (node.args[0] if node.args and not library else None)
-            names = _texts(keys) if keys is not None else [column] if name == "value_counts" and column else []
-            keeps = given.get("dropna") == "False"
-            self.check("groupby", node, of=of, keys=names, call=name, keeps=keeps, partial=_is_partial(subject))
-        elif name in _AGGREGATES and (receiver is not None or name in ("stdev", "pstdev", "variance", "pvariance")):
-            axis = given.get("axis") or (_text(node.args[-1]) if _is_axis(node, library) else "")
-            self.check(
-                "aggregate",
-                node,
-                call=name,
-                of=of,
-                column=column,
-                library=library,
-                axis=axis,
-                ddof=given.get("ddof", ""),
-                skips=given.get("skipna", ""),
-                partial=subject is not None and _is_partial(subject),
-            )
-        elif name in ("sort_values", "nlargest", "nsmallest", "drop_duplicates") and receiver is not None:
-            by = keywords.get("by") or keywords.get("subset") or (node.args[-1] if node.args else None)
-            self.check(
-                "sort", node, of=of, call=name, keys=_texts(by) if by is not None else [], how=given.get("kind", "")
-            )
-        elif name == "concat" and library:
-            self.check(
-                "concat",
-                node,
-                names=[_root(each) for each in getattr(node.args[0], "elts", ())] if node.args else [],
-                axis=given.get("axis", ""),
-                ignores=given.get("ignore_index") == "True",
-            )
-        elif name in _TIMES and receiver is not None and (name != "replace" or "tzinfo" in given):
-            self.check("time", node, call=name, of=of, column=column, zone="tz" in given or bool(node.args))
+        if name == "drop_duplicates" and receiver is not None and "keep" not in keywords:
+            by = keywords.get("subset") or (node.args[-1] if node.args else None)
+            self.check("drop_duplicates", node, of=of, keys=_texts(by) if by is not None else [])
         elif name == "astype" or name == "int" and node.args and isinstance(node.args[0], ast.BinOp):
             self.check("convert", node, of=of, column=column, call=name, to=_text(node.args[0]) if node.args else "")
-        elif name == "range" and node.args:
-            self.check("range", node, args=[_text(each) for each in node.args])
-        elif name in ("apply", "drop", "argsort", "concatenate", "diff") and "axis" in given:
-            self.check("aggregate", node, call=name, of=of, column=column, library=library, axis=given["axis"])
         elif name == "get" and isinstance(receiver, ast.Name) and len(node.args) == 2:
             self.check("default_item", node, of=of, args=[_text(each) for each in node.args])
-        elif name in _SHIFTS and receiver is not None and not library and not _is_grouped(receiver):
-            self.check("shift", node, of=of, column=column, call=name)
-        if given.get("errors", "").strip("'\"") == "coerce":
-            self.check("coerce", node, of=of, column=column, call=name)
         if name in _CONSUMERS:
             for each in node.args:
                 self._iterates(each, name)
-        if name in _PAIRED:
-            self.check(
-                "zip",
-                node,
-                names=[each.id for each in node.args if isinstance(each, ast.Name)],
-                strict="strict" in given,
-            )
-        if name in _ORDERS:
-            self.check(
-                "order", node, of=of or (_root(receiver) if receiver is not None else ""), column=column, call=name
-            )
         if receiver is not None and not library:
-            if given.get("inplace") == "True":
+            if "inplace" in keywords and _text(keywords["inplace"]) == "True":
                 self._mutate(receiver)
                 if isinstance(receiver, (ast.Subscript, ast.Call)):
-                    self.check("chained", node, of=_root(receiver), column=_column(receiver))
+                    self.check("chained", node, of=_root(receiver))
             elif name in _MUTATORS:
                 self._mutate(receiver)
         self.visit(function)
         for each in [*node.args, *keywords.values(), *(k.value for k in node.keywords if not k.arg)]:
             self.visit(each)
-
-    def _check_merge(self, node, of: str, left, rest: list, keywords: dict, given: dict) -> None:
-        right = rest[0] if rest else keywords.get("right")
-        if isinstance(left, ast.Constant) or right is None:
-            return  # str.join, or no merge of two tables
-        how = given.get("how") or (_text(rest[1]) if len(rest) > 1 else "")
-        self.check(
-            "merge",
-            node,
-            of=of,
-            right=_root(right),
-            how=how.strip("'\""),
-            call=node.func.attr,
-            given={key: given[key] for key in _MERGE_KEYWORDS if key in given},
-            keys=_texts(keywords.get("on") or keywords.get("left_on")),
-            right_keys=_texts(keywords.get("on") or keywords.get("right_on")),
-            validated="validate" in given,
-            partial=_is_partial(left) or _is_partial(right) or node not in _same_rows(self.value),
-        )
 
     def _iterates(self, node, call: str) -> None:
         """Tells that a call, a loop or a comprehension takes items from an iterable."""
@@ -535,17 +379,13 @@ class _Finder(ast.NodeVisitor):
             name = _root(node.target)
             if name:
                 self.reads[name] = True
-            if isinstance(node.op, ast.FloorDiv):
-                self.check("floor_division", node, names=[name])
-            elif name and isinstance(node.op, ast.Add):
-                self.check("arithmetic", node, call="+", names=[name, _root(node.value)])
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):
-            self.check("alias", node, of=node.value.id, names=[t.id for t in node.targets if isinstance(t, ast.Name)])
+            self.check("alias", node, of=node.value.id)
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             call = node.value
             if isinstance(call.func, ast.Attribute) and call.func.attr in _NEW:
                 if not any(each.arg == "inplace" for each in call.keywords):
-                    self.check("discarded", call, of=_root(call), call=call.func.attr)
+                    self.check("discarded", call, of=_root(call))
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             self.sets[node.name] = True
             arguments = node.args
@@ -567,27 +407,6 @@ class _Finder(ast.NodeVisitor):
             self.checks.append({"kind": "except", "text": _text(node.type) if node.type else "", "passes": passes})
 
 
-_OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Mod: "%", ast.BitAnd: "&", ast.BitOr: "|"}
-
-
 def _parameters(arguments) -> set:
     every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
     return {each.arg for each in every if each is not None}
-
-
-def _number(node) -> int:
-    """Returns the value of an integer constant, or 0."""
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return -_number(node.operand)
-    if isinstance(node, ast.Constant) and type(node.value) is int and abs(node.value) < 1 << 31:
-        return node.value
-    return 0
-
-
-def _is_axis(node, library: str) -> bool:
-    """Tells whether the last argument of an aggregate can be its axis."""
-    return (
-        len(node.args) > (1 if library else 0)
-        and isinstance(node.args[-1], ast.Constant)
-        and node.args[-1].value in (0, 1)
-    )
