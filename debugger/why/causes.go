@@ -45,7 +45,8 @@ func (r Run) causes(failed codeStep) ([]string, error) {
 			}
 			v := s.Resolve(table, name)
 			var c recording.Change
-			found, err := reader.LastChange(v, current.step, func(_ *recording.State, seen recording.Change) { c = seen })
+			keep := func(_ *recording.State, seen recording.Change) { c = seen }
+			found, err := reader.LastChange(v, current.step, keep)
 			if err != nil {
 				return nil, err
 			}

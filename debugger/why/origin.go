@@ -60,7 +60,8 @@ func (r Run) Origin(ctx context.Context, name string, step int, frame uint64) (o
 	findings := slices.SortedStableFunc(slices.Values(w.out.Findings),
 		func(a, b Finding) int { return cmp.Compare(b.Score, a.Score) })
 	if len(findings) > 0 && findings[0].Score >= scoreLikely {
-		out = append(out, program.Clip(fmt.Sprintf("check line %d: %s", findings[0].Line, findings[0].Text), MaxOriginBytes))
+		text := fmt.Sprintf("check line %d: %s", findings[0].Line, findings[0].Text)
+		out = append(out, program.Clip(text, MaxOriginBytes))
 	} else if reads := made.readsText(); reads != "" {
 		out = append(out, program.Clip("read "+reads, MaxOriginBytes))
 	}

@@ -28,8 +28,9 @@ var rules []rule
 
 func init() { // functions of rules refer to the table
 	rules = []rule{
-		// These are events of the recording, or differences between two of its states. No expression of a step shows them.
-		{"query", theAnswer, 90, "queries that failed or returned no rows, or not all", ofAnswer((*slicer).checkQueries)},
+		// These are events of the recording, or differences between two of its states. No expression shows them.
+		{"query", theAnswer, 90, "queries that failed or returned no rows, or not all",
+			ofAnswer((*slicer).checkQueries)},
 		// 1 of 94: a function that returns 0 for a text that float() refuses.
 		{"handled_exception", theAnswer, 85, "exceptions that the program caught", ofAnswer((*slicer).checkHandled)},
 		{"never_ran", theAnswer, 55, "statements that would have set the value", ofAnswer((*slicer).checkIdle)},
@@ -38,7 +39,8 @@ func init() { // functions of rules refer to the table
 		{"earlier_execution", theAnswer, 88, "variables of the session", ofAnswer((*slicer).checkEarlier)},
 		{"edit", eachStep, 100, "values that a person set in the debugger", ofStep((*slicer).checkEdit)},
 		{"aliasing", eachStep, 85, "changes of an object through another name", ofStep((*slicer).checkAliasing)},
-		{"mutable_default", eachStep, 85, "items that earlier calls put into a default", ofStep((*slicer).checkDefaults)},
+		{"mutable_default", eachStep, 85, "items that earlier calls put into a default",
+			ofStep((*slicer).checkDefaults)},
 		// 1 of 94, at the line that gets nothing: the fact is that sum() has no items, and not where they are.
 		{"exhausted_iterator", "iterate", 95, "iterators that an earlier step used", (*slicer).checkIterate},
 
@@ -48,7 +50,7 @@ func init() { // functions of rules refer to the table
 		{"drop_duplicates", "drop_duplicates", 65, "rows of which the first one is kept", (*slicer).checkDropped},
 		// 1 of 94: the fact is the quotient, and not the rest.
 		{"floor_division", "floor_division", 69, "a rest that // drops", (*slicer).checkFloorDivision},
-		// 1 of 94: a result such as 28.999999999999996 that becomes 28. Correct code does that, too, so the score is low.
+		// 1 of 94: a result such as 28.999999999999996 that becomes 28. Correct code does so, too: the score is low.
 		{"truncation", "convert", 50, "conversions of floats to integers", (*slicer).checkTruncation},
 	}
 }

@@ -231,6 +231,6 @@ func (w *slicer) checkDropped(node *Step, c program.Check) {
 	if len(c.Keys) == 0 || before == nil || after == nil || after.rows >= before.rows {
 		return
 	}
-	w.find(node, "%s keeps the first row of each %s, and drops %d of %d rows; it depends on the order of the rows", c.Text,
-		strings.Join(c.Keys, ", "), before.rows-after.rows, before.rows)
+	w.find(node, "%s keeps the first row of each %s, and drops %d of %d rows; it depends on the order of the rows",
+		c.Text, strings.Join(c.Keys, ", "), before.rows-after.rows, before.rows)
 }

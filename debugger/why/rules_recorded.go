@@ -1,7 +1,7 @@
 package why
 
-// This file has the rules about what the recording shows beside the expressions of a step: exceptions, queries, other
-// names of an object, earlier calls and executions, statements that did nothing.
+// This file has the rules about what the expressions of a step do not show: exceptions, queries, other names of an
+// object, earlier calls and executions, statements that did nothing.
 
 import (
 	"fmt"
@@ -213,13 +213,10 @@ func (w *slicer) checkEarlier() {
 		switch {
 		case e.Code == "given as context of the run":
 		case e.Execution != "":
-			w.findAt(score, nil, "%s was not set in this run: execution %s set it to %s%s", e.Name,
-				e.Execution,
+			w.findAt(score, nil, "%s was not set in this run: execution %s set it to %s%s", e.Name, e.Execution,
 				e.Value, at(e))
 		default:
-			w.findAt(score, nil, "%s was not set in this run: it existed in the session before, as %s",
-				e.Name,
-				e.Value)
+			w.findAt(score, nil, "%s was not set in this run: it existed in the session before, as %s", e.Name, e.Value)
 		}
 	}
 }
@@ -306,8 +303,8 @@ func (w *slicer) checkDefaults(node *Step) {
 			if o == nil || o.Length <= 0 || o.Form == recording.Pairs && w.isCache(st.Function, c.Of) {
 				continue
 			}
-			w.find(node, "%s is a mutable default argument of %s, one object for all calls; it had %d items from earlier "+
-				"calls here", c.Of, c.Call, o.Length)
+			w.find(node, "%s is a mutable default argument of %s, one object for all calls; it had %d items from "+
+				"earlier calls here", c.Of, c.Call, o.Length)
 		}
 		return
 	}
@@ -383,7 +380,8 @@ func (w *slicer) unchanged(st *program.Statement, name string) *Step {
 	b, okB := after.ValueOf(w.table, v)
 	o, p := w.object(before, a), w.object(after, b)
 	isTable := w.tableOf(before, o) != nil
-	if !okA || !okB || a != b || o != nil && p != nil && o.Version != p.Version || !isTable && a.Tag != recording.TagText {
+	isChanged := a != b || o != nil && p != nil && o.Version != p.Version
+	if !okA || !okB || isChanged || !isTable && a.Tag != recording.TagText {
 		return nil
 	}
 	return &Step{Step: step, Line: before.CurrentFrame().Line}

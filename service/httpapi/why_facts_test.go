@@ -48,7 +48,8 @@ x = total / len(rows)`
 		t.Errorf("got %s, want the replay on record", replay.text)
 	}
 	y = c.why(t, execution, "name=x&facts=false")
-	if len(y.Facts) > 0 || y.Replay != "" || !strings.Contains(y.Text, "what the expressions got and gave (facts=false)") {
+	const notLooked = "what the expressions got and gave (facts=false)"
+	if len(y.Facts) > 0 || y.Replay != "" || !strings.Contains(y.Text, notLooked) {
 		t.Errorf("without facts: got %v and %q, want none, and that nobody looked:\n%s", y.Facts, y.Replay, y.Text)
 	}
 	// An earlier execution of the session runs first, and does not change.

@@ -44,9 +44,9 @@ func TestWhyAccusesNoCorrectAnalysis(t *testing.T) {
 	}
 }
 
-// borders are pairs of programs of x that differ in whether the values of the run show an effect. Facts that correct code
-// often has, too, such as missing values, are not accusations: least is the score of the finding about the wrong program,
-// or 0 for evidentScore.
+// borders are pairs of programs of x that differ in whether the values of the run show an effect. Facts that correct
+// code often has, too, such as missing values, are not accusations: least is the score of the finding about the wrong
+// program, or 0 for evidentScore.
 var borders = []struct {
 	kind, wrong, right string
 	least              int
