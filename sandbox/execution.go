@@ -382,6 +382,7 @@ type Outcome struct {
 	ClockMissing int64
 	Threads      int64  // that the code started, if it had inputs
 	Facts        []Fact // if the request asked for them
+	Cell         *Cell  // if the request asked for it
 }
 
 // GuestStart says how long a guest took to start.

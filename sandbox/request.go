@@ -31,6 +31,8 @@ type Request struct {
 	Scope           Scope `json:"-"` // of the code's variables
 	// Facts has the first and the last line of each statement whose values the run looks at, for Outcome.Facts.
 	Facts [][2]int64 `json:"-"`
+	// Cell is the path of a value whose origin the run follows, for Outcome.Cell, such as rows[3]["x"]. It needs Facts.
+	Cell string `json:"-"`
 	// CancelTimeout is how long the code may take to end after its run was cancelled; then its process is killed. 0: as
 	// long as the supervisor's default.
 	CancelTimeout time.Duration `json:"-"`

@@ -36,7 +36,9 @@ type Answer struct {
 	// NotLooked is what could explain a wrong value, too, and was not examined.
 	NotLooked []string `json:"not_looked_at" doc:"What was not examined, although it may explain a wrong value"`
 	// Facts is what the expressions of the steps got and gave, if the run could run again.
-	Facts      []sandbox.Fact `json:"facts,omitempty" doc:"What expressions of the steps got and gave, from a replay"`
+	Facts []sandbox.Fact `json:"facts,omitempty" doc:"What expressions of the steps got and gave, from a replay"`
+	// Cell is the value at the path of the question, and the rows and cells behind it.
+	Cell       *sandbox.Cell `json:"cell,omitempty" doc:"The value at a path such as rows[3]['x'], and its origin"`
 	statements [][2]int64
 	Replay     string `json:"replay_id,omitempty" doc:"The execution that found the facts"`
 	Text       string `json:"text" doc:"The answer for a model, in at most the given number of tokens"`

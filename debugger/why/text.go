@@ -82,6 +82,7 @@ func (y *Answer) text(budget int) string {
 		}
 		out.WriteString(".\n")
 	}
+	writeLines(out, y.cellLines(), maxBytes/3, "steps of the cell")
 	strong, weak := y.findingLines()
 	if len(strong) > 0 {
 		out.WriteString("Check first:\n")

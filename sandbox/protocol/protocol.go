@@ -150,6 +150,8 @@ type Run struct {
 	// Facts are the first and last lines of statements whose values the guest looks at. It does so by other code than the
 	// original's, so it is for replays.
 	Facts [][2]int64 `json:"facts,omitempty"`
+	// Cell is the path of a value whose origin the guest follows, too, such as rows[3]["x"].
+	Cell string `json:"cell,omitempty"`
 }
 
 // Inputs makes the randomness and the clocks of a run repeatable.
@@ -174,6 +176,7 @@ type Done struct {
 	ClockMissing int64           `json:"clock_missing"` // readings that are not in Clock
 	Threads      int64           `json:"threads"`       // threads of Python that started during a run with Inputs
 	Facts        json.RawMessage `json:"facts"`         // a list of sandbox.Fact, if the run was asked for them
+	Cell         json.RawMessage `json:"cell"`          // a sandbox.Cell, if the run was asked for it
 }
 
 // Inspect asks a guest between runs for its variables, or about code that does not run.

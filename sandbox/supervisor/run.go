@@ -139,6 +139,7 @@ func (s *Session) exchange(
 		Ordered:     loop.callbacks.Ordered,
 		Scope:       request.Scope,
 		Facts:       request.Facts,
+		Cell:        request.Cell,
 	}
 	if inputs := loop.callbacks.Inputs; inputs != nil {
 		order.Inputs = &protocol.Inputs{Seed: inputs.Seed()}
@@ -178,6 +179,7 @@ const (
 	maxResultBytes    = 21 << 20 // JSON; our guest code sends at most 20 MiB (json_values.py)
 	maxTruncatedBytes = 1000     // JSON
 	maxFactsBytes     = 1 << 18  // JSON; our guest code sends at most 60 facts (fact_probes.py)
+	maxCellBytes      = 1 << 19  // JSON; our guest code sends at most 40 steps of 20 cells (cell_walk.py)
 	maxClockBytes     = 1 << 19  // base64; our guest code sends at most 256 KiB (inputs.c)
 	maxThreads        = 1 << 32  // our guest code counts to less (inputs.c)
 	maxMissing        = 1 << 50  // one count in truncated; the sum of two does not overflow
@@ -195,6 +197,7 @@ type claim struct {
 	clockMissing int64  // readings that are not in clock
 	threads      int64  // that the code started
 	facts        []sandbox.Fact
+	cell         *sandbox.Cell
 }
 
 // readClaim checks the size of each part before it parses the part. Its error is a *protocol.IllegalFrame.
@@ -219,6 +222,7 @@ func readClaim(body []byte, conn *protocol.Conn) (claim, error) {
 	}
 	if len(done.Result) > maxResultBytes || len(done.Exception) > maxExceptionBytes ||
 		len(done.Truncated) > maxTruncatedBytes || len(done.Facts) > maxFactsBytes ||
+		len(done.Cell) > maxCellBytes ||
 		sandbox.JSONDepth(done.Result) > maxDepth {
 		if err := conn.Illegal("the end of the run has values that are too large or too deep"); err != nil {
 			return claim{}, err
@@ -227,7 +231,8 @@ func readClaim(body []byte, conn *protocol.Conn) (claim, error) {
 	for _, part := range []struct {
 		text json.RawMessage
 		v    any
-	}{{done.Truncated, &c.truncated}, {done.Exception, &c.exception}, {done.Facts, &c.facts}} {
+	}{{done.Truncated, &c.truncated}, {done.Exception, &c.exception}, {done.Facts, &c.facts},
+		{done.Cell, &c.cell}} {
 		if len(part.text) == 0 {
 			continue
 		}
@@ -293,7 +298,7 @@ func (s *Session) conclude(
 		o.Result, o.Exception = claimed.result, claimed.exception
 		o.CompileTime = min(claimed.compileTime, o.Duration)
 		o.Clock, o.ClockMissing, o.Threads = claimed.clock, claimed.clockMissing, claimed.threads
-		o.Facts = claimed.facts
+		o.Facts, o.Cell = claimed.facts, claimed.cell
 		// the supervisor counts everything else itself
 		for _, name := range []string{"result", "outputs", "rows", "columns", "text"} {
 			if n := claimed.truncated[name]; n > 0 {

@@ -48,7 +48,7 @@ func (s *Service) Why(
 		return nil, sandbox.Errorf(sandbox.FaultNotFound, "%v; ask for one that the run sets", err)
 	}
 	if err == nil && !q.WithoutFacts {
-		s.addFacts(ctx, caller, executionID, answer, q.Budget)
+		s.addFacts(ctx, caller, executionID, answer, &q)
 	}
 	return answer, err
 }
@@ -56,13 +56,13 @@ func (s *Service) Why(
 // addFacts adds what a replay of the execution finds about the values of the answer's statements. If it cannot run
 // again, the answer says why.
 func (s *Service) addFacts(
-	ctx context.Context, caller sandbox.Key, executionID string, answer *why.Answer, budget int,
+	ctx context.Context, caller sandbox.Key, executionID string, answer *why.Answer, q *why.Question,
 ) {
 	lines := answer.Statements()
 	if len(lines) == 0 {
 		return
 	}
-	facts, replay, err := s.Runs.Facts(ctx, caller, executionID, lines)
+	facts, cell, replay, err := s.Runs.Facts(ctx, caller, executionID, lines, q.CellPath())
 	var isNotLooked string
 	switch {
 	case err != nil:
@@ -73,7 +73,8 @@ func (s *Service) addFacts(
 	if replay != nil {
 		answer.Replay = replay.ID
 	}
-	answer.AddFacts(facts, isNotLooked, budget)
+	answer.AddCell(cell, q)
+	answer.AddFacts(facts, isNotLooked, q.Budget)
 }
 
 // Explain explains a recorded run in at most about budget tokens. It returns the errors of an inspection.

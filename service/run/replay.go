@@ -123,7 +123,7 @@ func (s *Service) replayObserved(
 	}
 	request.Kind, request.Record = sandbox.KindReplay, o.Record
 	if o.facts != nil {
-		request.Facts, replayed.found = o.facts.lines, o.facts
+		request.Facts, request.Cell, replayed.found = o.facts.lines, o.facts.path, o.facts
 		request.Timeout = factsTimeout(&original)
 	}
 	request.Tags = nil // who lists a tag looks for originals

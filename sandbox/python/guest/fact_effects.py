@@ -100,7 +100,7 @@ class Watcher:
             probe.missed += 1
         if isinstance(node, ast.Name):
             if not is_scalar(value) and _rarely(probe.n) and self._work < MAX_WORK:
-                with _Quiet():
+                with Quiet():
                     self._summarise(probe, value)
             return
         self._pair(probe, value)
@@ -115,7 +115,7 @@ class Watcher:
         if fact_tables.called_name(node) in _CHANGING:  # what it got is another now
             return
         if self._work < MAX_WORK and (_rarely(probe.n) or _is_slice(node) and probe.n < 200):
-            with _Quiet():
+            with Quiet():
                 self._compare_tables(probe, value)
 
     # -- assignments to elements
@@ -137,10 +137,10 @@ class Watcher:
             probe.overwritten += key in target
             probe.keys.add(key)
         elif package_of(target) == "numpy" and class_name(target) == "ndarray":
-            with _Quiet():
+            with Quiet():
                 self._store_in_array(probe, target, value)
         elif package_of(target) == "pandas" and _rarely(probe.n) and self._work < MAX_WORK:
-            with _Quiet():
+            with Quiet():
                 self._store_in_frame(probe, target, key, value)
 
     def _store_in_array(self, probe: Probe, target, value) -> None:
@@ -484,7 +484,7 @@ def _note_types(probe: Probe, verb: str, left: typing.Any, joint: str, right: ty
                             f"({show(right)}), which are never equal")  # fmt: skip
 
 
-class _Quiet:
+class Quiet:
     """Hides the warnings of numpy and pandas, and the flags of decimals. It leaves the registries of warnings as they
     are: with catch_warnings, the program would show warnings again that it has shown already."""
 

@@ -24,6 +24,7 @@ import time
 import types
 import warnings
 
+import cell_trace
 import class_sources
 import code_rules
 import compat
@@ -119,6 +120,7 @@ class Session:
         self._outputs.shell = shell
         self._inputs = inputs.Inputs()
         self._probes: fact_probes.Probes | None = None
+        self._trace: cell_trace.Trace | None = None
         self._outputs.provide_ipython()
         self._names.update(namespace.Helpers(channel, self.variables, self._outputs.display, shell).names())
         self._names["__builtins__"] = builtins
@@ -194,6 +196,8 @@ class Session:
         outcome["compile_ms"] = self._compile_ms
         if self._probes is not None:
             outcome["facts"], self._probes = self._probes.end(), None
+        if self._trace is not None:
+            outcome["cell"], self._trace = self._trace.end(self._names), None
         if job.get("inputs"):
             self._inputs.end(outcome)
         if not job.get("rehearsal"):  # a pause that comes meanwhile is for the first run
@@ -268,7 +272,7 @@ class Session:
         source = compat.extract_code(job["code"]) if self._is_compat else job["code"]
         began = _clock()
         try:
-            code, last, tree = self._compile(source, filename, job.get("facts"))
+            code, last, tree = self._compile(source, filename, job.get("facts"), job.get("cell") or "")
         finally:
             self._compile_ms = (_clock() - began) // 1000 / 1000
         sys.breakpointhook = _no_debugger
@@ -328,9 +332,9 @@ class Session:
         except (RecursionError, MemoryError):
             raise SyntaxError(_TOO_DEEP, (filename, 1, 1, "")) from None
 
-    def _compile(self, source: str, filename: str, looked_at: "list | None" = None):
+    def _compile(self, source: str, filename: str, looked_at: "list | None" = None, path: str = ""):
         """Returns the code without the last expression, that expression, and the tree; each may be None. looked_at are
-        the lines of statements whose values are looked at."""
+        the lines of statements whose values are looked at, and path is that of a value whose origin is followed."""
         text = source.replace("\r\n", "\n").replace("\r", "\n") + "\n"
         lines = text.replace("\n", "\n\0").split("\0")[:-1]  # with their line ends; code has no null byte
         linecache.cache[filename] = (len(source), None, lines, filename)
@@ -345,6 +349,9 @@ class Session:
         if looked_at:
             self._probes = fact_probes.Probes(parsed, looked_at)
             self._probes.instrument(tree)
+            if path:
+                self._trace = cell_trace.Trace(parsed, path)
+                self._trace.instrument(tree)
         try:
             code, last, body = None, None, tree.body
             if body and isinstance(body[-1], ast.Expr) and not notebook_code.hides_value(parsed, tree):

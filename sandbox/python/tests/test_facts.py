@@ -242,7 +242,7 @@ def test_looks_are_quiet():
         warnings.simplefilter("default")
         filters = warnings.filters
         warn()
-        with numpy.errstate(all="raise"), fact_effects._Quiet():
+        with numpy.errstate(all="raise"), fact_effects.Quiet():
             warn("of the look")
             numpy.array([1.0]) / 0
         assert warnings.filters is filters

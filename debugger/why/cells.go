@@ -1,0 +1,116 @@
+package why
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"glasshouse/debugger/program"
+	"glasshouse/sandbox"
+)
+
+// Bounds of the cells in a text.
+const (
+	maxCellLines     = 8
+	maxCellRows      = 6 // of a line
+	maxCellCode      = 60
+	maxCellText      = 160
+	maxCellValueText = 40
+)
+
+// cellPath matches a variable with an index or an attribute behind it. The guest parses it.
+var cellPath = regexp.MustCompile(`^\s*[\pL_][\pL\pN_]*\s*[.\[][^;\n]*$`)
+
+// CellPath returns the name of the question if it is the path of a value at the end of the run, such as rows[3]["x"],
+// and "" otherwise.
+func (q *Question) CellPath() string {
+	if q.Step != 0 || !cellPath.MatchString(q.Name) {
+		return ""
+	}
+	return strings.TrimSpace(q.Name)
+}
+
+// AddCell adds the value at the path of the question and its origin, as a replay found them. cell is nil if the replay
+// did not find them.
+func (y *Answer) AddCell(cell *sandbox.Cell, q *Question) {
+	if cell == nil {
+		if q.Step != 0 && cellPath.MatchString(q.Name) {
+			y.NotLooked = append(y.NotLooked, "the cell, which is followed from the end of the run only: ask without step")
+		}
+		return
+	}
+	y.Cell = cell
+	for n := range cell.From {
+		if step := &cell.From[n]; step.Rows == nil {
+			step.Rows = []int64{}
+		}
+		if step := &cell.From[n]; step.Cells == nil {
+			step.Cells = []sandbox.CellPart{}
+		}
+	}
+	if cell.From == nil {
+		cell.From = []sandbox.CellStep{}
+	}
+	if y.Value == "" {
+		y.Value = program.Clip(oneLine(cell.Value), maxResultBytes)
+	}
+}
+
+// cellLines returns the steps of the cell as lines.
+func (y *Answer) cellLines() (lines []string) {
+	if y.Cell == nil {
+		return nil
+	}
+	if len(y.Cell.From) > 0 {
+		lines = append(lines, "This cell, the last step first:")
+	}
+	for n := range y.Cell.From[:min(len(y.Cell.From), maxCellLines)] {
+		lines = append(lines, cellLine(&y.Cell.From[n]))
+	}
+	if more := len(y.Cell.From) - maxCellLines; more > 0 {
+		lines = append(lines, fmt.Sprintf("  ... %d more in cell", more))
+	}
+	if y.Cell.Ends != "" {
+		lines = append(lines, "  Followed until "+program.Clip(oneLine(y.Cell.Ends), maxCellText)+".")
+	}
+	return lines
+}
+
+func cellLine(step *sandbox.CellStep) string {
+	out := &strings.Builder{}
+	fmt.Fprintf(out, "  line %d: %s", step.Line, program.Clip(oneLine(step.Code), maxCellCode))
+	if step.What != "" {
+		fmt.Fprintf(out, ": %s", program.Clip(oneLine(step.What), maxCellText))
+	}
+	if step.TotalRows > 1 || step.TotalRows == 1 && step.Of > 1 {
+		var rows []string
+		for _, row := range step.Rows[:min(len(step.Rows), maxCellRows)] {
+			rows = append(rows, fmt.Sprint(row))
+		}
+		if step.TotalRows > maxCellRows {
+			rows = append(rows, "...")
+		}
+		fmt.Fprintf(out, "; rows %s", strings.Join(rows, ", "))
+		if step.Of > 0 {
+			fmt.Fprintf(out, " (%d of %d)", step.TotalRows, step.Of)
+		}
+	}
+	var cells []string
+	for _, cell := range step.Cells[:min(len(step.Cells), maxCellRows)] {
+		value := program.Clip(oneLine(cell.Value), maxCellValueText)
+		if cell.Column != "" {
+			value = program.Clip(oneLine(cell.Column), maxCellValueText) + " = " + value
+		}
+		cells = append(cells, value)
+	}
+	if step.TotalCells > maxCellRows {
+		cells = append(cells, "...")
+	}
+	if len(cells) > 0 {
+		fmt.Fprintf(out, "; %s", strings.Join(cells, ", "))
+	}
+	if step.Times > 1 {
+		fmt.Fprintf(out, "; %d times", step.Times)
+	}
+	return out.String()
+}
