@@ -3,6 +3,7 @@ package why
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"glasshouse/debugger/program"
@@ -12,9 +13,10 @@ import (
 // Bounds of the cells in a text.
 const (
 	maxCellLines     = 8
-	maxCellRows      = 6 // of a line
-	maxCellCode      = 60
-	maxCellText      = 160
+	maxCellRows      = 4 // of a line, and values of a column
+	maxCellColumns   = 3 // of a line
+	maxCellCode      = 50
+	maxCellText      = 120
 	maxCellValueText = 40
 )
 
@@ -76,6 +78,7 @@ func (y *Answer) cellLines() (lines []string) {
 	return lines
 }
 
+// cellLine returns a step as a line: what it did, the rows that it took, and their values.
 func cellLine(step *sandbox.CellStep) string {
 	out := &strings.Builder{}
 	fmt.Fprintf(out, "  line %d: %s", step.Line, program.Clip(oneLine(step.Code), maxCellCode))
@@ -85,32 +88,46 @@ func cellLine(step *sandbox.CellStep) string {
 	if step.TotalRows > 1 || step.TotalRows == 1 && step.Of > 1 {
 		var rows []string
 		for _, row := range step.Rows[:min(len(step.Rows), maxCellRows)] {
-			rows = append(rows, fmt.Sprint(row))
+			rows = append(rows, strconv.FormatInt(row, 10))
 		}
-		if step.TotalRows > maxCellRows {
-			rows = append(rows, "...")
-		}
-		fmt.Fprintf(out, "; rows %s", strings.Join(rows, ", "))
+		fmt.Fprintf(out, "; %d", step.TotalRows)
 		if step.Of > 0 {
-			fmt.Fprintf(out, " (%d of %d)", step.TotalRows, step.Of)
+			fmt.Fprintf(out, " of %d", step.Of)
+		}
+		fmt.Fprintf(out, " rows: %s", shortened(rows, step.TotalRows))
+	}
+	var columns []string
+	values := map[string][]string{}
+	for _, cell := range step.Cells {
+		name := program.Clip(oneLine(cell.Column), maxCellValueText)
+		if values[name] == nil {
+			columns = append(columns, name)
+		}
+		if len(values[name]) < maxCellRows {
+			values[name] = append(values[name], program.Clip(oneLine(cell.Value), maxCellValueText))
 		}
 	}
-	var cells []string
-	for _, cell := range step.Cells[:min(len(step.Cells), maxCellRows)] {
-		value := program.Clip(oneLine(cell.Value), maxCellValueText)
-		if cell.Column != "" {
-			value = program.Clip(oneLine(cell.Column), maxCellValueText) + " = " + value
+	for _, name := range columns[:min(len(columns), maxCellColumns)] {
+		total := int64(len(values[name]))
+		if len(columns) == 1 {
+			total = step.TotalCells
 		}
-		cells = append(cells, value)
-	}
-	if step.TotalCells > maxCellRows {
-		cells = append(cells, "...")
-	}
-	if len(cells) > 0 {
-		fmt.Fprintf(out, "; %s", strings.Join(cells, ", "))
+		out.WriteString("; ")
+		if name != "" {
+			out.WriteString(name + " = ")
+		}
+		out.WriteString(shortened(values[name], total))
 	}
 	if step.Times > 1 {
 		fmt.Fprintf(out, "; %d times", step.Times)
 	}
 	return out.String()
+}
+
+// shortened joins the first of a total number of texts.
+func shortened(texts []string, total int64) string {
+	if total > int64(len(texts)) {
+		texts = append(texts, "...")
+	}
+	return strings.Join(texts, ", ")
 }

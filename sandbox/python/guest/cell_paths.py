@@ -42,6 +42,7 @@ class Place:
 
     def __init__(self, holder, selector, value) -> None:
         self.holder, self.selector, self.value = holder, selector, value
+        self.outer: list[tuple] = []  # the objects around the holder, the innermost first, with the path from there
 
 
 def evaluate(names: dict, text: str) -> Place:
@@ -50,16 +51,19 @@ def evaluate(names: dict, text: str) -> Place:
     if name not in names:
         raise NoValue(f"{name} is not a variable at the end of the run")
     value, place = names[name], Place(None, (), names[name])
+    holders: list[tuple] = []
     for n, (what, key) in enumerate(steps):
         if is_table(value):
             return _in_table(value, steps[n:])
         if what == "attribute":
             holder, value = value, _attribute(value, key)
+            holders = []
             place = Place(holder, ("attribute", key), value)
         elif type(value) in CONTAINERS:
             holder, value = value, _item(value, key)
-            place = Place(holder, (key if not isinstance(key, int) or type(holder) is dict else key % len(holder),),
-                          value)  # fmt: skip
+            key = key if not isinstance(key, int) or type(holder) is dict else key % len(holder)
+            place = Place(holder, (key,), value)
+            place.outer = holders = [(outer, (*path, key)) for outer, path in [(holder, ()), *holders]]
         else:
             raise NoValue(f"{key!r} of <{fact_values.class_name(value)}> is not followed")
     if is_table(value):

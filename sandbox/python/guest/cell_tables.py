@@ -11,11 +11,13 @@ import typing
 
 import cell_paths
 import cell_python
+import fact_probes
 import fact_tables
 import fact_values
 import fact_views
 from cell_values import (
     CONTAINERS,
+    HOOK,
     INDEX,
     Cells,
     Ends,
@@ -237,11 +239,8 @@ def _is_list(key) -> bool:
 
 
 def _accessor(target) -> "str | None":
-    import cell_trace
-    import fact_probes
-
     while isinstance(target, ast.Call) and isinstance(target.func, ast.Name) and target.func.id in (
-        fact_probes.HOOK, cell_trace.HOOK
+        fact_probes.HOOK, HOOK
     ):
         target = target.args[1]
     if isinstance(target, ast.Attribute) and target.attr in ("loc", "iloc", "at", "iat"):
@@ -286,6 +285,7 @@ def _assigned(change: Event, value: "Event | None", before, cells: Cells, what: 
     found = Found(change, what)
     found.of = len(before)
     found.rows, found.labels = list(cells.rows), [label(before, row) for row in cells.rows]
+    found.side = "set"
     if value is None:
         return found
     given = value.value
@@ -314,7 +314,7 @@ def _assigned(change: Event, value: "Event | None", before, cells: Cells, what: 
 
 def _cells_of_value(found: Found, given, rows) -> None:
     for row in rows[:200]:
-        found.cells.append(cell_python.cell(at(given, row, None), label(given, row), column_name(given, None)))
+        found.cells.append(cell_python.cell(at(given, row, None), label(given, row)))
 
 
 def _matched(target, index, rows) -> list:

@@ -24,9 +24,8 @@ import cell_walk
 import fact_probes
 import fact_values
 import rows
-from cell_values import CONTAINERS, Event, Expression, is_array, is_table
+from cell_values import CONTAINERS, HOOK, Event, Expression, is_array, is_table
 
-HOOK = "__glasshouse_cell__"
 MAX_EVENTS = 150_000  # of a run
 MAX_EXPRESSIONS = 4_000
 MAX_KEPT = 128 << 20  # bytes of copies of arrays and lists

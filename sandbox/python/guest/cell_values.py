@@ -8,6 +8,7 @@ import library_values
 import rows
 from fact_values import module, package_of
 
+HOOK = "__glasshouse_cell__"  # the name of the function that the trace calls
 CONTAINERS = (list, tuple, dict, rows.Rows)
 MAX_TEXT_CHARS = 80  # of a value in an answer
 

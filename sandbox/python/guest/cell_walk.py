@@ -279,6 +279,11 @@ def _begin(trace, walk: Walk, place) -> None:
     if place.holder is None:
         raise Ends("a variable without a path")
     thing = trace.thing_of(place.holder)
+    if not isinstance(selector, Cells):
+        for holder, path in place.outer:
+            thing, selector = trace.thing_of(holder), path
+            if thing is not None:
+                break
     if thing is None:
         raise Ends("no expression of the run made it")
     if not isinstance(selector, Cells):

@@ -142,8 +142,9 @@ class Guest:
                 for name in ("clock_missing", "threads"):
                     if outcome[name]:
                         parts[name] = outcome[name]
-            if "facts" in outcome:
-                parts["facts"] = outcome["facts"]
+            for optional in ("facts", "cell"):
+                if optional in outcome:
+                    parts[optional] = outcome[optional]
             channel.send(protocol.DONE, {"result": outcome["result"], **parts})
         elif kind == protocol.ASSIGN:
             assigned = protocol.decode(body)
