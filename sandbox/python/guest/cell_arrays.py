@@ -119,7 +119,9 @@ def _written(change: Event, array, other, cells: Cells, touched, at: list, thing
         shape = np.shape(touched)
         ids = np.broadcast_to(np.arange(given.size).reshape(given.shape), shape).ravel()
         before = Cells(ids[at])
-        cell_tables.show(found, given, before)
+        found.cells += [
+            cell_python.cell(cell_tables.at(given, row, None), cell_tables.label(given, row)) for row in before.rows[:200]
+        ]
         found.parts.append((value, before))
     elif type(given) in (list, tuple) and np.ndim(touched) == 1 and len(given) == size:
         for place in at:
@@ -223,7 +225,10 @@ def _broadcast(event: Event, operands: list, value, cells: Cells, name: str, nod
         flat = np.broadcast_to(given_ids, value.shape).ravel()
         before = Cells(flat[list(cells.rows)])
         values.append([cell_tables.at(given, row, None) for row in before.rows])
+        shown = (list(found.rows), list(found.labels), found.of)
         cell_tables.show(found, given, before)
+        if shown[2] is not None:  # the rows are those of the first operand
+            found.rows, found.labels, found.of = shown
         assert part is not None
         found.parts.append((part, before))
     function = cell_tables._OPERATORS.get(type(getattr(node, "op", None) or getattr(node, "ops", [None])[0]))

@@ -3,6 +3,7 @@
 import ast
 import math
 
+import cell_tables
 import fact_tables
 import fact_values
 from cell_values import CONTAINERS, Cells, Ends, Event, Expression, Found, close, is_frame, is_table, same, text_of
@@ -72,7 +73,7 @@ def changed(trace, thing, change: Event, selector: tuple):
         if arguments and arguments[0][1] is not None:
             part = arguments[0][1]
             found.parts.append((part, selector[1:]))
-            if not part.container:
+            if fact_values.is_scalar(part.value):
                 found.cells.append(cell(part.value, key))
         else:
             found.cells.append(cell(change.operand(arguments[0][0]), key))
@@ -93,7 +94,13 @@ def changed(trace, thing, change: Event, selector: tuple):
         if key > at:
             return (key - 1, *selector[1:]), None
         found = Found(change, f"insert added element {key}")
-        found.parts.append((arguments[1][1], selector[1:]))
+        part = arguments[1][1]
+        if part is None:
+            found.cells.append(cell(change.operand(arguments[1][0]), key))
+            return None, found
+        found.parts.append((part, selector[1:]))
+        if fact_values.is_scalar(part.value):
+            found.cells.append(cell(part.value, key))
         return None, found
     if name == "pop" and thing.kind is not dict:
         at = change.operand(arguments[0][0]) if arguments else change.before - 1
@@ -200,18 +207,21 @@ def element(trace, turn: Event, source: Event, k: int, path: tuple, selector) ->
     name = fact_tables.called_name(node)
     found = Found(turn, "")
     if isinstance(selector, Cells):
-        if name == "groupby" or type(source.value).__name__ == "DataFrameGroupBy":
-            raise Ends("a loop over groups is not followed")
-        raise Ends("a table in a loop is not followed")
+        return cell_tables.looped(turn, source, name, k, path, selector)
     full = (*path, *selector)
     if name == "enumerate" and full:
         part = source.part("argument")
-        if full[0] == 1:
-            return _element_of(found, part, k, full[1:])
-        return found
+        if full[0] != 1:
+            return found
+        if part is None:
+            raise Ends("enumerate: what it goes through is not followed")
+        return element(trace, turn, part, k, full[1:], ())
     if name == "zip" and full:
         parts = [p for (role, _), p in zip(source.expression.parts, source.parts) if role == "argument"]
-        return _element_of(found, parts[full[0]], k, full[1:])
+        part = parts[full[0]]
+        if part is None:
+            raise Ends("zip: what it goes through is not followed")
+        return element(trace, turn, part, k, full[1:], ())
     if name == "range":
         return found
     if name in ("items", "values", "keys"):

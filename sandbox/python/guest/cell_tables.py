@@ -161,6 +161,8 @@ def back(event: Event, source: Event, table, result, cells: Cells, what: str, nu
         if is_moved and not same(at(table, place, column), at(result, row, cells.column)):
             raise Ends("what it gave is not what was computed again")
         by_column.setdefault(column, []).append(place)
+    if not what and any(tuple(places) != cells.rows for places in by_column.values()):
+        found.what = "took the row from another place"
     for column, places in by_column.items():
         before = Cells(places, column)
         show(found, table, before)
@@ -350,11 +352,12 @@ def _cells_stored(change: Event, before, cells: Cells, key, accessor):
         ])
     found = Found(change, "set " + fact_values.count(int(touched.size), "cell"))
     found.of = len(before)
-    show(found, before, cells)
-    found.what += ", before"
+    found.rows, found.labels = list(cells.rows), [label(before, row) for row in cells.rows]
+    name = column_name(before, cells.column)
     value = change.parts[1]
     if change.expression.kind == "augmented":
-        found.what = "changed " + fact_values.count(int(touched.size), "cell") + ", before"
+        found.what = "changed " + fact_values.count(int(touched.size), "cell")
+        show(found, before, cells)
         if value is not None and fact_values.is_scalar(value.value):
             found.parts.append((value, ()))
         return cells, found
@@ -363,10 +366,13 @@ def _cells_stored(change: Event, before, cells: Cells, key, accessor):
     given = value.value
     if fact_values.is_scalar(given):
         found.parts.append((value, ()))
+        found.cells.append(cell_python.cell(given, "", name))
         return None, found
     if is_series(given) and isinstance(part, pd.Series) and is_frame(before):
         rows = _matched(before.index, given.index, cells.rows)
-        found.parts.append((value, Cells([row for row in rows if row is not None])))
+        kept = [row for row in rows if row is not None]
+        found.parts.append((value, Cells(kept)))
+        _cells_of_value(found, given, kept)
         return None, found
     if (is_array(given) or type(given) is list) and touched.ndim == 1 and len(given) == touched.size:
         places = [int(np.flatnonzero(touched.ravel() == each)[0]) for each in wanted]
@@ -1243,6 +1249,35 @@ def _function_name(event: Event, n: int):
     return value
 
 
+def looped(turn: Event, source: Event, name: str, k: int, path: tuple, cells: Cells) -> Found:
+    """Returns where a table came from that is the variable of a loop: a row of iterrows, or a group."""
+    receiver = source.part("receiver")
+    if name == "iterrows" and path == (1,) and receiver is not None and is_frame(receiver.value):
+        found = Found(turn, "a row of the table")
+        for row in cells.rows:
+            show(found, receiver.value, Cells([k], row))
+            found.parts.append((receiver, Cells([k], row)))
+        return found
+    if path == (1,) and "GroupBy" in type(source.value).__name__:
+        groups = _Groups(source)
+        lists = groups.rows_of_groups()
+        lists = lists[ROW] if isinstance(lists, pandas().DataFrame) else lists
+        rows = [each for each in lists if isinstance(each, list) and each][k]
+        column = cells.column
+        if is_frame(groups.table) and groups.columns is not None:
+            if not groups.is_one:
+                raise Ends("a loop over groups of some columns is not followed")
+            column = groups.table.columns.get_loc(groups.columns[0])
+        elif isinstance(column, tuple):
+            raise Ends("the labels of a group are not followed")
+        before = Cells([rows[row] for row in cells.rows], column)
+        found = Found(turn, f"group {k} of {fact_values.count(len(rows), 'row')}")
+        show(found, groups.table, before)
+        found.parts.append((groups.source, before))
+        return found
+    raise Ends("a table in a loop is not followed")
+
+
 def _group_each(event, name: str, value, cells: Cells, groups: _Groups) -> Found:
     """Follows a method of groups that gives one value for each row."""
     table = groups.table
@@ -1387,7 +1422,7 @@ def _concat(event: Event, value, cells: Cells) -> Found:
         raise Ends("concat: its tables are not known")
     tables = container.value
     named = {role: event.operand(n) for n, (role, _) in enumerate(event.expression.parts) if role not in (
-        "argument", "objs")}  # fmt: skip
+        "argument", "objs", "receiver")}  # fmt: skip
     keys: list = list(tables) if type(tables) is dict else list(range(len(tables)))
     items = [tables[key] for key in keys] if type(tables) is dict else list(tables)
     if not all(is_frame(each) or is_series(each) for each in items):

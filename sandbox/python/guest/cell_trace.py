@@ -847,9 +847,15 @@ class Trace:
             if container.size and container.thing is None:
                 self.attributes.setdefault((container.size, store.node.attr), []).append(event)
                 return
-        if container.thing is None:
+        behind = container.part("receiver")
+        if container.thing is None and behind is not None and getattr(container.expression.node, "attr", "") in (
+            "loc", "iloc", "at", "iat"
+        ):
+            thing = behind.thing
+        else:
+            thing = container.thing
+        if thing is None:
             return
-        thing = container.thing
         event.before = container.size
         if store.kind == "augmented":
             event.value = None

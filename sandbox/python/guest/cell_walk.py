@@ -14,7 +14,20 @@ import cell_python
 import cell_tables
 import fact_effects
 import fact_tables
-from cell_values import Cells, Ends, Event, Found, Split, is_series, pandas, text_of
+import fact_values
+from cell_values import (
+    CONTAINERS,
+    Cells,
+    Ends,
+    Event,
+    Found,
+    Split,
+    close,
+    is_series,
+    is_table,
+    pandas,
+    text_of,
+)
 
 MAX_STEPS = 40  # of an answer
 MAX_LOOKS = 3_000  # events that are followed
@@ -93,6 +106,8 @@ class Walk:
         if event is None:
             return
         key = (id(event), selector.key() if isinstance(selector, Cells) else _hashable(selector))
+        if selector == () and event.container:  # its elements are followed on their own
+            return
         if key not in self._seen:
             self._seen.add(key)
             heapq.heappush(self._queue, (-event.n, next(self._count), event, selector))
@@ -165,22 +180,27 @@ class Walk:
 
     def _origin(self, event: Event, selector) -> None:
         """Goes to what made or changed the cells of a thing last, before an event."""
-        self.origin(event.thing, selector, event.n)
+        self.origin(event.thing, selector, event.n, value_at(event, selector))
 
-    def origin(self, thing, selector, n) -> None:
-        """Goes to what made or changed the cells of a thing last, before the event with a number."""
+    def origin(self, thing, selector, n, values: "list | None") -> None:
+        """Goes to what made or changed the cells of a thing last, before the event with a number. values are those
+        that the cells had then. If they were others when the last known change had made them, the answer ends."""
         try:
-            self._origin_of(thing, selector, n)
+            self._origin_of(thing, selector, n, values)
         except Split as split:
             for part in split.parts:
-                self.origin(thing, part, n)
+                known = None
+                if values is not None:
+                    known = [value for row, value in zip(selector.rows, values) if row in part.rows]
+                self.origin(thing, part, n, known)
 
-    def _origin_of(self, thing, selector, n) -> None:
+    def _origin_of(self, thing, selector, n, values) -> None:
         if not thing.history:
             raise Ends("what made it is not followed")
         if thing.kind.__name__ == "ndarray":
             found = cell_arrays.origin(self.trace, thing, selector, n)
             if found is not None:
+                _check(found, values)
                 self._note(found, found.event)
                 return
         for change in reversed(thing.history[1:]) if thing.kind.__name__ != "ndarray" else ():
@@ -190,10 +210,17 @@ class Walk:
                 raise Ends(f"line {change.expression.line}: {change.expression.code} may have changed it")
             selector, found = self._changed(thing, change, selector)
             if found is not None:
+                if selector is None:
+                    _check(found, values)
+                else:
+                    values = None
                 self._note(found, change)
                 if selector is None:
                     return
         first = thing.history[0]
+        made = value_at(first, selector)
+        if values is not None and made is not None and not _are_same(values, made):
+            raise Ends("something changed it that was not seen")
         if first.kind == "name":
             raise Ends(self._unknown_name(first))
         if first.is_change:
@@ -255,6 +282,53 @@ class Walk:
         raise Ends("not further")
 
 
+def value_at(event: Event, selector) -> "list | None":
+    """Returns the values that cells had at an event, or None if they are not known."""
+    value = event.value
+    if isinstance(selector, Cells):
+        if not is_table(value):
+            return None
+        return [cell_tables.at(value, row, selector.column) for row in selector.rows[:MAX_ROWS]]
+    for key in selector:
+        if type(value) not in CONTAINERS:
+            return None
+        value = value[key]
+    if value is fact_values.OPAQUE or event.container and not selector or not fact_values.is_scalar(value):
+        return None
+    return [value]
+
+
+def _are_same(left: list, right: list) -> bool:
+    return len(left) == len(right) and all(map(close, left, right))
+
+
+def _check(found: Found, values: "list | None") -> None:
+    """Raises Ends if the value that an assignment gave is another than the cell had later."""
+    if values is None or found.event.expression.kind in ("augmented", "augmented name"):
+        return
+    if len(found.parts) != 1:
+        return
+    part, selector = found.parts[0]
+    given = value_at(part, selector)
+    if given is None:
+        return
+    if len(given) == 1:
+        given = given * len(values)
+    if not _are_same(given, values) and not all(isinstance(each, (int, float)) for each in values):
+        if not all(fact_values.is_missing(value) for value in values):
+            return  # for example a text that was stored in an array of shorter texts
+    if not _are_same(given, values) and not _is_converted(given, values):
+        raise Ends("something changed it that was not seen")
+
+
+def _is_converted(given: list, values: list) -> bool:
+    """Tells whether an array of integers has cut the values."""
+    try:
+        return all(int(a) == int(b) for a, b in zip(given, values))
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
 def _hashable(selector):
     try:
         hash(selector)
@@ -290,7 +364,11 @@ def _begin(trace, walk: Walk, place) -> None:
         inner = trace.thing_of(place.value)
         if inner is not None and type(place.value) in (list, dict, tuple):
             raise Ends("the value is a list or dict: ask for one of its elements")
-    walk.origin(thing, selector, n)
+    walk.origin(thing, selector, n, [place.value] if fact_values.is_scalar(place.value) else None)
+    for holder, path in place.outer[1:]:  # how the row came to its place
+        outer = trace.thing_of(holder)
+        if outer is not None and outer is not thing:
+            walk.origin(outer, path[:1], n, None)
 
 
 def _is(event: Event, value, trace) -> bool:
@@ -310,6 +388,8 @@ def answer(trace, names: dict) -> dict:
             _begin(trace, walk, place)
         except (Ends, cell_paths.NoValue) as error:
             walk.ends.setdefault(str(error))
+        except Exception as error:  # of numpy or pandas
+            walk.ends.setdefault(f"not followed ({type(error).__name__})")
         walk.run()
     return {
         "value": shown,
