@@ -450,6 +450,8 @@ def _call(trace, event: Event, node: ast.Call, value, selector: tuple) -> "Found
     name = fact_tables.called_name(node)
     arguments = [part for (role, _), part in zip(event.expression.parts, event.parts) if role == "argument"]
     receiver = event.part("receiver")
+    if receiver is not None and receiver.value is fact_values.OPAQUE:
+        raise Ends(f"{name}: a method of an object is not followed")
     if name in trace.defined:
         raise Ends(f"{name}: what it returned is not followed")
     if name in _QUERIES:
@@ -522,7 +524,12 @@ def had(thing, key, n: int) -> bool:
 
 def _same_element(event: Event, source: Event, selector: tuple) -> "Found | None":
     found = Found(event, "")
+    for n, (role, _) in enumerate(event.expression.parts):
+        if role == selector[0] and type(event.value) is dict:
+            return _item(event, n, selector[1:], role)
     if type(source.value) in CONTAINERS:
+        if type(source.value) is dict and type(event.value) is not dict:
+            return found  # a key
         found.parts.append((source, selector))
         return found
     if source.turns:

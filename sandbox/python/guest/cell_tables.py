@@ -615,7 +615,7 @@ def _again(node, operands: list, value, cells: Cells) -> str:
     if len(cells.rows) == 1:
         result = at(value, cells.rows[0], cells.column)
         return f"gave {cell_python.short(result)}"
-    return f"of the same row, {fact_values.count(len(cells.rows), 'row')}"
+    return "of the same row"
 
 
 def _each(event: Event, name: str, value, selector, source: "Event | None") -> "Found | None":

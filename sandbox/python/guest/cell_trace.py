@@ -28,7 +28,7 @@ from cell_values import CONTAINERS, HOOK, Event, Expression, is_array, is_table
 
 MAX_EVENTS = 150_000  # of a run
 MAX_EXPRESSIONS = 4_000
-MAX_KEPT = 128 << 20  # bytes of copies of arrays and lists
+MAX_KEPT = 64 << 20  # bytes of copies of arrays and lists
 MAX_CODE_CHARS = 80  # of the text of an expression
 MAX_DEPTH = 40  # of expressions in each other
 
@@ -63,6 +63,7 @@ class _Instrument:
         self._depth = 0
         self._functions: list[str] = []
         self._classes: list[str] = []  # "" for a function
+        self._aliases: list[dict[str, str]] = []  # of the variables of the comprehensions around
         self.defined: set[str] = set()
 
     # -- statements
@@ -253,7 +254,7 @@ class _Instrument:
         body = self.block(node.body)
         self._functions.pop()
         self._classes.pop()
-        if begin is not None and names:
+        if begin is not None:
             begin.returns, begin.path = node.name, (owner,) if owner else ()
             begin.binds = [(name, (n,)) for n, name in enumerate(names)]
             at = 1 if ast.get_docstring(node, clean=False) is not None else 0
@@ -319,7 +320,11 @@ class _Instrument:
             case ast.Lambda() | ast.Yield() | ast.YieldFrom() | ast.Starred() | ast.JoinedStr():
                 return node, ("unknown", type(node).__name__.lower())
             case ast.Name(ctx=ast.Load()):
-                kind = "name"
+                wrapped, expression = self._wrap(node, "name", [])
+                if expression is None:
+                    return node, ("unknown", node.id)
+                expression.returns = self._alias(node.id)
+                return wrapped, expression
             case ast.NamedExpr():
                 node.value, value = self._forced(node.value)
                 self._target(node.target, value)
@@ -351,11 +356,13 @@ class _Instrument:
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
                 self._generators(node, parts)
                 node.elt, element = self._forced(node.elt)
+                self._aliases.pop()
                 parts.append(("element", element))
             case ast.DictComp():
                 self._generators(node, parts)
                 node.key, key = self._forced(node.key)
                 node.value, element = self._forced(node.value)
+                self._aliases.pop()
                 parts += [("key", key), ("element", element)]
             case ast.List() | ast.Tuple() | ast.Set() if not any(isinstance(e, ast.Starred) for e in node.elts):
                 if len(node.elts) > 200:
@@ -413,11 +420,23 @@ class _Instrument:
                 return node, ("slice", bounds)
         return self._operand(node)
 
+    def _alias(self, name: str) -> str:
+        """Returns the name under which a variable is bound: that of a comprehension has its own."""
+        return next((each[name] for each in reversed(self._aliases) if name in each), name)
+
     def _generators(self, node, parts: list) -> None:
-        for generator in node.generators:
+        aliases: dict[str, str] = {}
+        for n, generator in enumerate(node.generators):
             generator.iter, source = self._forced(generator.iter)
+            if n == 0:  # it is evaluated outside
+                self._aliases.append(aliases)
             parts.append(("iter", source))
             hook = self._turn(generator.target, source)
+            for name in ast.walk(generator.target):
+                if isinstance(name, ast.Name):
+                    aliases[name.id] = f"{name.id} of {hook.number if hook is not None else 0}"
+            if hook is not None:
+                hook.aliases = aliases
             tests = [self._operand(each)[0] for each in generator.ifs]
             if hook is not None:  # the tuple of the variables is true
                 place = generator.target
@@ -461,8 +480,8 @@ class Trace:
         self.defined: set[str] = set()
         self.things: dict[int, Thing] = {}
         self.attributes: dict[tuple[int, str], list[Event]] = {}  # assignments to attributes, by the object's ID
-        self.bound: dict[tuple[int, str], Event] = {}  # variables by frame; frame 0 is the module
-        self._last: dict[tuple[int, int], Event] = {}  # the last event of each expression, by frame
+        self.bound: dict[int, dict[str, Event]] = {}  # variables by frame; frame 0 is the module
+        self._last: dict[int, dict[int, Event]] = {}  # the last event of each expression, by frame
         self._elements: dict[int, list[Event]] = {}  # of comprehensions that run
         self._returned: dict[str, Event] = {}
         self._pending: Event | None = None  # an augmented assignment whose effect comes next
@@ -546,7 +565,9 @@ class Trace:
             self._begin(expression, value, place, frame)
             return
         event = Event(self._n, expression)
-        event.parts = [self._part(place, each) for _, each in expression.parts]
+        last = self._last.setdefault(place, {})
+        event.parts = [last.pop(each.number, None) if isinstance(each, Expression) else None
+                       for _, each in expression.parts]  # fmt: skip
         event.key = self._operands(place, expression.parts)
         self._keep(event, value)
         node = expression.node
@@ -563,7 +584,7 @@ class Trace:
         if expression.is_element:
             self._elements.setdefault(expression.number, []).append(event)
         if expression.kind == "name":
-            self._load(event, value, place, frame, node.id)
+            self._load(event, value, place, frame, expression.returns or node.id)
         elif expression.kind == "augmented name":
             thing = self.thing_of(value)
             left = event.parts[0]
@@ -576,11 +597,12 @@ class Trace:
             if isinstance(node, ast.Call) or isinstance(node, ast.Await):
                 self._called(event, value, node if isinstance(node, ast.Call) else node.value)
             self._made(event, value)
-        if expression.returns:
+        if expression.returns and expression.kind != "name":
             self._returned[expression.returns] = event
         for name, path in expression.binds:
-            self.bound[(place, name)] = event if not path else self._unpacked(event, value, path)
-        self._last[(place, expression.number)] = event
+            bound = event if not path else self._unpacked(event, value, path)
+            self.bound.setdefault(place, {})[name] = bound
+        last[expression.number] = event
         for store in expression.stores:
             self._stored(store, place)
 
@@ -589,7 +611,7 @@ class Trace:
         return next((e for e in reversed(self.attributes.get((number, name), [])) if e.n < n), None)
 
     def _part(self, place: int, each) -> "Event | None":
-        return self._last.get((place, each.number)) if isinstance(each, Expression) else None
+        return self._last.get(place, {}).get(each.number) if isinstance(each, Expression) else None
 
     def _operands(self, place: int, parts: list) -> "dict | None":
         """Returns the events of the expressions in subscripts."""
@@ -597,7 +619,7 @@ class Trace:
         for role, each in parts:
             if role == "index":
                 for expression in _expressions_of(each):
-                    found[expression.number] = self._last.get((place, expression.number))
+                    found[expression.number] = self._last.get(place, {}).pop(expression.number, None)
         return found or None
 
     def _finish(self) -> None:
@@ -682,14 +704,14 @@ class Trace:
             event.is_first = True
         if name in self.wild:
             return
-        known = self.bound.get((place, name))
+        known = self.bound.get(place, {}).get(name)
         at: typing.Any = frame
         while known is None and at is not None and at.f_code.co_name in _INNER_CODE:
             at = at.f_back
             if at is not None:
-                known = self.bound.get((0 if at.f_locals is at.f_globals else id(at), name))
+                known = self.bound.get(0 if at.f_locals is at.f_globals else id(at), {}).get(name)
         if known is None:
-            known = self.bound.get((0, name))
+            known = self.bound.get(0, {}).get(name)
         if known is not None and (known.value is value or known.thing is not None and known.thing is event.thing
                                   or known.size == id(value)):
             event.source = known
@@ -722,6 +744,8 @@ class Trace:
                 source.turn += 1
         else:
             call = self._caller(expression, frame)
+            self.bound.pop(place, None)  # of a frame that has ended, and had the same ID
+            self._last.pop(place, None)
         for n, (name, path) in enumerate(expression.binds):
             event = Event(self._n, expression)
             event.kind, event.path, event.turn = expression.kind, path, turn
@@ -730,7 +754,8 @@ class Trace:
             event.thing = self.thing_of(value[n])
             if event.thing is None:
                 self._made(event, value[n])
-            self.bound[(place, name)] = event
+            name = expression.aliases.get(name, name)
+            self.bound.setdefault(place, {})[name] = event
 
     def _caller(self, expression: Expression, frame) -> list:
         """Returns the events of the arguments with which a function was called, if only one call can be the one."""
@@ -782,9 +807,10 @@ class Trace:
         """Notes what a call may have changed."""
         receiver = event.part("receiver")
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        if isinstance(node.func, ast.Name) and name in self.defined:
+        is_own = isinstance(node.func, ast.Name) or receiver is not None and receiver.value is fact_values.OPAQUE
+        if is_own and name in self.defined:
             returned = self._returned.pop(name, None)
-            if returned is not None and (
+            if returned is not None and returned.n > max([part.n for part in event.parts if part], default=0) and (
                 returned.value is value or returned.thing is not None and returned.thing is self.thing_of(value)
                 or returned.size == id(value)
             ):
@@ -839,7 +865,7 @@ class Trace:
         self._n += 1
         event = Event(self._n, store)
         event.parts = [container, value]
-        event.key = {e.number: self._last.get((place, e.number)) for e in _expressions_of(store.key)}
+        event.key = {e.number: self._part(place, e) for e in _expressions_of(store.key)}
         event.is_change = True
         if value is not None:
             event.value = value.value

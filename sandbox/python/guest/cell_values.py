@@ -31,7 +31,7 @@ class Expression:
     """One expression or assignment of the code."""
 
     __slots__ = ("number", "node", "kind", "code", "parts", "binds", "stores", "key", "path", "returns", "latest",
-                 "is_receiver", "is_element", "calls", "statement")  # fmt: skip
+                 "is_receiver", "is_element", "calls", "statement", "aliases")  # fmt: skip
 
     def __init__(self, number: int, node, kind: str, code: str) -> None:
         self.number, self.node, self.kind, self.code = number, node, kind, code
@@ -40,11 +40,12 @@ class Expression:
         self.stores: list[Expression] = []  # assignments that follow
         self.key: typing.Any = None  # of an assignment to an element
         self.path: tuple = ()  # of an assignment of a part of the value
-        self.returns = ""  # the function whose result it is, or whose parameters
+        self.returns = ""  # the function whose result or parameters it has; of a name, that of the variable
         self.latest: typing.Any = None  # the last event
         self.is_receiver = self.is_element = False
         self.calls: "list[Expression] | None" = None  # of the function
         self.statement: typing.Any = None
+        self.aliases: dict[str, str] = {}  # of the variables of a comprehension
 
     @property
     def line(self) -> int:

@@ -32,6 +32,7 @@ from cell_values import (
 MAX_STEPS = 40  # of an answer
 MAX_LOOKS = 3_000  # events that are followed
 MAX_SHOWN = 20  # rows and cells of a step
+MAX_WORK = 40_000_000  # cells of tables that are looked at
 MAX_ROWS = 2_000  # of a table that are followed one by one
 
 
@@ -99,7 +100,7 @@ class Walk:
         self._queue: list = []
         self._seen: set = set()
         self._count = itertools.count()
-        self._looks = 0
+        self._looks = self._work = 0
 
     def add(self, event: "Event | None", selector) -> None:
         """Queues cells of the value of an event."""
@@ -145,6 +146,11 @@ class Walk:
 
     def _follow(self, event: Event, selector) -> None:
         kind = event.kind
+        if isinstance(selector, tuple) and len(selector) > 1 and type(event.value) in CONTAINERS:
+            thing = self.trace.thing_of(event.value[selector[0]])
+            if thing is not None:  # it may have changed since it was put there
+                self.origin(thing, selector[1:], event.n, None)
+                return
         if kind == "literal":
             found = Found(event, "is written here")
             found.cells.append(cell_python.cell(event.value))
@@ -268,6 +274,11 @@ class Walk:
 
     def _explain(self, event: Event, selector) -> Found:
         node, value = event.expression.node, event.value
+        for each in (event, *event.parts):
+            if each is not None and is_table(each.value):
+                self._work += each.value.size
+        if self._work > MAX_WORK:
+            raise Ends("the tables are too large to follow them further")
         if isinstance(node, ast.Await):
             node = node.value
         if event.expression.kind == "const":
