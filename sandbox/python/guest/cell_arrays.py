@@ -231,7 +231,7 @@ def _broadcast(event: Event, operands: list, value, cells: Cells, name: str, nod
             found.rows, found.labels, found.of = shown
         assert part is not None
         found.parts.append((part, before))
-    function = cell_tables._OPERATORS.get(type(getattr(node, "op", None) or getattr(node, "ops", [None])[0]))
+    function = cell_tables.OPERATORS.get(type(getattr(node, "op", None) or getattr(node, "ops", [None])[0]))
     if function is not None and len(values) == 2:
         with np.errstate(all="ignore"):
             for k, row in enumerate(cells.rows[:50]):

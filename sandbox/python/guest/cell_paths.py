@@ -5,7 +5,7 @@ import types
 
 import fact_values
 import fact_views
-from cell_values import CONTAINERS, INDEX, Cells, is_array, is_frame, is_series, is_table, numpy, pandas
+from cell_values import CONTAINERS, INDEX, Cells, is_array, is_dict, is_frame, is_series, is_table, numpy, pandas
 
 MAX_CELLS = 4_000_000  # of a table that is looked at
 _LOCATORS = ("loc", "iloc", "at", "iat")
@@ -61,7 +61,7 @@ def evaluate(names: dict, text: str) -> Place:
             place = Place(holder, ("attribute", key), value)
         elif type(value) in CONTAINERS:
             holder, value = value, _item(value, key)
-            key = key if not isinstance(key, int) or type(holder) is dict else key % len(holder)
+            key = key if not isinstance(key, int) or is_dict(holder) else key % len(holder)
             place = Place(holder, (key,), value)
             place.outer = holders = [(outer, (*path, key)) for outer, path in [(holder, ()), *holders]]
         else:
@@ -72,7 +72,7 @@ def evaluate(names: dict, text: str) -> Place:
 
 
 def _item(value, key):
-    if type(value) is dict:
+    if is_dict(value):
         if not fact_values.has_plain_keys(value):
             raise NoValue("keys of the program's own classes are not followed")
         if not fact_values.is_plain_key(key) or key not in value:
@@ -97,7 +97,7 @@ def _attribute(value, name: str):
         attributes = object.__getattribute__(value, "__dict__")
     except AttributeError:
         attributes = {}
-    if type(attributes) is dict and name in attributes:
+    if is_dict(attributes) and name in attributes:
         return attributes[name]
     raise NoValue(f"the object has no attribute {name} of its own")
 

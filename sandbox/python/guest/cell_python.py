@@ -6,7 +6,7 @@ import math
 import cell_tables
 import fact_tables
 import fact_values
-from cell_values import CONTAINERS, Cells, Ends, Event, Expression, Found, close, is_frame, is_table, same, text_of
+from cell_values import CONTAINERS, Cells, Ends, Event, Expression, Found, close, is_dict, is_frame, is_table, same, text_of
 
 # Functions and methods whose result is computed from the values of their arguments alone.
 _COMPUTED = {
@@ -102,7 +102,7 @@ def changed(trace, thing, change: Event, selector: tuple):
         if fact_values.is_scalar(part.value):
             found.cells.append(cell(part.value, key))
         return None, found
-    if name == "pop" and thing.kind is not dict:
+    if name == "pop" and thing.kind not in fact_values.DICTS:
         at = change.operand(arguments[0][0]) if arguments else change.before - 1
         at = at + change.before if at < 0 else at
         return ((key + 1, *selector[1:]) if key >= at else selector), None
@@ -110,7 +110,7 @@ def changed(trace, thing, change: Event, selector: tuple):
         return selector, None
     if name == "reverse":
         return (change.before - 1 - key, *selector[1:]), None
-    if name == "update" and thing.kind is dict:
+    if name == "update" and thing.kind in fact_values.DICTS:
         return _updated(change, arguments, selector)
     if name == "setdefault":
         asked = change.operand(arguments[0][0])
@@ -156,7 +156,7 @@ def _updated(change: Event, arguments: list, selector: tuple):
             found.parts.append((change.parts[n], selector[1:]))
             return None, found
     for _, part in arguments:
-        if part is None or type(part.value) is not dict:
+        if part is None or not is_dict(part.value):
             raise Ends("update: what it added is not followed")
         if key in part.value:
             found = Found(change, f"update set {short(key)}")
@@ -171,7 +171,7 @@ def _stored(thing, change: Event, expression: Expression, key, selector: tuple):
     at = change.operand_of(expression.key)
     if isinstance(at, slice):
         raise Ends(f"line {expression.line}: an assignment to a slice is not followed")
-    if thing.kind is not dict:
+    if thing.kind not in fact_values.DICTS:
         if not isinstance(at, int):
             return selector, None
         at = at + change.before if at < 0 else at
@@ -188,7 +188,7 @@ def _stored(thing, change: Event, expression: Expression, key, selector: tuple):
             found.parts.append((value, ()))
             found.cells.append(cell(value.value, "", ""))
         return selector, found
-    found = stored(change, f"set {'element ' if thing.kind is not dict else ''}{short(key)}", None)
+    found = stored(change, f"set {'element ' if thing.kind not in fact_values.DICTS else ''}{short(key)}", None)
     found.cells = []
     part = change.parts[1]
     if part is not None:
@@ -226,7 +226,7 @@ def element(trace, turn: Event, source: Event, k: int, path: tuple, selector) ->
         return found
     if name in ("items", "values", "keys"):
         receiver = source.part("receiver")
-        if receiver is not None and type(receiver.value) is dict:
+        if receiver is not None and is_dict(receiver.value):
             key = list(receiver.value)[k]
             if name == "keys" or name == "items" and full[:1] == (0,):
                 return found
@@ -265,7 +265,7 @@ def _element_of(found: Found, source: "Event | None", k: int, full: tuple) -> Fo
     if source.turns and isinstance(source.expression.node, ast.GeneratorExp):
         found.parts.append((source.turns[k], full))
         return found
-    if type(value) is dict:
+    if is_dict(value):
         if full:
             raise Ends("a key of a dict is not followed")
         return found
@@ -318,6 +318,13 @@ def explain(trace, event: Event, node, value, selector) -> "Found | None":
     if isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.AugAssign)):
         if isinstance(node, ast.BinOp) and selector and isinstance(node.op, ast.Add):
             return _joined(event, selector)
+        if isinstance(node, ast.BinOp) and selector and isinstance(node.op, ast.Mult):
+            part = event.parts[0]
+            if part is None or not part.container or not part.size:
+                return None
+            found = Found(event, "")
+            found.parts.append((part, (selector[0] % part.size, *selector[1:])))
+            return found
         return _shown(event, node, value) if not selector else None
     if isinstance(node, ast.Call):
         return _call(trace, event, node, value, selector)
@@ -386,7 +393,7 @@ def _subscript(trace, event: Event, value, selector: tuple) -> "Found | None":
     if type(receiver.value) is str:
         return _shown(event, event.expression.node, value)
     if kind in CONTAINERS:
-        if kind is not dict and isinstance(key, int) and key < 0:
+        if kind not in fact_values.DICTS and isinstance(key, int) and key < 0:
             key += receiver.size
         found = Found(event, "")
         found.parts.append((receiver, (key, *selector)))
@@ -404,6 +411,8 @@ def _attribute(trace, event: Event, node: ast.Attribute, value) -> "Found | None
         return None
     if receiver.size and receiver.thing is None:
         known = trace.assigned(receiver.size, node.attr, event.n)
+        if known is not None and known.expression.kind == "augmented":
+            return augmented(known, node.attr, value)
         if known is not None:
             part = known.parts[1]
             if part is not None and (part.value is value or part.size and part.size == event.size
@@ -417,6 +426,25 @@ def _attribute(trace, event: Event, node: ast.Attribute, value) -> "Found | None
     if fact_values.is_scalar(receiver.value):
         return _shown(event, node, value)
     return None
+
+
+def augmented(change: Event, name: str, value) -> Found:
+    """Returns the step of an augmented assignment to an attribute."""
+    if change.value is fact_values.OPAQUE or not close(change.value, value) or change.source is None:
+        raise Ends(f"what set .{name} is not followed")
+    found = Found(change, f".{name} was changed")
+    before, part = change.source, change.parts[1]
+    found.cells.append(cell(before.value, "", name))
+    if part is not None:
+        found.cells.append(cell(part.value, "", part.expression.code))
+        found.parts.append((part, ()))
+    if before.expression.kind == "augmented":
+        inner = augmented(before, name, before.value)
+        found.parts += inner.parts
+        found.cells += inner.cells
+    elif before.parts[1] is not None:
+        found.parts.append((before.parts[1], before.expression.path))
+    return found
 
 
 def _shown(event: Event, node, value) -> Found:
@@ -461,6 +489,8 @@ def _call(trace, event: Event, node: ast.Call, value, selector: tuple) -> "Found
             if len(selector) > 1 and type(value) in CONTAINERS:
                 found.cells.append(cell(value[selector[0]].get(selector[1]), selector[0], selector[1]))
         return found
+    if selector and name in ("defaultdict", "Counter", "OrderedDict"):
+        return _new_dict(event, name, arguments, selector)
     if selector and name in _KEEPING and (arguments or receiver is not None):
         source = arguments[0] if arguments else receiver
         if source is None or name in ("set", "deepcopy"):
@@ -470,7 +500,7 @@ def _call(trace, event: Event, node: ast.Call, value, selector: tuple) -> "Found
         return _sorted(event, arguments[0], name, value, selector)
     if selector and name in ("to_dict", "tolist", "to_list"):
         return None
-    if not selector and name == "get" and receiver is not None and type(receiver.value) is dict or (
+    if not selector and name == "get" and receiver is not None and is_dict(receiver.value) or (
         not selector and name == "get" and receiver is not None and receiver.container
     ):
         key = event.operand(1)
@@ -499,6 +529,27 @@ def _call(trace, event: Event, node: ast.Call, value, selector: tuple) -> "Found
     return None
 
 
+def _new_dict(event: Event, name: str, arguments: list, selector: tuple) -> "Found | None":
+    """Follows defaultdict(int), which makes the values of new keys, and Counter(words)."""
+    if not arguments or name == "defaultdict" and len(arguments) == 1:
+        found = Found(event, "the key was new: the default")
+        return found
+    source = arguments[0 if name != "defaultdict" else 1]
+    if name == "Counter" and source is not None and type(source.value) in (list, tuple):
+        used = [n for n, each in enumerate(source.value) if same(each, selector[0])]
+        if len(used) != event.value.get(selector[0]):
+            raise Ends("Counter: the count is another")
+        found = Found(event, f"counted {fact_values.count(len(used), 'element')}")
+        found.rows, found.of = used, len(source.value)
+        for n in used[:MAX_ELEMENTS]:
+            found.cells.append(cell(source.value[n], n))
+            found.parts.append((source, (n,)))
+        return found
+    if name != "Counter" and source is not None and is_dict(source.value):
+        return _same_element(event, source, selector)
+    return None
+
+
 def had(thing, key, n: int) -> bool:
     """Tells whether a dict had a key before an event. It raises Ends if its history does not tell."""
     for change in reversed(thing.history[1:]):
@@ -517,7 +568,7 @@ def had(thing, key, n: int) -> bool:
         else:
             raise Ends(f"line {expression.line}: {expression.code} is not followed")
     first = thing.history[0]
-    if type(first.value) is not dict or first.expression.is_receiver:
+    if not is_dict(first.value) or first.expression.is_receiver:
         raise Ends("what the dict had is not known")
     return key in first.value
 
@@ -525,10 +576,10 @@ def had(thing, key, n: int) -> bool:
 def _same_element(event: Event, source: Event, selector: tuple) -> "Found | None":
     found = Found(event, "")
     for n, (role, _) in enumerate(event.expression.parts):
-        if role == selector[0] and type(event.value) is dict:
+        if role == selector[0] and is_dict(event.value):
             return _item(event, n, selector[1:], role)
     if type(source.value) in CONTAINERS:
-        if type(source.value) is dict and type(event.value) is not dict:
+        if is_dict(source.value) and not is_dict(event.value):
             return found  # a key
         found.parts.append((source, selector))
         return found
@@ -536,8 +587,8 @@ def _same_element(event: Event, source: Event, selector: tuple) -> "Found | None
         found.parts.append((source.turns[selector[0]], selector[1:]))
         return found
     node = source.expression.node
-    if fact_tables.called_name(node) in ("zip", "enumerate", "items", "range", "values", "keys") and not isinstance(
-        event.value, dict
+    if fact_tables.called_name(node) in ("zip", "enumerate", "items", "range", "values", "keys") and not is_dict(
+        event.value
     ):
         return element(None, event, source, selector[0], (), selector[1:])
     return None
@@ -557,7 +608,7 @@ def _sorted(event: Event, source: "Event | None", name: str, value, selector: tu
         if len(places) != 1:
             raise Ends("sorted: equal elements cannot be told apart")
         place = places[0]
-    if type(source.value) is dict:
+    if is_dict(source.value):
         return Found(event, "")
     found = Found(event, f"{name}: element {place} became element {selector[0]}")
     found.rows, found.of = [place], len(before)
@@ -579,7 +630,7 @@ def _reduced(event: Event, name: str, source: "Event | None", value) -> "Found |
     else:
         node = source.expression.node
         receiver = source.part("receiver") if fact_tables.called_name(node) == "values" else None
-        if receiver is None or type(receiver.value) is not dict:
+        if receiver is None or not is_dict(receiver.value):
             return None
         source, elements = receiver, list(receiver.value.values())
         return _reduce(event, name, source, elements, list(receiver.value), [], value)

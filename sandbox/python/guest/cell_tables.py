@@ -26,6 +26,7 @@ from cell_values import (
     Split,
     close,
     is_array,
+    is_dict,
     is_frame,
     is_series,
     is_table,
@@ -69,7 +70,7 @@ _REDUCE = {
 _RUNNING = {"cumsum", "cumprod", "cummax", "cummin", "diff", "pct_change", "ffill", "bfill", "rank", "interpolate"}
 _GROUP_EACH = {"transform", "cumsum", "cumcount", "cumprod", "cummax", "cummin", "shift", "diff", "rank", "pct_change",
                "ffill", "bfill", "fillna"}  # fmt: skip
-_OPERATORS: dict = {
+OPERATORS: dict = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow, ast.Eq: operator.eq,
     ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
@@ -595,7 +596,7 @@ def _elementwise(event: Event, node, value, cells: Cells) -> "Found | None":
 def _again(node, operands: list, value, cells: Cells) -> str:
     """Computes the cells again, and returns the text of the first."""
     operation = getattr(node, "op", None) or node.ops[0]
-    function = _OPERATORS.get(type(operation))
+    function = OPERATORS.get(type(operation))
     if isinstance(node, ast.UnaryOp):
         return "of the same row"
     if function is None or len(operands) != 2:
@@ -863,7 +864,7 @@ def _each_of_several(event: Event, name: str, value, selector, receiver: Event) 
                 show(found, part.value, Cells(rows))
                 found.parts.append((part, Cells(rows)))
                 found.what = found.what or f"{name} of the same row"
-        elif name == "map" and type(part.value) is dict:
+        elif name == "map" and is_dict(part.value):
             for row in selector.rows:
                 key = at(receiver.value, row, None)
                 if fact_values.is_plain_key(key) and fact_values.has_plain_keys(part.value) and key in part.value:
@@ -1057,7 +1058,7 @@ class _Groups:
         need_plain(self.table)
         positional, named = _arguments(event)
         for each in (*positional, *named.values()):
-            if callable(each) or type(each) is dict:
+            if callable(each) or is_dict(each):
                 raise Ends(f"{name}: groups by a function are not followed")
         self.is_flat = named.get("as_index") is False
         self._arguments = positional, named
@@ -1423,8 +1424,8 @@ def _concat(event: Event, value, cells: Cells) -> Found:
     tables = container.value
     named = {role: event.operand(n) for n, (role, _) in enumerate(event.expression.parts) if role not in (
         "argument", "objs", "receiver")}  # fmt: skip
-    keys: list = list(tables) if type(tables) is dict else list(range(len(tables)))
-    items = [tables[key] for key in keys] if type(tables) is dict else list(tables)
+    keys: list = list(tables) if is_dict(tables) else list(range(len(tables)))
+    items = [tables[key] for key in keys] if is_dict(tables) else list(tables)
     if not all(is_frame(each) or is_series(each) for each in items):
         raise Ends("concat: its tables are not known")
     twins, begin = [], [0]
@@ -1432,7 +1433,7 @@ def _concat(event: Event, value, cells: Cells) -> Found:
         need_plain(each)
         twins.append(cell_paths.ids_of(each) + begin[-1])
         begin.append(begin[-1] + each.size)
-    made = pd.concat(dict(zip(keys, twins)) if type(tables) is dict else twins, **named)
+    made = pd.concat(dict(zip(keys, twins)) if is_dict(tables) else twins, **named)
     if made.shape != value.shape or isinstance(cells.column, tuple):
         raise Ends("concat: what it gave is not what was computed again")
     found = Found(event, "")
@@ -1691,7 +1692,7 @@ def _constructed(event: Event, name: str, value, cells: Cells, data: "Event | No
         raise Ends("a table of a table: not further")
     if is_frame(value):
         label_of_column = value.columns[column]
-        if type(given) is dict:
+        if is_dict(given):
             if label_of_column not in given:
                 return Found(event, "the column is new")
             inner = given[label_of_column]
@@ -1711,13 +1712,13 @@ def _constructed(event: Event, name: str, value, cells: Cells, data: "Event | No
                     raise Ends("a column of a dict: not further")
                 found.parts.append((part, Cells(cells.rows)))
                 return found
-            if type(inner) in CONTAINERS and type(inner) is not dict and len(inner) == len(value):
+            if type(inner) in CONTAINERS and not is_dict(inner) and len(inner) == len(value):
                 for row in cells.rows:
                     _check_element(inner[row], at(value, row, column))
                     found.parts.append((part, (row,)) if part is not None else (data, (label_of_column, row)))
                 _written(found, event, value, cells)
                 return found
-            if type(inner) is dict and value.index.is_unique:
+            if is_dict(inner) and value.index.is_unique:
                 for row in cells.rows:
                     key = value.index[row]
                     if key in inner:
@@ -1733,7 +1734,7 @@ def _constructed(event: Event, name: str, value, cells: Cells, data: "Event | No
         if type(given) in CONTAINERS and len(given) == len(value):
             for row in cells.rows:
                 inner = given[row]
-                if type(inner) is dict:
+                if is_dict(inner):
                     if label_of_column not in inner:
                         found.what = f"the element has no key {label_of_column}: the cell is missing (NaN)"
                         continue
@@ -1747,7 +1748,7 @@ def _constructed(event: Event, name: str, value, cells: Cells, data: "Event | No
             _written(found, event, value, cells)
             return found
         raise Ends("its data is not followed")
-    if type(given) is dict:
+    if is_dict(given):
         for row in cells.rows:
             key = value.index[row]
             if fact_values.is_plain_key(key) and key in given:

@@ -20,11 +20,12 @@ import typing
 import weakref
 
 import cell_paths
+import cell_tables
 import cell_walk
 import fact_probes
 import fact_values
 import rows
-from cell_values import CONTAINERS, HOOK, Event, Expression, is_array, is_table
+from cell_values import CONTAINERS, HOOK, Event, Expression, is_array, is_dict, is_table
 
 MAX_EVENTS = 150_000  # of a run
 MAX_EXPRESSIONS = 4_000
@@ -323,7 +324,7 @@ class _Instrument:
                 wrapped, expression = self._wrap(node, "name", [])
                 if expression is None:
                     return node, ("unknown", node.id)
-                expression.returns = self._alias(node.id)
+                expression.alias = self._alias(node.id)
                 return wrapped, expression
             case ast.NamedExpr():
                 node.value, value = self._forced(node.value)
@@ -584,7 +585,7 @@ class Trace:
         if expression.is_element:
             self._elements.setdefault(expression.number, []).append(event)
         if expression.kind == "name":
-            self._load(event, value, place, frame, expression.returns or node.id)
+            self._load(event, value, place, frame, expression.alias or node.id)
         elif expression.kind == "augmented name":
             thing = self.thing_of(value)
             left = event.parts[0]
@@ -597,7 +598,7 @@ class Trace:
             if isinstance(node, ast.Call) or isinstance(node, ast.Await):
                 self._called(event, value, node if isinstance(node, ast.Call) else node.value)
             self._made(event, value)
-        if expression.returns and expression.kind != "name":
+        if expression.returns:
             self._returned[expression.returns] = event
         for name, path in expression.binds:
             bound = event if not path else self._unpacked(event, value, path)
@@ -627,7 +628,7 @@ class Trace:
         event, self._pending = self._pending, None
         if event is not None:
             container = event.thing.ref() if event.thing is not None else None
-            if type(container) in (list, dict):
+            if type(container) in CONTAINERS:
                 try:
                     event.value = fact_values.known(container[cell_walk.key_of(event)])
                 except Exception:
@@ -673,7 +674,7 @@ class Trace:
             if self._kept_bytes + 16 * len(value) > MAX_KEPT or not self._may_hold(value):
                 return
             self._kept_bytes += 16 * len(value)
-            event.value = dict(value) if type(value) is dict else tuple(value) if type(value) is tuple else list(value)
+            event.value = dict(value) if is_dict(value) else tuple(value) if type(value) is tuple else list(value)
             if thing is not None:
                 thing.kept, thing.kept_at = event.value, self._n
         else:
@@ -833,7 +834,7 @@ class Trace:
                     change.value = None
                     event.is_change = False
                 self._change(receiver.thing, change)
-                if type(target) in (list, dict):
+                if type(target) in CONTAINERS:
                     change.size = len(target)
                 elif is_table(target):
                     change.after = self._copy(target)
@@ -871,6 +872,8 @@ class Trace:
             event.value = value.value
         if isinstance(store.node, ast.Attribute) and (container.thing is None or container.size):
             if container.size and container.thing is None:
+                if store.kind == "augmented":
+                    self._augment(event, container.size, store)
                 self.attributes.setdefault((container.size, store.node.attr), []).append(event)
                 return
         behind = container.part("receiver")
@@ -887,6 +890,18 @@ class Trace:
             event.value = None
             self._pending = event
         self._change(thing, event)
+
+
+    def _augment(self, event: Event, number: int, store: Expression) -> None:
+        """Computes what an augmented assignment to an attribute gives, from the last value of the attribute."""
+        before, value = self.assigned(number, store.node.attr, event.n), event.value
+        operation = cell_tables.OPERATORS.get(type(store.statement.op))
+        event.value = fact_values.OPAQUE
+        event.source = before
+        if before is None or operation is None or not fact_values.is_scalar(value):
+            return
+        if fact_values.is_scalar(before.value) and type(before.value) in (int, float, str):
+            event.value = operation(before.value, value)
 
 
 def _no_hook(number: int, value):

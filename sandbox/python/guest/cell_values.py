@@ -9,7 +9,7 @@ import rows
 from fact_values import module, package_of
 
 HOOK = "__glasshouse_cell__"  # the name of the function that the trace calls
-CONTAINERS = (list, tuple, dict, rows.Rows)
+CONTAINERS = (list, tuple, rows.Rows, *fact_values.DICTS)
 MAX_TEXT_CHARS = 80  # of a value in an answer
 
 _TABLES = {"DataFrame", "Series", "ndarray"}
@@ -31,7 +31,8 @@ class Expression:
     """One expression or assignment of the code."""
 
     __slots__ = ("number", "node", "kind", "code", "parts", "binds", "stores", "key", "path", "returns", "latest",
-                 "is_receiver", "is_element", "calls", "statement", "aliases")  # fmt: skip
+                 "is_receiver", "is_element", "calls", "statement", "alias",
+                 "aliases")  # fmt: skip
 
     def __init__(self, number: int, node, kind: str, code: str) -> None:
         self.number, self.node, self.kind, self.code = number, node, kind, code
@@ -40,11 +41,12 @@ class Expression:
         self.stores: list[Expression] = []  # assignments that follow
         self.key: typing.Any = None  # of an assignment to an element
         self.path: tuple = ()  # of an assignment of a part of the value
-        self.returns = ""  # the function whose result or parameters it has; of a name, that of the variable
+        self.returns = ""  # the function whose result it is, or whose parameters
         self.latest: typing.Any = None  # the last event
         self.is_receiver = self.is_element = False
         self.calls: "list[Expression] | None" = None  # of the function
         self.statement: typing.Any = None
+        self.alias = ""  # of a name: that under which the variable is bound
         self.aliases: dict[str, str] = {}  # of the variables of a comprehension
 
     @property
@@ -169,6 +171,11 @@ def is_frame(value) -> bool:
 def is_series(value) -> bool:
     """Tells whether a value is a Series."""
     return type(value).__name__ == "Series" and package_of(value) == "pandas"
+
+
+def is_dict(value) -> bool:
+    """Tells whether a value is a dict, and not of a class of the program."""
+    return fact_values.is_dict(value)
 
 
 def text_of(value) -> str:

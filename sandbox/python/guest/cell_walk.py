@@ -23,6 +23,7 @@ from cell_values import (
     Found,
     Split,
     close,
+    is_dict,
     is_series,
     is_table,
     pandas,
@@ -282,7 +283,9 @@ class Walk:
         if isinstance(node, ast.Await):
             node = node.value
         if event.expression.kind == "const":
-            return Found(event, "")
+            found = Found(event, "is written here")
+            found.cells.append(cell_python.cell(value))
+            return found
         for module in (cell_tables, cell_arrays, cell_python):
             found = module.explain(self.trace, event, node, value, selector)
             if found is not None:
@@ -301,7 +304,7 @@ def value_at(event: Event, selector) -> "list | None":
             return None
         return [cell_tables.at(value, row, selector.column) for row in selector.rows[:MAX_ROWS]]
     for key in selector:
-        if type(value) not in CONTAINERS:
+        if type(value) not in CONTAINERS or is_dict(value) and key not in value:
             return None
         value = value[key]
     if value is fact_values.OPAQUE or event.container and not selector or not fact_values.is_scalar(value):
