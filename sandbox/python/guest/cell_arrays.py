@@ -52,6 +52,8 @@ def _writes(trace, array, n: int) -> list:
         if thing.kind.__name__ != "ndarray" or len(thing.history) < 2:
             continue
         other = thing.ref()
+        if other is None:
+            raise Ends("an array that may share its memory was too large to keep")
         if other is array or root_of(other) is root:
             found += [(change, other) for change in thing.history[1:] if change.n < n]
     return sorted(found, key=lambda pair: -pair[0].n)
@@ -61,6 +63,8 @@ def origin(trace, thing, cells: Cells, n: int):
     """Returns the step of the last write to cells of an array before an event, also through a view, or None."""
     np = numpy()
     array = thing.ref()
+    if array is None:
+        raise Ends("the array was too large to keep")
     if array.size > MAX_STORE:
         raise Ends("the array is too large")
     mine = None

@@ -20,6 +20,7 @@ _COMPUTED = {
 _REDUCING = {"sum", "min", "max", "len", "any", "all", "mean", "median", "fsum", "fmean"}
 _KEEPING = {"list", "tuple", "dict", "copy", "iter", "set", "deepcopy", "Rows"}  # elements are the same
 _QUERIES = {"db_query", "db_frame"}
+MAX_TURNS = 10_000  # of a generator
 MAX_ELEMENTS = 2_000  # of a list that are followed one by one
 
 
@@ -623,6 +624,8 @@ def _reduced(event: Event, name: str, source: "Event | None", value) -> "Found |
     turns: list = []
     if isinstance(source.expression.node, ast.GeneratorExp):
         turns, elements = source.turns, [each.value for each in source.turns]
+        if len(turns) >= MAX_TURNS:
+            raise Ends(f"{name}: more than {MAX_TURNS} elements are not followed")
     elif is_table(source.value):
         return None
     elif type(source.value) in CONTAINERS and source.value is not None:

@@ -23,13 +23,14 @@ import cell_paths
 import cell_tables
 import cell_walk
 import fact_probes
+import fact_tables
 import fact_values
 import rows
-from cell_values import CONTAINERS, HOOK, Event, Expression, is_array, is_dict, is_table
+from cell_values import CONTAINERS, HOOK, Event, Expression, is_array, is_dict, is_series, is_table
 
-MAX_EVENTS = 150_000  # of a run
+MAX_EVENTS = 120_000  # of a run
 MAX_EXPRESSIONS = 4_000
-MAX_KEPT = 64 << 20  # bytes of copies of arrays and lists
+MAX_KEPT = 128 << 20  # bytes of copies of arrays and lists
 MAX_CODE_CHARS = 80  # of the text of an expression
 MAX_DEPTH = 40  # of expressions in each other
 
@@ -184,6 +185,7 @@ class _Instrument:
         else:
             store.key = ("const", target.attr)
         store.parts = [("container", container), ("value", value)]
+        container.parent = store, "container"
         store.path = path
         if kind != "augmented":
             last.stores.append(store)
@@ -377,6 +379,9 @@ class _Instrument:
             case _:
                 return node, ("unknown", type(node).__name__.lower())
         wrapped, expression = self._wrap(node, kind, parts)
+        for role, each in parts if expression is not None else ():
+            if isinstance(each, Expression):
+                each.parent = expression, role
         name = node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
         for role, each in parts:
             if role == "receiver" and isinstance(each, Expression):
@@ -445,6 +450,13 @@ class _Instrument:
             generator.ifs = tests
 
 
+def unhooked(node: ast.expr) -> ast.expr:
+    """Returns an expression without the calls of the hooks around it."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in (HOOK, fact_probes.HOOK):
+        node = node.args[1]
+    return node
+
+
 def _expressions_of(found) -> typing.Iterator[Expression]:
     if isinstance(found, Expression):
         yield found
@@ -458,9 +470,9 @@ class Thing:
 
     __slots__ = ("ref", "history", "kept", "kept_at", "kind")
 
-    def __init__(self, value) -> None:
+    def __init__(self, value, *, is_weak: bool = False) -> None:
         self.kind = type(value)
-        if is_table(value) and not is_array(value):  # its copies are kept
+        if is_table(value) and (not is_array(value) or is_weak):  # its copies are kept
             self.ref: typing.Any = weakref.ref(value)
         else:
             self.ref = (lambda held: lambda: held)(value)
@@ -486,7 +498,7 @@ class Trace:
         self._elements: dict[int, list[Event]] = {}  # of comprehensions that run
         self._returned: dict[str, Event] = {}
         self._pending: Event | None = None  # an augmented assignment whose effect comes next
-        self._n = self._kept_bytes = self._changed_at = 0
+        self._n = self._events = self._kept_bytes = self._changed_at = 0
         self.full = ""  # why the trace has ended
         self._lock = threading.Lock()
 
@@ -545,7 +557,7 @@ class Trace:
 
     def _hook(self, number: int, value):
         expression = self._expressions.get(number)
-        if expression is None or self.full or not self._lock.acquire(False):
+        if expression is None or expression.is_idle or self.full or not self._lock.acquire(False):
             return value
         try:
             self._see(expression, value, _frame(1))
@@ -558,10 +570,15 @@ class Trace:
     def _see(self, expression: Expression, value, frame: types.FrameType) -> None:
         self._finish()
         self._n += 1
-        if self._n > MAX_EVENTS:
+        expression.times += 1
+        if expression.times > cell_walk.MAX_TIMES:
+            self._skip(expression, value, _place(frame))
+            return
+        self._events += 1
+        if self._events > MAX_EVENTS:
             self.full = f"the run evaluated more than {MAX_EVENTS} expressions"
             return
-        place = 0 if frame.f_locals is frame.f_globals else id(frame)
+        place = _place(frame)
         if expression.kind in ("turn", "begin"):
             self._begin(expression, value, place, frame)
             return
@@ -644,7 +661,7 @@ class Trace:
         thing = self.thing_of(value)
         if thing is None and (type(value) in CONTAINERS or is_table(value)):
             if type(value) not in CONTAINERS or self._may_hold(value):
-                thing = self.things[id(value)] = Thing(value)
+                thing = self.things[id(value)] = Thing(value, is_weak=event.value is None)
                 thing.history.append(event)
         event.thing = thing
 
@@ -658,7 +675,7 @@ class Trace:
             if thing is not None and thing.kept_at >= self._changed_at and is_array(value):
                 event.value = thing.kept
                 return
-            event.value = self._copy(value)
+            event.value = self._copy(value, event.expression.node)
             if thing is not None:
                 thing.kept, thing.kept_at = event.value, self._n
         elif type(value) in CONTAINERS:
@@ -682,21 +699,18 @@ class Trace:
             if event.value is fact_values.OPAQUE:
                 event.size = id(value)
 
-    def _copy(self, value):
-        if is_array(value):
-            self._kept_bytes += value.nbytes
-            if self._kept_bytes > MAX_KEPT:
-                self.full = f"the copies of its tables take more than {MAX_KEPT >> 20} MB"
-                return None
-            made = value.copy()
-            return made
-        return cell_walk.copy_of(value, self)
+    def _copy(self, value, node):
+        if not is_array(value):  # a view of a table needs no space of its own
+            is_new = not isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) or not is_series(value)
+            return cell_walk.copy_of(value, self, is_new=is_new and self.thing_of(value) is None)
+        return value.copy() if self.count_bytes(value.nbytes) else None
 
-    def count_bytes(self, size: int) -> None:
-        """Counts bytes of copies."""
+    def count_bytes(self, size: int) -> bool:
+        """Counts the bytes of a copy. It returns False if there is no space for it."""
+        if self._kept_bytes + size > MAX_KEPT:
+            return False
         self._kept_bytes += size
-        if self._kept_bytes > MAX_KEPT:
-            self.full = f"the copies of its tables take more than {MAX_KEPT >> 20} MB"
+        return True
 
     def _load(self, event: Event, value, place: int, frame, name: str) -> None:
         event.thing = self.thing_of(value)
@@ -710,7 +724,7 @@ class Trace:
         while known is None and at is not None and at.f_code.co_name in _INNER_CODE:
             at = at.f_back
             if at is not None:
-                known = self.bound.get(0 if at.f_locals is at.f_globals else id(at), {}).get(name)
+                known = self.bound.get(_place(at), {}).get(name)
         if known is None:
             known = self.bound.get(0, {}).get(name)
         if known is not None and (known.value is value or known.thing is not None and known.thing is event.thing
@@ -765,7 +779,7 @@ class Trace:
             back = back.f_back
         if back is None:
             return []
-        place = 0 if back.f_locals is back.f_globals else id(back)
+        place = _place(back)
         found = []
         for each in expression.calls if expression.calls is not None else self._calls_of(expression):
             if each.node.lineno <= back.f_lineno <= (each.node.end_lineno or each.node.lineno):
@@ -837,26 +851,59 @@ class Trace:
                 if type(target) in CONTAINERS:
                     change.size = len(target)
                 elif is_table(target):
-                    change.after = self._copy(target)
-        root = node.func
-        while isinstance(root, ast.Attribute):
-            root = root.value
-            while isinstance(root, ast.Call) and isinstance(root.func, ast.Name) and root.func.id in (
-                HOOK, fact_probes.HOOK
-            ):
-                root = root.args[1]
-        rooted = root.id if isinstance(root, ast.Name) else ""
-        is_pure = name in _PURE or name in self.defined if isinstance(node.func, ast.Name) else (
-            rooted not in _IMPURE_ROOTS and name not in _IMPURE_NAMES
-        )
-        if isinstance(node.func, ast.Name) and not is_pure and name[:1].isupper():
-            is_pure = True  # a class
+                    change.after = self._copy(target, node)
+        is_pure = event.expression.is_pure
+        if is_pure is None:
+            is_pure = event.expression.is_pure = self._is_pure(node, name)
         for (role, _), part in zip(event.expression.parts, event.parts):
             if part is None or part.thing is None or role == "receiver" or is_pure and role != "out":
                 continue
             barrier = Event(self._n, event.expression)
             barrier.kind = "barrier"
             self._change(part.thing, barrier)
+
+    def _is_pure(self, node: ast.Call, name: str) -> bool:
+        """Tells whether a call changes none of its arguments, as far as its name tells."""
+        if isinstance(node.func, ast.Name):
+            return name in _PURE or name in self.defined or name[:1].isupper()  # a class
+        root: ast.expr = node.func
+        while isinstance(root, ast.Attribute):
+            root = unhooked(root.value)
+        rooted = root.id if isinstance(root, ast.Name) else ""
+        return rooted not in _IMPURE_ROOTS and name not in _IMPURE_NAMES
+
+    def _skip(self, expression: Expression, value, place: int) -> None:
+        """Notes that an expression was evaluated too often to keep its values: what it set or may have changed is not
+        followed any more."""
+        bound = self.bound.get(place, {})
+        for name, _ in expression.binds:
+            bound.pop(expression.aliases.get(name, name), None)
+        self._returned.pop(expression.returns, None)
+        self._last.get(place, {}).pop(expression.number, None)
+        parent, role = expression.parent
+        if parent is None:
+            expression.is_idle = not expression.binds and not expression.returns and not expression.stores
+            return
+        node = parent.node.value if isinstance(parent.node, ast.Await) else parent.node
+        if isinstance(node, ast.Call):
+            name = fact_tables.called_name(node)
+            may_change = role == "receiver" and name in _CHANGING or role in ("out", "inplace")
+            if not may_change and role != "receiver":
+                may_change = not self._is_pure(node, name)
+        else:
+            may_change = role == "container"
+        thing = self.thing_of(value) if may_change else None
+        expression.is_idle = not (may_change or expression.binds or expression.returns or expression.stores)
+        if thing is None:
+            if may_change and role == "container":
+                self.attributes.pop((id(value), getattr(parent.node, "attr", "")), None)
+            return
+        if thing.history[-1].kind != "barrier" or thing.history[-1].expression is not parent:
+            barrier = Event(self._n, parent)
+            barrier.kind = "barrier"
+            thing.history.append(barrier)
+        thing.history[-1].n = self._n
+        thing.kept, self._changed_at = None, self._n + 1
 
     def _stored(self, store: Expression, place: int) -> None:
         """Notes an assignment to an element, which comes next."""
@@ -902,6 +949,11 @@ class Trace:
             return
         if fact_values.is_scalar(before.value) and type(before.value) in (int, float, str):
             event.value = operation(before.value, value)
+
+
+def _place(frame: types.FrameType) -> int:
+    """Returns the number of the variables of a frame: 0 for the module."""
+    return 0 if frame.f_code.co_name == "<module>" else id(frame)
 
 
 def _no_hook(number: int, value):

@@ -32,7 +32,7 @@ class Expression:
 
     __slots__ = ("number", "node", "kind", "code", "parts", "binds", "stores", "key", "path", "returns", "latest",
                  "is_receiver", "is_element", "calls", "statement", "alias",
-                 "aliases")  # fmt: skip
+                 "aliases", "parent", "times", "is_pure", "is_idle")  # fmt: skip
 
     def __init__(self, number: int, node, kind: str, code: str) -> None:
         self.number, self.node, self.kind, self.code = number, node, kind, code
@@ -46,6 +46,10 @@ class Expression:
         self.is_receiver = self.is_element = False
         self.calls: "list[Expression] | None" = None  # of the function
         self.statement: typing.Any = None
+        self.parent: tuple = (None, "")  # the expression or assignment that it is a part of, with its role
+        self.times = 0
+        self.is_idle = False  # it was evaluated too often, and its values change nothing
+        self.is_pure: "bool | None" = None  # of a call: it changes no argument
         self.alias = ""  # of a name: that under which the variable is bound
         self.aliases: dict[str, str] = {}  # of the variables of a comprehension
 

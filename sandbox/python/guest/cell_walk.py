@@ -20,6 +20,7 @@ from cell_values import (
     Cells,
     Ends,
     Event,
+    Expression,
     Found,
     Split,
     close,
@@ -33,16 +34,19 @@ from cell_values import (
 MAX_STEPS = 40  # of an answer
 MAX_LOOKS = 3_000  # events that are followed
 MAX_SHOWN = 20  # rows and cells of a step
+MAX_TIMES = 10_000  # that the trace keeps the values of an expression
 MAX_WORK = 40_000_000  # cells of tables that are looked at
 MAX_ROWS = 2_000  # of a table that are followed one by one
 
 
-def copy_of(value, trace):
+def copy_of(value, trace, *, is_new: bool):
     """Returns a copy of a table that later changes of the table do not change."""
     pd = pandas()
     is_lazy = int(pd.__version__.split(".")[0]) >= 3  # copy on write
-    if trace.thing_of(value) is None or not is_lazy:
-        trace.count_bytes(8 * value.size)
+    if is_new or not is_lazy:
+        size = value.nbytes if is_series(value) else sum(int(value.iloc[:, n].nbytes) for n in range(value.shape[1]))
+        if not trace.count_bytes(size):
+            return None
     if is_series(value):
         return value.copy(deep=not is_lazy)
     return pd.DataFrame(value, copy=not is_lazy)
@@ -214,7 +218,7 @@ class Walk:
             if change.n >= n:
                 continue
             if change.kind == "barrier":
-                raise Ends(f"line {change.expression.line}: {change.expression.code} may have changed it")
+                raise Ends(barred(change))
             selector, found = self._changed(thing, change, selector)
             if found is not None:
                 if selector is None:
@@ -275,6 +279,10 @@ class Walk:
 
     def _explain(self, event: Event, selector) -> Found:
         node, value = event.expression.node, event.value
+        if value is None and event.thing is not None and not event.is_change and not event.expression.is_receiver:
+            raise Ends("its value was too large to keep")
+        if event.expression.times > MAX_TIMES:
+            self.ends.setdefault(f"line {event.expression.line} ran more than {MAX_TIMES} times: the first are followed")
         for each in (event, *event.parts):
             if each is not None and is_table(each.value):
                 self._work += each.value.size
@@ -294,6 +302,14 @@ class Walk:
         if name and isinstance(node, ast.Call):
             raise Ends(f"{name}: not further")
         raise Ends("not further")
+
+
+def barred(change: Event) -> str:
+    """Returns why an answer ends at something that may have changed a value."""
+    expression, often = change.expression, ""
+    if any(isinstance(part, Expression) and part.times > MAX_TIMES for _, part in expression.parts):
+        often = ", which ran too often to follow it,"
+    return f"line {expression.line}: {expression.code}{often} may have changed it"
 
 
 def value_at(event: Event, selector) -> "list | None":
