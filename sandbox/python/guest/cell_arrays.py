@@ -75,7 +75,7 @@ def origin(trace, thing, cells: Cells, n: int):
         if mine is None:
             mine = _addresses(array)
         wanted = mine[list(cells.rows)]
-        if change.expression.kind == "augmented name" or not change.expression.kind in ("store", "augmented"):
+        if change.expression.kind == "augmented name" or change.expression.kind not in ("store", "augmented"):
             touched = np.arange(other.size)
             if change.expression.kind not in ("augmented name",):
                 if np.isin(wanted, _addresses(other)).any():
@@ -92,7 +92,9 @@ def origin(trace, thing, cells: Cells, n: int):
         if not any(hit):
             continue
         if not all(hit):
-            raise Split([Cells([row for row, is_hit in zip(cells.rows, hit) if is_hit is each]) for each in (True, False)])
+            raise Split(
+                [Cells([row for row, is_hit in zip(cells.rows, hit) if is_hit is each]) for each in (True, False)]
+            )
         order = {int(address): k for k, address in enumerate(theirs)}
         at = [order[int(address)] for address in wanted]
         return _written(change, array, other, cells, touched, at, thing)
@@ -124,7 +126,8 @@ def _written(change: Event, array, other, cells: Cells, touched, at: list, thing
         ids = np.broadcast_to(np.arange(given.size).reshape(given.shape), shape).ravel()
         before = Cells(ids[at])
         found.cells += [
-            cell_python.cell(cell_tables.at(given, row, None), cell_tables.label(given, row)) for row in before.rows[:200]
+            cell_python.cell(cell_tables.at(given, row, None), cell_tables.label(given, row))
+            for row in before.rows[:200]
         ]
         found.parts.append((value, before))
     elif type(given) in (list, tuple) and np.ndim(touched) == 1 and len(given) == size:
@@ -254,8 +257,10 @@ def _call(event: Event, node: ast.Call, value, selector) -> "Found | None":
     name = fact_tables.called_name(node)
     receiver = event.part("receiver")
     is_method = receiver is not None and is_array(receiver.value)
-    is_module = receiver is not None and type(receiver.value).__name__ == "module" and (
-        receiver.value.__name__.partition(".")[0] == "numpy"
+    is_module = (
+        receiver is not None
+        and type(receiver.value).__name__ == "module"
+        and (receiver.value.__name__.partition(".")[0] == "numpy")
     )
     is_generator = receiver is not None and type(receiver.value).__name__ in ("Generator", "RandomState")
     is_random = name in _RANDOM and (is_module and "random" in receiver.value.__name__ or is_generator)
@@ -302,7 +307,12 @@ def _call(event: Event, node: ast.Call, value, selector) -> "Found | None":
         return _moved(event, source, given_array, value, selector, "", made)
     if name in _REDUCE or name in ("argmax", "argmin"):
         return _reduced(event, name, source, given_array, rest, named, value, selector, is_method)
-    if name in ("cumsum", "cumprod") and given_array.ndim == 1 and isinstance(selector, Cells) and len(selector.rows) == 1:
+    if (
+        name in ("cumsum", "cumprod")
+        and given_array.ndim == 1
+        and isinstance(selector, Cells)
+        and len(selector.rows) == 1
+    ):
         used = Cells(range(selector.rows[0] + 1))
         found = Found(event, f"{name} of {fact_values.count(len(used.rows), 'element')}")
         if not close(getattr(given_array[: len(used.rows)], name[3:])(), value.flat[selector.rows[0]]):

@@ -5,7 +5,7 @@ import types
 
 import fact_values
 import fact_views
-from cell_values import CONTAINERS, INDEX, Cells, is_array, is_dict, is_frame, is_series, is_table, numpy, pandas
+from cell_values import CONTAINERS, Cells, is_array, is_dict, is_frame, is_series, is_table, numpy, pandas
 
 MAX_CELLS = 4_000_000  # of a table that is looked at
 _LOCATORS = ("loc", "iloc", "at", "iat")

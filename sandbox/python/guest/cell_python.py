@@ -6,7 +6,20 @@ import math
 import cell_tables
 import fact_tables
 import fact_values
-from cell_values import CONTAINERS, Cells, Ends, Event, Expression, Found, close, is_dict, is_frame, is_table, same, text_of
+from cell_values import (
+    CONTAINERS,
+    Cells,
+    Ends,
+    Event,
+    Expression,
+    Found,
+    close,
+    is_dict,
+    is_frame,
+    is_table,
+    same,
+    text_of,
+)
 
 # Functions and methods whose result is computed from the values of their arguments alone.
 _COMPUTED = {
@@ -501,8 +514,12 @@ def _call(trace, event: Event, node: ast.Call, value, selector: tuple) -> "Found
         return _sorted(event, arguments[0], name, value, selector)
     if selector and name in ("to_dict", "tolist", "to_list"):
         return None
-    if not selector and name == "get" and receiver is not None and is_dict(receiver.value) or (
-        not selector and name == "get" and receiver is not None and receiver.container
+    if (
+        not selector
+        and name == "get"
+        and receiver is not None
+        and is_dict(receiver.value)
+        or (not selector and name == "get" and receiver is not None and receiver.container)
     ):
         key = event.operand(1)
         found = Found(event, "")

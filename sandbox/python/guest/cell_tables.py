@@ -99,9 +99,17 @@ def column_name(value, column) -> str:
         name = value.columns[column]
     else:
         name = getattr(value, "name", None)
-    return "" if name is None else name if isinstance(name, str) else text_of(name) if fact_values.is_scalar(
-        name
-    ) else str(tuple(map(str, name))) if isinstance(name, tuple) else ""
+    return (
+        ""
+        if name is None
+        else name
+        if isinstance(name, str)
+        else text_of(name)
+        if fact_values.is_scalar(name)
+        else str(tuple(map(str, name)))
+        if isinstance(name, tuple)
+        else ""
+    )
 
 
 def at(value, row: int, column):
@@ -242,8 +250,10 @@ def _is_list(key) -> bool:
 
 
 def _accessor(target) -> "str | None":
-    while isinstance(target, ast.Call) and isinstance(target.func, ast.Name) and target.func.id in (
-        fact_probes.HOOK, HOOK
+    while (
+        isinstance(target, ast.Call)
+        and isinstance(target.func, ast.Name)
+        and target.func.id in (fact_probes.HOOK, HOOK)
     ):
         target = target.args[1]
     if isinstance(target, ast.Attribute) and target.attr in ("loc", "iloc", "at", "iat"):
@@ -348,9 +358,12 @@ def _cells_stored(change: Event, before, cells: Cells, key, accessor):
     if not any(hit):
         return cells, None
     if not all(hit):
-        raise Split([
-            Cells([row for row, is_hit in zip(cells.rows, hit) if is_hit is each], cells.column) for each in (True, False)
-        ])
+        raise Split(
+            [
+                Cells([row for row, is_hit in zip(cells.rows, hit) if is_hit is each], cells.column)
+                for each in (True, False)
+            ]
+        )
     found = Found(change, "set " + fact_values.count(int(touched.size), "cell"))
     found.of = len(before)
     found.rows, found.labels = list(cells.rows), [label(before, row) for row in cells.rows]
@@ -439,7 +452,10 @@ def _subscript(trace, event: Event, value, selector) -> "Found | None":
     accessor = None
     base = receiver
     if isinstance(receiver.expression.node, ast.Attribute) and receiver.expression.node.attr in (
-        "loc", "iloc", "at", "iat"
+        "loc",
+        "iloc",
+        "at",
+        "iat",
     ):
         accessor = receiver.expression.node.attr
         inner = receiver.part("receiver")
@@ -1028,7 +1044,7 @@ class _Groups:
     """Groups of rows: the table, the call that made them, and the columns that were selected."""
 
     def __init__(self, event: Event) -> None:
-        self.columns: "list | None" = None
+        self.columns: list | None = None
         self.is_one = False
         while True:
             node = event.expression.node
@@ -1090,8 +1106,11 @@ def _grouped(trace, event: Event, name: str, value, selector, receiver: Event) -
     if len(lists) != len(value) or not flat and not lists.index.equals(value.index):
         raise Ends(f"{name}: the groups are others when computed again")
     table = groups.table
-    if isinstance(selector.column, tuple) or flat and isinstance(selector.column, int) and (
-        selector.column < lists.shape[1] - 1
+    if (
+        isinstance(selector.column, tuple)
+        or flat
+        and isinstance(selector.column, int)
+        and (selector.column < lists.shape[1] - 1)
     ):
         return _group_label(event, groups, lists, selector, flat)
     if len(selector.rows) != 1:
@@ -1118,8 +1137,12 @@ def _grouped(trace, event: Event, name: str, value, selector, receiver: Event) -
         found.what = found.what.replace(f"{name} of", "a function got", 1)
         return found
     part = values.iloc[rows]
-    again = len(rows) if function == "size" else getattr(part, function)() if function not in ("first", "last") else (
-        part.dropna().iloc[0 if function == "first" else -1] if part.notna().any() else None
+    again = (
+        len(rows)
+        if function == "size"
+        else getattr(part, function)()
+        if function not in ("first", "last")
+        else (part.dropna().iloc[0 if function == "first" else -1] if part.notna().any() else None)
     )
     if not close(again, result) and not (fact_values.is_missing(result) and fact_values.is_missing(again)):
         if name in ("agg", "aggregate", *_REDUCE) and _arguments(event)[0][:1] + list(_arguments(event)[1].values()):
@@ -1384,8 +1407,10 @@ def _merge(event: Event, name: str, value, selector, receiver: "Event | None") -
                 found.parts.append((side, Cells(kept, place) if is_frame(side.value) else Cells(kept)))
     other_side = 1 - chosen if chosen is not None else None
     found.side = chosen
-    found.what = f"{name}: from the {('left', 'right')[chosen]} table" if chosen is not None else (
-        f"{name}: no row of the table with {column} matched, and the cell is missing (NaN)"
+    found.what = (
+        f"{name}: from the {('left', 'right')[chosen]} table"
+        if chosen is not None
+        else (f"{name}: no row of the table with {column} matched, and the cell is missing (NaN)")
     )
     found.of = len(sides[chosen][1]) if chosen is not None else None
     if chosen is None:
@@ -1502,8 +1527,12 @@ def _pivot(event: Event, name: str, value, selector, receiver: Event) -> "Found 
     if not isinstance(function, str) or function not in _REDUCE:
         raise Ends(f"{name}: a function of the program computed it")
     part = series.iloc[rows]
-    again = len(rows) if function == "size" else getattr(part, function)() if function not in ("first", "last") else (
-        part.iloc[0 if function == "first" else -1]
+    again = (
+        len(rows)
+        if function == "size"
+        else getattr(part, function)()
+        if function not in ("first", "last")
+        else (part.iloc[0 if function == "first" else -1])
     )
     if not close(again, result):
         raise Ends(f"{name}: the rows alone give {text_of(again)}, and not the cell")
@@ -1551,7 +1580,12 @@ def _assign(event: Event, value, selector, receiver: Event) -> "Found | None":
 def _value_counts(event: Event, value, selector, receiver: Event) -> "Found | None":
     table = receiver.value
     need_plain(table)
-    if not isinstance(selector, Cells) or not is_series(table) or len(selector.rows) != 1 or selector.column is not None:
+    if (
+        not isinstance(selector, Cells)
+        or not is_series(table)
+        or len(selector.rows) != 1
+        or selector.column is not None
+    ):
         raise Ends("value_counts: not further")
     counted = value.index[selector.rows[0]]
     rows = [n for n, each in enumerate(table.array) if same(each, counted)]
@@ -1654,8 +1688,10 @@ def _function(trace, event: Event, node, name: str, value, selector) -> "Found |
             found.rows, found.labels = list(used.rows), [label(table, row) for row in used.rows]
             found.parts.append((first, used))
         return found
-    if name in ("sum", "min", "max", "mean", "median", "std", "any", "all") and first is not None and is_series(
-        first.value
+    if (
+        name in ("sum", "min", "max", "mean", "median", "std", "any", "all")
+        and first is not None
+        and is_series(first.value)
     ):
         if isinstance(selector, Cells):
             return None
@@ -1771,7 +1807,9 @@ def _written(found: Found, event: Event, value, cells: Cells) -> None:
 
 
 def _check_element(given, made) -> None:
-    if fact_values.is_scalar(given) and not close(given, made) and not (
-        type(given) is str or fact_values.is_missing(given)
+    if (
+        fact_values.is_scalar(given)
+        and not close(given, made)
+        and not (type(given) is str or fact_values.is_missing(given))
     ):
         raise Ends("what it gave is not what was computed again")

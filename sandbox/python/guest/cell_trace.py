@@ -26,7 +26,7 @@ import fact_probes
 import fact_tables
 import fact_values
 import rows
-from cell_values import CONTAINERS, HOOK, Event, Expression, is_array, is_dict, is_series, is_table
+from cell_values import CONTAINERS, HOOK, Event, Expression, is_array, is_dict, is_series, is_simple, is_table
 
 MAX_EVENTS = 120_000  # of a run
 MAX_EXPRESSIONS = 4_000
@@ -390,8 +390,10 @@ class _Instrument:
         if expression is None:
             return node, ("unknown", "an expression beyond the first ones")
         for role, each in parts:
-            if role in ("element", "key") and isinstance(each, Expression) and "Comp" in type(node).__name__ + (
-                "Comp" if isinstance(node, ast.GeneratorExp) else ""
+            if (
+                role in ("element", "key")
+                and isinstance(each, Expression)
+                and "Comp" in type(node).__name__ + ("Comp" if isinstance(node, ast.GeneratorExp) else "")
             ):
                 each.is_element = True
         return wrapped, expression
@@ -658,6 +660,8 @@ class Trace:
 
     def _made(self, event: Event, value) -> None:
         """Notes the event that made a list, dict, array or table, unless it was there before."""
+        if is_simple(value):
+            return
         thing = self.thing_of(value)
         if thing is None and (type(value) in CONTAINERS or is_table(value)):
             if type(value) not in CONTAINERS or self._may_hold(value):
@@ -670,7 +674,9 @@ class Trace:
 
     def _keep(self, event: Event, value) -> None:
         """Keeps the value of an event: scalars as they are, tables as copies, lists as copies if they are short."""
-        if is_table(value):
+        if is_simple(value):
+            event.value = value
+        elif is_table(value):
             thing = self.thing_of(value)
             if thing is not None and thing.kept_at >= self._changed_at and is_array(value):
                 event.value = thing.kept
@@ -713,8 +719,8 @@ class Trace:
         return True
 
     def _load(self, event: Event, value, place: int, frame, name: str) -> None:
-        event.thing = self.thing_of(value)
-        if event.thing is None and (type(value) in CONTAINERS or is_table(value)):
+        event.thing = None if is_simple(value) else self.thing_of(value)
+        if event.thing is None and not is_simple(value) and (type(value) in CONTAINERS or is_table(value)):
             self._made(event, value)
             event.is_first = True
         if name in self.wild:
@@ -727,8 +733,9 @@ class Trace:
                 known = self.bound.get(_place(at), {}).get(name)
         if known is None:
             known = self.bound.get(0, {}).get(name)
-        if known is not None and (known.value is value or known.thing is not None and known.thing is event.thing
-                                  or known.size == id(value)):
+        if known is not None and (
+            known.value is value or known.thing is not None and known.thing is event.thing or known.size == id(value)
+        ):
             event.source = known
 
     def _unpacked(self, event: Event, value, path: tuple) -> Event:
@@ -825,19 +832,28 @@ class Trace:
         is_own = isinstance(node.func, ast.Name) or receiver is not None and receiver.value is fact_values.OPAQUE
         if is_own and name in self.defined:
             returned = self._returned.pop(name, None)
-            if returned is not None and returned.n > max([part.n for part in event.parts if part], default=0) and (
-                returned.value is value or returned.thing is not None and returned.thing is self.thing_of(value)
-                or returned.size == id(value)
+            if (
+                returned is not None
+                and returned.n > max([part.n for part in event.parts if part], default=0)
+                and (
+                    returned.value is value
+                    or returned.thing is not None
+                    and returned.thing is self.thing_of(value)
+                    or returned.size == id(value)
+                )
             ):
                 event.source = returned
         if receiver is not None and receiver.thing is not None:
             target = receiver.thing.ref()
-            in_place = any(
-                role == "inplace" and each != ("const", False) for role, each in event.expression.parts
-            )
+            in_place = any(role == "inplace" and each != ("const", False) for role, each in event.expression.parts)
             is_frame_method = is_table(target) and not is_array(target) and name in ("insert", "pop", "update")
-            if in_place or is_frame_method or not is_table(target) and name in _CHANGING or is_array(target) and (
-                name in ("sort", "fill", "resize", "put", "itemset", "partition")
+            if (
+                in_place
+                or is_frame_method
+                or not is_table(target)
+                and name in _CHANGING
+                or is_array(target)
+                and (name in ("sort", "fill", "resize", "put", "itemset", "partition"))
             ):
                 event.is_change = True
                 event.before = receiver.size
@@ -924,8 +940,10 @@ class Trace:
                 self.attributes.setdefault((container.size, store.node.attr), []).append(event)
                 return
         behind = container.part("receiver")
-        if container.thing is None and behind is not None and getattr(container.expression.node, "attr", "") in (
-            "loc", "iloc", "at", "iat"
+        if (
+            container.thing is None
+            and behind is not None
+            and getattr(container.expression.node, "attr", "") in ("loc", "iloc", "at", "iat")
         ):
             thing = behind.thing
         else:
@@ -937,7 +955,6 @@ class Trace:
             event.value = None
             self._pending = event
         self._change(thing, event)
-
 
     def _augment(self, event: Event, number: int, store: Expression) -> None:
         """Computes what an augmented assignment to an attribute gives, from the last value of the attribute."""

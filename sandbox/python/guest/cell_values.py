@@ -13,6 +13,7 @@ CONTAINERS = (list, tuple, rows.Rows, *fact_values.DICTS)
 MAX_TEXT_CHARS = 80  # of a value in an answer
 
 _TABLES = {"DataFrame", "Series", "ndarray"}
+_kinds: dict[int, tuple[type, bool]] = {}  # whether the values of a class are tables, by its ID
 
 
 class Ends(Exception):
@@ -44,12 +45,12 @@ class Expression:
         self.returns = ""  # the function whose result it is, or whose parameters
         self.latest: typing.Any = None  # the last event
         self.is_receiver = self.is_element = False
-        self.calls: "list[Expression] | None" = None  # of the function
+        self.calls: list[Expression] | None = None  # of the function
         self.statement: typing.Any = None
         self.parent: tuple = (None, "")  # the expression or assignment that it is a part of, with its role
         self.times = 0
         self.is_idle = False  # it was evaluated too often, and its values change nothing
-        self.is_pure: "bool | None" = None  # of a call: it changes no argument
+        self.is_pure: bool | None = None  # of a call: it changes no argument
         self.alias = ""  # of a name: that under which the variable is bound
         self.aliases: dict[str, str] = {}  # of the variables of a comprehension
 
@@ -69,12 +70,12 @@ class Event:
         self.n, self.expression, self.kind = n, expression, expression.kind
         self.value: typing.Any = None  # or a copy
         self.parts: list[Event | None] = []
-        self.key: "dict | None" = None  # the events of the expressions in a subscript
+        self.key: dict | None = None  # the events of the expressions in a subscript
         self.thing: typing.Any = None
-        self.turns: "list[Event]" = []  # of a comprehension: the events of its elements
-        self.keys: "list[Event]" = []
+        self.turns: list[Event] = []  # of a comprehension: the events of its elements
+        self.keys: list[Event] = []
         self.turn = 0  # of a loop; of what is looped over: the number of turns
-        self.source: "Event | None" = None  # what the value is
+        self.source: Event | None = None  # what the value is
         self.path: tuple = ()
         self.size = 0  # of a list; of another object, its ID
         self.is_change = self.is_first = self.container = False
@@ -147,14 +148,25 @@ class Found:
         self.rows: list[int] = []
         self.labels: list[str] = []  # of the rows
         self.cells: list[dict] = []
-        self.of: "int | None" = None  # the rows of the table
+        self.of: int | None = None  # the rows of the table
         self.ends = ""
         self.side: typing.Any = None  # the table, of several, that the rows are of
 
 
+def is_simple(value) -> bool:
+    """Tells whether a value is a scalar of Python that needs no copy."""
+    kind = type(value)
+    return kind is int or kind is float or kind is str or kind is bool or value is None
+
+
 def is_table(value) -> bool:
     """Tells whether a value is a DataFrame, a Series or an array, and not of a class of the program."""
-    return package_of(value) in ("numpy", "pandas") and type(value).__name__ in _TABLES or is_frame_of_query(value)
+    kind = type(value)
+    known = _kinds.get(id(kind))
+    if known is None or known[0] is not kind:
+        found = package_of(value) in ("numpy", "pandas") and kind.__name__ in _TABLES or is_frame_of_query(value)
+        known = _kinds[id(kind)] = kind, found
+    return known[1]
 
 
 def is_frame_of_query(value) -> bool:

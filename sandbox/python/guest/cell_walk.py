@@ -173,7 +173,7 @@ class Walk:
                 raise Ends("what the function was called with is not followed")
         elif event.is_change:
             self._note(self._explain(event, selector), event)
-        elif event.thing is not None and not (event.thing.history[0] is event):
+        elif event.thing is not None and event.thing.history[0] is not event:
             self._origin(event, selector)
         elif kind == "name":
             if event.source is not None and event.source is not event:
@@ -282,7 +282,9 @@ class Walk:
         if value is None and event.thing is not None and not event.is_change and not event.expression.is_receiver:
             raise Ends("its value was too large to keep")
         if event.expression.times > MAX_TIMES:
-            self.ends.setdefault(f"line {event.expression.line} ran more than {MAX_TIMES} times: the first are followed")
+            self.ends.setdefault(
+                f"line {event.expression.line} ran more than {MAX_TIMES} times: the first are followed"
+            )
         for each in (event, *event.parts):
             if each is not None and is_table(each.value):
                 self._work += each.value.size
@@ -426,5 +428,3 @@ def answer(trace, names: dict) -> dict:
         "from": [step.as_dict() for step in walk.steps.values()],
         "ends": "; ".join(list(walk.ends)[:3])[:600],
     }
-
-

@@ -38,8 +38,9 @@ def main() -> None:
     fork_hooks = collect_fork_hooks()
     import fonts
     import fork_server
-    import guest
     import lockdown
+
+    import guest
 
     lockdown.without = frozenset(config.get("without") or ())
     signal_fd = child_signals()

@@ -1,7 +1,6 @@
 """The rows and cells behind a value."""
 
 import pytest
-
 from cell_programs import HEAD, PROGRAMS
 from tracing import cell
 
