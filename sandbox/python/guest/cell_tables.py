@@ -240,6 +240,10 @@ def _stored(trace, thing, change: Event, cells: Cells):
     if expression.kind == "del":
         gone = before.columns.get_loc(key)
         return Cells(cells.rows, cells.column + (cells.column >= gone)), None
+    if is_frame(before) and accessor is None and type(key) is list and all(map(fact_values.is_scalar, key)) and not (
+        len(key) == len(before) and all(type(each) is bool for each in key)
+    ):
+        return _columns_stored(change, before, cells, key)
     if is_frame(before) and accessor is None and not is_table(key) and not _is_list(key) and not isinstance(key, slice):
         return _column_stored(change, before, cells, key)
     return _cells_stored(change, before, cells, key, accessor)
@@ -259,6 +263,31 @@ def _accessor(target) -> "str | None":
     if isinstance(target, ast.Attribute) and target.attr in ("loc", "iloc", "at", "iat"):
         return target.attr
     return None
+
+
+def _columns_stored(change: Event, before, cells: Cells, keys: list):
+    """Follows df[["a", "b"]] = value."""
+    columns = list(before.columns)
+    columns += [key for key in keys if key not in columns]
+    if not before.columns.is_unique or columns[cells.column] not in keys:
+        return cells, None
+    n, value = keys.index(columns[cells.column]), change.parts[1]
+    found = Found(change, f"set {fact_values.count(len(keys), 'column')}")
+    found.of, found.rows = len(before), list(cells.rows)
+    found.labels = [label(before, row) for row in cells.rows]
+    if value is None or change.expression.kind == "augmented":
+        raise Ends(f"line {change.expression.line}: {change.expression.code} is not followed")
+    given = value.value
+    if is_frame(given):
+        rows = [row for row in _matched(before.index, given.index, cells.rows) if row is not None]
+        found.parts.append((value, Cells(rows, n)))
+    elif is_array(given) and given.shape == (len(before), len(keys)):
+        found.parts.append((value, Cells([row * len(keys) + n for row in cells.rows])))
+    elif fact_values.is_scalar(given):
+        found.parts.append((value, ()))
+    else:
+        raise Ends(f"line {change.expression.line}: the assigned value is not followed")
+    return None, found
 
 
 def _column_stored(change: Event, before, cells: Cells, key):
@@ -702,6 +731,8 @@ def _method(trace, event: Event, node, name: str, value, selector, receiver: Eve
         return _moved(event, name, value, selector, receiver)
     if name in _RUNNING and isinstance(selector, Cells):
         return _running(event, name, value, selector, receiver)
+    if name in ("where", "mask", "fillna", "combine_first"):
+        return _chosen(event, name, value, selector, receiver)
     if name in _EACH:
         _arguments(event)
         return _each_of_several(event, name, value, selector, receiver)
@@ -755,7 +786,7 @@ def _moved(event: Event, name: str, value, selector, receiver: Event) -> "Found 
             found.parts.append((receiver, Cells(cells.rows, (INDEX, cells.column))))
             return found
     what = name if len(value) != len(table) or name in ("shift", "reindex", "unstack", "stack") else ""
-    if what and len(value) < len(table):
+    if what and len(value) < len(table) and name not in ("unstack", "transpose", "stack"):
         what = f"{name} took {len(value)} of {len(table)} rows"
     return back(event, receiver, table, value, cells, what, _numbers_at(ids, cells))
 
@@ -870,6 +901,7 @@ def _each_of_several(event: Event, name: str, value, selector, receiver: Event) 
     found = _each(event, name, value, selector, receiver)
     if found is None:
         return None
+    _each_again(event, name, value, selector, receiver.value)
     for n, (role, _) in enumerate(event.expression.parts):
         part = event.parts[n]
         if role == "receiver" or part is None or role in ("inplace", "errors", "format"):
@@ -893,6 +925,84 @@ def _each_of_several(event: Event, name: str, value, selector, receiver: Event) 
         elif fact_values.is_scalar(part.value):
             found.parts.append((part, ()))
     return found
+
+
+def _each_again(event: Event, name: str, value, cells: Cells, table) -> None:
+    """Computes some cells again from their rows alone. It raises Ends if the results are others."""
+    positional, named = _arguments(event)
+    for row in cells.rows[:5]:
+
+        def of_row(given, row=row):
+            if not (is_series(given) or is_frame(given)) or given is not table and name in ("map", "isin"):
+                return given
+            place = _matched(value.index, given.index, [row])[0]
+            if place is None:
+                raise Ends(f"{name}: no row of an argument has the label")
+            return given.iloc[[place]]
+
+        one = _call(of_row(table), name, (list(map(of_row, positional)), {k: of_row(v) for k, v in named.items()}))
+        if not close(at(one, 0, cells.column), at(value, row, cells.column)):
+            raise Ends(f"{name}: the row alone does not give the cell")
+
+
+def _chosen(event: Event, name: str, value, selector, receiver: Event) -> "Found | None":
+    """Follows a method that keeps the cell, or takes another value: where, mask, fillna and combine_first."""
+    table = receiver.value
+    if not isinstance(selector, Cells):
+        return None
+    found, kept, others = Found(event, ""), [], []
+    rows = _matched(value.index, table.index, selector.rows)
+    column = selector.column
+    if is_frame(table):
+        if not is_frame(value) or not value.columns.equals(table.columns) or not table.columns.is_unique:
+            raise Ends(f"{name}: not further")
+    for row, before in zip(selector.rows, rows):
+        is_kept = before is not None and same(at(table, before, column), at(value, row, column))
+        (kept if is_kept else others).append(row)
+    if kept:
+        cells = Cells(_matched(value.index, table.index, kept), column)
+        show(found, table, cells)
+        found.parts.append((receiver, cells))
+    if not others:
+        return found
+    found.what = f"{name} took the other value"
+    if name in ("fillna", "combine_first"):  # in place of those that are missing
+        show(found, table, Cells([row for row in _matched(value.index, table.index, others) if row is not None], column))
+    roles = [role for role, _ in event.expression.parts]
+    wanted = 0 if name in ("fillna", "combine_first") else 1
+    places = [n for n, role in enumerate(roles) if role == "argument"][wanted:]
+    places += [n for n, role in enumerate(roles) if role in ("other", "value")]
+    if not places:
+        found.what = f"{name}: the cell is missing (NaN)"
+        return found
+    part, given = event.parts[places[0]], event.operand(places[0])
+    if fact_values.is_scalar(given):
+        if not all(close(given, at(value, row, column)) for row in others):
+            raise Ends(f"{name}: what it gave is not what was computed again")
+        found.cells.append(cell_python.cell(given))
+        if part is not None:
+            found.parts.append((part, ()))
+        return found
+    if is_dict(given) and is_frame(table) and part is not None and value.columns[column] in given:
+        found.parts.append((part, (value.columns[column],)))
+        return found
+    if is_series(given) and is_series(table) or is_frame(given) and is_frame(table):
+        inner = None
+        if is_frame(given):
+            if not given.columns.is_unique or value.columns[column] not in given.columns:
+                raise Ends(f"{name}: not further")
+            inner = given.columns.get_loc(value.columns[column])
+        places = _matched(value.index, given.index, others)
+        if None in places or part is None:
+            raise Ends(f"{name}: not further")
+        for place, row in zip(places, others):
+            if not close(at(given, place, inner), at(value, row, column)):
+                raise Ends(f"{name}: what it gave is not what was computed again")
+        cells = Cells(places, inner)
+        show(found, given, cells)
+        found.parts.append((part, cells))
+        return found
+    raise Ends(f"{name}: the other value is not followed")
 
 
 def _running(event: Event, name: str, value, cells: Cells, receiver: Event) -> Found:
