@@ -3,24 +3,43 @@
 import ast
 import math
 
-import cell_python
-import cell_tables
+import cell_columns
+import cell_joins
+import cell_values
+import cell_views
 import fact_tables
 import fact_values
-from cell_values import CONTAINERS, Cells, Ends, Event, Found, Split, close, is_array, is_series, numpy, same
+from cell_values import (
+    CONTAINERS,
+    Cells,
+    Ends,
+    Event,
+    Found,
+    Split,
+    cell,
+    close,
+    is_array,
+    is_series,
+    numpy,
+    same,
+    short,
+)
 
 MAX_STORE = 4_000_000  # elements of an array that is assigned to
 
 # Functions and methods that give some of the elements, at other places.
 _MOVES = {
     "reshape", "ravel", "flatten", "transpose", "T", "copy", "squeeze", "swapaxes", "flip", "fliplr", "flipud", "roll",
-    "repeat", "tile", "take", "diagonal", "diag", "rot90", "expand_dims", "broadcast_to", "asarray", "array", "ascontiguousarray",
-    "concatenate", "vstack", "hstack", "stack", "column_stack", "row_stack", "append", "atleast_1d", "atleast_2d", "moveaxis",
+    "repeat", "tile", "take", "diagonal", "diag", "rot90", "expand_dims", "broadcast_to", "asarray", "array",
+    "ascontiguousarray",
+    "concatenate", "vstack", "hstack", "stack", "column_stack", "row_stack", "append", "atleast_1d",
+    "atleast_2d", "moveaxis",
     "delete", "compress", "view",
 }  # fmt: skip
 _REDUCE = {"sum", "mean", "min", "max", "prod", "std", "var", "median", "any", "all", "nansum", "nanmean", "nanmax",
            "nanmin", "amax", "amin", "average", "ptp", "count_nonzero", "nanmedian", "nanstd"}  # fmt: skip
-_NEW = {"zeros", "ones", "full", "empty", "arange", "linspace", "eye", "identity", "zeros_like", "ones_like", "full_like",
+_NEW = {"zeros", "ones", "full", "empty", "arange", "linspace", "eye", "identity", "zeros_like", "ones_like",
+        "full_like",
         "empty_like"}  # fmt: skip
 _RANDOM = {"normal", "integers", "random", "rand", "randn", "randint", "choice", "uniform", "permutation", "poisson",
            "standard_normal", "exponential", "binomial", "random_sample"}  # fmt: skip
@@ -107,7 +126,7 @@ def _written(change: Event, array, other, cells: Cells, touched, at: list, thing
     through = "" if other is array else ", through a view of the array"
     found = Found(change, f"set {fact_values.count(size, 'element')}{through}")
     found.rows, found.of = list(cells.rows), array.size
-    found.labels = [cell_tables.label(array, row) for row in cells.rows]
+    found.labels = [cell_views.label(array, row) for row in cells.rows]
     value = change.parts[1] if len(change.parts) > 1 else None
     if change.expression.kind in ("augmented", "augmented name"):
         found.what = f"changed {fact_values.count(size, 'element')}{through}"
@@ -120,20 +139,19 @@ def _written(change: Event, array, other, cells: Cells, touched, at: list, thing
     given = value.value
     if fact_values.is_scalar(given):
         found.parts.append((value, ()))
-        found.cells.append(cell_python.cell(given))
+        found.cells.append(cell(given))
     elif is_array(given) or is_series(given):
         shape = np.shape(touched)
         ids = np.broadcast_to(np.arange(given.size).reshape(given.shape), shape).ravel()
         before = Cells(ids[at])
         found.cells += [
-            cell_python.cell(cell_tables.at(given, row, None), cell_tables.label(given, row))
-            for row in before.rows[:200]
+            cell(cell_views.at(given, row, None), cell_views.label(given, row)) for row in before.rows[:200]
         ]
         found.parts.append((value, before))
     elif type(given) in (list, tuple) and np.ndim(touched) == 1 and len(given) == size:
         for place in at:
             found.parts.append((value, (int(place),)))
-            found.cells.append(cell_python.cell(given[place]))
+            found.cells.append(cell(given[place]))
     else:
         found.ends = "the assigned value is not followed"
     return found
@@ -186,7 +204,7 @@ def _moved(event: Event, source: Event, given, value, selector, what: str, ids) 
             raise Ends("what it gave is not what was computed again")
     before = Cells(numbers)
     found = Found(event, what)
-    cell_tables.show(found, given, before)
+    cell_views.show(found, given, before)
     found.parts.append((source, before))
     return found
 
@@ -220,7 +238,7 @@ def _broadcast(event: Event, operands: list, value, cells: Cells, name: str, nod
             values.append([given] * len(cells.rows))
             if part is not None:
                 found.parts.append((part, ()))
-                found.cells.append(cell_python.cell(given, "", part.expression.code))
+                found.cells.append(cell(given, "", part.expression.code))
             continue
         elif type(given) in (list, tuple) and all(map(fact_values.is_scalar, given)) and np.ndim(value) == 1:
             values.append([given[row] for row in cells.rows])
@@ -231,14 +249,14 @@ def _broadcast(event: Event, operands: list, value, cells: Cells, name: str, nod
             raise Ends("an operand is not followed")
         flat = np.broadcast_to(given_ids, value.shape).ravel()
         before = Cells(flat[list(cells.rows)])
-        values.append([cell_tables.at(given, row, None) for row in before.rows])
+        values.append([cell_views.at(given, row, None) for row in before.rows])
         shown = (list(found.rows), list(found.labels), found.of)
-        cell_tables.show(found, given, before)
+        cell_views.show(found, given, before)
         if shown[2] is not None:  # the rows are those of the first operand
             found.rows, found.labels, found.of = shown
         assert part is not None
         found.parts.append((part, before))
-    function = cell_tables.OPERATORS.get(type(getattr(node, "op", None) or getattr(node, "ops", [None])[0]))
+    function = cell_values.OPERATORS.get(type(getattr(node, "op", None) or getattr(node, "ops", [None])[0]))
     if function is not None and len(values) == 2:
         with np.errstate(all="ignore"):
             for k, row in enumerate(cells.rows[:50]):
@@ -248,7 +266,7 @@ def _broadcast(event: Event, operands: list, value, cells: Cells, name: str, nod
                     if again == again and not math.isinf(float(result)):
                         raise Ends("what it gave is not what was computed again")
     if len(cells.rows) == 1:
-        found.what = f"gave {cell_python.short(value.flat[cells.rows[0]])}"
+        found.what = f"gave {short(value.flat[cells.rows[0]])}"
     return found
 
 
@@ -263,18 +281,19 @@ def _call(event: Event, node: ast.Call, value, selector) -> "Found | None":
         and (receiver.value.__name__.partition(".")[0] == "numpy")
     )
     is_generator = receiver is not None and type(receiver.value).__name__ in ("Generator", "RandomState")
-    is_random = name in _RANDOM and (is_module and "random" in receiver.value.__name__ or is_generator)
+    maker = receiver.value.__name__ if receiver is not None and is_module else ""
+    is_random = name in _RANDOM and ("random" in maker or is_generator)
     if is_random:
         found = Found(event, "random numbers")
         if isinstance(selector, Cells) and is_array(value):
-            cell_tables.show(found, value, selector)
+            cell_views.show(found, value, selector)
         return found
     if not is_method and not is_module:
         return _builtin(event, name, value, selector)
     if is_module and name in _NEW and is_array(value):
         found = Found(event, f"{name}: made here")
         if isinstance(selector, Cells):
-            cell_tables.show(found, value, selector)
+            cell_views.show(found, value, selector)
         return found
     roles = [role for role, _ in event.expression.parts]
     arguments = [n for n, role in enumerate(roles) if role == "argument"]
@@ -317,13 +336,13 @@ def _call(event: Event, node: ast.Call, value, selector) -> "Found | None":
         found = Found(event, f"{name} of {fact_values.count(len(used.rows), 'element')}")
         if not close(getattr(given_array[: len(used.rows)], name[3:])(), value.flat[selector.rows[0]]):
             raise Ends("what it gave is not what was computed again")
-        cell_tables.show(found, given_array, used)
+        cell_views.show(found, given_array, used)
         found.parts.append((source, used))
         return found
     if name == "diff" and given_array.ndim == 1 and isinstance(selector, Cells) and not rest and not named:
         used = Cells([each for row in selector.rows for each in (row, row + 1)])
         found = Found(event, "diff")
-        cell_tables.show(found, given_array, used)
+        cell_views.show(found, given_array, used)
         found.parts.append((source, used))
         return found
     if name in ("sort", "unique") and given_array.ndim == 1 and isinstance(selector, Cells):
@@ -334,12 +353,12 @@ def _call(event: Event, node: ast.Call, value, selector) -> "Found | None":
     function = getattr(np, name, None)
     if is_module and isinstance(function, np.ufunc) and (is_array(value) or is_series(value)):
         if is_series(value):
-            return cell_tables._each(event, name, value, selector, source if is_series(given) else None)
+            return cell_columns.each(event, name, value, selector, source if is_series(given) else None)
         return _broadcast(event, arguments, value, selector, name)
     if name in ("round", "astype", "clip", "around", "nan_to_num", "isnan", "abs") and isinstance(selector, Cells):
         if is_array(value) and value.shape == given_array.shape:
             found = Found(event, f"{name} of the same place")
-            cell_tables.show(found, given_array, selector)
+            cell_views.show(found, given_array, selector)
             found.parts.append((source, Cells(selector.rows)))
             return found
     if name in ("item", "tolist") and is_method:
@@ -394,7 +413,7 @@ def _where(event: Event, arguments: list, value, cells: Cells) -> Found:
         rows = [row for row in cells.rows if bool(condition[row]) is is_true]
         found.what = f"where: the condition was {is_true}"
         if fact_values.is_scalar(given):
-            found.cells.append(cell_python.cell(given))
+            found.cells.append(cell(given))
             if part is not None:
                 found.parts.append((part, ()))
             continue
@@ -402,7 +421,7 @@ def _where(event: Event, arguments: list, value, cells: Cells) -> Found:
             raise Ends("where: an operand is not followed")
         ids = np.arange(given.size).reshape(np.shape(given))
         before = Cells(np.broadcast_to(ids, value.shape).ravel()[rows])
-        cell_tables.show(found, given, before)
+        cell_views.show(found, given, before)
         found.parts.append((part, before))
     part = event.parts[arguments[0]]
     given = event.operand(arguments[0])
@@ -422,7 +441,7 @@ def _from_list(event: Event, source: Event, given, value, cells: Cells) -> Found
         if not close(element, value.flat[row].item() if hasattr(value.flat[row], "item") else value.flat[row]):
             raise Ends("what it gave is not what was computed again")
         found.parts.append((source, path))
-    cell_tables.show(found, value, cells)
+    cell_views.show(found, value, cells)
     return found
 
 
@@ -445,9 +464,9 @@ def _joined(event: Event, name: str, source: Event, rest: list, named: dict, val
         if not same(items[n].flat[number - begin[n]], value.flat[row]):
             raise Ends("what it gave is not what was computed again")
         before = Cells([number - begin[n]])
-        cell_tables.show(found, items[n], before)
+        cell_views.show(found, items[n], before)
         found.what = f"{name}: from array {n + 1} of {len(items)}"
-        found.parts.append((cell_tables._inner(source, n), before))
+        found.parts.append((cell_joins.inner(source, n), before))
     return found
 
 
@@ -478,10 +497,10 @@ def _reduced(event, name, source: Event, array, rest, named, value, selector, is
     if name in ("min", "max", "amax", "amin", "argmax", "argmin"):
         best = np.argmin(some) if "min" in name else np.argmax(some)
         used = used[[int(best)]]
-    found = Found(event, f"{name} of {fact_values.count(len(some), 'element')} gave {cell_python.short(result)}")
+    found = Found(event, f"{name} of {fact_values.count(len(some), 'element')} gave {short(result)}")
     before = Cells(used)
-    cell_tables.show(found, array, before)
-    if len(used) > cell_tables.MAX_CELLS_FOLLOWED:
+    cell_views.show(found, array, before)
+    if len(used) > cell_views.MAX_CELLS_FOLLOWED:
         found.ends = f"{len(used)} elements are not followed one by one"
     else:
         found.parts.append((source, before))
@@ -502,6 +521,6 @@ def _matmul(event: Event, left: "Event | None", right: "Event | None", value, se
         raise Ends("what it gave is not what was computed again")
     found = Found(event, "a row times a column")
     for part, given, used in ((left, a, row), (right, b, column)):
-        cell_tables.show(found, given, Cells(used))
+        cell_views.show(found, given, Cells(used))
         found.parts.append((part, Cells(used)))
     return found

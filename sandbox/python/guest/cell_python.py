@@ -3,7 +3,7 @@
 import ast
 import math
 
-import cell_tables
+import cell_groups
 import fact_tables
 import fact_values
 from cell_values import (
@@ -13,11 +13,13 @@ from cell_values import (
     Event,
     Expression,
     Found,
+    cell,
     close,
     is_dict,
     is_frame,
     is_table,
     same,
+    short,
     text_of,
 )
 
@@ -26,7 +28,8 @@ _COMPUTED = {
     "abs", "round", "int", "float", "str", "bool", "len", "pow", "divmod", "sqrt", "floor", "ceil", "log", "log10",
     "exp", "upper", "lower", "strip", "lstrip", "rstrip", "replace", "title", "split", "join", "format", "startswith",
     "endswith", "date", "datetime", "timedelta", "Decimal", "Fraction", "strptime", "strftime", "fromisoformat", "year",
-    "isinstance", "repr", "ord", "chr", "count", "index", "find", "total_seconds", "item", "timestamp", "hypot", "zfill",
+    "isinstance", "repr", "ord", "chr", "count", "index", "find", "total_seconds", "item", "timestamp",
+    "hypot", "zfill",
     "capitalize", "removeprefix", "removesuffix", "isoformat", "weekday", "partition", "fsum", "log2", "sin", "cos",
     "Timestamp", "Timedelta", "to_datetime", "isna", "isnan", "notna", "isdigit", "casefold",
 }  # fmt: skip
@@ -35,17 +38,6 @@ _KEEPING = {"list", "tuple", "dict", "copy", "iter", "set", "deepcopy", "Rows"} 
 _QUERIES = {"db_query", "db_frame"}
 MAX_TURNS = 10_000  # of a generator
 MAX_ELEMENTS = 2_000  # of a list that are followed one by one
-
-
-def short(value) -> str:
-    """Returns a value for the text of a step."""
-    text = text_of(value)
-    return text if len(text) <= 40 else text[:37] + "..."
-
-
-def cell(value, row="", column="") -> dict:
-    """Returns a cell of an answer."""
-    return {"row": str(row), "column": str(column), "value": text_of(value)}
 
 
 def stored(event: Event, what: str, value, column="", row="") -> Found:
@@ -221,7 +213,7 @@ def element(trace, turn: Event, source: Event, k: int, path: tuple, selector) ->
     name = fact_tables.called_name(node)
     found = Found(turn, "")
     if isinstance(selector, Cells):
-        return cell_tables.looped(turn, source, name, k, path, selector)
+        return cell_groups.looped(turn, source, name, k, path, selector)
     full = (*path, *selector)
     if name == "enumerate" and full:
         part = source.part("argument")
@@ -465,7 +457,7 @@ def _shown(event: Event, node, value) -> Found:
     """Returns the step of an expression that computes a scalar from scalars."""
     operands = []
     found = Found(event, "")
-    for k, (role, each) in enumerate(event.expression.parts):
+    for k, (role, _) in enumerate(event.expression.parts):
         part = event.parts[k]
         if part is not None:
             if part.container or is_table(part.value):

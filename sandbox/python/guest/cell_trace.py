@@ -20,7 +20,7 @@ import typing
 import weakref
 
 import cell_paths
-import cell_tables
+import cell_values
 import cell_walk
 import fact_probes
 import fact_tables
@@ -41,7 +41,8 @@ _CHANGING = {
 
 # Functions that do not change their arguments. Methods of values change their receiver at most.
 _PURE = set(
-    "abs all any bool bytes dict divmod enumerate filter float format frozenset getattr hasattr hash hex id int isinstance "
+    "abs all any bool bytes dict divmod enumerate filter float format frozenset getattr hasattr hash "
+    "hex id int isinstance "
     "issubclass iter len list map max min next oct ord pow print range repr reversed round set slice sorted str sum "
     "tuple type zip db_query db_frame display Counter OrderedDict defaultdict Decimal Fraction date datetime timedelta "
     "sqrt floor ceil mean median".split()
@@ -180,7 +181,7 @@ class _Instrument:
             if not isinstance(target.slice, (ast.Slice, ast.Tuple)) and isinstance(store.key, Expression):
                 last = store.key
             elif isinstance(target.slice, ast.Tuple) and target.slice.elts:
-                wrapped = [each for each in _expressions_of(store.key)]
+                wrapped = list(_expressions_of(store.key))
                 last = wrapped[-1] if wrapped else container
         else:
             store.key = ("const", target.attr)
@@ -240,7 +241,7 @@ class _Instrument:
         return call
 
     def _variables(self, names: list, place: ast.AST) -> ast.Tuple:
-        loads = [ast.copy_location(ast.Name(name, ast.Load()), place) for name, _ in names]
+        loads: list[ast.expr] = [ast.copy_location(ast.Name(name, ast.Load()), place) for name, _ in names]
         return ast.copy_location(ast.Tuple(loads, ast.Load()), place)
 
     def _call_statement(self, hook: Expression, place: ast.AST) -> ast.Expr:
@@ -646,7 +647,7 @@ class Trace:
         """Reads what the augmented assignment to an element has stored."""
         event, self._pending = self._pending, None
         if event is not None:
-            container = event.thing.ref() if event.thing is not None else None
+            container: typing.Any = event.thing.ref() if event.thing is not None else None
             if type(container) in CONTAINERS:
                 try:
                     event.value = fact_values.known(container[cell_walk.key_of(event)])
@@ -825,7 +826,7 @@ class Trace:
         self._changed_at = self._n + 1
         thing.kept = None
 
-    def _called(self, event: Event, value, node: ast.Call) -> None:
+    def _called(self, event: Event, value, node) -> None:
         """Notes what a call may have changed."""
         receiver = event.part("receiver")
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
@@ -959,7 +960,7 @@ class Trace:
     def _augment(self, event: Event, number: int, store: Expression) -> None:
         """Computes what an augmented assignment to an attribute gives, from the last value of the attribute."""
         before, value = self.assigned(number, store.node.attr, event.n), event.value
-        operation = cell_tables.OPERATORS.get(type(store.statement.op))
+        operation = cell_values.OPERATORS.get(type(store.statement.op))
         event.value = fact_values.OPAQUE
         event.source = before
         if before is None or operation is None or not fact_values.is_scalar(value):

@@ -1,6 +1,8 @@
 """The values that a trace looks at, and what it notes of them."""
 
+import ast
 import math
+import operator
 import typing
 
 import fact_values
@@ -14,6 +16,14 @@ MAX_TEXT_CHARS = 80  # of a value in an answer
 
 _TABLES = {"DataFrame", "Series", "ndarray"}
 _kinds: dict[int, tuple[type, bool]] = {}  # whether the values of a class are tables, by its ID
+
+
+OPERATORS: dict = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow, ast.Eq: operator.eq,
+    ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+    ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
+}  # fmt: skip
 
 
 class Ends(Exception):
@@ -144,7 +154,7 @@ class Found:
     def __init__(self, event: Event, what: str = "") -> None:
         self.event, self.what = event, what
         self.code = event.expression.code
-        self.parts: list[tuple[Event, typing.Any]] = []  # the cells before
+        self.parts: list[tuple[Event | None, typing.Any]] = []  # the cells before
         self.rows: list[int] = []
         self.labels: list[str] = []  # of the rows
         self.cells: list[dict] = []
@@ -232,3 +242,14 @@ def pandas() -> typing.Any:
 def numpy() -> typing.Any:
     """Returns the module numpy."""
     return module("numpy")
+
+
+def short(value) -> str:
+    """Returns a value for the text of a step."""
+    text = text_of(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def cell(value, row="", column="") -> dict:
+    """Returns a cell of an answer."""
+    return {"row": str(row), "column": str(column), "value": text_of(value)}

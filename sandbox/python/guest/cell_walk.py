@@ -12,6 +12,8 @@ import cell_arrays
 import cell_paths
 import cell_python
 import cell_tables
+import cell_views
+import cell_writes
 import fact_effects
 import fact_tables
 import fact_values
@@ -23,6 +25,7 @@ from cell_values import (
     Expression,
     Found,
     Split,
+    cell,
     close,
     is_dict,
     is_series,
@@ -73,8 +76,8 @@ class Step:
         self.times += 1
         self._last = found.what
         self.rows.update(zip(found.rows, found.labels or map(str, found.rows)))
-        for cell in found.cells:
-            self.cells.setdefault((cell["row"], cell["column"], cell["value"], self._turn(cell)), cell)
+        for each in found.cells:
+            self.cells.setdefault((each["row"], each["column"], each["value"], self._turn(each)), each)
 
     def _turn(self, cell: dict) -> int:
         return 0 if cell["row"] else len(self.cells)  # equal values of several turns are several
@@ -158,7 +161,7 @@ class Walk:
                 return
         if kind == "literal":
             found = Found(event, "is written here")
-            found.cells.append(cell_python.cell(event.value))
+            found.cells.append(cell(event.value))
             self._note(found, event)
         elif kind == "part":
             self._into(event.source, event.path, selector)
@@ -259,7 +262,7 @@ class Walk:
         """Returns the selector before a change, and what the change did to the cells, or None. The selector is None if
         the change made them."""
         if isinstance(selector, Cells):
-            return cell_tables.changed(self.trace, thing, change, selector)
+            return cell_writes.changed(self.trace, thing, change, selector)
         return cell_python.changed(self.trace, thing, change, selector)
 
     def _into(self, event: "Event | None", path: tuple, selector) -> None:
@@ -294,7 +297,7 @@ class Walk:
             node = node.value
         if event.expression.kind == "const":
             found = Found(event, "is written here")
-            found.cells.append(cell_python.cell(value))
+            found.cells.append(cell(value))
             return found
         for module in (cell_tables, cell_arrays, cell_python):
             found = module.explain(self.trace, event, node, value, selector)
@@ -320,7 +323,7 @@ def value_at(event: Event, selector) -> "list | None":
     if isinstance(selector, Cells):
         if not is_table(value):
             return None
-        return [cell_tables.at(value, row, selector.column) for row in selector.rows[:MAX_ROWS]]
+        return [cell_views.at(value, row, selector.column) for row in selector.rows[:MAX_ROWS]]
     for key in selector:
         if type(value) not in CONTAINERS or is_dict(value) and key not in value:
             return None
@@ -341,7 +344,7 @@ def _check(found: Found, values: "list | None") -> None:
     if len(found.parts) != 1:
         return
     part, selector = found.parts[0]
-    given = value_at(part, selector)
+    given = value_at(part, selector) if part is not None else None
     if given is None:
         return
     if len(given) == 1:
