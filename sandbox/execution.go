@@ -174,7 +174,7 @@ func (e *Execution) FillEmpty() {
 // ExecutionAnswer is the form of an execution that answers a run: it has no code, context and enforced_by, and no
 // empty part. The caller has sent the first two, and GET /executions/{id} returns everything.
 type ExecutionAnswer struct {
-	*Execution
+	Execution
 	User        string              `json:"user_id,omitempty"`
 	Kind        Kind                `json:"kind,omitempty"`
 	Code        string              `json:"code,omitempty"`
@@ -199,7 +199,7 @@ type ExecutionAnswer struct {
 // kind.
 func (e *Execution) Answer(include ...string) ExecutionAnswer {
 	a := ExecutionAnswer{
-		Execution: e, Outputs: e.Outputs, Artifacts: e.Artifacts, ArtifactMap: e.ArtifactMap, Queries: e.Queries,
+		Execution: *e, Outputs: e.Outputs, Artifacts: e.Artifacts, ArtifactMap: e.ArtifactMap, Queries: e.Queries,
 		Connections: e.Connections, Truncated: e.Truncated, RecordedSteps: e.RecordedSteps,
 		SessionReset: e.SessionReset,
 	}
@@ -222,6 +222,15 @@ func (e *Execution) Answer(include ...string) ExecutionAnswer {
 			a.Kind = e.Kind
 		}
 	}
+	return a
+}
+
+// Whole returns the answer form of e with all of its parts, which are absent if they are empty. FillEmpty of the
+// Execution that is decoded from its JSON makes them again.
+func (e *Execution) Whole() ExecutionAnswer {
+	a := e.Answer()
+	a.User, a.Kind, a.Code, a.Context = e.User, e.Kind, e.Code, e.Context
+	a.EnforcedBy, a.Environment, a.InputLog = e.EnforcedBy, e.Environment, e.InputLog
 	return a
 }
 

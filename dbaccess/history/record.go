@@ -1,26 +1,60 @@
 package history
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
+	"sync/atomic"
 	"unicode/utf8"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	jsonv1 "github.com/go-json-experiment/json/v1"
-	fastjson "github.com/segmentio/encoding/json"
 
 	"glasshouse/sandbox"
 )
 
-// record is an execution as history stores it: its JSON, as the API returns it, and the exact bytes of the texts that
-// JSON cannot hold because they are not UTF-8. An execution that runs has the same record with fewer fields set. The
-// column has type bytea: text and jsonb refuse U+0000, and jsonb would reorder the keys of a result. To read a record
-// in SQL:
+// record is an execution as history stores it: its JSON, as the API returns it but for empty parts, and the exact bytes
+// of the texts that JSON cannot hold because they are not UTF-8. An execution that runs has the same record with fewer
+// fields set. The column has type bytea: text and jsonb refuse U+0000, and jsonb would reorder the keys of a result. To
+// read a record in SQL:
 //
 //	SELECT convert_from(record, 'UTF8')::json ->> 'stdout' FROM executions
 type record struct {
-	sandbox.Execution
-	Exact map[string][]byte `json:"exact,omitempty"` // base64, by field
+	sandbox.ExecutionAnswer
+	EnforcedBy json.RawMessage `json:"enforced_by,omitempty"`
+	Exact      exactTexts      `json:"exact,omitempty"`
+}
+
+// exactTexts are texts that are not UTF-8, by field. JSON has them as base64.
+type exactTexts map[string][]byte
+
+// recordOf returns the record of e.
+func recordOf(e *sandbox.Execution) *record {
+	return &record{e.Whole(), mechanismsOf(e), exactOf(e)}
+}
+
+// encodedMechanisms is Isolation.EnforcedBy and its JSON.
+type encodedMechanisms struct {
+	names map[string]string
+	text  json.RawMessage
+}
+
+// lastMechanisms are those of the last record. Nearly all executions have the same, and their encoding would take a
+// quarter of the time of a record.
+var lastMechanisms atomic.Pointer[encodedMechanisms]
+
+// mechanismsOf returns the JSON of e.EnforcedBy; nil: it is empty.
+func mechanismsOf(e *sandbox.Execution) json.RawMessage {
+	if len(e.EnforcedBy) == 0 {
+		return nil
+	}
+	if last := lastMechanisms.Load(); last != nil && maps.Equal(last.names, e.EnforcedBy) {
+		return last.text
+	}
+	text, _ := sandbox.AppendJSON(nil, e.EnforcedBy) // texts can be encoded
+	lastMechanisms.Store(&encodedMechanisms{maps.Clone(e.EnforcedBy), text})
+	return text
 }
 
 // textField is a field of an execution that may hold any bytes.
@@ -41,15 +75,15 @@ func textFields(e *sandbox.Execution) []textField {
 
 const (
 	usualRecordBytes = 2 << 10 // more than the size of a record without its texts
-	maxYear          = 9999    // of RFC 3339; appendJSON does not check it
+	maxYear          = 9999    // of RFC 3339; AppendJSON does not check it
 )
 
 // exactOf returns the texts of e that are not UTF-8; nil: none.
-func exactOf(e *sandbox.Execution) (exact map[string][]byte) {
+func exactOf(e *sandbox.Execution) (exact exactTexts) {
 	for _, field := range textFields(e) {
 		if !utf8.ValidString(*field.text) {
 			if exact == nil {
-				exact = map[string][]byte{}
+				exact = exactTexts{}
 			}
 			exact[field.name] = []byte(*field.text)
 		}
@@ -62,17 +96,15 @@ func encode(e *sandbox.Execution) ([]byte, error) {
 	if year := e.CreatedAt.Year(); year > maxYear {
 		return nil, fmt.Errorf("the year %d has more digits than a time in JSON may have", year)
 	}
-	return appendJSON(make([]byte, 0, usualRecordBytes+e.TextBytes()), record{*e, exactOf(e)})
+	return sandbox.AppendJSON(make([]byte, 0, usualRecordBytes+e.TextBytes()), recordOf(e))
 }
-
-// appendJSON appends v as JSON without HTML escapes: "<" takes one byte and not six. Each run waits for two records.
-// encoding/json would take three times as long for them, 20 microseconds more in each run. Raw JSON keeps its spaces,
-// and fields with omitzero are there.
-func appendJSON(b []byte, v any) ([]byte, error) { return fastjson.Append(b, v, fastjson.SortMapKeys) }
 
 // decode returns the execution of a record. It is several times as fast as json.Unmarshal would be.
 func decode(text []byte) (sandbox.Execution, error) {
-	var r record
+	var r struct {
+		sandbox.Execution
+		Exact exactTexts `json:"exact"`
+	}
 	if err := jsonv2.Unmarshal(text, &r, jsonv1.DefaultOptionsV1()); err != nil {
 		return sandbox.Execution{}, fmt.Errorf("decode the record of an execution: %w", err)
 	}

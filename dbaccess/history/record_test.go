@@ -89,7 +89,7 @@ func TestRecordsAreWhatEncodingJSONWrites(t *testing.T) {
 		var want bytes.Buffer
 		encoder := json.NewEncoder(&want)
 		encoder.SetEscapeHTML(false)
-		if err := encoder.Encode(record{e, exactOf(&e)}); err != nil {
+		if err := encoder.Encode(recordOf(&e)); err != nil {
 			t.Fatal(err)
 		}
 		if text := bytes.TrimSpace(want.Bytes()); !bytes.Equal(got, text) {
@@ -98,6 +98,17 @@ func TestRecordsAreWhatEncodingJSONWrites(t *testing.T) {
 		decoded, err := decode(got)
 		if err != nil || decoded.Code != e.Code || decoded.Stdout != e.Stdout {
 			t.Fatalf("a record is read as %+v, %v; want the execution %+v", decoded, err, e)
+		}
+		// A record leaves out empty parts only.
+		whole, err := sandbox.AppendJSON(nil, struct {
+			sandbox.Execution
+			Exact exactTexts `json:"exact"`
+		}{e, exactOf(&e)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want, err := decode(whole); err != nil || !reflect.DeepEqual(decoded, want) {
+			t.Fatalf("a record is read as\n%+v\nwant, as from JSON with all parts,\n%+v, %v", decoded, want, err)
 		}
 	}
 }

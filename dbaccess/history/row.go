@@ -55,7 +55,7 @@ const maxRecordBytes = 400 << 20
 
 // newRow returns a row with the record of v.
 func newRow(key string, v any) (row, error) {
-	record, err := appendJSON(nil, v)
+	record, err := sandbox.AppendJSON(nil, v)
 	return encodedRow(key, record, err)
 }
 
