@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"glasshouse/dbaccess/parse"
 	"glasshouse/sandbox/stages"
@@ -372,7 +373,7 @@ func (run *stageRun) find(ctx context.Context) {
 	late, refused := 0, 0
 	for i := range run.plan.Probes {
 		p := &run.plan.Probes[i]
-		if run.remaining() <= 0 || run.set.isEnded() || ctx.Err() != nil {
+		if !run.mayProbe(ctx, p) {
 			late++
 			continue
 		}
@@ -403,11 +404,34 @@ func (run *stageRun) find(ctx context.Context) {
 	slices.SortStableFunc(run.out.Findings, func(a, b stages.Finding) int { return cmp.Compare(b.Score, a.Score) })
 	run.out.Findings = withoutRepeats(run.out.Findings)
 	if late > 0 {
-		run.notLooked = append(run.notLooked, fmt.Sprintf("%d possible faults, because the time was used up", late))
+		run.notLooked = append(run.notLooked, fmt.Sprintf("%d possible faults, because the time for them was used up", late))
 	}
 	if refused > 0 {
 		run.notLooked = append(run.notLooked, fmt.Sprintf("%d possible faults over masked columns", refused))
 	}
+}
+
+// cheapProbe is the part of the statement's own cost up to which a probe also runs when the time for probes is used up.
+const cheapProbe = 0.1
+
+// mayProbe reports whether there is time for a probe.
+func (run *stageRun) mayProbe(ctx context.Context, p *parse.Probe) bool {
+	if run.remaining() <= 0 || run.set.isEnded() || ctx.Err() != nil {
+		return false
+	}
+	isLate := time.Now().After(run.more)
+	if run.ownCost == 0 {
+		return !isLate
+	}
+	total := 0.0
+	for _, s := range p.Statements {
+		cost, _, ok := run.explain(ctx, s.SQL, run.valuesOf(s.Names))
+		if !ok {
+			return !isLate
+		}
+		total += cost
+	}
+	return !run.isTooCostly(total) && (!isLate || total < cheapProbe*run.ownCost)
 }
 
 // withoutRepeats leaves out a finding of the same kind about the same line.

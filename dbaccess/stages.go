@@ -21,11 +21,17 @@ const (
 	stageTimeFactor = 10 // times the statement's own time
 	minStageTime    = 2 * time.Second
 	maxStageTime    = 10 * time.Second
-	maxStageCost    = 20 // times the planner's cost of the statement; above it a stage is estimated
-	// slowStatement is the time from which the planner is asked for the cost of each derived statement before it runs.
-	slowStatement = 100 * time.Millisecond
-	maxStageSets  = 2 // transactions for stages at the same time
-	maxStageSQL   = 200
+	// A stage is estimated if the planner's cost of its count is maxStageCost times that of the statement, and not
+	// small. The planner is asked only if a table has largeTable rows.
+	maxStageCost   = 20
+	smallStageCost = 5000
+	largeTable     = 100_000
+	// From slowStatement on, and unless all is asked for, how joins match and what may be wrong is computed only within moreTimeFactor times the
+	// statement's own time, and the rows of the statement are those of its last stage.
+	slowStatement  = 100 * time.Millisecond
+	moreTimeFactor = 2
+	maxStageSets   = 2 // transactions for stages at the same time
+	maxStageSQL    = 200
 )
 
 // Stages runs a query and counts the rows after each of its stages: tables, joins, conditions, groups and so on. All of
@@ -76,6 +82,8 @@ type stageRun struct {
 	own     time.Duration // of the statement itself
 	ownCost float64       // of the planner; 0: not known
 	until   time.Time     // the end of the budget
+	more    time.Time     // the end of the time for what is not a count of rows
+	isLarge bool          // a table has many rows
 	out     stages.Stages
 
 	counts    []*checkedQuery // by index of plan.Counts; nil: it may not run
@@ -83,6 +91,7 @@ type stageRun struct {
 	values    []map[parse.CountKind]int64
 	estimates map[int]int64 // of rows after a stage
 	notLooked []string
+	tooSlow   bool // how sides of joins match was left out
 }
 
 // isRefused reports whether an error says that a statement may not run because of a masked column.
@@ -99,7 +108,7 @@ func (r *Reader) planStages(
 	if err != nil {
 		return nil, err
 	}
-	tables, err := r.tablesIn(ctx, sql, l)
+	tables, isLarge, err := r.tablesIn(ctx, sql, l)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +119,8 @@ func (r *Reader) planStages(
 		return nil, err
 	}
 	run := &stageRun{
-		reader: r, plan: derived.Stages, params: params, limits: l, options: o, itself: itself, estimates: map[int]int64{},
+		reader: r, plan: derived.Stages, params: params, limits: l, options: o, itself: itself, isLarge: isLarge,
+		estimates: map[int]int64{},
 	}
 	run.stages = make([]*stages.Stage, len(run.plan.Stages))
 	run.values = make([]map[parse.CountKind]int64, len(run.plan.Stages))
@@ -157,24 +167,26 @@ func (run *stageRun) end(values []parse.CountValue, state, reason, message strin
 	}
 }
 
-// tablesIn returns the tables whose names a statement may have in it.
-func (r *Reader) tablesIn(ctx context.Context, sql string, l sandbox.QueryLimits) ([]parse.Table, error) {
+// tablesIn returns the tables whose names a statement may have in it, and whether one of them has many rows.
+func (r *Reader) tablesIn(
+	ctx context.Context, sql string, l sandbox.QueryLimits,
+) (tables []parse.Table, isLarge bool, err error) {
 	release, err := r.acquire(ctx, l)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer release()
 	all, err := r.tables(ctx)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	text := strings.ToLower(sql)
 	all = slices.DeleteFunc(all, func(t catalogTable) bool { return !strings.Contains(text, strings.ToLower(t.relname)) })
 	if err := r.describe(ctx, all); err != nil {
-		return nil, r.unavailable(err)
+		return nil, false, r.unavailable(err)
 	}
-	tables := make([]parse.Table, 0, len(all))
 	for _, t := range all {
+		isLarge = isLarge || t.Kind == "view" || t.RowEstimate != nil && *t.RowEstimate >= largeTable
 		one := parse.Table{
 			Schema: t.schema, Name: t.relname, PrimaryKey: t.PrimaryKey, IsView: strings.HasSuffix(t.Kind, "view"),
 			IsVisible: t.isVisible,
@@ -194,7 +206,7 @@ func (r *Reader) tablesIn(ctx context.Context, sql string, l sandbox.QueryLimits
 		}
 		tables = append(tables, one)
 	}
-	return tables, nil
+	return tables, isLarge, nil
 }
 
 // execute runs the statement itself and those that count its rows.
@@ -206,9 +218,20 @@ func (run *stageRun) execute(ctx context.Context, set *QuerySet) error {
 		return err
 	}
 	run.own = time.Since(began)
-	run.until = time.Now().Add(min(max(stageTimeFactor*run.own, minStageTime), maxStageTime))
+	run.until = began.Add(min(max(stageTimeFactor*run.own, run.own+minStageTime), max(maxStageTime, run.own+time.Second)))
+	if run.more = run.until; run.own > slowStatement && !run.options.All {
+		run.more = began.Add(moreTimeFactor * run.own)
+	}
 	run.out.Rows, run.out.Truncated, run.out.MS = int64(rows.QuerySummary.Rows), rows.Truncated, milliseconds(run.own)
-	if run.own > slowStatement {
+	if run.own > slowStatement && !rows.Truncated {
+		main := run.plan.Blocks[run.plan.Order[len(run.plan.Order)-1]]
+		if main.Last >= 0 && run.plan.Stages[main.Last].Follows < 0 {
+			run.values[main.Last][parse.CountOut] = run.out.Rows
+		} else if main.Last >= 0 {
+			run.values[run.plan.Stages[main.Last].Follows][parse.CountOut] = run.out.Rows
+		}
+	}
+	if run.isLarge {
 		run.ownCost, _, _ = run.explain(ctx, run.itself.statement.Original, run.params)
 	}
 	for _, isMore := range []bool{false, true} {
@@ -259,7 +282,7 @@ func (run *stageRun) isCounted(c *parse.CountStatement) bool {
 func (run *stageRun) runShared(ctx context.Context, isMore bool) {
 	for _, shared := range run.plan.Shared {
 		first := &run.plan.Counts[shared.Counts[0]]
-		if first.IsMore != isMore || run.remaining() <= 0 {
+		if first.IsMore != isMore || run.remaining() <= 0 || isMore && time.Now().After(run.more) {
 			continue
 		}
 		q, err := run.reader.checkQuery(ctx, shared.SQL, run.valuesOf(shared.Names), run.limits.User)
@@ -298,9 +321,13 @@ func (run *stageRun) runCount(ctx context.Context, i int) {
 		run.end(c.Values, stages.Skipped, stages.ReasonOverBudget, "the time for the stages of a statement is used up")
 		return
 	}
+	if c.IsMore && time.Now().After(run.more) {
+		run.tooSlow = true
+		return
+	}
 	if run.ownCost > 0 {
 		cost, rows, ok := run.explain(ctx, c.SQL, run.valuesOf(c.Names))
-		if ok && cost > maxStageCost*run.ownCost {
+		if ok && run.isTooCostly(cost) {
 			run.estimate(c, rows)
 			return
 		}
@@ -328,6 +355,11 @@ func (run *stageRun) runCount(ctx context.Context, i int) {
 	default:
 		run.end(c.Values, stages.Refused, no.Reason, no.Message)
 	}
+}
+
+// isTooCostly reports whether a derived statement with a cost of the planner runs only on request.
+func (run *stageRun) isTooCostly(cost float64) bool {
+	return !run.options.All && cost > max(maxStageCost*run.ownCost, smallStageCost)
 }
 
 // estimate sets the planner's estimate of the first count of a statement.
@@ -512,6 +544,9 @@ func sampleOf(rows textRows) *stages.Sample {
 func (run *stageRun) answer() *stages.Stages {
 	out := &run.out
 	out.Lines, out.Blocks, out.NotLooked = run.plan.Lines, []stages.Block{}, []string{}
+	if run.tooSlow {
+		out.NotLooked = append(out.NotLooked, "how the sides of some joins match, because the statement is slow")
+	}
 	out.NotLooked = append(out.NotLooked, run.notLooked...)
 	if out.Findings == nil {
 		out.Findings = []stages.Finding{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"strings"
 	"testing"
 
 	"glasshouse/dbaccess"
@@ -166,5 +167,270 @@ func TestStagesOfManyForms(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// stage returns the stage of a kind whose text has a part.
+func stage(t *testing.T, s *stages.Stages, kind, part string) *stages.Stage {
+	t.Helper()
+	for _, b := range s.Blocks {
+		for _, one := range b.Stages {
+			if one.Kind == kind && strings.Contains(one.Text, part) {
+				return one
+			}
+		}
+	}
+	t.Fatalf("there is no stage %s with %q:\n%s", kind, part, s.Text)
+	return nil
+}
+
+// No sample, text or finding has a value of a masked column, and no derived statement uses one. The counts of other
+// stages stay.
+func TestStagesKeepMasks(t *testing.T) {
+	t.Parallel()
+	for _, serverCheck := range []bool{false, true} {
+		r := openShop(t, dbaccess.Config{
+			MaskColumns: []string{"customers.email", "customers.country", "orders.total"}, ServerCheck: serverCheck,
+		})
+		for _, sql := range []string{
+			"SELECT * FROM customers c LEFT JOIN orders o ON o.customer_id = c.id WHERE o.status = 'paid' LIMIT 20",
+			"SELECT c.email, n.email FROM newsletter n JOIN (SELECT * FROM customers) c ON c.name = n.email",
+			"WITH a AS (SELECT email, country, id FROM customers WHERE vip) SELECT * FROM a JOIN orders o ON o.customer_id = a.id",
+			"SELECT customer_id, count(*) AS orders FROM orders GROUP BY customer_id",
+			"SELECT DISTINCT ON (o.customer_id) o.customer_id, o.total FROM orders o JOIN customers c ON c.id = o.customer_id",
+		} {
+			got, err := r.Stages(t.Context(), sql, nil, sandbox.QueryLimits{}, stages.Options{Samples: true, All: true})
+			if err != nil {
+				t.Errorf("%s: %v", sql, err)
+				continue
+			}
+			checkInvariants(t, sql, got)
+			text, err := json.Marshal(got)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(string(text), "user1") && !strings.Contains(sql, "newsletter") {
+				t.Errorf("%s: an answer has a masked value: %s", sql, text)
+			}
+			for _, b := range got.Blocks {
+				for _, s := range b.Stages {
+					if s.State != stages.Counted {
+						t.Errorf("%s: %s %q: got %s (%s), want it counted", sql, s.Kind, s.Text, s.State, s.Message)
+					}
+					if s.Sample == nil {
+						continue
+					}
+					for i, name := range s.Sample.Columns {
+						if name != "email" && name != "country" && name != "total" || strings.Contains(sql, "newsletter") {
+							continue
+						}
+						for _, row := range s.Sample.Rows {
+							if row[i] != "***" {
+								t.Errorf("%s: %q: the sample has %v in %s", sql, s.Text, row[i], name)
+							}
+						}
+					}
+				}
+			}
+		}
+		_, err := r.Stages(t.Context(), "SELECT id FROM customers WHERE country = 'DE'", nil, sandbox.QueryLimits{},
+			stages.Options{})
+		if reason(err) != stages.ReasonMasked {
+			t.Errorf("a condition on a masked column: got %v, want %s", err, stages.ReasonMasked)
+		}
+	}
+}
+
+// A derived statement that fails or takes too long leaves the others as they are. It has no count, which is not 0.
+func TestStagesThatFail(t *testing.T) {
+	t.Parallel()
+	r := openShop(t, dbaccess.Config{})
+	// The join compares a text that is no number, in a row that the condition leaves out.
+	got, err := r.Stages(t.Context(), `SELECT d.id FROM documents d JOIN products p ON p.id = d.version::numeric * 10
+		WHERE d.id < 0 AND 1 / d.id > 0`, nil, sandbox.QueryLimits{}, stages.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkInvariants(t, "guarded", got)
+	got, err = r.Stages(t.Context(), `SELECT n FROM (SELECT title, 1 AS n FROM documents WHERE id < 5) x
+		WHERE n > 0 AND length(title) > 2 AND title LIKE '%a%'`, nil, sandbox.QueryLimits{}, stages.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkInvariants(t, "subquery", got)
+
+	got, err = r.Stages(t.Context(), `SELECT title::int FROM documents d JOIN employees e ON e.id = d.title::int
+		WHERE d.id < 0`, nil, sandbox.QueryLimits{}, stages.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkInvariants(t, "failing join", got)
+	join := stage(t, got, stages.KindJoin, "JOIN employees")
+	if join.State != stages.Failed || join.RowsOut != nil || join.Reason != "invalid-value" {
+		t.Errorf("a join that fails: got %s (%s) and %v rows, want failed without rows", join.State, join.Reason, join.RowsOut)
+	}
+	if n := stage(t, got, stages.KindFrom, "documents").RowsOut; n == nil || *n != 200 {
+		t.Errorf("the table beside it: got %v rows, want 200", n)
+	}
+	if n := stage(t, got, stages.KindWhere, "d.id < 0").RowsOut; n == nil || *n != 0 {
+		t.Errorf("the condition after it: got %v rows, want 0", n)
+	}
+	if !strings.Contains(got.Text, "? (invalid-value)") {
+		t.Errorf("the text does not say that the join has no count:\n%s", got.Text)
+	}
+}
+
+// A count that would take far longer than the statement is estimated, and computed if all is asked for.
+func TestStagesAreEstimatedBeyondTheBudget(t *testing.T) {
+	t.Parallel()
+	s := dbtest.Start(t)
+	conn, err := dbtest.Connect(t.Context(), s.URL(embedded.RoleOwner, embedded.DatabaseKnowledge))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	for _, sql := range []string{
+		"CREATE TABLE large AS SELECT i AS id, i % 7 AS kind FROM generate_series(1, 300000) i",
+		"ALTER TABLE large ADD PRIMARY KEY (id)", "ANALYZE large", "GRANT SELECT ON large TO glasshouse_reader",
+	} {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := dbaccess.Open(t.Context(), dbaccess.Config{URL: s.URL(embedded.RoleReader, embedded.DatabaseKnowledge)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	const sql = "SELECT a.id FROM large a JOIN large b ON b.id = a.id + 1 WHERE a.id = 5"
+	got, err := r.Stages(t.Context(), sql, nil, sandbox.QueryLimits{}, stages.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkInvariants(t, sql, got)
+	join := stage(t, got, stages.KindJoin, "JOIN large b")
+	if join.State != stages.Estimated || join.RowsOut != nil || join.EstimatedOut == nil || *join.EstimatedOut < 1000 {
+		t.Errorf("got %+v, want an estimate of the join", join)
+	}
+	if n := stage(t, got, stages.KindWhere, "a.id = 5").RowsOut; n == nil || *n != 1 {
+		t.Errorf("the condition: got %v rows, want 1", n)
+	}
+	if got, err = r.Stages(t.Context(), sql, nil, sandbox.QueryLimits{}, stages.Options{All: true}); err != nil {
+		t.Fatal(err)
+	}
+	if n := stage(t, got, stages.KindJoin, "JOIN large b").RowsOut; n == nil || *n != 299999 {
+		t.Errorf("with all: got %v rows of the join, want 299999", n)
+	}
+}
+
+// A call that is cancelled ends its statement on the server, and its connection is used again.
+func TestStagesAreCancelled(t *testing.T) {
+	t.Parallel()
+	r := openShop(t, dbaccess.Config{MaxConns: 1})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := r.Stages(ctx, "SELECT count(*) FROM orders a, orders b, orders c, orders d WHERE a.total + b.total + c.total "+
+			"+ d.total < 0", nil, sandbox.QueryLimits{User: "ada"}, stages.Options{})
+		ended <- err
+	}()
+	admin, err := dbtest.Connect(t.Context(), dbtest.Start(t).URL(embedded.RoleAdmin, "postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close(context.Background())
+	running := func() (n int) {
+		err := admin.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE state = 'active'
+			AND query LIKE '%a.total + b.total%' AND pid <> pg_backend_pid()`).Scan(&n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	eventually(t, "the statement to run", func() bool { return running() > 0 })
+	cancel()
+	if got := reason(<-ended); got != "cancelled" {
+		t.Errorf("got %s, want cancelled", got)
+	}
+	eventually(t, "the server to end the statement", func() bool { return running() == 0 })
+	got, err := r.Stages(t.Context(), "SELECT count(*) FROM orders", nil, sandbox.QueryLimits{User: "ada"}, stages.Options{})
+	if err != nil || got.Rows != 1 {
+		t.Errorf("after a cancelled call: got %+v, %v", got, err)
+	}
+}
+
+// All statements of a call see one snapshot.
+func TestStagesSeeOneSnapshot(t *testing.T) {
+	t.Parallel()
+	s := dbtest.Start(t)
+	writer, err := dbtest.Connect(t.Context(), s.URL(embedded.RoleOwner, embedded.DatabaseKnowledge))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close(context.Background())
+	for _, sql := range []string{"CREATE TABLE moving (id int)", "INSERT INTO moving SELECT generate_series(1, 1000)",
+		"GRANT SELECT ON moving TO glasshouse_reader"} {
+		if _, err := writer.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := dbaccess.Open(t.Context(), dbaccess.Config{URL: s.URL(embedded.RoleReader, embedded.DatabaseKnowledge)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for n := 2000; ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+				_, _ = writer.Exec(context.Background(), "INSERT INTO moving VALUES ($1)", n)
+			}
+		}
+	}()
+	for range 10 {
+		got, err := r.Stages(t.Context(), "SELECT a.id FROM moving a JOIN moving b ON b.id = a.id WHERE a.id > 0 ORDER BY 1",
+			nil, sandbox.QueryLimits{}, stages.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkInvariants(t, "moving", got)
+		last := got.Blocks[len(got.Blocks)-1]
+		if last.Rows == nil || *last.Rows != got.Rows || *stage(t, got, stages.KindFrom, "moving a").RowsOut != got.Rows {
+			t.Errorf("got the counts of several snapshots:\n%s", got.Text)
+		}
+	}
+	close(stop)
+	<-done
+}
+
+// Parameters have their values in derived statements, also where a stage has some of them only.
+func TestStagesTakeParameters(t *testing.T) {
+	t.Parallel()
+	r := openShop(t, dbaccess.Config{})
+	got, err := r.Stages(t.Context(), `SELECT o.id, :label AS label FROM orders o
+JOIN customers c ON c.id = o.customer_id AND (:country::text IS NULL OR c.country = :country)
+WHERE o.status = ANY (:states) AND o.total > :least
+  AND o.ordered_at >= :since
+LIMIT :most`, map[string]any{
+		"label": "x", "country": "DE", "states": []any{"paid", "shipped"}, "least": json.Number("50"), "since": "2025-06-01",
+		"most": json.Number("40"),
+	}, sandbox.QueryLimits{}, stages.Options{Samples: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkInvariants(t, "parameters", got)
+	for _, b := range got.Blocks {
+		for _, s := range b.Stages {
+			if s.State != stages.Counted || s.Sample == nil {
+				t.Errorf("%s %q: got %s (%s) and the sample %v, want it counted with a sample", s.Kind, s.Text, s.State, s.Message, s.Sample)
+			}
+		}
+	}
+	if s := stage(t, got, stages.KindWhere, "o.total > :least"); s.FromLine != 3 || *s.RowsOut >= *s.RowsIn {
+		t.Errorf("got %+v, want line 3 and fewer rows", s)
 	}
 }

@@ -242,7 +242,7 @@ func (d *stageDeriver) partialSelect(query *pg_query.SelectStmt, q selectClauses
 func (d *stageDeriver) selectBlock(
 	id int, query *pg_query.SelectStmt, q selectClauses, sc scope,
 ) (reason string) {
-	parts := &blockParts{id: id, node: query, clause: q, scope: sc, last: -1}
+	parts := &blockParts{id: id, node: query, clause: q, scope: sc, last: -1, firstDraft: len(d.drafts)}
 	d.parts = append(d.parts, parts)
 	last := -1
 	if query.WhereClause != nil {
@@ -324,7 +324,9 @@ func (d *stageDeriver) whereStages(parts *blockParts, last int) int {
 		stage := d.addStage(parts.id, stages.KindWhere, "", conjuncts[i].span)
 		conjuncts[i].stage = stage
 		d.stage(stage).Left = last
-		if n == 0 {
+		if n == 0 && last >= 0 {
+			values = append(values, CountValue{last, CountOut})
+		} else if n == 0 {
 			values = append(values, CountValue{stage, CountIn})
 		}
 		mark := "@" + strconv.Itoa(n)
@@ -350,7 +352,14 @@ func (d *stageDeriver) whereStages(parts *blockParts, last int) int {
 		holes = append(holes, exprHole(d.text(conjuncts[i].span), conjuncts[i].node))
 	}
 	where = strings.Replace(where, " AND ", " WHERE ", 1)
-	d.count(fill("SELECT "+strings.Join(columns, ", ")+from+where, holes...), parts.scope, false, values...)
+	// The first value is that of FROM, too, so FROM is counted alone only if the conditions fail.
+	d.drafts = slices.Insert(d.drafts, parts.firstDraft, draft{
+		fill("SELECT "+strings.Join(columns, ", ")+from+where, holes...), parts.scope, values, false,
+	})
+	// All conditions together may be fast where each row of FROM is too much.
+	var f filler
+	whole := "SELECT count(*)" + d.source(&f, parts)
+	d.count(fill(whole, f.holes...), parts.scope, false, CountValue{last, CountOut})
 	if d.samples && from != "" {
 		for n, i := range rest {
 			condition := where

@@ -143,9 +143,9 @@ type blockParts struct {
 	items  []*fromItem // of the list of FROM
 	joins  []*fromItem // all joins in the order of their stages
 	// conjuncts of WHERE; those of a list in FROM are conditions of its joins
-	conjuncts []conjunct
-	source    derivedQuery // SELECT * FROM ... WHERE ...
-	last      int
+	conjuncts  []conjunct
+	last       int
+	firstDraft int // of the block
 }
 
 // conjunct is a condition of WHERE.
@@ -285,6 +285,7 @@ func (d *stageDeriver) refuse(stage int, err error) {
 func (d *stageDeriver) share(drafts []draft, isMore bool) {
 	var all *withLevel
 	var holes []hole
+	known := map[CountValue]bool{}
 	var out SharedCounts
 	for i, one := range drafts {
 		if one.isMore != isMore || len(one.scope) != 1 || one.node.WithClause != nil {
@@ -300,6 +301,14 @@ func (d *stageDeriver) share(drafts []draft, isMore bool) {
 			all = &full
 		}
 		if all.owner != level.owner {
+			continue
+		}
+		isKnown := true
+		for _, v := range one.values {
+			isKnown = isKnown && known[v]
+			known[v] = true
+		}
+		if isKnown {
 			continue
 		}
 		holes = append(holes, queryHole(one.derivedQuery))
