@@ -51,6 +51,7 @@ func NamesIn(line string) []string {
 // 3.12, only a generator expression has one.
 var comprehensionFunctions = []string{"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
 
+// IsComprehension reports whether Python has made a function of a comprehension or a generator expression.
 func IsComprehension(function string) bool {
 	return slices.Contains(comprehensionFunctions, function[strings.LastIndexByte(function, '.')+1:])
 }

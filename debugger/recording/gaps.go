@@ -12,6 +12,7 @@ type Gap struct {
 	Reason string `json:"reason"`
 }
 
+// String returns the missing steps and the reason.
 func (g Gap) String() string {
 	if g.Steps == 0 {
 		return fmt.Sprintf("after step %d: %s", g.After, g.Reason)
@@ -19,6 +20,7 @@ func (g Gap) String() string {
 	return fmt.Sprintf("steps %d to %d: %s", g.After+1, g.After+g.Steps, g.Reason)
 }
 
+// GapOf returns the gap of a lost record that has been applied to s.
 func GapOf(s *State, rec *Record) Gap {
 	return Gap{After: s.Step - int(rec.Number), Steps: int(rec.Number), Reason: rec.Text}
 }
