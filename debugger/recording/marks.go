@@ -114,11 +114,8 @@ func (m *marker) add(to mark) {
 func (t *Table) lineOf(m *mark) int64 { return t.Code(uint64(m.code)).First + int64(m.line) }
 
 // nextChange returns the first step, from the step of s on, in which a record may change what w watches. found is false
-// if no step up to w.Until has such a record.
+// if no step up to w.Until has such a record. The chunk must be marked.
 func (u *unpackedChunk) nextChange(t *Table, s *State, w *Watch) (step int, found bool) {
-	if !u.isMarked {
-		return w.Until, true
-	}
 	before := u.First - 1
 	from := sort.Search(len(u.marks), func(i int) bool { return int(u.marks[i].step)+before >= s.Step })
 	var objects map[uint32]bool // not computed yet

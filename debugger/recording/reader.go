@@ -112,7 +112,8 @@ func (r *Reader) ReplayAfter(c *Chunk, step int, begin func(*State) bool, visit 
 	return r.ReplayChanges(c, step, nil, begin, visit)
 }
 
-// ReplayChanges is ReplayAfter until no further record may change what w watches. If w is nil, it is ReplayAfter.
+// ReplayChanges is ReplayAfter without records that cannot change what w watches: it ends where no further one can, and
+// may leave out others, after which it calls begin again. If w is nil, it is ReplayAfter.
 func (r *Reader) ReplayChanges(
 	c *Chunk, step int, w *Watch, begin func(*State) bool, visit func(*State, *Record) bool,
 ) error {
@@ -134,13 +135,33 @@ func (r *Reader) replay(
 	if begin != nil && !begin(s) {
 		return nil
 	}
-	next, found := math.MaxInt, true
-	if w != nil {
-		next, found = u.nextChange(&r.table, s, w)
+	next, found, offset := math.MaxInt, true, from.offset
+	// advance finds the next record that matters, and goes to the last checkpoint before it.
+	advance := func() error {
+		if next, found = u.nextChange(&r.table, s, w); !found {
+			return nil
+		}
+		to := u.nearest(next)
+		if to.offset <= offset {
+			return nil
+		}
+		if s, _, err = decodeKeyFrame(to.key); err != nil {
+			return err
+		}
+		offset = to.offset
+		if begin != nil {
+			found = begin(s)
+		}
+		return nil
+	}
+	if w != nil && u.isMarked {
+		if err := advance(); err != nil {
+			return err
+		}
 	}
 	var rec Record
 	intern := &internTable{}
-	for offset := from.offset; offset < len(u.records) && found; {
+	for offset < len(u.records) && found {
 		size, err := decodeRecord(u.records[offset:], &rec, intern)
 		if err == nil {
 			err = s.apply(&r.table, &rec)
@@ -156,7 +177,9 @@ func (r *Reader) replay(
 			return nil
 		}
 		if rec.Kind == KindLine && s.Step > next { // the line has shown the change
-			next, found = u.nextChange(&r.table, s, w)
+			if err := advance(); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
