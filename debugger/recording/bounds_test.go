@@ -93,7 +93,9 @@ func TestForgedChunksAreRefused(t *testing.T) {
 		"equal":      {forged(set(0), 0, nil), "equals a previous value that does not exist"},
 		"place":      {forged(set(1), 0, nil), "is number 1 of 0 recent values"},
 		"sum":        {forged(set(17), 0, nil), "a sum has no previous float"},
-		"tag":        {forged(set(33), 0, nil), "unknown value tag 0x21"},
+		"integer":    {forged(set(33), 0, nil), "number 1 of 0 recent integers"},
+		"total":      {forged(set(39), 0, nil), "number 1 of 0 recent integers"},
+		"tag":        {forged(set(45), 0, nil), "unknown value tag 0x2d"},
 		"decimal":    {forged(set('d'), 2, nil), "a decimal has the digits 0"},
 		"no zstd":    {noData, "cannot be decompressed"},
 	} {

@@ -73,6 +73,7 @@ type deltaCoder struct {
 	byType        map[uint64]Object // the latest object of each type
 	bytes         int               // of what objects and byType have held, estimated
 	recent        recentValues
+	integers      recentIntegers
 
 	relinks bool // the latest object that changed holds an object that it did not hold there before
 }
@@ -162,11 +163,38 @@ func (r *recentValues) add(v *Value) {
 
 // Codes that replace the tag of a value. No tag is as low.
 const (
-	equalValue = 0                   // it equals the previous value
-	firstPlace = 1                   // and the next maxRecentValues-1: the place of a recent value
-	firstSum   = 1 + maxRecentValues // likewise: the previous value plus a recent one
-	firstTag   = firstSum + maxRecentValues
+	equalValue = 0                          // it equals the previous value
+	firstPlace = 1                          // and the next maxRecentValues-1: the place of a recent value
+	firstSum   = 1 + maxRecentValues        // likewise: the previous value plus a recent one
+	firstInt   = firstSum + maxRecentValues // likewise, of recentIntegers
+	firstTotal = firstInt + maxRecentIntegers
+	firstTag   = firstTotal + maxRecentIntegers
 )
+
+// recentIntegers holds the latest integers that differ from the previous value, the latest first.
+type recentIntegers struct {
+	list  [maxRecentIntegers]int64
+	count int
+}
+
+const maxRecentIntegers = 6
+
+// place returns the place of n, from 1, or 0.
+func (r *recentIntegers) place(n int64) int { return slices.Index(r.list[:r.count], n) + 1 }
+
+// use makes n the latest.
+func (r *recentIntegers) use(n int64) {
+	place := r.place(n)
+	if place == 0 {
+		r.count = min(r.count+1, maxRecentIntegers)
+		place = r.count
+	}
+	copy(r.list[1:place], r.list[:place-1])
+	r.list[0] = n
+}
+
+// isShortDelta reports whether the difference of two integers takes one byte.
+func isShortDelta(n, before int64) bool { return n-before >= -64 && n-before < 64 }
 
 var errDeltas = errors.New("delta-encoded records are damaged")
 
@@ -355,13 +383,25 @@ func (d *deltaCoder) valueAfter(v, before *Value) {
 	case code < firstSum:
 		*v = d.recalled(int(code-firstPlace) + 1)
 		return
-	case code < firstTag:
+	case code < firstInt:
 		if before.Tag != TagFloat {
 			d.fail("a sum has no previous float")
 			return
 		}
 		*v = Value{Tag: TagFloat, Float: sum(before.Float, d.recalled(int(code-firstSum)+1).Float)}
 		d.recent.add(v)
+		return
+	case code < firstTag:
+		place, base := int(code-firstInt), int64(0)
+		if code >= firstTotal {
+			place, base = int(code-firstTotal), before.integer()
+		}
+		if place >= d.integers.count {
+			d.fail("a value is made of number %d of %d recent integers", place+1, d.integers.count)
+			return
+		}
+		*v = Value{Tag: TagInt, Int: base + d.integers.list[place]}
+		d.integers.use(v.Int)
 		return
 	}
 	switch v.Tag = Tag(code); v.Tag {
@@ -370,6 +410,7 @@ func (d *deltaCoder) valueAfter(v, before *Value) {
 		v.Object = d.relative(numberColumn, v.Object, d.object)
 	case TagInt:
 		v.Int = before.integer() + d.z(numberColumn, v.Int-before.integer())
+		d.integers.use(v.Int)
 	case tagDecimal:
 		*v = d.decimal(v.Float)
 	case TagFloat:
@@ -397,6 +438,14 @@ func (d *deltaCoder) valueAfter(v, before *Value) {
 func (d *deltaCoder) codeOf(v, before *Value) byte {
 	if v.Tag == before.Tag && *v == *before {
 		return equalValue
+	}
+	if v.Tag == TagInt && !isShortDelta(v.Int, before.integer()) {
+		if place := d.integers.place(v.Int); place > 0 {
+			return byte(firstInt + place - 1)
+		}
+		if place := d.integers.place(v.Int - before.integer()); place > 0 {
+			return byte(firstTotal + place - 1)
+		}
 	}
 	if !isRecalled(v.Tag) {
 		return byte(v.Tag)
@@ -518,7 +567,7 @@ func newDeltaReader(in columns) *deltaCoder {
 	return d
 }
 
-// decodeChunk returns a chunk from its columns. It returns errLargeChunk if key frame and records have more than limit
+// decodeColumns returns a chunk from its columns. It returns errLargeChunk if key frame and records have more than limit
 // bytes.
 func (c *Chunk) decodeColumns(in columns, limit int) (*unpackedChunk, error) {
 	u := &unpackedChunk{Chunk: c, checkpoints: &checkpoints{}}
@@ -563,7 +612,8 @@ func (c *Chunk) decodeColumns(in columns, limit int) (*unpackedChunk, error) {
 }
 
 // eachDelta decodes the columns of a chunk. It calls begin with the key frame and visit for each record, until one of
-// them returns an error. relinks reports whether the object of a mutate record may hold one that it did not hold before.
+// them returns an error. relinks reports whether the object of a mutate record may hold one that it did not hold
+// before.
 func eachDelta(in columns, begin func(*State) error, visit func(rec *Record, relinks bool) error) error {
 	d := newDeltaReader(in)
 	s, err := d.decodeKeyFrame()

@@ -170,6 +170,29 @@ func TestRunningTotalsAreSmall(t *testing.T) {
 	checkSameRecords(t, decoded, b.Stream)
 }
 
+// Integers that a program counts, sums and hands from name to name take few bytes beside the shape, which repeats.
+func TestIntegersOfALoopAreSmall(t *testing.T) {
+	t.Parallel()
+	var b recordingtest.Builder
+	total := 0
+	for i := 1000; i < 2000; i++ {
+		total += i
+		for name, n := range []int{i, total, total, 3 * total} {
+			b.Add(recording.Record{Kind: recording.KindGlobal, Name: uint64(name + 1), Value: recordingtest.Int(n)})
+		}
+	}
+	deltas, err := recording.EncodeDeltas(b.Stream)
+	// The count takes a byte, the triple of the total three, the others none.
+	if size := len(deltas[recording.NumberColumn]); err != nil || size > 4100 {
+		t.Errorf("got %d bytes of numbers, %v, want at most 4100", size, err)
+	}
+	decoded, err := recording.DecodeDeltas(deltas)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkSameRecords(t, decoded, b.Stream)
+}
+
 // FuzzDeltas checks that damaged deltas are an error, and that encoded records decode to themselves.
 func FuzzDeltas(f *testing.F) {
 	f.Add(chunkRecords(f, recordingtest.Mixed(200)), []byte{}, []byte{}, []byte{})

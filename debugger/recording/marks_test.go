@@ -75,7 +75,7 @@ func nested() []byte {
 	return b.Stream
 }
 
-// linked returns a recording in which a line of the module, the second one, makes an object hold another one, which then
+// linked returns a recording in which the second line of the module makes an object hold another one, which then
 // changes once.
 func linked() []byte {
 	b := recordingtest.New("x", "list")
