@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 )
 
@@ -24,6 +25,18 @@ const (
 	minSteps       = 10_000 // minimum length of a recording for a figure of bytes per step
 )
 
+// analysisOf returns the analysis with more rows, for about as many steps.
+func analysisOf(steps int) string {
+	const rows, stepsPerRow = "N = 6000\n", 11.18
+	return strings.Replace(analysis, rows, fmt.Sprintf("N = %d\n", int(float64(steps)/stepsPerRow)), 1)
+}
+
+const (
+	longSteps  = 700_000
+	mostSteps  = 990_000 // a recording keeps all steps of a run up to a million
+	stepMargin = 0.02    // of these
+)
+
 // slowSandbox is the configuration of the sandboxes of debug sessions.
 var slowSandbox = map[string]any{"max_execution_time": 300, "cpu_percent": 100, "max_memory_mb": 1024}
 
@@ -34,11 +47,19 @@ func debugRows(options) []measurement {
 		{name: "recording of a tight loop", unit: microsPerStep, samples: fewSamples,
 			open: openRecording},
 		{name: "an analysis in a debug session, compared with the same run without", unit: times,
-			goal: absolute(2, 0), samples: 5, open: openSlowdown},
+			goal: absolute(2, 0), samples: 5, open: openSlowdown(analysis)},
+		{name: "an analysis of 700 000 steps in a debug session, compared with the same run without", unit: times,
+			goal: absolute(2, 0), samples: 5, open: openSlowdown(analysisOf(longSteps))},
 		{name: "stored bytes of a tight loop", unit: bytesPerStep, goal: absolute(3, 0), samples: oneSample,
 			open: openStored(fmt.Sprintf(countingLoop, recordingSteps/2))},
 		{name: "stored bytes of an analysis", unit: bytesPerStep, goal: absolute(3, 0), samples: oneSample,
 			open: openStored(analysis)},
+		{name: "stored bytes of an analysis of 700 000 steps", unit: bytesPerStep, goal: absolute(3, 0),
+			samples: oneSample, open: openStored(analysisOf(longSteps))},
+		{name: "why a value of an analysis is so, at a million steps", unit: milliseconds, goal: absolute(20, 0),
+			samples: someSamples, open: openLongWhy},
+		{name: "why with facts, minus the replay, an analysis of 700 000 steps", unit: milliseconds,
+			goal: absolute(100, 0), samples: 5, open: openFacts},
 		{name: "10 items of a list of a million", unit: milliseconds, goal: absolute(5, 0), samples: manySamples,
 			open: openPage},
 		{name: "open a past recording", unit: milliseconds, samples: someSamples, open: openPast},
@@ -82,6 +103,42 @@ func timeWhy(ctx context.Context, d *debugSession) (sampleFunc, error) {
 		path := fmt.Sprintf("/executions/%s/why?name=total&step=%d%s", d.Execution, step, without)
 		return d.timeCall(ctx, "GET", path, nil)()
 	}, nil
+}
+
+// openLongWhy asks why of values of an analysis: of each variable at the end, and of early ones at any step.
+func openLongWhy(ctx context.Context, g *glasshouse) (sampler, error) {
+	d, err := g.recordPast(ctx, analysisOf(mostSteps))
+	if err == nil && float64(d.Where.Steps) < (1-stepMargin)*mostSteps {
+		err = fmt.Errorf("got a recording of %d steps, want %d", d.Where.Steps, mostSteps)
+	}
+	if err != nil {
+		return sampler{}, err
+	}
+	early := []string{"amount", "name", "stats", "log", "row"}
+	late := []string{"out", "report", "merged", "scores", "best", "words", "share", "top", "smooth"}
+	return only(func() (float64, error) {
+		path := "/executions/" + d.Execution + "/why?facts=false&name="
+		if rand.IntN(2) == 0 {
+			path += fmt.Sprintf("%s&step=%d", early[rand.IntN(len(early))], 1000+rand.IntN(d.Where.Steps-1000))
+		} else {
+			path += late[rand.IntN(len(late))]
+		}
+		return d.timeCall(ctx, "GET", path, nil)()
+	}), nil
+}
+
+// openFacts measures how much longer why with facts takes than a replay of the run.
+func openFacts(ctx context.Context, g *glasshouse) (sampler, error) {
+	d, err := g.recordPast(ctx, analysisOf(longSteps))
+	path := "/executions/" + d.Execution
+	return only(func() (float64, error) {
+		replay, err := g.timeAnswer(ctx, "POST", path+"/replay", map[string]any{}, `"grade":"identical"`)
+		if err != nil {
+			return 0, err
+		}
+		why, err := g.timeAnswer(ctx, "GET", path+"/why?name=best", nil, `"facts":[{`)
+		return why - replay, err
+	}), err
 }
 
 // debugSession is a session on a running program or on a past execution.
@@ -212,30 +269,32 @@ func openRecording(ctx context.Context, g *glasshouse) (sampler, error) {
 
 // openSlowdown measures how many times as long an analysis runs in a debug session. Both runs have a fresh
 // sandbox with the same limits, and their times are the service's own.
-func openSlowdown(ctx context.Context, g *glasshouse) (sampler, error) {
-	return only(func() (float64, error) {
-		id, err := g.create(ctx, slowSandbox)
-		if err != nil {
-			return 0, err
-		}
-		defer g.removal(ctx, id)()
-		plain, err := g.run(ctx, executePath(id), analysis, nil)
-		if err == nil {
-			err = completed.check(plain)
-		}
-		if err != nil {
-			return 0, err
-		}
-		d, err := g.recordPast(ctx, analysis)
-		if err != nil {
-			return 0, err
-		}
-		var recorded execution
-		if err = g.call(ctx, "GET", "/executions/"+d.Execution, nil, &recorded); err == nil && recorded.Status != "completed" {
-			err = fmt.Errorf("the recorded run is %s, want completed", recorded.Status)
-		}
-		return recorded.Usage.WallMS / plain.Usage.WallMS, err
-	}), nil
+func openSlowdown(code string) openFunc {
+	return func(ctx context.Context, g *glasshouse) (sampler, error) {
+		return only(func() (float64, error) {
+			id, err := g.create(ctx, slowSandbox)
+			if err != nil {
+				return 0, err
+			}
+			defer g.removal(ctx, id)()
+			plain, err := g.run(ctx, executePath(id), code, nil)
+			if err == nil {
+				err = completed.check(plain)
+			}
+			if err != nil {
+				return 0, err
+			}
+			d, err := g.recordPast(ctx, code)
+			if err != nil {
+				return 0, err
+			}
+			var recorded execution
+			if err = g.call(ctx, "GET", "/executions/"+d.Execution, nil, &recorded); err == nil && recorded.Status != "completed" {
+				err = fmt.Errorf("the recorded run is %s, want completed", recorded.Status)
+			}
+			return recorded.Usage.WallMS / plain.Usage.WallMS, err
+		}), nil
+	}
 }
 
 // openStored measures what history keeps of a recording, its index included.
