@@ -3,6 +3,7 @@ package why
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -66,10 +67,13 @@ func (y *Answer) cellLines() (lines []string) {
 	if len(y.Cell.From) > 0 {
 		lines = append(lines, "This cell, the last step first:")
 	}
-	for n := range y.Cell.From[:min(len(y.Cell.From), maxCellLines)] {
-		lines = append(lines, cellLine(&y.Cell.From[n]))
+	steps := y.shownCellSteps()
+	var before *sandbox.CellStep
+	for n := range steps[:min(len(steps), maxCellLines)] {
+		lines = append(lines, cellLine(&steps[n], before))
+		before = &steps[n]
 	}
-	if more := len(y.Cell.From) - maxCellLines; more > 0 {
+	if more := len(steps) - maxCellLines; more > 0 {
 		lines = append(lines, fmt.Sprintf("  ... %d more in cell", more))
 	}
 	if y.Cell.Ends != "" {
@@ -78,14 +82,37 @@ func (y *Answer) cellLines() (lines []string) {
 	return lines
 }
 
-// cellLine returns a step as a line: what it did, the rows that it took, and their values.
-func cellLine(step *sandbox.CellStep) string {
+// shownCellSteps returns the steps without the assignments of columns whose value the next step computes in the same
+// rows.
+func (y *Answer) shownCellSteps() (steps []sandbox.CellStep) {
+	for n := range y.Cell.From {
+		step := &y.Cell.From[n]
+		if n+1 < len(y.Cell.From) && strings.HasPrefix(step.What, "set the column ") {
+			if next := &y.Cell.From[n+1]; next.Line == step.Line && haveSameRows(step, next) {
+				continue
+			}
+		}
+		steps = append(steps, *step)
+	}
+	return steps
+}
+
+func haveSameRows(a, b *sandbox.CellStep) bool {
+	return a.TotalRows == b.TotalRows && a.Of == b.Of && slices.Equal(a.Rows, b.Rows)
+}
+
+// cellLine returns a step as a line: what it did, the rows that it took, and their values. before is the line above, or
+// nil.
+func cellLine(step, before *sandbox.CellStep) string {
 	out := &strings.Builder{}
 	fmt.Fprintf(out, "  line %d: %s", step.Line, program.Clip(oneLine(step.Code), maxCellCode))
 	if step.What != "" {
 		fmt.Fprintf(out, ": %s", program.Clip(oneLine(step.What), maxCellText))
 	}
-	if step.TotalRows > 1 || step.TotalRows == 1 && step.Of > 1 {
+	switch {
+	case before != nil && step.TotalRows > 1 && haveSameRows(step, before):
+		out.WriteString("; the same rows")
+	case step.TotalRows > 1 || step.TotalRows == 1 && step.Of > 1:
 		var rows []string
 		for _, row := range step.Rows[:min(len(step.Rows), maxCellRows)] {
 			rows = append(rows, strconv.FormatInt(row, 10))

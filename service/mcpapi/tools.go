@@ -97,7 +97,8 @@ func (s *Server) addTools() {
 	addTool(s, &mcp.Tool{
 		Name: "explain_execution",
 		Description: "Find out why a run failed or why a value is wrong; needs no new code: failure (the " +
-			"default), value:NAME (what made it, and what the expressions did, in numbers), line:N (what " +
+			"default), value:NAME (what made it, and what the expressions did, in numbers), value:PATH such as " +
+			"value:t.loc['Oslo','price'] or value:rows[3]['x'] (the rows and cells behind it), line:N (what " +
 			"happened there), step:N (all variables), " +
 			"find:EXPRESSION (first step where it holds, such as find:total < 0). All but failure need " +
 			"run_python(record=true).",

@@ -42,8 +42,8 @@ func (f *factSearch) check(original *sandbox.Execution, earlier []sandbox.Execut
 
 // Facts replays an ended execution, and returns what the expressions of some statements got and gave, and the replay.
 // lines has the first and the last line of each statement. If path is that of a value, such as rows[3]["x"], it also
-// returns the cells that the value was made from; the cell is nil if the replay did not get so far. It returns FaultTooLarge for an execution of more than
-// maxFactsTime, and the errors of Replay.
+// returns the cells that the value was made from; the cell is nil if the replay did not get so far. It returns
+// FaultTooLarge for an execution of more than maxFactsTime, and the errors of Replay.
 func (s *Service) Facts(
 	ctx context.Context, caller sandbox.Key, id string, lines [][2]int64, path string,
 ) ([]sandbox.Fact, *sandbox.Cell, *sandbox.Execution, error) {

@@ -113,6 +113,8 @@ def chosen(event: Event, name: str, value, selector, receiver: Event) -> "Found 
     if not others:
         return found
     found.what = f"{name} took the other value"
+    if kept:
+        found.what += f" in {len(others)} of {len(kept) + len(others)} rows"
     if name in ("fillna", "combine_first"):  # in place of those that are missing
         show(found, table, Cells([row for row in matched(value.index, table.index, others) if row is not None], column))
     roles = [role for role, _ in event.expression.parts]

@@ -46,7 +46,7 @@ class Place:
 
 
 def evaluate(names: dict, text: str) -> Place:
-    """Returns the place of a path in a namespace. It raises NoValue if there is none, or if its value is no cell."""
+    """Returns the place of a path in a namespace. It raises NoValue if there is none, or if its value is not a cell."""
     name, steps = parse(text)
     if name not in names:
         raise NoValue(f"{name} is not a variable at the end of the run")

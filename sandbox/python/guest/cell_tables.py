@@ -1,6 +1,6 @@
 """Where the cells of DataFrames and Series came from.
 
-A twin of a table has numbers in place of its cells, or a column of numbers beside them. The operation runs again on the
+A twin of a table has numbers in place of its cells, or one more column of numbers. The operation runs again on the
 twin, and the numbers in its result say which cells and rows it took. The cells of the result must then be those that
 the run had."""
 

@@ -211,7 +211,7 @@ def text_of(value) -> str:
 
 
 def same(left, right) -> bool:
-    """Tells whether two scalars are equal, also if both are missing."""
+    """Tells whether two scalars are equal. Values that are missing are equal."""
     if left is right:
         return True
     if not fact_values.is_scalar(left) or not fact_values.is_scalar(right):

@@ -106,7 +106,7 @@ PROGRAMS = [
      {9: ([0, 1, 2, 3, 4, 5], ["1", "6"])}, ""),
     # -- arrays
     ("view", "a = np.arange(12).reshape(3, 4)\nrow = a[1]\nrow[0] = 100", "a[1, 0]", "100", {5: ([4], ["100"])}, ""),
-    ("beside a view", "a = np.arange(12).reshape(3, 4)\nrow = a[1]\nrow[0] = 100", "a[1, 1]", "5", {3: ([5], ["5"])}, ""),
+    ("next to a view", "a = np.arange(12).reshape(3, 4)\nrow = a[1]\nrow[0] = 100", "a[1, 1]", "5", {3: ([5], ["5"])}, ""),
     ("slice of an array", "a = np.arange(12).reshape(3, 4)\nb = a[1:, ::2] * 10", "b[1, 1]", "100",
      {4: ([10], ["10"])}, ""),
     ("mask of an array", "a = np.array([5, 6, 7, 8])\nb = a[a > 5]", "b[2]", "8", {4: ([3], ["8"])}, ""),

@@ -417,6 +417,26 @@ export interface Why {
   not_looked_at: string[] | null; // what may explain a wrong value, too
   facts?: { line: number; column: number; code: string; kind: string; score: number; text: string }[];
   replay_id?: string; // the execution that found the facts
+  cell?: Cell; // if the question is a path, such as rows[3]["x"]
+}
+
+// Cell is a value of a run and what it was made from.
+export interface Cell {
+  value: string;
+  from: CellStep[];
+  ends?: string; // where the steps end, and why
+}
+
+export interface CellStep {
+  line: number;
+  code: string;
+  what: string;
+  rows: number[]; // the first ones
+  total_rows: number;
+  of: number; // the rows of the table
+  cells: { row: string; column: string; value: string }[]; // the first ones
+  total_cells: number;
+  times: number;
 }
 
 export interface RecordedTable {

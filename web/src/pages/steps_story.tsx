@@ -6,6 +6,7 @@ import type { VariableChange, Why } from "../api/records";
 import { count, plural } from "../format";
 import { Failure } from "../parts/feedback";
 import { Panel } from "../parts/panel";
+import { CellOrigin } from "./steps_cell";
 
 // longValue is the length in characters from which on a value does not fit into a heading.
 const longValue = 60;
@@ -117,6 +118,7 @@ export function Story({
               </button>
             </p>
           )}
+          <CellOrigin path={path} name={name} />
           {(why.limits ?? []).map((limit) => (
             <p key={limit} class="body muted">
               {limit}

@@ -271,7 +271,8 @@ class AsyncExecutions:
     ) -> models.Why:
         """Tells where a value of a recorded execution comes from, and what may make it wrong.
 
-        name: a variable, or an expression whose variables are meant; by default the result. step: the value on arrival
+        name: a variable, the path of a value such as "t.loc['Oslo', 'price']", or an expression whose variables are
+        meant; by default the result. The answer to a path has a cell with the rows behind it. step: the value on arrival
         at this step; by default at the end. budget: the length of the text in tokens. Raises NotFound if the execution
         was not recorded or has no such variable.
         """

@@ -380,7 +380,9 @@ class Why:
 
     text: the answer for a model or a person. findings: what may explain a wrong value, the highest "score" first; each
     has "kind", "line_number", "text" and "score": from 70 on, the values of the run show an effect. limits: what the
-    recording does not tell; empty if the answer is exact. raw: the whole answer, with "steps", "earlier" and "queries".
+    recording does not tell; empty if the answer is exact. cell: of a path such as "rows[3]['x']": its "value", the
+    steps that made it with their "rows" and "cells" in "from", and where they end, in "ends"; None for a variable. raw:
+    the whole answer, with "steps", "earlier" and "queries".
     """
 
     name: str
@@ -390,6 +392,7 @@ class Why:
     findings: list[Json]
     limits: list[str]
     raw: Json = dataclasses.field(repr=False)
+    cell: Json | None = None
 
     @classmethod
     def from_json(cls, w: Json) -> Why:
@@ -402,6 +405,7 @@ class Why:
             w.get("findings") or [],
             w.get("limits") or [],
             w,
+            w.get("cell"),
         )
 
 
