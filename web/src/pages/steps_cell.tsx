@@ -22,7 +22,8 @@ export function CellOrigin({ path, name }: { path: string; name: string }) {
   const ask = (event: Event) => {
     event.preventDefault();
     request.current?.abort();
-    const { signal } = (request.current = new AbortController());
+    request.current = new AbortController();
+    const { signal } = request.current;
     setLooking(true);
     setProblem(undefined);
     get<Why>(`${path}/why`, { name: name + part }, signal)
