@@ -194,28 +194,3 @@ func (c *Chunk) decode(unzip *zstd.Decoder, data []byte, limit int) (*unpackedCh
 	}
 	return u, nil
 }
-
-// pack appends the compressed columns of a chunk to out, and sets the sizes of the chunk.
-func (c *Chunk) pack(encoder *zstd.Encoder, out []byte, in *columns) []byte {
-	c.size = in.size()
-	for i, column := range in {
-		c.sizes[i] = len(column)
-		if i == doubleColumn {
-			column = toPlanes(column)
-		}
-		out = encoder.EncodeAll(column, out)
-	}
-	return out
-}
-
-// split returns the columns of a chunk, which unpack to whole.
-func (c *Chunk) split(whole []byte) (in columns, err error) {
-	for i, size := range c.sizes {
-		in[i], whole = whole[:size:size], whole[size:]
-	}
-	if c.sizes[doubleColumn]%doubleBytes != 0 {
-		return in, damaged("a chunk has %d bytes of doubles", c.sizes[doubleColumn])
-	}
-	in[doubleColumn] = fromPlanes(in[doubleColumn])
-	return in, nil
-}

@@ -3,54 +3,8 @@ package recording
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math"
-	"slices"
 )
-
-// The columns of delta-encoded records. Each column is compressed on its own, because what is in one column resembles
-// the rest of that column and nothing else: the shape of a loop's records repeats from turn to turn, while its numbers
-// do not.
-const (
-	shapeColumn  = iota // kinds, names, tags, and the numbers that a loop repeats
-	numberColumn        // the other integers
-	doubleColumn
-	textColumn
-	numColumns
-)
-
-// columns are delta-encoded records.
-type columns [numColumns][]byte
-
-// size returns the bytes of all columns.
-func (c *columns) size() (sum int) {
-	for _, each := range c {
-		sum += len(each)
-	}
-	return sum
-}
-
-// doubleBytes is the size of a double.
-const doubleBytes = 8
-
-// toPlanes returns doubles with the first bytes of all of them before the second ones, and so on: the exponents of a
-// program's numbers resemble each other, so this order can be compressed.
-func toPlanes(doubles []byte) []byte {
-	out, count := make([]byte, len(doubles)), len(doubles)/doubleBytes
-	for i, b := range doubles {
-		out[i%doubleBytes*count+i/doubleBytes] = b
-	}
-	return out
-}
-
-// fromPlanes undoes toPlanes.
-func fromPlanes(planes []byte) []byte {
-	out, count := make([]byte, len(planes)), len(planes)/doubleBytes
-	for i := range out {
-		out[i] = planes[i%doubleBytes*count+i/doubleBytes]
-	}
-	return out
-}
 
 // deltaCoder encodes the records of one chunk as differences, in columns, and decodes them. Its methods for fields do
 // both: they write the value that they get, or read and return one.
@@ -58,9 +12,9 @@ func fromPlanes(planes []byte) []byte {
 // Frame and object numbers become signed differences from the latest number. A value is compared with the previous
 // value of the same variable, or at the same index of the same object, or else of the latest object of the same type:
 // an equal value becomes one zero byte, and an integer becomes a difference. A text or float that is one of the recent
-// values becomes one byte, its place, and so does a float that is the sum of the previous value and a recent one. After
-// maxDeltaBytes of objects it forgets them and begins anew. Encoding and decoding a chunk each begin with a new
-// deltaCoder.
+// values becomes one byte, its place, and so does a float that is the sum of the previous value and a recent one.
+// Integers whose differences are long are compared with recent integers in the same way. After maxDeltaBytes of objects
+// it forgets them and begins anew. Encoding and decoding a chunk each begin with a new deltaCoder.
 type deltaCoder struct {
 	columns columns                  // those that are written
 	readers *[numColumns]fieldReader // nil while encoding
@@ -78,88 +32,8 @@ type deltaCoder struct {
 	relinks bool // the latest object that changed holds an object that it did not hold there before
 }
 
-// recentValues holds the latest texts and floats that differ, the latest first. A program hands a value from variable
-// to variable, so the places repeat where values do not.
-type recentValues struct {
-	values [maxRecentValues]Value
-	order  [maxRecentValues]uint8  // indexes of values, the latest first
-	hashes [maxRecentValues]uint64 // of values in the same order: a search compares few values
-	count  int
-}
-
-// maxRecentValues is the size of recentValues. Places 1 to this number stand for a tag, and no tag is as low.
-const maxRecentValues = 16
-
 // maxDeltaBytes bounds the memory of a deltaCoder for objects. A recorder restates less behind a gap.
 const maxDeltaBytes = 2 * maxStateBytes
-
-// isRecalled reports whether a value of this tag is kept. The others take two bytes or fewer, or are differences.
-func isRecalled(t Tag) bool {
-	switch t {
-	case TagNone, TagTrue, TagFalse, TagEllipsis, TagInt, TagObject:
-		return false
-	}
-	return true
-}
-
-// hashOf returns a hash of a value that isRecalled.
-func hashOf(v *Value) uint64 {
-	hash := v.Float ^ uint64(v.Tag)<<56
-	if n := len(v.Text); n > 0 {
-		hash ^= uint64(n)<<32 ^ uint64(v.Text[0])<<16 ^ uint64(v.Text[n/2])<<8 ^ uint64(v.Text[n-1])
-	}
-	return hash
-}
-
-// place returns the place of v in the list, from 1, or 0.
-func (r *recentValues) place(v *Value) int {
-	hash := hashOf(v)
-	for i, each := range r.hashes[:r.count] {
-		if each == hash && r.values[r.order[i]] == *v {
-			return i + 1
-		}
-	}
-	return 0
-}
-
-// recall returns the value at a place, from 1, and makes it the latest.
-func (r *recentValues) recall(place int) Value {
-	slot, hash := r.order[place-1], r.hashes[place-1]
-	copy(r.order[1:place], r.order[:place-1])
-	copy(r.hashes[1:place], r.hashes[:place-1])
-	r.order[0], r.hashes[0] = slot, hash
-	return r.values[slot]
-}
-
-// placeOfAddend returns the place of a float whose sum with before is v, from 1, or 0. NaN is no such sum: its bits
-// differ from one processor to another.
-func (r *recentValues) placeOfAddend(v, before *Value) int {
-	if before.Tag != TagFloat || math.IsNaN(math.Float64frombits(v.Float)) {
-		return 0
-	}
-	for i, slot := range r.order[:r.count] {
-		if each := &r.values[slot]; each.Tag == TagFloat && sum(before.Float, each.Float) == v.Float {
-			return i + 1
-		}
-	}
-	return 0
-}
-
-// sum returns the bits of the sum of two floats.
-func sum(a, b uint64) uint64 {
-	return math.Float64bits(math.Float64frombits(a) + math.Float64frombits(b))
-}
-
-// add adds a value as the latest. It replaces the oldest value of a full list.
-func (r *recentValues) add(v *Value) {
-	if r.count < maxRecentValues {
-		r.order[r.count] = uint8(r.count)
-		r.count++
-	}
-	r.values[r.order[r.count-1]] = *v
-	r.hashes[r.count-1] = hashOf(v)
-	r.recall(r.count)
-}
 
 // Codes that replace the tag of a value. No tag is as low.
 const (
@@ -170,31 +44,6 @@ const (
 	firstTotal = firstInt + maxRecentIntegers
 	firstTag   = firstTotal + maxRecentIntegers
 )
-
-// recentIntegers holds the latest integers that differ from the previous value, the latest first.
-type recentIntegers struct {
-	list  [maxRecentIntegers]int64
-	count int
-}
-
-const maxRecentIntegers = 6
-
-// place returns the place of n, from 1, or 0.
-func (r *recentIntegers) place(n int64) int { return slices.Index(r.list[:r.count], n) + 1 }
-
-// use makes n the latest.
-func (r *recentIntegers) use(n int64) {
-	place := r.place(n)
-	if place == 0 {
-		r.count = min(r.count+1, maxRecentIntegers)
-		place = r.count
-	}
-	copy(r.list[1:place], r.list[:place-1])
-	r.list[0] = n
-}
-
-// isShortDelta reports whether the difference of two integers takes one byte.
-func isShortDelta(n, before int64) bool { return n-before >= -64 && n-before < 64 }
 
 var errDeltas = errors.New("delta-encoded records are damaged")
 
@@ -551,97 +400,6 @@ func (d *deltaCoder) err() error {
 	for i := range d.readers {
 		if err := d.readers[i].err; err != nil {
 			return errors.Join(errDeltas, err)
-		}
-	}
-	return nil
-}
-
-// newDeltaReader returns a deltaCoder that decodes.
-func newDeltaReader(in columns) *deltaCoder {
-	d := newDeltaCoder()
-	d.readers = &[numColumns]fieldReader{}
-	intern := &internTable{}
-	for i := range in {
-		d.readers[i] = fieldReader{b: in[i], intern: intern}
-	}
-	return d
-}
-
-// decodeColumns returns a chunk from its columns. It returns errLargeChunk if key frame and records have more than limit
-// bytes.
-func (c *Chunk) decodeColumns(in columns, limit int) (*unpackedChunk, error) {
-	u := &unpackedChunk{Chunk: c, checkpoints: &checkpoints{}}
-	size := 2 * in.size()
-	if limit > smallChunkBytes { // count first, because records would be copied each time it grows
-		var encoded []byte
-		size = 0
-		err := eachDelta(in, func(s *State) error {
-			size = len(s.appendKeyFrame(nil))
-			return nil
-		}, func(rec *Record, _ bool) error {
-			encoded = AppendRecord(encoded[:0], rec)
-			if size += len(encoded); size > limit {
-				return errLargeChunk
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	var marks *marker
-	err := eachDelta(in, func(s *State) error {
-		u.key, u.records, marks = s.appendKeyFrame(nil), make([]byte, 0, size), newMarker(s)
-		return nil
-	}, func(rec *Record, relinks bool) error {
-		if u.records = AppendRecord(u.records, rec); u.bytes() > limit {
-			return errLargeChunk
-		}
-		if u.bytes() <= smallChunkBytes {
-			marks.see(rec, relinks)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	if u.bytes() <= smallChunkBytes && !marks.hasGap && marks.highest < isObject {
-		u.marks, u.isMarked = slices.Clip(marks.list), true
-	}
-	return u, nil
-}
-
-// eachDelta decodes the columns of a chunk. It calls begin with the key frame and visit for each record, until one of
-// them returns an error. relinks reports whether the object of a mutate record may hold one that it did not hold
-// before.
-func eachDelta(in columns, begin func(*State) error, visit func(rec *Record, relinks bool) error) error {
-	d := newDeltaReader(in)
-	s, err := d.decodeKeyFrame()
-	if err == nil {
-		err = begin(s)
-	}
-	if err != nil {
-		return err
-	}
-	return d.each(visit)
-}
-
-// each decodes the records that are left, and calls visit for each until visit returns an error.
-func (d *deltaCoder) each(visit func(rec *Record, relinks bool) error) error {
-	var rec Record
-	for shape := &d.readers[shapeColumn]; shape.off < len(shape.b); {
-		rec, d.relinks = Record{}, false
-		d.record(&rec)
-		if err := d.err(); err != nil {
-			return err
-		}
-		if err := visit(&rec, d.relinks); err != nil {
-			return err
-		}
-	}
-	for _, r := range d.readers {
-		if r.off < len(r.b) {
-			return fmt.Errorf("%w: they have more fields than records", errDeltas)
 		}
 	}
 	return nil

@@ -159,7 +159,7 @@ func TestRunningTotalsAreSmall(t *testing.T) {
 		}
 	}
 	deltas, err := recording.EncodeDeltas(b.Stream)
-	// 90 of the roots are no integers. The first total has no total before.
+	// 90 of the roots are not integers. The first total is a double, too: it has no total before it.
 	if doubles := len(deltas[recording.DoubleColumn]) / 8; err != nil || doubles < 85 || doubles > 95 {
 		t.Errorf("got %d doubles, %v, want 85 to 95", doubles, err)
 	}
@@ -170,7 +170,7 @@ func TestRunningTotalsAreSmall(t *testing.T) {
 	checkSameRecords(t, decoded, b.Stream)
 }
 
-// Integers that a program counts, sums and hands from name to name take few bytes beside the shape, which repeats.
+// Integers that a program counts, sums and hands from name to name take few bytes.
 func TestIntegersOfALoopAreSmall(t *testing.T) {
 	t.Parallel()
 	var b recordingtest.Builder
