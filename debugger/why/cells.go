@@ -76,6 +76,9 @@ func (y *Answer) cellLines() (lines []string) {
 	if more := len(steps) - maxCellLines; more > 0 {
 		lines = append(lines, fmt.Sprintf("  ... %d more in cell", more))
 	}
+	if y.Cell.Ends != "" && y.Cell.Value == "" {
+		return append(lines, "Not followed: "+clip(oneLine(y.Cell.Ends), maxCellText)+".")
+	}
 	if y.Cell.Ends != "" {
 		lines = append(lines, "  Followed until "+program.Clip(oneLine(y.Cell.Ends), maxCellText)+".")
 	}
