@@ -10,6 +10,8 @@ package expr
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -27,6 +29,22 @@ func (c *Condition) Name() string {
 		return ""
 	}
 	return c.node.text
+}
+
+// Names returns the variables in the expression, each once.
+func (c *Condition) Names() []string {
+	names := map[string]bool{}
+	var visit func(node)
+	visit = func(n node) {
+		if n.op == opName {
+			names[n.text] = true
+		}
+		for _, operand := range n.operands {
+			visit(operand)
+		}
+	}
+	visit(c.node)
+	return slices.Sorted(maps.Keys(names))
 }
 
 // node is an operation and its operands.

@@ -108,12 +108,14 @@ type findStepInput struct {
 	Condition string `query:"condition" required:"true" maxLength:"10000" format:"python-expression" doc:"An expression over variables, such as: total > 100 and 'x' in names"`
 	Function  string `query:"function" doc:"Only in this function"`
 	From      int    `query:"from" minimum:"1" default:"1" doc:"The first step"`
+	Before    int    `query:"before" minimum:"1" doc:"Find the last step before this one instead; from does not count"`
 }
 
 type foundStep struct {
-	Step    int                `json:"step" doc:"0 if the condition never held"`
-	Unknown int                `json:"unknown" doc:"Steps at which the condition could not be evaluated"`
-	At      *debugger.StepView `json:"at,omitempty"`
+	Step    int                    `json:"step" doc:"0 if the condition never held"`
+	Unknown int                    `json:"unknown" doc:"Steps at which the condition could not be evaluated"`
+	Names   []debugger.UnknownName `json:"unknown_names,omitempty" doc:"Names in it that are no variables at any step"`
+	At      *debugger.StepView     `json:"at,omitempty"`
 }
 
 // The maximum number of variables in the view of a step.
@@ -139,7 +141,7 @@ func (a *api) routeRecordings(r *routes) {
 	a.routeExplain(r)
 	routeSearch(a, r, "/variables/{name}/changes", "listVariableChanges", "List the changes of a variable",
 		listVariableChanges)
-	routeSearch(a, r, "/find", "findStep", "Find the first step at which a condition holds", findStep)
+	routeSearch(a, r, "/find", "findStep", "Find the first step at which a condition holds, or the last one before a step", findStep)
 }
 
 // openRecording opens the recording of an execution for a caller.
@@ -315,7 +317,14 @@ func findStep(ctx context.Context, opened *records.OpenRecording, in *findStepIn
 		return nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "condition", Detail: err.Error()}
 	}
 	out := &foundStep{}
-	out.Step, out.Unknown, err = opened.FindCondition(ctx, condition, in.From, in.Function)
+	if in.Before > 0 {
+		out.Step, out.Unknown, err = opened.FindConditionBefore(ctx, condition, in.Before, in.Function)
+	} else {
+		out.Step, out.Unknown, err = opened.FindCondition(ctx, condition, in.From, in.Function)
+	}
+	if err == nil && out.Step == 0 && out.Unknown > 0 {
+		out.Names, err = opened.UnknownNames(ctx, condition)
+	}
 	if err != nil || out.Step == 0 {
 		return out, err
 	}

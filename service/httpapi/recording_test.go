@@ -131,6 +131,19 @@ func TestRecordingIsReadStepByStep(t *testing.T) {
 		t.Errorf("a condition that never holds: got %s", found.text)
 	}
 
+	back := c.ok(t, "GET", path+"/find?condition="+url.QueryEscape("total > 5000 and n == 100")+
+		fmt.Sprintf("&before=%d", page.Total), nil)
+	if back.get("step") != float64(at+1) { // the next line of the same call
+		t.Errorf("the last step before the end where the condition holds: got %s, want %d", back.text, at+1)
+	}
+	if found := c.ok(t, "GET", path+fmt.Sprintf("/find?condition=n==100&before=%d", at-10), nil); found.get("step") != 0.0 {
+		t.Errorf("no step before %d has n == 100: got %s", at-10, found.text)
+	}
+	misspelt := c.ok(t, "GET", path+"/find?condition="+url.QueryEscape("totl > 3 and n > 1"), nil)
+	if got := string(mustJSON(t, misspelt.get("unknown_names"))); got != `[{"name":"totl","nearest":"total"}]` {
+		t.Errorf("a misspelt name: got %s", misspelt.text)
+	}
+
 	wantProblem(t, c.do(t, "GET", fmt.Sprintf("%s/steps/%d", path, page.Total+2), nil), http.StatusNotFound,
 		"not-found", "no such step")
 	wantProblem(t, c.do(t, "GET", path+"/steps/1/variables?frame=99", nil), http.StatusNotFound, "not-found",

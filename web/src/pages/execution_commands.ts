@@ -27,7 +27,7 @@ export function asPython(e: Execution): string {
 code = ${pythonText(e.code ?? "")}
 
 with Client(${JSON.stringify(window.location.origin)}) as client:  # the key is in GLASSHOUSE_KEY
-    print(client.run(code))
+    print(client.run(code).text)
 `;
 }
 

@@ -1,6 +1,5 @@
-import { useCallback, useMemo, useRef, useState } from "preact/hooks";
-import { get } from "../api/client";
-import { Problem } from "../api/problem";
+import { useCallback, useMemo, useRef } from "preact/hooks";
+import type { Problem } from "../api/problem";
 import type { Output } from "../api/records";
 import { count, shortID } from "../format";
 import { Code } from "../parts/code";
@@ -9,6 +8,7 @@ import { Empty, Failure, Loading } from "../parts/feedback";
 import { Panel } from "../parts/panel";
 import { parameter, setParameters } from "../router";
 import { Page } from "../shell";
+import { Find } from "./steps_find";
 import { useStepKeys } from "./steps_keys";
 import { StepOutputs, stepsOf } from "./steps_outputs";
 import { type Recording, useRecording } from "./steps_recording";
@@ -143,45 +143,5 @@ function Gaps({ recording }: { recording: Recording }) {
         </p>
       ))}
     </>
-  );
-}
-
-// Find goes to the next step at which a condition holds.
-function Find({ path, step, found }: { path: string; step: number; found: (step: number) => void }) {
-  const [condition, setCondition] = useState("");
-  const [said, setSaid] = useState("");
-  const [running, setRunning] = useState(false);
-  const submit = async (event: Event) => {
-    event.preventDefault();
-    if (!condition.trim()) return;
-    setRunning(true);
-    try {
-      const answer = await get<{ step: number }>(`${path}/find`, { condition, from: step + 1 });
-      setSaid(answer.step ? "" : "It does not hold at any later step.");
-      if (answer.step) found(answer.step);
-    } catch (thrown) {
-      setSaid(Problem.from(thrown).message);
-    }
-    setRunning(false);
-  };
-  return (
-    <form class="panel form" onSubmit={submit} aria-label="Find a step">
-      <label class="grow">
-        Next step at which this holds
-        <input
-          class="mono"
-          value={condition}
-          placeholder="total > 100 and name in names"
-          spellcheck={false}
-          onInput={(event) => setCondition(event.currentTarget.value)}
-        />
-      </label>
-      <button disabled={running}>{running ? "Searching…" : "Find"}</button>
-      {said && (
-        <p class="field-error" role="alert">
-          {said}
-        </p>
-      )}
-    </form>
   );
 }

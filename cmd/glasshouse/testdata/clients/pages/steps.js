@@ -123,7 +123,19 @@ module.exports = {
     await page.waitForURL(/step=5/);
     await page.reload(); // the link is deep
     await page.locator('.cm-current', { hasText: 'total += n' }).waitFor();
-    await page.getByLabel('Next step at which this holds').fill('total == 3');
+    const condition = page.getByLabel('Step at which this holds');
+    await condition.fill('totl == 3');
+    await page.keyboard.press('Enter');
+    await page.getByText('There is no variable totl. Did you mean total?').waitFor();
+    await condition.fill('total == 3');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/step=8/);
+    await condition.fill('total == 0'); // only before
+    await page.keyboard.press('Enter');
+    await page.getByText('It holds at no later step, but at step').waitFor();
+    await page.getByRole('button', { name: 'Find previous' }).click();
+    await page.waitForURL(/step=[2-5]\b/);
+    await condition.fill('total == 3');
     await page.keyboard.press('Enter');
     await page.waitForURL(/step=8/);
     await value('total').getByRole('button').click();
