@@ -261,17 +261,15 @@ func runPreview(
 	ctx context.Context, tx pgx.Tx, sql string, bound *boundParameters, columns []shownColumn,
 ) (out sandbox.WritePreview, err error) {
 	out.Rows = []sandbox.ChangedRow{}
-	result := tx.Conn().PgConn().ExecParams(ctx, sql, bound.texts, bound.oids, nil, nil).Read()
-	if result.Err != nil {
-		return out, result.Err
+	changes, err := runChanges(ctx, tx, sql, bound, maxPreviewBytes)
+	if err != nil {
+		return out, err
 	}
-	for _, row := range result.Rows {
-		if out.Affected, err = strconv.ParseInt(string(row[0]), 10, 64); err != nil {
-			return out, err
-		}
+	out.Affected = changes.affected
+	for _, row := range changes.rows {
 		var changed sandbox.ChangedRow
-		if changed.Before, err = shownRow(row[1], columns); err == nil {
-			changed.After, err = shownRow(row[2], columns)
+		if changed.Before, err = shownRow(row.before, columns); err == nil {
+			changed.After, err = shownRow(row.after, columns)
 		}
 		if err != nil {
 			return out, err
@@ -280,6 +278,34 @@ func runPreview(
 	}
 	_, err = tx.Exec(ctx, "SET CONSTRAINTS ALL IMMEDIATE") // as COMMIT would check them
 	return out, err
+}
+
+// changes are the rows that a statement has changed, as JSON objects of the server.
+type changes struct {
+	affected int64
+	rows     []changedRow // the first ones
+}
+
+type changedRow struct{ before, after []byte } // nil: there was none, or there is none
+
+// runChanges runs a statement that was derived as a Preview or as Changes. It keeps rows until they have maxBytes.
+func runChanges(
+	ctx context.Context, tx pgx.Tx, sql string, bound *boundParameters, maxBytes int,
+) (out changes, err error) {
+	reader := tx.Conn().PgConn().ExecParams(ctx, sql, bound.texts, bound.oids, nil, nil)
+	size := 0
+	for reader.NextRow() {
+		values := reader.Values()
+		if out.affected, err = strconv.ParseInt(string(values[0]), 10, 64); err != nil {
+			break
+		}
+		size += len(values[1]) + len(values[2])
+		if size <= maxBytes || len(out.rows) == 0 {
+			out.rows = append(out.rows, changedRow{bytes.Clone(values[1]), bytes.Clone(values[2])})
+		}
+	}
+	_, closeErr := reader.Close()
+	return out, errors.Join(err, closeErr)
 }
 
 // shownRow returns a row as a JSON object in the order of the columns, or null.

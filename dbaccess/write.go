@@ -64,6 +64,11 @@ func (r *Reader) Capture(
 		return out, err
 	}
 	out.Fingerprint = stmt.Fingerprint
+	// A statement without a count may have parts that the parser cannot split; then nothing is said of its condition.
+	if derived, err := r.checker.Derive(ctx, parse.Request{
+		SQL: sql, Names: slices.Collect(maps.Keys(params)), Derive: parse.Count}); err == nil {
+		out.IsWhole = derived.Write.IsWhole
+	}
 	if r.writer == nil {
 		return out, nil
 	}

@@ -28,7 +28,8 @@ type Result struct {
 	Fingerprint    string   // the same for statements that differ in constants only
 	Explained      int      // offset in SQL of the query that EXPLAIN explains; 0: no EXPLAIN
 	Derived        string   // of a request to derive: the other statement, with :name; Names are its parameters
-	Target         string   // of a request for a Preview: the table that it changes
+	Target         string   // of a request for a Preview or for Changes: the table that it changes
+	Write          Write    // of a request to derive: what the statement does
 	Stages         *StagePlan
 	Fault          *Fault
 	InNumberedText bool // Fault.Position refers to SQL, not to the given text
@@ -41,8 +42,9 @@ func ParseInProcess(q Request) (out Result) {
 		out.Fault = bad
 		return out
 	}
-	if q.Derive == Preview { // the statement has $n
-		out.Derived, out.Target, out.Fault = derivePreview(q.SQL)
+	if q.Derive == Preview || q.Derive == Changes { // the statement has $n
+		out.Derived, out.Target, out.Fault = derivePreview(q.SQL, q.Derive)
+		out.Write = describeWrite(q.SQL)
 		return out
 	}
 	given := make(map[string]bool, len(q.Names))
@@ -61,6 +63,7 @@ func ParseInProcess(q Request) (out Result) {
 		return out
 	}
 	if q.Derive != 0 {
+		out.Write = describeWrite(out.SQL)
 		out.Derived, out.Names, out.Fault = derive(out.SQL, out.Names, q.Derive)
 		out.InNumberedText = true
 		return out

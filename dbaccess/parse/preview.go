@@ -7,14 +7,17 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// maxPreviewRows is the LIMIT of the changed rows that a preview returns.
-const maxPreviewRows = 10
+// The LIMITs of the changed rows that a preview and that Changes return.
+const (
+	maxPreviewRows = 100
+	MaxChanges     = 10_000
+)
 
 // derivePreview returns a statement that runs a statement that writes, and returns the number of the changed rows and
-// at most maxPreviewRows of them as JSON, as they were before and as they are after. The row before an INSERT and the
+// at most maxPreviewRows or MaxChanges of them as JSON, as they were before and as they are after. The row before an INSERT and the
 // row after a DELETE are null. Both statements have $n. derivePreview also returns the name of the changed table as SQL.
 // The statement is made and compared like a sample (derive).
-func derivePreview(numbered string) (statement, table string, bad *Fault) {
+func derivePreview(numbered string, d Derivation) (statement, table string, bad *Fault) {
 	w, bad := splitWrite(numbered)
 	if bad == nil {
 		bad = w.checkTarget()
@@ -26,6 +29,9 @@ func derivePreview(numbered string) (statement, table string, bad *Fault) {
 	const head, tail = `WITH "changed rows" AS (`, `) SELECT (SELECT pg_catalog.count(*) FROM "changed rows"), ` +
 		`"before", "after" FROM "changed rows" LIMIT `
 	limit := strconv.Itoa(maxPreviewRows)
+	if d == Changes {
+		limit = strconv.Itoa(MaxChanges)
+	}
 	query := parsedSelect(head + "SELECT" + tail + limit)
 	query.WithClause.Ctes[0].GetCommonTableExpr().Ctequery = write
 	statement = head + text + tail + limit

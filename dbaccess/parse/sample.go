@@ -21,6 +21,7 @@ const (
 	Count                         // a query for the number of these rows
 	Preview                       // a statement that writes, and returns rows before and after (derivePreview)
 	Stages                        // of a query: statements that count the rows of its stages (deriveStages)
+	Changes                       // the same with MaxChanges rows
 )
 
 // maxSampleRows is the LIMIT of a query that samples the rows of a statement that writes.

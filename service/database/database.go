@@ -53,7 +53,10 @@ type Writer interface {
 	Preview(
 		ctx context.Context, sql string, params map[string]any, l sandbox.QueryLimits,
 	) (sandbox.WritePreview, error)
-	Apply(ctx context.Context, sql string, params map[string]any) (int64, error)
+	ApplyKeepingUndo(
+		ctx context.Context, sql string, params map[string]any, estimate int64,
+		keep func(context.Context, sandbox.WriteUndo) error,
+	) (int64, error)
 }
 
 // Database is a database that statements can name.

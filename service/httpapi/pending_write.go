@@ -63,11 +63,16 @@ func (a *api) routePendingWrites(r *routes) {
 			"UPDATE, and count all; needs an admin's key", http.StatusForbidden, http.StatusConflict),
 		a.samplePendingWrite)
 	route(a, r, r.describe("POST", "/pending-writes/{id}/preview", "previewPendingWrite", tagPendingWrites,
-		"Run a captured statement in a transaction that is rolled back, and read at most ten changed rows before and "+
+		"Run a captured statement in a transaction that is rolled back, and read at most 100 changed rows before and "+
 			"after; needs an admin's key", http.StatusForbidden, http.StatusConflict), a.previewPendingWrite)
 	route(a, r, r.describe("POST", "/pending-writes/{id}/apply", "applyPendingWrite", tagPendingWrites,
 		"Run a captured statement once; needs an admin's key", http.StatusForbidden, http.StatusConflict),
 		a.applyPendingWrite)
+	route(a, r, r.describe("GET", "/pending-writes/{id}/undo", "getWriteUndo", tagPendingWrites,
+		"Get the script that undoes an applied statement; needs an admin's key", http.StatusForbidden), a.getWriteUndo)
+	route(a, r, r.describe("GET", "/pending-writes/count", "countPendingWrites", tagPendingWrites,
+		"Count the statements that wait for a decision; needs an admin's key", http.StatusForbidden),
+		a.countPendingWrites)
 	route(a, r, r.describe("POST", "/pending-writes/{id}/reject", "rejectPendingWrite", tagPendingWrites,
 		"Reject a captured statement, which is then never run; needs an admin's key", http.StatusForbidden,
 		http.StatusConflict), a.rejectPendingWrite)
@@ -124,4 +129,18 @@ func (a *api) resolvePendingWrite(
 ) (*sandbox.PendingWrite, error) {
 	w, err := a.writes.Resolve(ctx, caller, in.ID, in.Body.Applied, in.Body.Reason)
 	return &w, err
+}
+
+func (a *api) getWriteUndo(ctx context.Context, caller sandbox.Key, in *pendingWriteInput) (*sandbox.WriteUndo, error) {
+	undo, err := a.writes.Undo(ctx, caller, in.ID)
+	return &undo, err
+}
+
+type pendingWriteCount struct {
+	Pending int `json:"pending" doc:"Statements that wait for a decision"`
+}
+
+func (a *api) countPendingWrites(_ context.Context, caller sandbox.Key, _ *struct{}) (*pendingWriteCount, error) {
+	n, err := a.writes.Waiting(caller)
+	return &pendingWriteCount{n}, err
 }

@@ -45,7 +45,7 @@ func (h *guestHandler) captureWrite(
 	w := sandbox.PendingWrite{
 		ID: h.service.NewID(), SandboxID: h.sandbox.ID, ExecutionID: h.execution.ID, User: h.sandbox.Owner,
 		Database: db.Name, SQL: sql, Types: map[string]string{}, Plan: plan.Plan, RowEstimate: plan.Rows,
-		Status: sandbox.WritePending, CreatedAt: h.service.Clock(),
+		Alarms: plan.Alarms(), Status: sandbox.WritePending, CreatedAt: h.service.Clock(),
 	}
 	for name, value := range params {
 		if typed, ok := value.(sandbox.TypedParameter); ok {

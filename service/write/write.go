@@ -30,6 +30,9 @@ type History interface {
 	FinishWrite(context.Context, sandbox.PendingWrite) error
 	Write(ctx context.Context, id string) (sandbox.PendingWrite, error)
 	Writes(context.Context, sandbox.WriteFilter) (list []sandbox.PendingWrite, next string, err error)
+	PendingWrites() int // that wait for a decision
+	KeepUndo(context.Context, sandbox.WriteUndo) error
+	Undo(ctx context.Context, writeID string) (sandbox.WriteUndo, error)
 }
 
 // Config configures a Service.
@@ -165,16 +168,49 @@ func (s *Service) Apply(ctx context.Context, caller sandbox.Key, id, reason stri
 	ctx = context.WithoutCancel(ctx)
 	params, err := writeParameters(w)
 	if err == nil {
-		w.Affected, err = db.Writer.Apply(ctx, w.SQL, params)
+		w.Affected, err = db.Writer.ApplyKeepingUndo(ctx, w.SQL, params, w.RowEstimate,
+			func(ctx context.Context, u sandbox.WriteUndo) error {
+				u.WriteID = w.ID
+				err := s.History.KeepUndo(ctx, u)
+				w.HasUndo = err == nil
+				return err
+			})
 	}
 	w.Status = sandbox.WriteApplied
 	if err != nil {
 		w.Status, w.Error = sandbox.WriteFailed, err.Error()
 	}
+	w.HasUndo = w.HasUndo && (err == nil || errors.Is(err, sandbox.ErrOutcomeUnknown))
 	if errors.Is(err, sandbox.ErrOutcomeUnknown) {
 		w.Status = sandbox.WriteUnknown
 	}
 	return w, errors.Join(err, s.History.FinishWrite(ctx, w))
+}
+
+// Undo returns how an applied write can be undone. The error is FaultNotFound for any other write.
+func (s *Service) Undo(ctx context.Context, caller sandbox.Key, id string) (sandbox.WriteUndo, error) {
+	if err := access.RequireAdmin(caller, decideWrites); err != nil {
+		return sandbox.WriteUndo{}, err
+	}
+	w, err := s.History.Write(ctx, id)
+	if err == nil && !w.HasUndo {
+		err = sandbox.Errorf(sandbox.FaultNotFound, "the write is %s: it has no undo script", w.Status)
+	}
+	if err != nil {
+		return sandbox.WriteUndo{}, err
+	}
+	if err := s.Access.Audit(ctx, caller, sandbox.AuditViewed, "pending-write/"+id, w.User); err != nil {
+		return sandbox.WriteUndo{}, err
+	}
+	return s.History.Undo(ctx, id)
+}
+
+// Waiting returns the number of writes that wait for a decision.
+func (s *Service) Waiting(caller sandbox.Key) (int, error) {
+	if err := access.RequireAdmin(caller, decideWrites); err != nil {
+		return 0, err
+	}
+	return s.History.PendingWrites(), nil
 }
 
 // Resolve records whether a write with the status unknown was applied, which an admin has found out in the

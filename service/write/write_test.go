@@ -55,7 +55,8 @@ type writer struct {
 	apply func(params map[string]any) (int64, error)
 }
 
-func (w *writer) Apply(_ context.Context, _ string, params map[string]any) (int64, error) {
+func (w *writer) ApplyKeepingUndo(_ context.Context, _ string, params map[string]any, _ int64,
+	_ func(context.Context, sandbox.WriteUndo) error) (int64, error) {
 	return w.apply(params)
 }
 
