@@ -77,6 +77,15 @@ for sql in ["DROP TABLE users", "UPDATE users SET name = pg_sleep(1)::text", "TR
 	if applied != 1 {
 		t.Errorf("applied %d times, want 1", applied)
 	}
+	script := "/pending-writes/" + update["id"].(string) + "/undo"
+	undo := admin.ok(t, "GET", script, nil)
+	if text, _ := undo.get("script").(string); undo.get("rows") != 1.0 || !strings.Contains(text, `"price":77.70}`) ||
+		len(undo.get("cannot").([]any)) == 0 {
+		t.Errorf("got %s, want a script that restores the price of one row", undo.text)
+	}
+	wantProblem(t, c.do(t, "GET", script, nil), 403, "forbidden")
+	wantProblem(t, admin.do(t, "GET", "/pending-writes/"+remove["id"].(string)+"/undo", nil), 404, "not-found")
+	wantProblem(t, c.do(t, "GET", "/pending-writes/count", nil), 403, "forbidden")
 	a = c.run(t, id, `str(db_query("SELECT price FROM products WHERE id = 7")[0]["price"])`)
 	if a.get("result") != "77.70" {
 		t.Errorf("got the price %v, want 77.70", a.get("result"))
@@ -103,6 +112,10 @@ for sql in ["DROP TABLE users", "UPDATE users SET name = pg_sleep(1)::text", "TR
 
 	// A write that fails when it is applied changes nothing, and records why.
 	c.run(t, id, `db_query("UPDATE products SET price = -1")`)
+	if alarms := compactJSON(pendingOf("pending")[0]["alarms"]); alarms != `["no-condition"]` ||
+		update["alarms"] != nil {
+		t.Errorf("got the alarms %s, want one, for an UPDATE of a whole table only", alarms)
+	}
 	failing := pendingOf("pending")[0]["id"].(string)
 	wantProblem(t, admin.do(t, "POST", "/pending-writes/"+failing+"/apply", nil), 422, "query-refused",
 		"check constraint")

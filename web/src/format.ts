@@ -73,6 +73,19 @@ export function fullTime(text: string): string {
   return `${day(at)} ${clock(at)} ${zone(at)}`;
 }
 
+// ago returns how long before now a time of the API was, such as "5 min ago", in the largest unit that fits.
+export function ago(text: string, now = Date.now()): string {
+  const seconds = (now - new Date(text).getTime()) / 1000;
+  if (seconds < -60) return dateTime(text);
+  if (seconds < 5) return "now";
+  if (seconds < 60) return `${Math.floor(seconds)} s ago`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h ago`;
+  const days = Math.floor(seconds / 86_400);
+  if (days < 14) return days === 1 ? "yesterday" : `${days} days ago`;
+  return day(new Date(text));
+}
+
 // milliseconds returns a time of the API with its fraction, which Date cuts off.
 export function milliseconds(text: string): number {
   const micros = /\.\d{3}(\d{1,6})/.exec(text)?.[1] ?? "0";

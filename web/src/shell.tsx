@@ -5,6 +5,7 @@ import { visible } from "./parts/hidden_characters";
 import { SchemeSwitch } from "./parts/scheme";
 import { here, path } from "./router";
 import { isAdmin, mayDebug, me, signOut } from "./session";
+import { waitingWrites, watchWaiting } from "./waiting";
 
 interface Entry {
   path: string;
@@ -76,6 +77,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
   const [open, setOpen] = useState(false);
   const [failure, setFailure] = useState("");
   useEffect(() => setOpen(false), [here.value]);
+  useEffect(watchWaiting, []);
   const leave = async () => {
     try {
       await signOut();
@@ -113,6 +115,12 @@ export function Shell({ children }: { children: ComponentChildren }) {
                 <li key={entry.path}>
                   <a href={"/ui" + entry.path} aria-current={isCurrent(entry) ? "page" : undefined}>
                     <Icon of={entry.icon} /> {entry.name}
+                    {entry.path === "/writes" && waitingWrites.value > 0 && (
+                      <span class="badge" title={`${waitingWrites.value} wait for a decision`}>
+                        {waitingWrites.value}
+                        <span class="visually-hidden"> wait for a decision</span>
+                      </span>
+                    )}
                   </a>
                 </li>
               ))}

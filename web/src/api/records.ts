@@ -259,13 +259,24 @@ export interface PendingWrite {
   types?: Record<string, string>;
   plan: unknown;
   row_estimate: number;
+  alarms?: ("no-condition" | "many-rows")[];
   status: "pending" | "applying" | "unknown" | "applied" | "failed" | "rejected";
   created_at: string;
   decided_by?: string;
   decided_at?: string | null;
   reason?: string;
   affected_rows: number;
+  has_undo?: boolean;
   error?: string;
+}
+
+// WriteUndo says how an applied write can be undone.
+export interface WriteUndo {
+  write_id: string;
+  rows: number;
+  script?: string;
+  missing?: string; // why there is no script
+  cannot: string[];
 }
 
 // WriteSample has rows that a pending write would affect. affected_rows is null if they were not counted.

@@ -1,4 +1,5 @@
-import { dateTime, fullTime, shortID, zone } from "../format";
+import { signal } from "@preact/signals";
+import { ago, dateTime, fullTime, shortID, zone } from "../format";
 
 const tones: Record<string, string> = {
   completed: "good",
@@ -38,6 +39,21 @@ export function Time({ at }: { at: string | null | undefined }) {
   return (
     <time dateTime={at} title={fullTime(at)}>
       {dateTime(at)}
+    </time>
+  );
+}
+
+// minute changes while the page is open, so that relative times go on.
+const minute = signal(Date.now());
+window.setInterval(() => (minute.value = Date.now()), 20_000);
+
+// Ago shows how long ago a time of the API was, and the exact time on hover.
+export function Ago({ at }: { at: string | null | undefined }) {
+  if (!at) return <span class="muted">–</span>;
+  const now = Math.max(minute.value, Date.now());
+  return (
+    <time dateTime={at} title={fullTime(at)}>
+      {ago(at, now)}
     </time>
   );
 }

@@ -16,6 +16,7 @@ export interface List<T> {
   loadMore: () => void;
   reload: () => void;
   replace: (change: (row: T) => T) => void; // takes up what an action changed
+  set: (rows: T[]) => void; // takes up what a later look has found
 }
 
 interface State<T> {
@@ -73,7 +74,8 @@ export function useList<T>(
       if (!loading.current && state.next) void load(state.next, state.rows);
     },
     reload: () => setAttempt(attempt + 1),
-    replace: (change) => setState({ ...state, rows: state.rows.map(change) }),
+    replace: (change) => setState((now) => ({ ...now, rows: now.rows.map(change) })),
+    set: (rows) => setState((now) => ({ ...now, rows })),
   };
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { changesFirst, withChanges } from "./writes_rows";
+import { changesFirst, withChanges } from "./writes_changes";
 
 test("an updated row has its old values, and the new ones of what changes", () => {
   const before = { id: 1, city: "Rome", tags: ["a"], note: null, data: { x: [1] } };
