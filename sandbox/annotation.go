@@ -8,23 +8,28 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Annotations are what a client says about its code for those who look for the execution later. They do not change how
 // the code runs. Request, Execution and ExecutionSummary embed them, so each field is decoded, recorded and returned.
 type Annotations struct {
 	Tags map[string]string `json:"tags,omitempty" maxProperties:"16" doc:"Names [A-Za-z0-9_.-]{1,64}, values 256 bytes"`
+
+	Title string `json:"title,omitempty" maxLength:"200" doc:"What lists call the execution; it may be renamed"`
 }
 
 // ModelAnnotations describes to models, by their JSON names, the annotations that they may set.
 var ModelAnnotations = map[string]string{
-	"tags": "Texts by name to find the run in history, if asked for",
+	"title": "What the code is for, in a few words",
+	"tags":  "Texts by name to find the run in history, if asked for",
 }
 
 // Limits of Annotations.
 const (
 	maxTags          = 16
 	maxTagValueBytes = 256
+	MaxTitleChars    = 200
 )
 
 var tagName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
@@ -34,6 +39,9 @@ var tagName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 func (a Annotations) CheckAnnotations() error {
 	refusal := func(format string, args ...any) error {
 		return &Error{Fault: FaultInvalid, Field: "tags", Detail: fmt.Sprintf(format, args...)}
+	}
+	if err := CheckTitle(a.Title); err != nil {
+		return err
 	}
 	if len(a.Tags) > maxTags {
 		return refusal("got %d tags; send at most %d", len(a.Tags), maxTags)
@@ -51,7 +59,21 @@ func (a Annotations) CheckAnnotations() error {
 	return nil
 }
 
-// ExecutionFilter selects executions for a list, newest first. A zero field does not filter. HTTP decodes a query into
+// CheckTitle returns FaultInvalid for a title of an execution or of a sandbox that is too long or has control
+// characters.
+func CheckTitle(title string) error {
+	var detail string
+	if n := utf8.RuneCountInString(title); n > MaxTitleChars {
+		detail = fmt.Sprintf("it has %d characters; send at most %d", n, MaxTitleChars)
+	} else if strings.ContainsFunc(title, unicode.IsControl) {
+		detail = "it has a control character; send one line of text"
+	} else {
+		return nil
+	}
+	return &Error{Fault: FaultInvalid, Field: "title", Detail: detail}
+}
+
+// ExecutionFilter selects executions for a list, newest first unless it has another order. A zero field does not filter. HTTP decodes a query into
 // the fields with the tag query, and sets the others itself.
 type ExecutionFilter struct {
 	User      string `query:"user_id" doc:"Only an admin may ask for other users"`
@@ -62,10 +84,22 @@ type ExecutionFilter struct {
 	Since time.Time
 	Until time.Time
 	Tags  []Tag  // the execution has all of them
-	Text  string `query:"text" maxLength:"200" doc:"Text in the code or the error"` // in upper or lower case
-	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"50"`            // 0 means 50
+	Text  string `query:"text" maxLength:"200" doc:"Text in title, code, error or output"` // in upper or lower case
+	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"50"`                   // 0 means 50
 	After string `query:"after" doc:"Value of next in the previous page"`
+
+	Order ExecutionOrder `query:"order" enum:"newest,duration,rows" default:"newest" doc:"The largest number first"`
 }
+
+// ExecutionOrder is the order of a list of executions. "" is ListNewest.
+type ExecutionOrder string
+
+// The orders. Those by a number have ended executions only.
+const (
+	ListNewest     ExecutionOrder = "newest"
+	ListByDuration ExecutionOrder = "duration"
+	ListByRows     ExecutionOrder = "rows"
+)
 
 // Tag is one of the tags of an execution.
 type Tag struct{ Name, Value string }

@@ -15,6 +15,8 @@ type AuditEntry struct {
 	Object string          `json:"object" doc:"Such as execution/ID, user/NAME"`
 	Owner  string          `json:"owner,omitempty" doc:"The user to whom the object belongs"`
 	Detail json.RawMessage `json:"detail,omitempty"`
+
+	Statement string `json:"statement,omitempty" doc:"Of a pending write that history still has: its SQL"`
 }
 
 // AuditAction is an action that the audit log records.
@@ -29,6 +31,7 @@ const (
 	AuditPreviewed AuditAction = "previewed" // a pending write ran and was rolled back
 	AuditResolved  AuditAction = "resolved"  // a pending write whose outcome was not known
 	AuditErased    AuditAction = "erased"    // from history
+	AuditRenamed   AuditAction = "renamed"   // an execution or a sandbox of another user
 	AuditCreated   AuditAction = "created"   // a key
 	AuditRevoked   AuditAction = "revoked"   // a key
 )

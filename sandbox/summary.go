@@ -1,6 +1,11 @@
 package sandbox
 
-import "time"
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"time"
+)
 
 // Limits of the texts in an ExecutionSummary, in characters.
 const (
@@ -59,6 +64,45 @@ func (e *Execution) RowsRead() (n int64) {
 	return n
 }
 
+// SearchedChars is the number of characters of what a run printed, and of its results, in which searches find a text.
+const SearchedChars = 1000
+
+// SearchText returns the beginning of what e printed and of its result and outputs: their texts and numbers, without
+// the syntax of JSON.
+func (e *Execution) SearchText() string {
+	results := jsonText(nil, e.Result, SearchedChars)
+	for _, o := range e.Outputs {
+		if room := SearchedChars - len(results); room > 0 {
+			results = append(results, firstChars(o.Summary, room)...)
+			results = append(results, ' ')
+		}
+		for _, kind := range []string{"application/vnd.dataresource+json", "text/plain"} {
+			results = jsonText(results, o.Data[kind], SearchedChars)
+		}
+	}
+	parts := []string{firstChars(e.Stdout, SearchedChars), string(results)}
+	return strings.TrimSpace(strings.Join(parts, "\n"))
+}
+
+// jsonText appends the texts, names and numbers of a JSON value to out, until out has about a number of bytes.
+func jsonText(out []byte, value json.RawMessage, limit int) []byte {
+	decoder := json.NewDecoder(bytes.NewReader(value))
+	decoder.UseNumber()
+	for len(out) < limit {
+		token, err := decoder.Token()
+		if err != nil {
+			break
+		}
+		switch token := token.(type) {
+		case string:
+			out = append(append(out, firstChars(token, limit-len(out))...), ' ')
+		case json.Number:
+			out = append(append(out, token...), ' ')
+		}
+	}
+	return out
+}
+
 // firstChars returns the first n characters of text.
 func firstChars(text string, n int) string {
 	for i := range text {
@@ -79,6 +123,9 @@ type SandboxSummary struct {
 	LastUsed  time.Time  `json:"last_used_at" doc:"When its last execution began, or its creation"`
 	ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"Of an active sandbox, if nobody uses it until then"`
 	EndedAt   *time.Time `json:"ended_at,omitempty"`
+	Title     string     `json:"title,omitempty" doc:"The name that somebody gave it"`
+	FirstRun  string     `json:"first_run,omitempty" doc:"Title of its first execution, or its first 200 characters"`
+	Runs      int        `json:"runs" doc:"Number of its executions; 1000 stands for more, too"`
 }
 
 // RecordFilter selects sandboxes, statements, connections, artifacts or audit entries for a list, newest first. A zero

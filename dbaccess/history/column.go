@@ -76,6 +76,9 @@ func (c executionColumn) searched(add func(sandbox.ExecutionFilter, *conditions)
 	return c
 }
 
+// textColumnNames are the columns in which a search for a text looks. An index has them all.
+var textColumnNames = []string{"code", "error", "title", "output"}
+
 // executionColumns has the columns of the table executions. All SQL that writes them, that reads more than one of them,
 // and that selects the executions of a list is made of this table.
 var executionColumns = []executionColumn{
@@ -91,7 +94,7 @@ var executionColumns = []executionColumn{
 		filtered(func(f sandbox.ExecutionFilter) string { return string(f.Status) }),
 	column("code", "text", func(r *row) *string { return &r.code }).kept().
 		listedAs(fmt.Sprintf("left(code, %d)", sandbox.SummaryCodeChars)).
-		searched(func(f sandbox.ExecutionFilter, to *conditions) { to.addText(f.Text, "code", "error") }),
+		searched(func(f sandbox.ExecutionFilter, to *conditions) { to.addText(f.Text, textColumnNames...) }),
 	column("error", "text", func(r *row) **string { return &r.failure }).
 		listedAs(fmt.Sprintf("left(error, %d)", sandbox.SummaryErrorChars)),
 	column("seconds", "float8", func(r *row) *float64 { return &r.summary.ExecutionTime }).listed(),
@@ -111,6 +114,8 @@ var executionColumns = []executionColumn{
 				to.add("tags @> ?", map[string]string{clean(tag.Name): clean(tag.Value)})
 			}
 		}),
+	column("title", "text", func(r *row) *string { return &r.summary.Title }).kept().listed(),
+	column("output", "text", func(r *row) *string { return &r.output }),
 	column("replay_of", "text", func(r *row) *string { return &r.summary.ReplayOf }).listed(),
 	column("record", "bytea", func(r *row) *[]byte { return &r.record }),
 	column("", "", func(r *row) *int64 { return &r.summary.CodeBytes }).listedAs("octet_length(code)"),

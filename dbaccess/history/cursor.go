@@ -17,7 +17,7 @@ import (
 type order struct {
 	list    string   // the name of the list, as in an error
 	columns []string // of the statement
-	types   []string // of the columns: timestamptz, bigint, int or text
+	types   []string // of the columns: timestamptz, float8, bigint, int or text
 }
 
 // cursor returns the cursor of a place.
@@ -82,6 +82,8 @@ func placeValue(kind, text string) (any, error) {
 			err = strconv.ErrRange // PostgreSQL has no year 0
 		}
 		return at, err
+	case "float8":
+		return strconv.ParseFloat(text, 64)
 	case "bigint":
 		return strconv.ParseInt(text, 10, 64)
 	case "int":

@@ -158,9 +158,12 @@ type storedExecution struct {
 	record        []byte
 	progress      [][]byte // records of the progress of a running execution
 	recordedSteps int64
+	title         string // it may be a later one than that of the record
 }
 
-func (e *storedExecution) columns() []any { return []any{&e.record, &e.progress, &e.recordedSteps} }
+func (e *storedExecution) columns() []any {
+	return []any{&e.record, &e.progress, &e.recordedSteps, &e.title}
+}
 
 // size returns the bytes of the records.
 func (e *storedExecution) size() int {
@@ -174,7 +177,7 @@ func (e *storedExecution) size() int {
 // recordColumns are the columns of a storedExecution e.
 var recordColumns = `e.record, CASE WHEN e.completed_at IS NULL THEN
 	ARRAY(SELECT p.record FROM progress p WHERE p.execution_id = e.id ORDER BY p.kind, p.number) END,
-	` + recordedSteps("e.id")
+	` + recordedSteps("e.id") + `, e.title`
 
 // decodeExecution returns a stored execution. It decodes a large record in the turn of the context's user.
 func (s *Store) decodeExecution(ctx context.Context, stored storedExecution) (e sandbox.Execution, err error) {
@@ -183,6 +186,7 @@ func (s *Store) decodeExecution(ctx context.Context, stored storedExecution) (e 
 		if e, err = decode(stored.record); err != nil {
 			return
 		}
+		e.Title = stored.title
 		e.RecordedSteps = stored.recordedSteps // a recording may be removed after the record was written
 		if err := addProgress(&e, stored.progress); err != nil {
 			s.logger.WithError(err).WithField("execution_id", e.ID).

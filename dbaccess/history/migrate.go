@@ -97,12 +97,18 @@ func checkSchema(ctx context.Context, conn *pgx.Conn) error {
 
 // textIndex lets searches find text in any of a million executions. It needs an extension that belongs to PostgreSQL,
 // but that some servers do not have, or do not let this role create.
-const textIndex = `CREATE INDEX IF NOT EXISTS executions_text ON executions
-	USING gin (code gin_trgm_ops, error gin_trgm_ops)`
+const textIndex = `CREATE INDEX IF NOT EXISTS executions_texts ON executions
+	USING gin (code gin_trgm_ops, error gin_trgm_ops, title gin_trgm_ops, output gin_trgm_ops)`
+
+// oldTextIndex is the index of versions that searched code and errors only.
+const oldTextIndex = `DROP INDEX IF EXISTS executions_text`
+
+// statementIndex lets searches find text in any of a million statements.
+const statementIndex = `CREATE INDEX IF NOT EXISTS queries_text ON queries USING gin (sql gin_trgm_ops)`
 
 // ensureTextIndex makes the index for searches. Without it, searches read every execution.
 func ensureTextIndex(ctx context.Context, pool *pgxpool.Pool, logger logrus.FieldLogger) error {
-	for _, sql := range []string{`CREATE EXTENSION IF NOT EXISTS pg_trgm`, textIndex} {
+	for _, sql := range []string{`CREATE EXTENSION IF NOT EXISTS pg_trgm`, textIndex, oldTextIndex, statementIndex} {
 		_, err := pool.Exec(ctx, sql)
 		var refused *pgconn.PgError
 		if errors.As(err, &refused) && !isConnectionError(err) {

@@ -32,6 +32,7 @@ type row struct {
 	node            string // set by insertRows
 	code            string
 	failure         *string
+	output          string                   // that searches look into
 	expiresAt       *time.Time               // nil: its key has no limit of its own
 	summary         sandbox.ExecutionSummary // the other columns
 
@@ -80,6 +81,9 @@ func executionRow(e *sandbox.Execution) (row, error) {
 	}
 	r.executionID, r.sandboxID, r.user = e.ID, e.SandboxID, e.User
 	r.code, r.failure, r.expiresAt, r.summary = e.Code, e.Error, e.ExpiresAt, e.Summary()
+	if r.isEnd() {
+		r.output = e.SearchText()
+	}
 	cleanColumns(&r)
 	if r.mustSync = r.isEnd(); !r.mustSync {
 		return r, nil

@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -151,11 +152,19 @@ func (s *Store) ArtifactRecords(
 }
 
 var auditEntries = timeline[sandbox.AuditEntry]{
-	from: "audit", columns: `id, at, actor, key_id, action, object, owner, detail`,
+	from: "audit", columns: `id, at, actor, key_id, action, object, owner, detail,
+		CASE WHEN object LIKE 'pending-write/%' THEN (SELECT p.record FROM pending_writes p WHERE p.id = substr(object, 15))
+		END`,
 	order: order{"audit entries", []string{"id"}, []string{"bigint"}},
 	scan: func(row pgx.CollectableRow) (e sandbox.AuditEntry, err error) {
-		err = row.Scan(&e.ID, &e.At, &e.User, &e.KeyID, &e.Action, &e.Object, &e.Owner, &e.Detail)
+		var record []byte
+		err = row.Scan(&e.ID, &e.At, &e.User, &e.KeyID, &e.Action, &e.Object, &e.Owner, &e.Detail, &record)
 		e.At = e.At.UTC()
+		if err == nil && record != nil {
+			var w sandbox.PendingWrite
+			err = json.Unmarshal(record, &w)
+			e.Statement = w.SQL
+		}
 		return e, err
 	},
 	key: func(e sandbox.AuditEntry) []any { return []any{e.ID} },

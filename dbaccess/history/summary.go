@@ -29,6 +29,20 @@ var executionSummaries = timeline[sandbox.ExecutionSummary]{
 	key:     func(e sandbox.ExecutionSummary) []any { return []any{e.CreatedAt, e.ID} },
 }
 
+// executionsBy are the lists of ended executions by a number, the largest first.
+var executionsBy = map[sandbox.ExecutionOrder]timeline[sandbox.ExecutionSummary]{
+	sandbox.ListByDuration: {
+		from: "executions", columns: listExpressions, scan: scanSummary,
+		order: order{"executions by duration", []string{"seconds", "id"}, []string{"float8", "text"}},
+		key:   func(e sandbox.ExecutionSummary) []any { return []any{e.ExecutionTime, e.ID} },
+	},
+	sandbox.ListByRows: {
+		from: "executions", columns: listExpressions, scan: scanSummary,
+		order: order{"executions by rows", []string{"rows_read", "id"}, []string{"bigint", "text"}},
+		key:   func(e sandbox.ExecutionSummary) []any { return []any{e.RowsRead, e.ID} },
+	},
+}
+
 func inUTC(at *time.Time) *time.Time {
 	if at != nil {
 		*at = at.UTC()
@@ -36,7 +50,7 @@ func inUTC(at *time.Time) *time.Time {
 	return at
 }
 
-// ExecutionSummaries returns a page of the summaries of executions that match the filter, newest first, and the cursor
+// ExecutionSummaries returns a page of the summaries of executions that match the filter, in its order, and the cursor
 // of the next page, which is "" for the last page.
 func (s *Store) ExecutionSummaries(
 	ctx context.Context, f sandbox.ExecutionFilter,
@@ -44,6 +58,11 @@ func (s *Store) ExecutionSummaries(
 	t := executionSummaries
 	var c conditions
 	c.addFilter(f, false)
+	byNumber, isByNumber := executionsBy[f.Order]
+	if isByNumber {
+		t = byNumber
+		c.clauses = append(c.clauses, "completed_at IS NOT NULL")
+	}
 	if f.After != "" {
 		if err := t.order.addCursor(&c, f.After); err != nil {
 			return nil, "", err
@@ -54,7 +73,11 @@ func (s *Store) ExecutionSummaries(
 	if len(matches.clauses) == 0 {
 		return t.page(ctx, s, scopeOf(f), c, "", f.Limit)
 	}
-	for _, scanned := range []int{minScanned, maxScanned} {
+	scans := []int{minScanned, maxScanned}
+	if isByNumber {
+		scans = nil // the newest are not the first ones
+	}
+	for _, scanned := range scans {
 		newest := t
 		newest.from = fmt.Sprintf(
 			`(SELECT * FROM executions WHERE %s ORDER BY created_at DESC, id DESC LIMIT %d) newest`, &c, scanned)
@@ -75,13 +98,20 @@ func (s *Store) ExecutionSummaries(
 
 var sandboxSummaries = timeline[sandbox.SandboxSummary]{
 	from: "sandboxes b",
-	columns: `b.id, b.owner, b.policy, b.state, b.ephemeral, b.created_at, b.ended_at, greatest(b.created_at,
-		(SELECT max(e.created_at) FROM executions e WHERE e.sandbox_id = b.id))`,
+	columns: fmt.Sprintf(`b.id, b.owner, b.policy, b.state, b.ephemeral, b.created_at, b.ended_at, greatest(b.created_at,
+		(SELECT max(e.created_at) FROM executions e WHERE e.sandbox_id = b.id)), b.title,
+		coalesce((SELECT coalesce(nullif(e.title, ''), left(e.code, %d)) FROM executions e WHERE e.sandbox_id = b.id
+			ORDER BY e.created_at, e.id LIMIT 1), ''),
+		(SELECT count(*) FROM (SELECT FROM executions e WHERE e.sandbox_id = b.id LIMIT 1000) counted)`,
+		sandbox.SummaryCodeChars),
 	order: order{"sandboxes", []string{"b.created_at", "b.id"}, []string{"timestamptz", "text"}},
 	scan: func(row pgx.CollectableRow) (sandbox.SandboxSummary, error) {
 		var b sandbox.Sandbox
 		var text []byte
-		err := row.Scan(&b.ID, &b.Owner, &text, &b.State, &b.Ephemeral, &b.CreatedAt, &b.EndedAt, &b.LastUsed)
+		var title, firstRun string
+		var runs int
+		err := row.Scan(&b.ID, &b.Owner, &text, &b.State, &b.Ephemeral, &b.CreatedAt, &b.EndedAt, &b.LastUsed, &title,
+			&firstRun, &runs)
 		if err != nil {
 			return sandbox.SandboxSummary{}, err
 		}
@@ -90,7 +120,9 @@ var sandboxSummaries = timeline[sandbox.SandboxSummary]{
 			return sandbox.SandboxSummary{}, fmt.Errorf("read a sandbox's policy: %w", err)
 		}
 		b.Policy, b.CreatedAt, b.LastUsed, b.EndedAt = p, b.CreatedAt.UTC(), b.LastUsed.UTC(), inUTC(b.EndedAt)
-		return b.Summary(), nil
+		out := b.Summary()
+		out.Title, out.FirstRun, out.Runs = title, firstRun, runs
+		return out, nil
 	},
 	key: func(b sandbox.SandboxSummary) []any { return []any{b.CreatedAt, b.ID} },
 }

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"glasshouse/sandbox"
 	"glasshouse/service/live"
@@ -19,7 +21,8 @@ type replyWriter struct {
 	answer       *answer
 	caller       sandbox.Key // with the rights of the tools
 	conversation sandbox.Conversation
-	next         int // position of the next message
+	next         int                   // position of the next message
+	messages     []sandbox.ChatMessage // when the model was asked last
 }
 
 // storeTimeout bounds the time in which history stores a message.
@@ -106,6 +109,7 @@ func (r *replyWriter) rounds(ctx context.Context) error {
 func (r *replyWriter) ask(ctx context.Context) ([]sandbox.ToolCall, error) {
 	// The messages are read again in each round: an admin may have erased an execution since the last one.
 	messages, err := r.chat.History.Messages(ctx, r.conversation.ID)
+	r.messages = messages
 	if err != nil {
 		return nil, err
 	}
@@ -201,6 +205,20 @@ func (r *replyWriter) callTool(ctx context.Context, call sandbox.ToolCall) error
 	return errors.Join(r.put(ctx, m), context.Cause(ctx))
 }
 
+// question returns the last message of the user as a title: one line of text.
+func (r *replyWriter) question() string {
+	text := r.conversation.Title
+	for _, m := range slices.Backward(r.messages) {
+		if m.Role == sandbox.MessageUser {
+			text = m.Text
+			break
+		}
+	}
+	isBetween := func(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) }
+	line := []rune(strings.Join(strings.FieldsFunc(text, isBetween), " "))
+	return string(line[:min(len(line), sandbox.MaxTitleChars)])
+}
+
 // toolAnswer calls a tool. It sets the execution of m, and stores m with it as soon as it is known: so a link to the
 // run is there while it runs and after a kill of the service.
 func (r *replyWriter) toolAnswer(
@@ -213,7 +231,7 @@ func (r *replyWriter) toolAnswer(
 	if tool != nil {
 		var named string
 		var err error
-		if arguments, named, err = tool.arguments(call.Arguments, r.conversation.SandboxID); err != nil {
+		if arguments, named, err = tool.arguments(call.Arguments, r.conversation.SandboxID, r.question()); err != nil {
 			return run.ToolResult{Text: err.Error(), IsError: true}
 		}
 		if r.isOwn(ctx, named) {

@@ -14,6 +14,7 @@ type modelTool struct {
 	completionTool
 	inSession bool // it works in the session of the conversation
 	hasWait   bool // and waits for the end of a run
+	hasTitle  bool // a run of it can have a title
 }
 
 // runWait is how long a tool waits for the end of a run, in seconds: the most that it takes. A client of MCP waits
@@ -35,6 +36,7 @@ func modelTools(tools []run.Tool) []modelTool {
 		}
 		tool := modelTool{}
 		_, tool.inSession = schema.Properties["session_id"]
+		_, tool.hasTitle = schema.Properties["title"]
 		if tool.inSession {
 			_, tool.hasWait = schema.Properties["wait_seconds"]
 			for _, name := range []string{"session_id", "wait_seconds"} {
@@ -59,8 +61,9 @@ func (c *Chat) tool(name string) *modelTool {
 	return nil
 }
 
-// arguments returns the arguments of a call with those that the conversation sets, and the execution that they name.
-func (t *modelTool) arguments(text, session string) (arguments json.RawMessage, execution string, err error) {
+// arguments returns the arguments of a call with those that the conversation sets, and the execution that they name. A
+// run without a title gets one.
+func (t *modelTool) arguments(text, session, title string) (arguments json.RawMessage, execution string, err error) {
 	given := map[string]json.RawMessage{}
 	if text != "" {
 		if err := json.Unmarshal([]byte(text), &given); err != nil || given == nil {
@@ -70,6 +73,9 @@ func (t *modelTool) arguments(text, session string) (arguments json.RawMessage, 
 	_ = json.Unmarshal(given["execution_id"], &execution) // another type is refused by the tool
 	if t.inSession {
 		given["session_id"], _ = json.Marshal(session)
+	}
+	if _, ok := given["title"]; t.hasTitle && !ok && title != "" {
+		given["title"], _ = json.Marshal(title)
 	}
 	if t.hasWait {
 		given["wait_seconds"], _ = json.Marshal(runWait)

@@ -103,6 +103,7 @@ func (a *api) routeExecutions(r *routes) {
 	route(a, r, r.describe("DELETE", "/users/{user_id}/history", "eraseUser", tagExecutions,
 		"Erase all that history has of a user; needs an admin's key", http.StatusForbidden, http.StatusConflict),
 		a.eraseUser)
+	a.routeTitles(r)
 	a.routeReplay(r)
 	a.routeExecutionFeed(r)
 }
@@ -153,6 +154,10 @@ func (a *api) listExecutions(ctx context.Context, caller sandbox.Key, in *execut
 			return nil, err
 		}
 		return summariesResponse(executionSummaryList{list, next}), nil
+	}
+	if filter.Order != "" && filter.Order != sandbox.ListNewest {
+		return nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "order",
+			Detail: "whole executions are listed newest first: leave include out"}
 	}
 	if err := a.access.HoldLarge(ctx, caller.User); err != nil {
 		return nil, err

@@ -114,7 +114,7 @@ type auditInput struct {
 	User   string    `query:"user_id" doc:"Only actions of this user"`
 	Since  timestamp `query:"since" doc:"Only actions from this time or later"`
 	Until  timestamp `query:"until" doc:"Only actions from before this time"`
-	Action string    `query:"action" enum:"viewed,exported,applied,rejected,erased,created,revoked"`
+	Action string    `query:"action" enum:"viewed,exported,applied,rejected,previewed,resolved,erased,renamed,created,revoked"`
 	Object string    `query:"object" doc:"Such as execution/ID"`
 }
 

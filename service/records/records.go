@@ -36,6 +36,9 @@ type History interface {
 	Executions(context.Context, sandbox.ExecutionFilter) (list []sandbox.Execution, next string, err error)
 	CountExecutions(ctx context.Context, sandboxID string) (int, error)
 	Statistics(ctx context.Context, user string) (sandbox.Statistics, error)
+	Activity(context.Context, sandbox.ActivityFilter) (sandbox.Activity, error)
+	RenameExecution(ctx context.Context, id, title string) error
+	RenameSandbox(ctx context.Context, id, title string) error
 	Sandbox(ctx context.Context, id string) (sandbox.Sandbox, error)
 
 	// The records of artifacts, whose bytes are in the blob store; and which blobs and folders still belong to one.

@@ -27,7 +27,9 @@ func (s *Service) Sandboxes(ctx context.Context, caller sandbox.Key, f sandbox.R
 		live, isLive := s.live.CurrentSandbox(b.ID)
 		switch {
 		case isLive:
+			title, firstRun, runs := b.Title, b.FirstRun, b.Runs
 			*b = live.Summary()
+			b.Title, b.FirstRun, b.Runs = title, firstRun, runs
 		case b.State == sandbox.StateActive: // the service ended before the sandbox did
 			b.State, b.ExpiresAt = sandbox.StateLost, nil
 		}
