@@ -20,8 +20,8 @@ const (
 	Sample  Derivation = iota + 1 // a query for at most maxSampleRows rows that the statement would affect
 	Count                         // a query for the number of these rows
 	Preview                       // a statement that writes, and returns rows before and after (derivePreview)
-	Stages                        // of a query: statements that count the rows of its stages (deriveStages)
 	Changes                       // the same with MaxChanges rows
+	Stages                        // of a query: statements that count the rows of its stages (deriveStages)
 )
 
 // maxSampleRows is the LIMIT of a query that samples the rows of a statement that writes.
