@@ -19,6 +19,7 @@ import import_hooks
 import ipython_display
 import json_values
 import output_summary
+import table_rows
 import values
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
@@ -76,6 +77,7 @@ class Outputs:
         self.is_notebook = False
         self.shell: typing.Any = None
         self.captured: list | None = None
+        self.tables: dict = {}  # by number: functions that return the tables that are shown in part
         self.left_out = self.cut_rows = self.cut_columns = self.cut_text = 0
         self._sent = self._bytes = 0
         self._has_hooks = False  # the hooks that wait for an import are its own; the zygote's session left others
@@ -99,6 +101,7 @@ class Outputs:
         self.left_out = self.cut_rows = self.cut_columns = self.cut_text = self._sent = self._bytes = 0
         self.step = _no_step
         self.captured = None
+        self.tables = {}
         if self._drawn.data:  # clear() is a function of Python
             self._drawn.clear()
         self._updates.clear()
@@ -390,6 +393,9 @@ class Outputs:
                 "shape": list(v.shape),
                 "dtypes": [str(dtype) for dtype in v.dtypes.iloc[:most_columns]],
             }
+            if rows > most or columns > most_columns:
+                number = bundle[TABLE]["number"] = len(self.tables) + 1
+                self.tables[number] = table_rows.reference_to(v)
         except Exception:
             pass  # a schema cannot have such labels; the bundle has only HTML and text
         return bundle
@@ -403,9 +409,7 @@ class Outputs:
                 self.left_out += 1
             return
         line = bundle.pop(None, None) or output_summary.text(bundle)  # the key None has the summary
-        data = {
-            mime: values.escaped(part) if isinstance(part, str) else part for mime, part in bundle.items()
-        }
+        data = {mime: values.escaped(part) if isinstance(part, str) else part for mime, part in bundle.items()}
         text = _dumps(data)
         if _find_unfit(text):
             data = {mime: part if type(part) is str else json_values.plain(part)[0] for mime, part in data.items()}

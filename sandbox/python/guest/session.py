@@ -47,6 +47,7 @@ import outputs
 import processor_pipeline
 import recorder_factory
 import recorder_source
+import table_rows
 import values
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
@@ -107,6 +108,7 @@ class Session:
         self._streams = sys.stdout, sys.stderr
         self._late = late_output.LateOutput(channel)
         self._outputs = outputs.Outputs(channel.output)
+        self._tables = table_rows.Tables()
         main = types.ModuleType("__main__")
         sys.modules["__main__"] = main
         self._names = main.__dict__
@@ -193,6 +195,7 @@ class Session:
                 kind = type(error)
             outcome["interrupt"] = issubclass(kind, KeyboardInterrupt)
             outcome["exception"] = {"type": values.name_of(kind), "message": "", "line": 0, "traceback": []}
+        self._keep_tables(job, value)
         outcome["compile_ms"] = self._compile_ms
         if self._probes is not None:
             outcome["facts"], self._probes = self._probes.end(), None
@@ -209,6 +212,13 @@ class Session:
         if environ:
             _set_environ(environ)
         return outcome
+
+    def _keep_tables(self, job: dict, value) -> None:
+        """Lets people look at the rows of the tables of a run until they are gone."""
+        try:
+            self._tables.keep(job.get("execution_id") or "", self._outputs.tables, value)
+        except Exception:
+            pass  # user code has replaced a part of pandas
 
     def _enter_namespace(self, job: dict) -> None:
         """Selects the variables and the working directory of a run. All namespaces share the process's modules."""
@@ -251,6 +261,7 @@ class Session:
         sys.path_importer_cache.pop(directories.session, None)  # user code or the service may have written a module
         linecache.cache.pop(f"<execution {self._runs - KEPT_SOURCES}>", None)
         self._outputs.begin()
+        self._tables.forget()
         processor_pipeline.begin_run()
         names = self._names
         names.pop("__result__", None)
@@ -477,7 +488,8 @@ class Session:
 
     def answer(self, question: dict) -> dict:
         """Answers a protocol.Inspect between runs. An interrupt ends an answer that takes too long."""
-        answer = {"check": self._check, "complete": self._complete}.get(question.get("what", ""))
+        answers = {"check": self._check, "complete": self._complete, "rows": self._table_rows}
+        answer = answers.get(question.get("what", ""))
         if answer is None:
             return self.variables()
         try:
@@ -488,8 +500,22 @@ class Session:
                     return answer(question)
             finally:
                 self._channel.running = False
+        except table_rows.NoTable as error:
+            return {"failed": "NoTable", "reason": str(error)}
         except BaseException as error:
             return {"failed": values.name_of(type(error))}
+
+    def _table_rows(self, question: dict) -> dict:
+        """Returns a sandbox.TablePage of a variable, or of a table that a run showed or returned."""
+        asked = question["rows"]
+        name = asked.get("variable")
+        if name:
+            value = lookup.find(self._names, name, self)
+            if value is self:
+                raise table_rows.NoTable(f"the session has no variable {name}")
+        else:
+            value = self._tables.find(asked["execution"], asked["number"])
+        return self._tables.answer(value, asked)
 
     def _check(self, question: dict) -> dict:
         """Returns a sandbox.Verdict on code without running it."""
