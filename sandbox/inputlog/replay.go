@@ -24,6 +24,9 @@ func (d *Diverged) Error() string {
 // Columns returns the columns of the rows that answered a request; nil: no rows did, or they are not kept.
 func (r *Request) Columns() ([]sandbox.Column, error) { return protocol.AnswerColumns(r.Answer) }
 
+// Rows returns the columns of the answer and the values of each, as protocol.AnswerRows does.
+func (r *Request) Rows() ([]sandbox.Column, [][]any, error) { return protocol.AnswerRows(r.Answer) }
+
 // Player answers the requests of a replay from a log. One goroutine uses it.
 type Player struct {
 	keys     Keys

@@ -70,7 +70,7 @@ const (
 	KindLate    Kind = 'B' // to the supervisor: Late
 	KindInspect Kind = 'L' // to the guest: Inspect
 	KindCopies  Kind = 'U' // to the guest: pages that it has copied from its zygote; see procfs.CopiesOf
-	KindValue   Kind = 'V' // to the supervisor: sandbox.Variables, sandbox.CheckResult or sandbox.Completion
+	KindValue   Kind = 'V' // to the supervisor: sandbox.Variables, TablePage, CheckResult or Completion
 )
 
 // The largest bodies that a guest may send, in bytes.
@@ -179,11 +179,12 @@ type Done struct {
 	Cell         json.RawMessage `json:"cell"`          // a sandbox.Cell, if the run was asked for it
 }
 
-// Inspect asks a guest between runs for its variables, or about code that does not run.
+// Inspect asks a guest between runs for its variables, for rows of a table, or about code that does not run.
 type Inspect struct {
-	What   string `json:"what"` // "" for variables, "check" or "complete"
-	Code   string `json:"code"`
-	Cursor int    `json:"cursor"` // in characters from 0
+	What   string                `json:"what"` // "" for variables, "rows", "check" or "complete"
+	Code   string                `json:"code"`
+	Cursor int                   `json:"cursor"` // in characters from 0
+	Rows   *sandbox.TableRequest `json:"rows,omitempty"`
 }
 
 // Request is a request of running code to the supervisor.

@@ -15,6 +15,7 @@ import (
 const (
 	variablesTimeout = time.Second
 	codeTimeout      = 3 * time.Second // of a check or a completion
+	rowsTimeout      = 8 * time.Second // of a page of a table, which may have to be sorted
 )
 
 // InspectVariables returns the session's variables. Call it only between runs. If the guest
@@ -82,6 +83,51 @@ func (s *Session) Complete(
 	}
 	return v.Completion, v.Settled, v.Before, err
 }
+
+// Rows returns a page of a table. Call it only between runs. It returns FaultGone if the session no longer has the
+// table, and FaultInvalid if it is none, or takes too long to read.
+func (s *Session) Rows(ctx context.Context, question sandbox.TableRequest) (page sandbox.TablePage, err error) {
+	s.mu.Lock()
+	process := s.process
+	s.mu.Unlock()
+	if process == nil {
+		return page, errNoTable("the session has no process, and so no variables")
+	}
+	select {
+	case <-process.Done(): // the guest was killed between runs
+		s.drop(process)
+		return page, errNoTable("the session's process has ended, and its variables are lost")
+	default:
+	}
+	var v struct {
+		sandbox.TablePage
+		Failed string `json:"failed"`
+		Reason string `json:"reason"`
+	}
+	if question.Filters == nil {
+		question.Filters = []sandbox.TableFilter{}
+	}
+	err = s.ask(ctx, process, protocol.Inspect{What: "rows", Rows: &question}, rowsTimeout, &v)
+	switch {
+	case err != nil:
+		return page, err
+	case v.Failed == "NoTable":
+		return page, errNoTable(sandbox.Shorten(v.Reason, maxReason))
+	case v.Failed == "KeyboardInterrupt":
+		return page, sandbox.Errorf(sandbox.FaultInvalid, "the rows could not be read within %s: remove the sort or "+
+			"the filter, or sort in the code", rowsTimeout)
+	case v.Failed != "":
+		return page, sandbox.Errorf(sandbox.FaultInvalid, "the rows could not be read: %s", v.Failed)
+	}
+	if err := sandbox.CheckTablePage(&v.TablePage); err != nil {
+		return page, sandbox.Errorf(sandbox.FaultInvalid, "the rows could not be read: %s", err)
+	}
+	return v.TablePage, nil
+}
+
+const maxReason = 300 // characters of a reason of a guest
+
+func errNoTable(why string) error { return sandbox.Errorf(sandbox.FaultGone, "%s", why) }
 
 // errNotParsed returns the error for code that Python could not parse.
 func errNotParsed(reason string) error {

@@ -160,6 +160,7 @@ func newRouter(c Config) (*gin.Engine, *huma.OpenAPI) {
 	a.routeQueries(r)
 	a.routeStages(r)
 	a.routeInspect(r)
+	a.routeTables(r)
 	a.routeFiles(r)
 	a.routeArtifacts(r)
 	a.routeRecordings(r)

@@ -88,6 +88,17 @@ func (s *Service) Variables(
 	return v, err
 }
 
+// Rows returns a page of a table of a sandbox. It runs no user code. Its errors are those of supervisor.Session.Rows.
+func (s *Service) Rows(
+	ctx context.Context, caller sandbox.Key, id string, question sandbox.TableRequest,
+) (page sandbox.TablePage, err error) {
+	err = s.inspect(ctx, caller, id, func(ctx context.Context, live *liveSandbox) (err error) {
+		page, err = live.session.Rows(ctx, question)
+		return err
+	})
+	return page, err
+}
+
 // Check returns the parts of code that Python or a sandbox's policy would refuse. It does not run the code. If id is
 // "", the policy is that of a new sandbox with config, which Check does not create.
 func (s *Service) Check(
