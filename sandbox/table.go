@@ -21,7 +21,8 @@ type TableView struct {
 	Count   int           `json:"count"`
 	Sort    string        `json:"sort"` // the number of a column from 0, behind "-" for descending; "": as they are
 	Filters []TableFilter `json:"filters"`
-	Column  *int          `json:"column"` // its cells only, with their whole texts
+	Column  *int          `json:"column"` // its cells only; nil: those of all columns
+	Whole   bool          `json:"whole"`  // long texts are whole
 	Stats   *int          `json:"stats"`  // a column whose statistics are wanted in place of rows
 }
 

@@ -47,11 +47,14 @@ func ViewTable(columns []PageColumn, data [][]any, view TableView) (TablePage, e
 		return page, nil
 	}
 	first, end, most := 0, len(columns), maxCellRunes
+	if view.Whole {
+		most = maxWholeCell
+	}
 	if view.Column != nil {
 		if err := t.check(*view.Column); err != nil {
 			return page, err
 		}
-		first, end, most = *view.Column, *view.Column+1, maxWholeCell
+		first, end = *view.Column, *view.Column+1
 	}
 	page.Columns = columns[first:end]
 	count := min(cmp.Or(view.Count, 100), MaxTableRows, max(maxPageCells/max(end-first, 1), 1))

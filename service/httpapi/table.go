@@ -14,12 +14,13 @@ type TableView struct {
 	Count  int      `query:"count" minimum:"1" maximum:"1000" default:"100" doc:"Rows of the page; an answer may have fewer"`
 	Sort   string   `query:"sort" pattern:"^-?[0-9]{1,6}$" doc:"The number of a column from 0, behind - for descending"`
 	Filter []string `query:"filter,explode" maxItems:"20" doc:"A condition as COLUMN:OP:VALUE; repeatable. OP is contains, eq, ne, lt, le, gt, ge, null or notnull"`
-	Column string   `query:"column" pattern:"^[0-9]{1,6}$" doc:"Only the cells of this column, with their whole texts"`
+	Column string   `query:"column" pattern:"^[0-9]{1,6}$" doc:"The number of a column: only its cells"`
+	Whole  bool     `query:"whole" doc:"Long texts are whole"`
 	Stats  string   `query:"stats" pattern:"^[0-9]{1,6}$" doc:"A column whose statistics are wanted in place of rows"`
 }
 
 func (v *TableView) view() (out sandbox.TableView, err error) {
-	out = sandbox.TableView{Start: v.Start, Count: v.Count, Sort: v.Sort}
+	out = sandbox.TableView{Start: v.Start, Count: v.Count, Sort: v.Sort, Whole: v.Whole}
 	for _, text := range v.Filter {
 		f, err := sandbox.ParseTableFilter(text)
 		if err != nil {

@@ -110,7 +110,7 @@ func TestRowsOfAStatement(t *testing.T) {
 			wantCells(t, c.ok(t, "GET", path+"?filter=8:eq:9007199254740995", nil), 0, 2.0)
 			last := c.ok(t, "GET", path+"?sort=3&start=1198", nil)
 			wantCells(t, last, 3, map[string]any{"nan": "nan"}, nil)
-			whole := c.ok(t, "GET", path+"?column=6&count=1", nil)
+			whole := c.ok(t, "GET", path+"?column=6&count=1&whole=true", nil)
 			if got := cells(whole, 0)[0]; got != strings.Repeat("x", 1000) {
 				t.Errorf("got %v, want the whole text", got)
 			}

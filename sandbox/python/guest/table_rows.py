@@ -95,7 +95,7 @@ class Tables:
             numbers = list(range(min(start, table.height), min(start + count, table.height)))
         else:
             numbers = [int(each) for each in rows[start : start + count]]
-        page = _page(table, columns, numbers, MAX_CELL if chosen is None else MAX_WHOLE_CELL)
+        page = _page(table, columns, numbers, MAX_WHOLE_CELL if question.get("whole") else MAX_CELL)
         if sum(map(_size, page[0] if page else [])) > MAX_PAGE_BYTES:
             page = _page(table, columns, numbers[:1], SHORT if chosen is None else MAX_WHOLE_CELL // 6)
         size = 0

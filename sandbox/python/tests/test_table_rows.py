@@ -67,7 +67,7 @@ def test_values_keep_their_digits_and_their_kind(tables):
     assert long == {"cut": "x" * 300, "length": 1000}
     assert list(other) == ["text"]
     assert [each["kind"] for each in answer["columns"]][:2] == ["number", "number"]
-    assert rows(run, column=6)["rows"] == [["x" * 1000]]
+    assert rows(run, column=6, whole=True)["rows"] == [["x" * 1000]]
 
 
 def test_an_index_is_a_column_unless_it_only_counts(tables):
@@ -147,7 +147,7 @@ def test_a_page_stays_within_a_frame(tables):
 @pytest.mark.parametrize("text", ["'é' * 10**6", "'\U0001f600' * 10**6"])
 def test_large_cells_and_names_stay_within_a_frame(tables, text):
     run = tables(f"[{{f'{{c}}' + {text}: {text} for c in range(3)}}]")
-    for question in ({}, {"column": 1}, {"stats": 1}):
+    for question in ({}, {"column": 1, "whole": True}, {"stats": 1}, {"whole": True}):
         answer = rows(run, **question)
         assert "failed" not in answer
         assert len(protocol.encode(answer)) < 1_000_000, question

@@ -8,10 +8,11 @@ import { Code } from "../parts/code";
 import { Loading } from "../parts/feedback";
 import { Status } from "../parts/label";
 import { useLoaded } from "../parts/loaded";
+import { RowTable } from "../parts/table";
 import { terminalText } from "../parts/terminal_text";
-import { RowTable, Value } from "../parts/value";
+import { Value } from "../parts/value";
 import { Artifacts, Failed, Missing } from "./execution_details";
-import { Outputs } from "./execution_outputs";
+import { Outputs, resultPath } from "./execution_outputs";
 
 // A call of a tool, with what it gave.
 
@@ -113,8 +114,8 @@ function RunOutcome({ of: message }: { of: Message }) {
           <Failed of={run} />
         </div>
       )}
-      {hasResult && <Value of={run.result} label="Result" />}
-      <Outputs outputs={run.outputs} />
+      {hasResult && <Value of={run.result} label="Result" remote={resultPath(run)} />}
+      <Outputs outputs={run.outputs} execution={run.execution_id} />
       {run.artifacts.length > 0 && <Artifacts of={run} />}
       <Missing of={run} />
     </>

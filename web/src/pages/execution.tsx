@@ -15,7 +15,7 @@ import { Page } from "../shell";
 import { asCurl, asPython } from "./execution_commands";
 import { Artifacts, Comparison, Connections, Facts, Failed, Logs, Queries } from "./execution_details";
 import { marks } from "./execution_marks";
-import { Outputs } from "./execution_outputs";
+import { Outputs, resultPath } from "./execution_outputs";
 import { TimeAxis } from "./execution_time_axis";
 import { forgetList, listAddress } from "./executions";
 
@@ -173,17 +173,17 @@ export function Execution({ id }: { id: string }) {
               <Code code={code} marks={marks(e)} label="Code" />
             </Panel>
           )}
-          {hasFigure && <Outputs outputs={e.outputs} />}
+          {hasFigure && <Outputs outputs={e.outputs} execution={e.execution_id} />}
           {hasResult && (
             <Panel
               title="Result"
               note={isTable(e.result) ? plural(e.result.length, "row") : undefined}
               actions={<Copy label="Copy JSON" text={() => JSON.stringify(e.result, null, 2)} />}
             >
-              <Value of={e.result} label="Result" />
+              <Value of={e.result} label="Result" remote={resultPath(e)} />
             </Panel>
           )}
-          {!hasFigure && <Outputs outputs={e.outputs} />}
+          {!hasFigure && <Outputs outputs={e.outputs} execution={e.execution_id} />}
           {(e.stdout || (runs && stdout)) && (
             <TextPanel title="stdout" text={e.stdout || stdout} cut={e.truncated["stdout"]} />
           )}

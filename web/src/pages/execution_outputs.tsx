@@ -1,10 +1,11 @@
 import type { ComponentChildren } from "preact";
-import type { Artifact, Output } from "../api/records";
+import type { Artifact, Execution, Output } from "../api/records";
 import { asText } from "../format";
 import { Figure, figureType, StoredFigure } from "../parts/figure";
 import { framed } from "../parts/frame";
 import { Panel } from "../parts/panel";
-import { RowTable, Value } from "../parts/value";
+import { RowTable } from "../parts/table";
+import { Value } from "../parts/value";
 
 // A rich output is a bundle of forms of the same value. The page shows the best form that it can show safely: pictures
 // as pictures, which run no scripts; figures of Plotly in a frame that has no network; tables as tables; HTML in a frame
@@ -24,27 +25,39 @@ function pictureAddress(type: string, value: unknown): string {
   return `data:${type};base64,${text.replace(/\s/g, "")}`;
 }
 
-export function Outputs({ outputs }: { outputs: Output[] }) {
+// Outputs shows the outputs of an execution. Without its id, the tables have the rows of the outputs only.
+export function Outputs({ outputs, execution }: { outputs: Output[]; execution?: string | undefined }) {
   return (
     <>
       {outputs.map((output, index) => (
-        <OutputPanel key={index} output={output} />
+        <OutputPanel key={index} output={output} execution={execution} />
       ))}
     </>
   );
 }
 
-export function OutputPanel({ output, actions }: { output: Output; actions?: ComponentChildren }) {
+export function OutputPanel(props: { output: Output; execution?: string | undefined; actions?: ComponentChildren }) {
+  const { output, execution, actions } = props;
   return (
     <Panel title={titles[output.role ?? ""] ?? "Output"} note={output.summary} actions={actions}>
-      <Shown output={output} />
+      <Shown output={output} execution={execution} />
     </Panel>
   );
 }
 
 const titles: Record<string, string> = { result: "Last value", display: "Shown", figure: "Figure" };
 
-function Shown({ output }: { output: Output }) {
+// tablePath returns the path of the rows of a table that an execution returned, whose number is 0, or showed.
+export function tablePath(execution: string, number: number): string {
+  return `/executions/${encodeURIComponent(execution)}/tables/${number}/rows`;
+}
+
+// resultPath returns the path of the rows of a result of which the record has a part.
+export function resultPath(e: Execution): string | undefined {
+  return e.truncated["result"] ? tablePath(e.execution_id, 0) : undefined;
+}
+
+function Shown({ output, execution }: { output: Output; execution: string | undefined }) {
   const { data, summary } = output;
   const stored = (data[references] ?? {}) as Record<string, Artifact>;
   for (const type of pictures) {
@@ -59,7 +72,11 @@ function Shown({ output }: { output: Output }) {
   if (data[figureType] !== undefined) return <Figure of={data[figureType]} label={summary} />;
   if (stored[figureType]) return <StoredFigure of={stored[figureType]} label={summary} />;
   const table = tableOf(data[tableType]);
-  if (table) return <RowTable {...table} label={summary} />;
+  if (table) {
+    const number = output.role === "result" ? 0 : table.number;
+    const remote = execution && number !== undefined ? tablePath(execution, number) : undefined;
+    return <RowTable {...table} label={summary} remote={remote} />;
+  }
   if (data["text/html"] !== undefined) {
     return (
       <iframe
@@ -97,6 +114,7 @@ interface Resource {
   data?: unknown;
   shape?: unknown; // of the whole table, of which data has the first rows and columns
   dtypes?: unknown; // of the columns after those of the index
+  number?: unknown; // of the table among those of the execution that are shown in part
 }
 
 // tableOf returns the rows of a tabular data resource with their columns, or undefined for anything else.
@@ -113,6 +131,7 @@ function tableOf(value: unknown) {
     rows: rows as Record<string, unknown>[],
     columns: fields.map((field) => String(field?.name)),
     types: fields.map((field, index) => String(dtypes[index - indexes] ?? field?.extDtype ?? field?.type ?? "")),
+    number: typeof resource?.number === "number" ? resource.number : undefined,
     total: Number.isFinite(total) ? total : undefined,
     totalColumns: width !== undefined && Number.isFinite(width) && dtypes.length > 0 ? width + indexes : undefined,
   };

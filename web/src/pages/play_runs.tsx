@@ -9,7 +9,7 @@ import { isTable, Value } from "../parts/value";
 import { stepsOf, useNow } from "./execution";
 import { Artifacts, Failed, Logs, Queries } from "./execution_details";
 import { marks } from "./execution_marks";
-import { Outputs } from "./execution_outputs";
+import { Outputs, resultPath } from "./execution_outputs";
 import type { Run } from "./play_run";
 import { advice, type Session } from "./play_session";
 
@@ -148,10 +148,10 @@ function Body({ run, session }: { run: Run; session: Session }) {
           note={isTable(result) ? plural(result.length, "row") : undefined}
           actions={<Copy label="Copy JSON" text={() => JSON.stringify(result, null, 2)} />}
         >
-          <Value of={short(result)} label="Result" />
+          <Value of={short(result)} label="Result" remote={record ? resultPath(record) : undefined} />
         </Panel>
       )}
-      <Outputs outputs={[...run.outputs]} />
+      <Outputs outputs={[...run.outputs]} execution={run.id} />
       <Left count={run.left.outputs} what="output" whole={whole} />
       {(["stdout", "stderr"] as const).map(
         (name) =>

@@ -5,7 +5,7 @@ import { Problem } from "../api/problem";
 import type { PendingWrite, WritePreview, WriteSample, WriteUndo } from "../api/records";
 import { plural } from "../format";
 import { Copy, Failure, Loading } from "../parts/feedback";
-import { RowTable } from "../parts/value";
+import { RowTable } from "../parts/table";
 import { changesFirst, withChanges } from "./writes_changes";
 
 // Sample shows some of the rows that a write would affect, and their number. They are read when a person opens it,

@@ -112,12 +112,7 @@ export function TwoSteps(props: {
 export function Copy({ label, text }: { label: string; text: () => string }) {
   const [said, setSaid] = useState("");
   const copy = async () => {
-    try {
-      await navigator.clipboard.writeText(text());
-      setSaid("Copied");
-    } catch {
-      setSaid(copyWithSelection(text()) ? "Copied" : "The browser does not allow copying");
-    }
+    setSaid((await putOnClipboard(text())) ? "Copied" : "The browser does not allow copying");
     window.setTimeout(() => setSaid(""), 2000);
   };
   return (
@@ -125,6 +120,16 @@ export function Copy({ label, text }: { label: string; text: () => string }) {
       <span aria-live="polite">{said || label}</span>
     </button>
   );
+}
+
+// putOnClipboard reports whether the browser allows it.
+export async function putOnClipboard(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return copyWithSelection(text);
+  }
 }
 
 // copyWithSelection copies where the page is not served by HTTPS or from this machine, so that it has no clipboard.
