@@ -54,8 +54,10 @@ function Box({ state, label }: { state: GridState; label: string }) {
   useLayoutEffect(() => {
     const element = box.current!;
     state.scroller = element;
+    state.characterWidth = characterWidth(element);
     const measure = () => {
       const { clientWidth: width, clientHeight: height } = element;
+      state.scrollBar = element.offsetHeight - height;
       const known = state.size.peek();
       if (known.width !== width || known.height !== height) state.size.value = { width, height };
       state.showSeen();
@@ -114,6 +116,15 @@ function Box({ state, label }: { state: GridState; label: string }) {
       {state.isOpened.value && <OpenedCell state={state} close={close} />}
     </>
   );
+}
+
+// characterWidth returns the width of a digit in an element.
+function characterWidth(element: HTMLElement): number {
+  const canvas = document.createElement("canvas").getContext("2d");
+  if (!canvas) return 8;
+  const { fontSize, fontFamily } = getComputedStyle(element);
+  canvas.font = `${fontSize} ${fontFamily}`;
+  return canvas.measureText("0000000000").width / 10 || 8;
 }
 
 // pointed makes the cell under the pointer active, and sorts by a column whose name it presses.

@@ -40,7 +40,7 @@ function Extent({ state }: { state: GridState }) {
   const { model } = state;
   if (!model.isLoaded) return <>Loading the rows…</>;
   const columns = Math.max(model.totalColumns, model.columns.length);
-  const whole = Math.max(columns, state.whole?.columns ?? 0);
+  const whole = Math.max(columns, (state.isPartial && state.whole?.columns) || 0);
   return (
     <>
       {model.view.filters.length > 0 && `${count(model.matching)} of `}

@@ -20,7 +20,9 @@ export function GridHead({ state, id }: { state: GridState; id: string }) {
   }
   return (
     <div role="row" class="grid-head" aria-rowindex={1} style={{ height: `${state.headHeight}px` }}>
-      <div role="columnheader" class="grid-number" aria-colindex={1} aria-label="Row" />
+      <div role="columnheader" class="grid-number" aria-colindex={1}>
+        <span class="visually-hidden">Row</span>
+      </div>
       <div class="grid-moved" role="presentation" style={{ transform: `translateX(${-state.left.value}px)` }}>
         {heads}
       </div>

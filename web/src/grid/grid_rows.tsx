@@ -14,6 +14,7 @@ interface Range {
 
 interface Drawn {
   cells: Cell[] | undefined;
+  starts: number[];
   look: string; // what the row depends on besides its cells
   drawn: JSX.Element;
 }
@@ -23,6 +24,7 @@ export function GridRows({ state, id }: { state: GridState; id: string }) {
   const before = useRef(new Map<number, Drawn>());
   const { model } = state;
   model.version.value;
+  widenNumbers(state);
   const [first, last] = state.seenRows;
   const [firstColumn, lastColumn] = state.seenColumns;
   const slots = Math.ceil(state.viewportHeight / rowHeight) + 2;
@@ -36,9 +38,9 @@ export function GridRows({ state, id }: { state: GridState; id: string }) {
     const cells = model.row(index);
     const isSelected = state.anchor.value !== undefined && index >= selectedRows[0] && index <= selectedRows[1];
     const activeColumn = active.row === index ? active.column : -1;
-    const look = `${base} ${firstColumn} ${lastColumn} ${activeColumn} ${isSelected ? selected.join() : ""} ${starts.length}`;
+    const look = `${base} ${firstColumn} ${lastColumn} ${activeColumn} ${isSelected ? selected.join() : ""}`;
     const known = before.current.get(index);
-    if (known && known.cells === cells && known.look === look) {
+    if (known && known.cells === cells && known.look === look && known.starts === starts) {
       drawn.set(index, known);
       rows.push(known.drawn);
       continue;
@@ -57,7 +59,7 @@ export function GridRows({ state, id }: { state: GridState; id: string }) {
         selected={isSelected ? { first: selected[0], last: selected[1] } : undefined}
       />
     );
-    drawn.set(index, { cells, look, drawn: made });
+    drawn.set(index, { cells, look, starts, drawn: made });
     rows.push(made);
   }
   before.current = drawn;
@@ -73,6 +75,21 @@ export function GridRows({ state, id }: { state: GridState; id: string }) {
       </div>
     </div>
   );
+}
+
+// widenNumbers makes the columns wider that numbers among those that are seen do not fit into.
+function widenNumbers(state: GridState): void {
+  const { columns } = state.model;
+  const [first, last] = state.seenRows;
+  for (let [c, end] = state.seenColumns; c <= end && c < columns.length; c++) {
+    if (columns[c]!.kind !== "number") continue;
+    let length = 0;
+    for (let index = first; index <= last; index++) {
+      const cell = state.model.row(index)?.[c];
+      if (cell !== undefined) length = Math.max(length, shownCell(cell, "number").text.length);
+    }
+    state.widen(c, length);
+  }
 }
 
 function Row(props: {

@@ -3,8 +3,7 @@ import { type Cell, type Column, shownCell } from "./cell";
 // Where the rows and columns of a table are. Rows have one height. The columns have the widths of what is seen first.
 
 export const rowHeight = 28; // pixels
-const characterWidth = 7.3;
-const cellPadding = 22;
+const cellPadding = 24;
 const minWidth = 56;
 const maxWidth = 380;
 const widthRows = 60; // rows that the widths depend on
@@ -13,13 +12,18 @@ const widthRows = 60; // rows that the widths depend on
 const maxHeight = 12_000_000;
 
 // columnWidths returns the width of each column.
-export function columnWidths(columns: Column[], rows: Cell[][]): number[] {
+export function columnWidths(columns: Column[], rows: Cell[][], characterWidth: number): number[] {
   return columns.map((column, c) => {
     let length = Math.max(column.name.length + 2, column.type.length * 0.85);
     for (const row of rows.slice(0, widthRows))
       length = Math.max(length, shownCell(row[c] ?? null, column.kind).text.length);
-    return Math.round(Math.min(Math.max(length * characterWidth + cellPadding, minWidth), maxWidth));
+    return widthOf(length, characterWidth);
   });
+}
+
+// widthOf returns the width of a column for texts of this length.
+export function widthOf(length: number, characterWidth: number): number {
+  return Math.round(Math.min(Math.max(length * characterWidth + cellPadding, minWidth), maxWidth));
 }
 
 // offsets returns where each column begins, and behind them where the last one ends.

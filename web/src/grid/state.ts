@@ -1,7 +1,7 @@
 import { signal } from "@preact/signals";
 import { isAborted, Problem } from "../api/problem";
 import { count, plural } from "../format";
-import { columnsBetween, columnWidths, offsets, rowHeight, VerticalScale } from "./layout";
+import { columnsBetween, columnWidths, offsets, rowHeight, VerticalScale, widthOf } from "./layout";
 import { GridModel } from "./model";
 import { FirstRowsSource, type Source, type Stats } from "./source";
 import { type everything, filterOf } from "./view";
@@ -9,7 +9,6 @@ import { type everything, filterOf } from "./view";
 export const headingHeight = 44; // pixels, of the names and types of the columns
 export const filterHeight = 34;
 const maxSeenRows = 15; // without scrolling
-const scrollBar = 15; // pixels
 
 export interface Place {
   row: number; // in the view; -1 is the heading
@@ -30,6 +29,8 @@ export class GridState {
   readonly message = signal("");
   readonly shownStats = signal<{ column: number; stats?: Stats; problem?: Problem } | undefined>(undefined);
   scroller: HTMLElement | null = null;
+  characterWidth = 7.5; // pixels
+  scrollBar = 0; // pixels that it takes from the height
   private widths: number[] = [];
   private starts: number[] = [0];
   private timer = 0;
@@ -50,14 +51,23 @@ export class GridState {
     const { columns } = this.model;
     if (this.widths.length !== columns.length && this.model.isLoaded) {
       const rows = Array.from({ length: 60 }, (_, n) => this.model.row(n)).filter((row) => row !== undefined);
-      this.widths = columnWidths(columns, rows);
+      this.widths = columnWidths(columns, rows, this.characterWidth);
       this.starts = offsets(this.widths);
     }
     return this.starts;
   }
 
+  // widen makes a column of numbers wider: the beginning of a number would be another number.
+  widen(column: number, length: number): boolean {
+    const width = widthOf(length, this.characterWidth);
+    if (width <= this.widths[column]!) return false;
+    this.widths[column] = width;
+    this.starts = offsets(this.widths);
+    return true;
+  }
+
   get numbersWidth(): number {
-    return Math.max(34, count(this.model.matching).length * 7.5 + 18);
+    return Math.max(34, count(this.model.matching).length * this.characterWidth * 0.87 + 18);
   }
 
   get headHeight(): number {
@@ -66,7 +76,7 @@ export class GridState {
 
   get boxHeight(): number {
     const rows = Math.max(2, Math.min(this.model.total, maxSeenRows));
-    return this.headHeight + rows * rowHeight + (this.tableWidth > this.size.value.width ? scrollBar : 0) + 2;
+    return this.headHeight + rows * rowHeight + (this.tableWidth > this.size.value.width ? this.scrollBar : 0);
   }
 
   get tableWidth(): number {
