@@ -1,4 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { Problem } from "../api/problem";
 import { count } from "../format";
 import { Copy, Failure, Loading } from "../parts/feedback";
@@ -29,10 +29,12 @@ export function OpenedCell({ state, close }: { state: GridState; close: () => vo
       isOver = true;
     };
   }, [here, row, c]);
+  const section = useRef<HTMLElement>(null);
+  useEffect(() => section.current?.scrollIntoView({ block: "nearest" }), []);
   if (!column || here === undefined) return null;
   const cell = !isCut ? here : whole?.of === here ? whole.cell : undefined;
   return (
-    <section class="grid-opened" aria-label={`Row ${count(row + 1)}, ${column.name}`}>
+    <section ref={section} class="grid-opened" aria-label={`Row ${count(row + 1)}, ${column.name}`}>
       <header>
         <span>
           <strong>{column.name}</strong> <span class="muted">row {count(row + 1)}</span>

@@ -24,7 +24,6 @@ export function GridRows({ state, id }: { state: GridState; id: string }) {
   const before = useRef(new Map<number, Drawn>());
   const { model } = state;
   model.version.value;
-  widenNumbers(state);
   const [first, last] = state.seenRows;
   const [firstColumn, lastColumn] = state.seenColumns;
   const slots = Math.ceil(state.viewportHeight / rowHeight) + 2;
@@ -75,21 +74,6 @@ export function GridRows({ state, id }: { state: GridState; id: string }) {
       </div>
     </div>
   );
-}
-
-// widenNumbers makes the columns wider that numbers among those that are seen do not fit into.
-function widenNumbers(state: GridState): void {
-  const { columns } = state.model;
-  const [first, last] = state.seenRows;
-  for (let [c, end] = state.seenColumns; c <= end && c < columns.length; c++) {
-    if (columns[c]!.kind !== "number") continue;
-    let length = 0;
-    for (let index = first; index <= last; index++) {
-      const cell = state.model.row(index)?.[c];
-      if (cell !== undefined) length = Math.max(length, shownCell(cell, "number").text.length);
-    }
-    state.widen(c, length);
-  }
 }
 
 function Row(props: {

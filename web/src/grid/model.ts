@@ -19,6 +19,7 @@ export class GridModel {
   matching = 0; // rows that pass the filters
   isLoaded = false; // the first rows of the view
   view: View = everything;
+  onRows: () => void = () => {}; // is called when there are more
   private kept = new Map<number, Cell[]>(); // by place in the view
   private seen: [number, number] = [0, pageRows];
   private request: AbortController | undefined;
@@ -131,6 +132,7 @@ export class GridModel {
       const middle = (this.seen[0] + this.seen[1]) / 2;
       for (const index of this.kept.keys()) if (Math.abs(index - middle) > maxKeptRows / 3) this.kept.delete(index);
     }
+    this.onRows();
     this.version.value++;
     if (page.rows.length > 0) this.load();
   }

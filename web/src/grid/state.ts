@@ -1,6 +1,7 @@
 import { signal } from "@preact/signals";
 import { isAborted, Problem } from "../api/problem";
 import { count, plural } from "../format";
+import { shownCell } from "./cell";
 import { columnsBetween, columnWidths, offsets, rowHeight, VerticalScale, widthOf } from "./layout";
 import { GridModel } from "./model";
 import { FirstRowsSource, type Source, type Stats } from "./source";
@@ -37,6 +38,7 @@ export class GridState {
 
   constructor(readonly source: Source) {
     this.model = new GridModel(source);
+    this.model.onRows = () => this.fit();
     this.model.show(0, maxSeenRows);
   }
 
@@ -57,13 +59,26 @@ export class GridState {
     return this.starts;
   }
 
-  // widen makes a column of numbers wider: the beginning of a number would be another number.
-  widen(column: number, length: number): boolean {
-    const width = widthOf(length, this.characterWidth);
-    if (width <= this.widths[column]!) return false;
-    this.widths[column] = width;
-    this.starts = offsets(this.widths);
-    return true;
+  // fit makes the columns wider that numbers among those that are seen do not fit into: the beginning of a number would be
+  // another number.
+  private fit(): void {
+    const { columns } = this.model;
+    if (!this.model.isLoaded || this.columnStarts.length <= 1) return;
+    const [first, last] = this.seenRows;
+    const before = this.starts;
+    for (let [c, end] = this.seenColumns; c <= end && c < columns.length; c++) {
+      if (columns[c]!.kind !== "number") continue;
+      let length = 0;
+      for (let index = first; index <= last; index++) {
+        const cell = this.model.row(index)?.[c];
+        if (cell !== undefined) length = Math.max(length, shownCell(cell, "number").text.length);
+      }
+      const width = widthOf(length, this.characterWidth);
+      if (width <= this.widths[c]!) continue;
+      this.widths[c] = width;
+      this.starts = offsets(this.widths);
+    }
+    if (this.starts !== before) this.model.version.value++;
   }
 
   get numbersWidth(): number {
@@ -115,6 +130,7 @@ export class GridState {
   showSeen(): void {
     const [first, last] = this.seenRows;
     this.model.show(first, Math.max(first, last));
+    this.fit();
   }
 
   private scrollTo(top: number): void {
