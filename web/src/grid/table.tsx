@@ -1,6 +1,7 @@
 import { useMemo } from "preact/hooks";
 import { type Cell, type Column, cellOf, kindOf } from "./cell";
 import { Grid } from "./grid";
+import { RecordedSource } from "./recorded";
 import { FirstRowsSource, LocalSource, RemoteSource, type Source } from "./source";
 
 type Row = Record<string, unknown>;
@@ -43,6 +44,13 @@ function sourceOf({ rows, columns, types, total, totalColumns, remote }: TablePr
   const local = new LocalSource(described, cells, Math.max(totalColumns ?? 0, names.length));
   const isWhole = (total ?? 0) <= rows.length && (totalColumns ?? 0) <= names.length;
   return remote && !isWhole ? new FirstRowsSource(new RemoteSource(remote), local) : local;
+}
+
+// RecordedTable shows the rows of a table with so many rows and columns that a recording keeps, at the path of the object.
+export function RecordedTable(props: { path: string; label: string; rows: number; columns: number }) {
+  const { path, label, rows, columns } = props;
+  const source = useMemo(() => new RecordedSource(path), [path]);
+  return <Grid source={source} label={label} whole={{ rows, columns }} />;
 }
 
 // RemoteTable shows rows of which none are here.

@@ -4,6 +4,7 @@ import { get } from "../api/client";
 import { isAborted, Problem } from "../api/problem";
 import type { StepVariable } from "../api/records";
 import { Failure } from "../parts/feedback";
+import { isTableType } from "../parts/table";
 import type { DebugSession } from "./debug_session";
 import { Contents } from "./steps_value";
 
@@ -15,10 +16,7 @@ interface TableVariable {
 // shownTable is the variable whose table is on the page. It stays there when the program moves.
 export const shownTable = signal<TableVariable>();
 
-const tableType = /(^|\.)(DataFrame|Series|ndarray)$/;
 const maxVariables = 1000; // the most that one request returns
-
-export const isTableType = (type: string | undefined) => tableType.test(type ?? "");
 
 // VariableTable shows the chosen DataFrame, Series or array as a table. The rows are those of the recording, which has
 // the first ones of a large table; the tree of the variables has them all.

@@ -5,8 +5,9 @@ import type { DebugVariable } from "../api/records";
 import { count } from "../format";
 import { Pager } from "../parts/pager";
 import { Panel } from "../parts/panel";
+import { isTableType } from "../parts/table";
 import type { DebugSession } from "./debug_session";
-import { isTableType, shownTable } from "./debug_table";
+import { shownTable } from "./debug_table";
 
 const pageSize = 50;
 

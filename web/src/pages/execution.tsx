@@ -190,7 +190,13 @@ export function Execution({ id }: { id: string }) {
           {(e.stderr || (runs && stderr)) && (
             <TextPanel title="stderr" text={e.stderr || stderr} cut={e.truncated["stderr"]} />
           )}
-          {e.queries.length > 0 && <Queries queries={e.queries} cut={e.truncated["queries"]} />}
+          {e.queries.length > 0 && (
+            <Queries
+              queries={e.queries}
+              cut={e.truncated["queries"]}
+              execution={e.input_log && isOver(e) ? e.execution_id : undefined}
+            />
+          )}
           {e.connections.length > 0 && <Connections connections={e.connections} />}
           {e.artifacts.length > 0 && <Artifacts of={e} />}
           {logs > 0 && <Logs logs={e.debug_info.logs} variables={e.debug_info.variables} />}

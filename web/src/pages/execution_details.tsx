@@ -1,3 +1,5 @@
+import { Fragment } from "preact";
+import { useState } from "preact/hooks";
 import { address } from "../api/client";
 import type { Connection, Exception, Execution, Note, Query, Replay } from "../api/records";
 import {
@@ -16,6 +18,7 @@ import {
 } from "../format";
 import { SandboxLink, Status } from "../parts/label";
 import { Panel } from "../parts/panel";
+import { RemoteTable } from "../parts/table";
 import { isAdmin } from "../session";
 import { annotationsOf } from "./executions_filter";
 
@@ -117,7 +120,10 @@ export function Missing({ of: e }: { of: Execution }) {
   );
 }
 
-export function Queries({ queries, cut }: { queries: Query[]; cut?: number | undefined }) {
+// Queries shows statements. With the execution, which has ended and keeps what it got, the rows of each can be shown.
+export function Queries(props: { queries: Query[]; cut?: number | undefined; execution?: string | undefined }) {
+  const { queries, cut, execution } = props;
+  const [shown, setShown] = useState<number>();
   return (
     <Panel title="Statements" note={count(queries.length) + (cut ? `, ${count(cut)} more were left out` : "")}>
       <div class="scroll-x" tabIndex={0} role="group" aria-label="Statements">
@@ -136,48 +142,75 @@ export function Queries({ queries, cut }: { queries: Query[]; cut?: number | und
           </thead>
           <tbody>
             {queries.map((q, index) => (
-              <tr key={index}>
-                <td class="sql">
-                  <pre>{statementText(q.query)}</pre>
-                  {q.parameters && Object.keys(q.parameters).length > 0 && (
-                    <pre class="muted">{JSON.stringify(q.parameters)}</pre>
-                  )}
-                  {q.reason && <div class="why">rule: {q.reason}</div>}
-                  {q.error && <div class="why">{q.error}</div>}
-                  {q.computed_with_mask && (
-                    <div class="why">
-                      values were computed with "***" in place of one of the masked columns{" "}
-                      {q.computed_with_mask.join(", ")}
-                    </div>
-                  )}
-                  {q.rounded_columns && (
-                    <div class="why">
-                      values of the numeric columns {q.rounded_columns.join(", ")} lost digits as float64; db_frame(...,
-                      exact=True) keeps them
-                    </div>
-                  )}
-                  <StatementDetails of={q} />
-                </td>
-                <td>
-                  <Status of={q.status} />
-                  {q.status === "captured" && isAdmin.value && (
-                    <div>
-                      <a href="/ui/writes?status=pending">Pending writes</a>
-                    </div>
-                  )}
-                </td>
-                <td class="number">
-                  {changedRows(q)}
-                  {q.truncated && <div class="muted">truncated</div>}
-                </td>
-                <td class="number">{duration(q.duration_ms)}</td>
-              </tr>
+              <Fragment key={index}>
+                <tr>
+                  <td class="sql">
+                    <pre>{statementText(q.query)}</pre>
+                    {q.parameters && Object.keys(q.parameters).length > 0 && (
+                      <pre class="muted">{JSON.stringify(q.parameters)}</pre>
+                    )}
+                    {q.reason && <div class="why">rule: {q.reason}</div>}
+                    {q.error && <div class="why">{q.error}</div>}
+                    {q.computed_with_mask && (
+                      <div class="why">
+                        values were computed with "***" in place of one of the masked columns{" "}
+                        {q.computed_with_mask.join(", ")}
+                      </div>
+                    )}
+                    {q.rounded_columns && (
+                      <div class="why">
+                        values of the numeric columns {q.rounded_columns.join(", ")} lost digits as float64;
+                        db_frame(..., exact=True) keeps them
+                      </div>
+                    )}
+                    <StatementDetails of={q} />
+                  </td>
+                  <td>
+                    <Status of={q.status} />
+                    {q.status === "captured" && isAdmin.value && (
+                      <div>
+                        <a href="/ui/writes?status=pending">Pending writes</a>
+                      </div>
+                    )}
+                  </td>
+                  <td class="number">
+                    {changedRows(q)}
+                    {q.truncated && <div class="muted">truncated</div>}
+                    {execution && hasRows(q) && (
+                      <button
+                        class="link"
+                        aria-expanded={shown === index}
+                        onClick={() => setShown(shown === index ? undefined : index)}
+                      >
+                        {shown === index ? "Hide" : "Show"}
+                        <span class="visually-hidden"> the rows of statement {index + 1}</span>
+                      </button>
+                    )}
+                  </td>
+                  <td class="number">{duration(q.duration_ms)}</td>
+                </tr>
+                {execution && shown === index && (
+                  <tr>
+                    <td colSpan={4} class="statement-rows">
+                      <RemoteTable path={queryPath(execution, index + 1)} label={`Rows of statement ${index + 1}`} />
+                    </td>
+                  </tr>
+                )}
+              </Fragment>
             ))}
           </tbody>
         </table>
       </div>
     </Panel>
   );
+}
+
+// hasRows reports whether a statement has returned rows.
+export const hasRows = (q: Query) => q.status === "ok" && q.rows > 0;
+
+// queryPath returns the path of the rows of a statement, which the log of its execution keeps.
+export function queryPath(execution: string, number: number): string {
+  return `/executions/${encodeURIComponent(execution)}/queries/${number}/rows`;
 }
 
 function StatementDetails({ of: q }: { of: Query }) {

@@ -4,6 +4,7 @@ import { useDatabaseNames } from "../parts/databases";
 import { Failure, Loading } from "../parts/feedback";
 import { useLoaded } from "../parts/loaded";
 import { type Column, maskNote, type Schema, sqlName } from "../parts/sql";
+import { isTableType, RemoteTable } from "../parts/table";
 import { parameter, setParameters } from "../router";
 import { type Example, examples } from "./play_examples";
 import type { Session } from "./play_session";
@@ -54,6 +55,13 @@ interface Variable {
 }
 
 export function Variables({ session }: { session: Session }) {
+  const [opened, setAllOpened] = useState<ReadonlySet<string>>(new Set());
+  const setOpened = (name: string, isOpen: boolean) => {
+    const next = new Set(opened);
+    if (isOpen) next.add(name);
+    else next.delete(name);
+    setAllOpened(next);
+  };
   const isLive = session.state.value === "live";
   const isRunning = session.isRunning;
   const { answer, problem, reload } = useLoaded<{ variables: Record<string, Variable>; total: number }>(
@@ -78,7 +86,7 @@ export function Variables({ session }: { session: Session }) {
       <ul class="entries variables-list" aria-label="Variables">
         {entries.map(([name, { type, repr, shape }]) => (
           <li key={name}>
-            <details>
+            <details onToggle={(event) => setOpened(name, event.currentTarget.open)}>
               <summary>
                 <code class="name">{name}</code>{" "}
                 <span class="muted">
@@ -87,9 +95,19 @@ export function Variables({ session }: { session: Session }) {
                 </span>
                 <code class="preview">{repr}</code>
               </summary>
-              <pre class="text" tabIndex={0} role="group" aria-label={`Value of ${name}`}>
-                {repr}
-              </pre>
+              {isTableType(type) ? (
+                opened.has(name) && (
+                  <RemoteTable
+                    key={session.changes.value}
+                    path={`${session.path}/variables/${encodeURIComponent(name)}/rows`}
+                    label={`Rows of ${name}`}
+                  />
+                )
+              ) : (
+                <pre class="text" tabIndex={0} role="group" aria-label={`Value of ${name}`}>
+                  {repr}
+                </pre>
+              )}
             </details>
           </li>
         ))}

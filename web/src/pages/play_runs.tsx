@@ -159,7 +159,13 @@ function Body({ run, session }: { run: Run; session: Session }) {
             <Stream key={name} name={name} run={run} limit={session.limits.value?.max_output_size} whole={whole} />
           ),
       )}
-      {run.queries.length > 0 && <Queries queries={[...run.queries]} cut={run.left.queries} />}
+      {run.queries.length > 0 && (
+        <Queries
+          queries={[...run.queries]}
+          cut={run.left.queries}
+          execution={run.isOver && run.record ? run.id : undefined}
+        />
+      )}
       {record && record.artifacts.length > 0 && <Artifacts of={record} />}
       {(run.logs.length > 0 || Object.keys(record?.debug_info.variables ?? {}).length > 0) && (
         <Logs logs={[...run.logs]} variables={record?.debug_info.variables ?? {}} />

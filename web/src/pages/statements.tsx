@@ -1,4 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { get } from "../api/client";
 import { isAborted, Problem } from "../api/problem";
 import type { Statement, TopStatement } from "../api/records";
@@ -17,9 +17,12 @@ import {
 } from "../parts/filters";
 import { ExecutionLink, Status, Time, timeHeading } from "../parts/label";
 import { ListTable, NoMatch, Rows, useList } from "../parts/list";
+import { Panel } from "../parts/panel";
+import { RemoteTable } from "../parts/table";
 import { here, parameter } from "../router";
 import { isAdmin } from "../session";
 import { Page } from "../shell";
+import { hasRows, queryPath } from "./execution_details";
 
 const outcomes = ["ok", "refused", "failed", "cancelled", "captured"];
 
@@ -50,6 +53,7 @@ const listNames = ["user", "sandbox", "execution", "fingerprint", "database", "s
 
 function AllStatements() {
   const databases = useDatabaseNames();
+  const [shown, setShown] = useState<Statement>();
   const list = useList<Statement>("/statements", "statements", {
     user_id: parameter("user"),
     sandbox_id: parameter("sandbox"),
@@ -69,6 +73,7 @@ function AllStatements() {
         <TimeChoice />
         {isAdmin.value && <TextFilter name="user" label="User" placeholder="User" />}
       </Filters>
+      {shown && <RowsOf statement={shown} close={() => setShown(undefined)} />}
       <ListTable
         list={list}
         what="statements"
@@ -95,13 +100,38 @@ function AllStatements() {
               </>
             ),
           },
-          { name: "Rows", class: "number", cell: (s) => changedRows(s) },
+          {
+            name: "Rows",
+            class: "number",
+            cell: (s) =>
+              hasRows(s) ? (
+                <button class="link" title="Shows the rows, if they are kept" onClick={() => setShown(s)}>
+                  {changedRows(s)}
+                </button>
+              ) : (
+                changedRows(s)
+              ),
+          },
           { name: "Size", class: "number", cell: (s) => bytes(s.bytes) },
           { name: "Duration", class: "number", cell: (s) => duration(s.duration_ms) },
           { name: "Execution", cell: (s) => <ExecutionLink id={s.execution_id} /> },
         ]}
       />
     </>
+  );
+}
+
+// RowsOf shows the rows that a statement returned, from the log of its execution.
+function RowsOf({ statement: s, close }: { statement: Statement; close: () => void }) {
+  const panel = useRef<HTMLDivElement>(null);
+  useEffect(() => panel.current?.scrollIntoView({ block: "nearest" }), [s]);
+  const path = queryPath(s.execution_id, s.number);
+  return (
+    <div ref={panel}>
+      <Panel title="Rows" note={statementText(s.query)} actions={<button onClick={close}>Close</button>}>
+        <RemoteTable key={path} path={path} label="Rows of the statement" />
+      </Panel>
+    </div>
   );
 }
 

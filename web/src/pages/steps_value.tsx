@@ -1,11 +1,12 @@
 import { useEffect, useState } from "preact/hooks";
 import { get } from "../api/client";
 import { isAborted, Problem } from "../api/problem";
-import type { RecordedObject, RecordedTable } from "../api/records";
+import type { RecordedObject } from "../api/records";
 import { count, plural } from "../format";
 import { Failure } from "../parts/feedback";
 import { Pager } from "../parts/pager";
 import { Panel } from "../parts/panel";
+import { RecordedTable } from "../parts/table";
 
 const pageSize = 50;
 
@@ -41,7 +42,7 @@ export function Contents(props: {
   const all = Math.max(kept, length ?? 0);
   const last = Math.min(first + pageSize, kept);
   const note =
-    (kept === 0 || last - first === all
+    (kept === 0 || object.table || last - first === all
       ? plural(all, what)
       : `${what}s ${count(first + 1)} to ${count(last)} of ${count(all)}`) +
     (kept === 0 && all > 0
@@ -53,7 +54,12 @@ export function Contents(props: {
   return (
     <Panel title={`Contents of ${name}`} note={note}>
       {object.table ? (
-        <Table table={object.table} label={name} />
+        <RecordedTable
+          path={`${path}/steps/${step}/objects/${reference}`}
+          label={`Rows of ${name}`}
+          columns={object.table.total_columns}
+          rows={all}
+        />
       ) : (
         <div class="scroll-x data" tabIndex={0} role="group" aria-label={`Contents of ${name}`}>
           <table>
@@ -73,50 +79,7 @@ export function Contents(props: {
           </table>
         </div>
       )}
-      {object.table && object.table.total_columns > object.table.columns.length && (
-        <p class="cut">
-          The recording has the first {object.table.columns.length} of {plural(object.table.total_columns, "column")}.
-        </p>
-      )}
-      <Pager what={what} start={start} size={pageSize} total={kept} go={setStart} />
+      {!object.table && <Pager what={what} start={start} size={pageSize} total={kept} go={setStart} />}
     </Panel>
-  );
-}
-
-function Table({ table, label }: { table: RecordedTable; label: string }) {
-  return (
-    <div class="scroll-x data" tabIndex={0} role="group" aria-label={`Rows of ${label}`}>
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">index</th>
-            {table.columns.map((column, index) => (
-              <th key={index} scope="col">
-                {column.name}
-                <br />
-                <span class="dtype">
-                  {column.dtype}
-                  {column.missing > 0 && `, ${count(column.missing)} null`}
-                </span>
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {table.rows.map((row, index) => (
-            <tr key={index}>
-              <th scope="row" class="mono">
-                {row.label}
-              </th>
-              {row.cells.map((cell, column) => (
-                <td key={column}>
-                  <code>{cell}</code>
-                </td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
   );
 }

@@ -30,10 +30,21 @@ function useGrid() {
 
 const Waiting = () => (problem.value ? <Failure problem={problem.value} retry={load} /> : <Loading what="the table" />);
 
+const tableType = /(^|\.)(DataFrame|Series|ndarray)$/;
+
+// isTableType reports whether values of a Python type have rows.
+export const isTableType = (type: string | undefined) => tableType.test(type ?? "");
+
 // RowTable shows rows with their columns. Names, types and values are text.
 export function RowTable(props: TableProps) {
   const grid = useGrid();
   return grid ? <grid.Table {...props} /> : <Waiting />;
+}
+
+// RecordedTable shows the rows of a table that a recording keeps.
+export function RecordedTable(props: { path: string; label: string; rows: number; columns: number }) {
+  const grid = useGrid();
+  return grid ? <grid.RecordedTable {...props} /> : <Waiting />;
 }
 
 // RemoteTable shows the rows that the service has at a path.
