@@ -11,6 +11,7 @@ import (
 	"glasshouse/debugger/expr"
 	"glasshouse/debugger/program"
 	"glasshouse/debugger/recording"
+	"glasshouse/sandbox"
 )
 
 // maxPageVariables bounds one page of variables.
@@ -279,6 +280,34 @@ func (s *Session) livePage(ctx context.Context, r reference, start, count int) (
 		"columns": r.columns,
 	})
 	return page.Items, err
+}
+
+// Rows returns a part of the table that a reference leads to, which the program reads at the live position. It returns
+// ErrPast elsewhere.
+func (s *Session) Rows(ctx context.Context, number int, view sandbox.TableView) (page sandbox.TablePage, err error) {
+	if err := s.requireLive(); err != nil {
+		return page, err
+	}
+	r, err := s.reference(number)
+	if err != nil {
+		return page, err
+	}
+	if r.expression == "" {
+		return page, fmt.Errorf("%w: reference %d is no table", ErrRequest, number)
+	}
+	if view.Filters == nil {
+		view.Filters = []sandbox.TableFilter{}
+	}
+	found, err := askFor[struct {
+		Page sandbox.TablePage `json:"page"`
+	}](ctx, s, map[string]any{"do": "rows", "expression": r.expression, "frame": r.frame, "rows": view})
+	if err != nil {
+		return page, err
+	}
+	if err := sandbox.CheckTablePage(&found.Page); err != nil {
+		return page, fmt.Errorf("%w: the rows could not be read: %w", ErrRequest, err)
+	}
+	return found.Page, nil
 }
 
 // valueView returns a part of parent, or a value of one of its frame's variables. The caller holds mu.

@@ -62,6 +62,12 @@ type queryRowsInput struct {
 	TableView
 }
 
+type debugRowsInput struct {
+	ID        string `path:"sid"`
+	Reference int    `path:"reference" minimum:"1" maximum:"1000000" doc:"A variablesReference of the position"`
+	TableView
+}
+
 // routeTables routes the operations that return rows of tables.
 func (a *api) routeTables(r *routes) {
 	route(a, r, r.describe("GET", "/sandbox/{id}/variables/{name}/rows", "getVariableRows", tagSandboxes,
@@ -73,6 +79,24 @@ func (a *api) routeTables(r *routes) {
 	route(a, r, r.describe("GET", "/executions/{id}/queries/{number}/rows", "getQueryRows", tagExecutions,
 		"Get rows that a statement of an ended execution returned, from the log of its inputs; needs the rights of a replay",
 		http.StatusForbidden, http.StatusConflict, http.StatusGone), a.getQueryRows)
+	route(a, r, r.describe("GET", "/debug/sessions/{sid}/values/{reference}/rows", "getDebugRows", tagDebugger,
+		"Get rows of a table of a program that is stopped", http.StatusForbidden, http.StatusConflict), a.getDebugRows)
+}
+
+func (a *api) getDebugRows(ctx context.Context, caller sandbox.Key, in *debugRowsInput) (*sandbox.TablePage, error) {
+	view, err := in.view()
+	if err != nil {
+		return nil, err
+	}
+	session, err := a.debug.Session(caller, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	page, err := session.Rows(ctx, in.Reference, view)
+	if err != nil {
+		return nil, sessionError(err)
+	}
+	return &page, nil
 }
 
 func (a *api) getVariableRows(

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"fmt"
 	"net/http"
 	"reflect"
 	"strings"
@@ -137,4 +138,25 @@ func TestRowsOfAStatementNeedTheDatabase(t *testing.T) {
 	if a := narrow.do(t, "GET", path, nil); a.status == http.StatusOK || strings.Contains(string(a.text), `"rows"`) {
 		t.Errorf("got HTTP %d %s, want a refusal", a.status, a.text)
 	}
+}
+
+// A stopped program gives the rows of a value that was evaluated.
+func TestRowsOfAnEvaluatedTable(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleDeveloper)
+	_, a := c.openDebugSession(t, map[string]any{
+		"code": "import pandas as pd\ndf = pd.DataFrame({'n': range(1000)})\ndone = 1", "breakpoints": []int{3},
+	}, nil)
+	path := "/debug/sessions/" + a.get("session_id").(string)
+	value := c.ok(t, "POST", path+"/evaluate", map[string]any{"expression": "df[df.n >= 500]", "context": "repl"})
+	reference := fmt.Sprint(value.get("variablesReference"))
+	rows := path + "/values/" + reference + "/rows"
+	page := c.ok(t, "GET", rows+"?start=499&sort=-1", nil)
+	wantCells(t, page, 1, 500.0) // behind the index
+	if page.get("total") != 500.0 {
+		t.Errorf("got %v rows, want 500", page.get("total"))
+	}
+	c.ok(t, "POST", path+"/evaluate", map[string]any{"expression": "df.loc[500, 'n'] = -1", "context": "repl"})
+	wantCells(t, c.ok(t, "GET", rows+"?count=1", nil), 1, 501.0)
+	wantProblem(t, c.do(t, "GET", path+"/values/999999/rows", nil), http.StatusUnprocessableEntity, "invalid-input")
 }

@@ -22,6 +22,7 @@ import own_texts
 import protocol
 import recorder_objects
 import step_targets
+import table_rows
 import value_pages
 import values
 
@@ -71,6 +72,8 @@ class DebugControl:
         self._codes = codes
         self._bound: set | None = None
         self._texts = own_texts.OwnTexts()
+        self._tables = table_rows.Tables()
+        self._paged: tuple = ()  # an expression with its frame, and the value whose rows were asked for last
         self._data: list = []  # data breakpoints: id, frame, name
         self._tokens: dict = {}  # of their values, by id
         self._stopped_frame = None
@@ -296,6 +299,7 @@ class DebugControl:
         self._changed_data()  # changes that commands have made do not count
         self._stopped_frame, self.stopped_thread = None, 0
         self._locals.clear()
+        self._forget_rows()
         self._choose_lines()
         self._target = None
         if "mode" in command and known is not None:
@@ -325,6 +329,8 @@ class DebugControl:
             if number and frame is None and not self._has_ended:
                 return {"error": "this frame has ended"}
             self._texts.begin()
+            if command["do"] in ("evaluate", "set"):  # it may change the rows
+                self._forget_rows()
             try:
                 return self._COMMANDS[command["do"]](self, frame, command)
             finally:
@@ -416,6 +422,20 @@ class DebugControl:
         ]
         return {"items": items, "length": value_pages.length(value) or 0}
 
+    def _rows(self, frame, command: dict) -> dict:
+        """Returns a sandbox.TablePage of the value of an expression, which is evaluated once for all pages."""
+        asked = command["expression"], command["frame"]
+        if not self._paged or self._paged[0] != asked:
+            self._paged = asked, self._value_of(command["expression"], frame)
+        try:
+            return {"page": self._tables.answer(self._paged[1], command["rows"])}
+        except table_rows.NoTable as error:
+            return {"error": str(error)}
+
+    def _forget_rows(self) -> None:
+        self._paged = ()
+        self._tables.forget()
+
     def _own_texts(self, frame, command: dict) -> dict:
         """Returns for each of some variables the text that its class makes, or "" if it makes none."""
         names, local = self._scope(frame)
@@ -472,6 +492,7 @@ class DebugControl:
         return {"names": fits[:MAX_COMPLETIONS], "start": len(text) - len(start)}
 
     _COMMANDS = {
+        "rows": _rows,
         "evaluate": _evaluate,
         "page": _page,
         "texts": _own_texts,

@@ -1,5 +1,6 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Panel } from "../parts/panel";
+import { RemoteTable } from "../parts/table";
 import { terminalText } from "../parts/terminal_text";
 import type { DebugSession } from "./debug_session";
 
@@ -29,6 +30,7 @@ export function Console({ session }: { session: DebugSession }) {
     setExpression(asked.current[at.current] ?? "");
   };
   const frame = session.frames.value.find((f) => f.id === session.frame.value);
+  const table = session.table.value;
   const isRunning = session.position.value?.state === "running";
   return (
     <Panel title="Console" note="output of the program, and answers">
@@ -40,6 +42,9 @@ export function Console({ session }: { session: DebugSession }) {
           </pre>
         ))}
       </div>
+      {table && table.step === session.position.value?.step && !isRunning && (
+        <RemoteTable key={table.path} path={table.path} label={`Rows of ${table.expression}`} />
+      )}
       <form class="debug-ask" onSubmit={submit}>
         <label class="grow">
           <span class="muted">{frame ? `Evaluate in ${frame.name}` : "Evaluate"}</span>

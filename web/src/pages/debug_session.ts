@@ -3,6 +3,7 @@ import { get, post, remove, send } from "../api/client";
 import { follow } from "../api/events";
 import { isAborted, Problem } from "../api/problem";
 import type { DebugBreakpoint, DebugPosition, DebugSessionRecord, DebugVariable, Execution } from "../api/records";
+import { isTableType } from "../parts/table";
 
 interface StackFrame {
   id: number;
@@ -42,6 +43,7 @@ export class DebugSession {
   readonly scopes = signal<Scope[]>([]);
   readonly stop = signal(0); // changes with each position; references are of one position
   readonly console = signal<ConsoleLine[]>([]);
+  readonly table = signal<{ expression: string; path: string; step: number | undefined } | undefined>(undefined); // the last value, while the program is at the step
   readonly breakpoints = signal<DebugBreakpoint[]>([]);
   readonly result = signal<Execution>();
   readonly problem = signal<Problem>();
@@ -171,12 +173,16 @@ export class DebugSession {
     this.write("asked", expression + "\n");
     try {
       const frame = this.frame.value;
-      const { result } = await this.send<{ result: string }>("evaluate", {
+      const answer = await this.send<{ result: string; type?: string; variablesReference?: number }>("evaluate", {
         expression,
         context: "repl",
         ...(frame ? { frameId: frame } : {}),
       });
-      if (result) this.write("answer", result + "\n");
+      if (answer.result) this.write("answer", answer.result + "\n");
+      const isTable = isTableType(answer.type) && answer.variablesReference && this.position.value?.live;
+      this.table.value = isTable
+        ? { expression, path: `${this.path}/values/${answer.variablesReference}/rows`, step: this.position.value?.step }
+        : undefined;
       void this.refresh(); // it may have changed a variable
     } catch (thrown) {
       this.write("failure", Problem.from(thrown).message + "\n");
