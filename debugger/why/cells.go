@@ -77,7 +77,7 @@ func (y *Answer) cellLines() (lines []string) {
 		lines = append(lines, fmt.Sprintf("  ... %d more in cell", more))
 	}
 	if y.Cell.Ends != "" && y.Cell.Value == "" {
-		return append(lines, "Not followed: "+clip(oneLine(y.Cell.Ends), maxCellText)+".")
+		return append(lines, "Not followed: "+program.Clip(oneLine(y.Cell.Ends), maxCellText)+".")
 	}
 	if y.Cell.Ends != "" {
 		lines = append(lines, "  Followed until "+program.Clip(oneLine(y.Cell.Ends), maxCellText)+".")
