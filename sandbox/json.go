@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	fastjson "github.com/segmentio/encoding/json"
@@ -168,7 +169,8 @@ func invalidByte(text []byte) int {
 
 // checkMembers checks the strings and the numbers of valid JSON.
 func checkMembers(text []byte) error {
-	var keys keySet
+	keys := keySets.Get().(*keySet)
+	defer keys.release()
 	isKey := false // the next string is a key
 	for i := 0; i < len(text); {
 		switch c := text[i]; {
@@ -288,6 +290,22 @@ type keyLevel struct {
 }
 
 const fewKeys = 16
+
+// keySets has empty sets with memory that was used before: each frame of a guest and each body is checked.
+var keySets = sync.Pool{New: func() any { return &keySet{} }}
+
+// maxKeptKeys bounds the memory of a set in keySets.
+const maxKeptKeys = 1000
+
+// release empties the set, and keeps it for another text unless it is large.
+func (k *keySet) release() {
+	if cap(k.levels) > maxKeptKeys || cap(k.hashes) > maxKeptKeys {
+		return
+	}
+	clear(k.levels[:cap(k.levels)]) // they refer to maps
+	k.levels, k.hashes = k.levels[:0], k.hashes[:0]
+	keySets.Put(k)
+}
 
 func (k *keySet) inObject() bool { return len(k.levels) > 0 && k.levels[len(k.levels)-1].isObject }
 

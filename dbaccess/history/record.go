@@ -74,8 +74,8 @@ func textFields(e *sandbox.Execution) []textField {
 }
 
 const (
-	usualRecordBytes = 2 << 10 // more than the size of a record without its texts
-	maxYear          = 9999    // of RFC 3339; AppendJSON does not check it
+	usualRecordBytes = 640  // more than the size of a record without its texts and mechanisms
+	maxYear          = 9999 // of RFC 3339; AppendJSON does not check it
 )
 
 // exactOf returns the texts of e that are not UTF-8; nil: none.
@@ -96,7 +96,8 @@ func encode(e *sandbox.Execution) ([]byte, error) {
 	if year := e.CreatedAt.Year(); year > maxYear {
 		return nil, fmt.Errorf("the year %d has more digits than a time in JSON may have", year)
 	}
-	return sandbox.AppendJSON(make([]byte, 0, usualRecordBytes+e.TextBytes()), recordOf(e))
+	r := recordOf(e)
+	return sandbox.AppendJSON(make([]byte, 0, usualRecordBytes+len(r.EnforcedBy)+e.TextBytes()), r)
 }
 
 // decode returns the execution of a record. It is several times as fast as json.Unmarshal would be.

@@ -37,6 +37,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"net"
 	"sync"
@@ -209,7 +210,10 @@ func Decode(data []byte) (*Log, error) {
 }
 
 // Keys are the keys of a data folder's logs.
-type Keys struct{ seeds, requests, environ []byte }
+type Keys struct {
+	seeds             *sync.Pool // of hash.Hash: HMACs with the key of seeds, since each run needs one
+	requests, environ []byte
+}
 
 // NewKeys derives the keys from a secret of the data folder.
 func NewKeys(secret []byte) (Keys, error) {
@@ -222,7 +226,8 @@ func NewKeys(secret []byte) (Keys, error) {
 		return Keys{}, err
 	}
 	environ, err := hkdf.Key(sha256.New, secret, nil, "glasshouse input log: environment variables", sha256.Size)
-	return Keys{seeds, requests, environ}, err
+	pool := &sync.Pool{New: func() any { return hmac.New(sha256.New, seeds) }}
+	return Keys{pool, requests, environ}, err
 }
 
 // seal encrypts environment variables.
@@ -268,9 +273,12 @@ func (k Keys) ID() string { return k.hash([]byte("id"))[:16] }
 
 // Seed returns the seed of a run's randomness: 32 bytes as hex.
 func (k Keys) Seed(executionID string) string {
-	sum := hmac.New(sha256.New, k.seeds)
-	sum.Write([]byte(executionID))
-	return hex.EncodeToString(sum.Sum(nil))
+	sum := k.seeds.Get().(hash.Hash)
+	defer k.seeds.Put(sum)
+	sum.Reset()
+	_, _ = io.WriteString(sum, executionID) // a hash takes everything
+	var seed [sha256.Size]byte
+	return hex.EncodeToString(sum.Sum(seed[:0]))
 }
 
 // HashSeed returns the seed of Python's hashes of texts, which is not 0. It is the same for all runs, so that each has

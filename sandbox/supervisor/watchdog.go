@@ -38,7 +38,7 @@ type watchdog struct {
 	cancel   context.CancelFunc
 	onEnd    func()        // called when the run is interrupted, and when it is over
 	release  func() bool   // stops watching the caller's context
-	stopped  chan struct{} // closed by stop
+	stopped  chan struct{} // closed by stop; nil: nobody waits for it
 
 	mu       sync.Mutex
 	timer    *time.Timer
@@ -55,7 +55,10 @@ func newWatchdog(
 	ctx context.Context, process *isolate.Process, limit time.Duration, request sandbox.Request, onEnd func(),
 ) *watchdog {
 	w := &watchdog{
-		process: process, caller: ctx, onEnd: onEnd, deadline: time.Now().Add(limit), stopped: make(chan struct{}),
+		process: process, caller: ctx, onEnd: onEnd, deadline: time.Now().Add(limit),
+	}
+	if request.Interrupts != nil {
+		w.stopped = make(chan struct{})
 	}
 	w.requests, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	w.timer = time.AfterFunc(limit, func() { w.endRun(endedByTimeout, timeoutGracePeriod) })
@@ -156,7 +159,9 @@ func (w *watchdog) stop(died bool) runEnd {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.over = true
-	close(w.stopped)
+	if w.stopped != nil {
+		close(w.stopped)
+	}
 	if died && w.end.by == "" && w.caller.Err() != nil {
 		w.end.by = endedByCancel
 	}

@@ -41,6 +41,9 @@ type ExecutionForm struct {
 }
 
 func (f ExecutionForm) wantsEvents() bool {
+	if !strings.Contains(strings.ToLower(f.Accept), "event-stream") { // of nearly all requests
+		return false
+	}
 	for _, item := range listItems(f.Accept, ',') {
 		kind, parameters, err := mime.ParseMediaType(item)
 		if quality, _ := strconv.ParseFloat(cmp.Or(parameters["q"], "1"), 64); err == nil && quality > 0 &&
@@ -68,6 +71,9 @@ func (f ExecutionForm) wait() time.Duration {
 
 // preference returns the value of a preference (RFC 7240). Names have no case, and the first of two counts.
 func (f ExecutionForm) preference(name string) (value string, given bool) {
+	if f.Prefer == "" {
+		return "", false
+	}
 	for _, item := range listItems(f.Prefer, ',') {
 		first := listItems(item, ';')[0] // the others are parameters
 		if key, value, _ := strings.Cut(first, "="); strings.EqualFold(strings.TrimSpace(key), name) {

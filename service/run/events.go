@@ -52,7 +52,7 @@ type Result struct {
 // supervisor.OutputListener.
 type EventLog struct {
 	owner string
-	begun chan struct{} // closed when the execution is on record and about to run
+	begun chan struct{} // closed when the execution is on record and about to run; nil: nobody waits for that
 	over  chan struct{} // closed when the execution has ended and its end is on record
 
 	mu        sync.Mutex
@@ -60,11 +60,12 @@ type EventLog struct {
 	events    []Event            // the Data of stdout and stderr is a *printed
 	read      int64              // ID of the last event that a reader has read; the events up to it do not change
 	bytes     int                // approximate size of the events
-	changed   chan struct{}      // closed, and replaced, at each change
+	changed   chan struct{}      // closed at the next change; nil: no reader waits for one
 	ended     bool
 	err       error // the service's error that ended the execution
 
-	streams map[string]*TextStream
+	maxOutput int
+	streams   map[string]*TextStream // nil before the first text: most logs of short runs have none
 }
 
 // printed is text that may still grow.
@@ -78,17 +79,26 @@ type printed struct {
 const maxTextBytes = 32 << 10
 
 func newEventLog() *EventLog {
-	return &EventLog{begun: make(chan struct{}), over: make(chan struct{}), changed: make(chan struct{})}
+	return &EventLog{over: make(chan struct{})}
 }
 
 // begin adds the first event. It is called once.
 func (l *EventLog) begin(e *sandbox.Execution, owner string, maxOutput int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.execution, l.owner = e, owner
-	l.streams = NewTextStreams(maxOutput)
+	l.execution, l.owner, l.maxOutput = e, owner, maxOutput
 	l.append("started", Started{e.ID, e.SandboxID, sandbox.StatusRunning, e.CreatedAt}, len(e.Code)+len(e.Context)+1000)
-	close(l.begun)
+	if l.begun != nil {
+		close(l.begun)
+	}
+}
+
+// stream returns the stream of this name; nil: there is none, or the execution has not begun. The caller holds mu.
+func (l *EventLog) stream(name string) *TextStream {
+	if l.streams == nil && l.execution != nil {
+		l.streams = NewTextStreams(l.maxOutput)
+	}
+	return l.streams[name]
 }
 
 // append adds an event and wakes the readers. The caller holds mu.
@@ -100,8 +110,10 @@ func (l *EventLog) append(name string, data any, size int) {
 // wakeReaders counts size more bytes and wakes the readers. The caller holds mu.
 func (l *EventLog) wakeReaders(size int) {
 	l.bytes += size
-	close(l.changed)
-	l.changed = make(chan struct{})
+	if l.changed != nil {
+		close(l.changed)
+		l.changed = nil
+	}
 }
 
 func (l *EventLog) add(name string, data any, size int) {
@@ -116,7 +128,7 @@ func (l *EventLog) add(name string, data any, size int) {
 func (l *EventLog) Print(name string, text []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	stream := l.streams[name]
+	stream := l.stream(name)
 	if stream == nil || stream.IsFull || len(text) == 0 {
 		return
 	}
@@ -127,7 +139,7 @@ func (l *EventLog) Print(name string, text []byte) {
 func (l *EventLog) PrintLate(origin, name, text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if stream := l.streams[name]; stream != nil && !stream.IsFull && text != "" {
+	if stream := l.stream(name); stream != nil && !stream.IsFull && text != "" {
 		l.appendText(name, origin, stream.takeApart(text), stream.IsFull)
 	}
 }
@@ -177,7 +189,7 @@ func (l *EventLog) end(e *sandbox.Execution, err error) {
 	defer l.mu.Unlock()
 	if err == nil {
 		for _, name := range []string{"stdout", "stderr"} {
-			if stream := l.streams[name]; !stream.IsFull {
+			if stream := l.streams[name]; stream != nil && !stream.IsFull {
 				l.appendText(name, "", stream.Partial, false)
 			}
 		}
@@ -241,6 +253,9 @@ func (l *EventLog) peek(after int64) (event Event, found bool, changed <-chan st
 		err = l.err
 	case l.ended:
 		err = io.EOF
+	}
+	if l.changed == nil {
+		l.changed = make(chan struct{})
 	}
 	return event, event.ID > 0, l.changed, err
 }

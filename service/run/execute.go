@@ -167,6 +167,7 @@ func (s *Service) start(
 ) (*EventLog, error) {
 	runCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	log := newEventLog()
+	log.begun = make(chan struct{})
 	go func() {
 		defer cancel()
 		execution, err := execute(runCtx, log)
@@ -555,17 +556,18 @@ func (r *run) execution(outcome sandbox.Outcome) *sandbox.Execution {
 
 	e.Truncated = map[string]int64{}
 	maps.Copy(e.Truncated, outcome.Truncated)
-	dropped := map[string]int64{"queries": r.handler.droppedQueries, "artifacts": r.artifacts.missed,
-		"artifact_map": r.artifacts.unlinked}
-	if r.recording != nil {
-		dropped["recording"] = r.recording.missing
-		e.RecordedSteps = r.recording.stored
-		e.Edits = r.recording.recorded.Edits()
-	}
-	for name, n := range dropped {
+	missing := func(name string, n int64) {
 		if n > 0 {
 			e.Truncated[name] += n
 		}
+	}
+	missing("queries", r.handler.droppedQueries)
+	missing("artifacts", r.artifacts.missed)
+	missing("artifact_map", r.artifacts.unlinked)
+	if r.recording != nil {
+		missing("recording", r.recording.missing)
+		e.RecordedSteps = r.recording.stored
+		e.Edits = r.recording.recorded.Edits()
 	}
 	e.CompletedAt = new(r.service.Clock())
 	e.FillEmpty()

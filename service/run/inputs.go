@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"sync"
 	"time"
 
@@ -69,20 +68,22 @@ func (r *run) inputLog(o *sandbox.Outcome) *sandbox.InputLog {
 	if scope.Environ = nil; !scope.IsZero() { // the log has the variables
 		out.Scope = &scope
 	}
-	for source, isUnlogged := range map[string]bool{
-		SourceNetwork:  r.sandbox.Policy.EnableNetworkAccess,
-		SourceClock:    o.Clock == nil && !o.Status.IsCut() || o.ClockMissing > 0,
-		SourceEnded:    o.Status.IsCut(),
-		SourceRows:     i.IsCut(),
-		SourceFiles:    r.hasOtherFiles,
-		SourceThreads:  o.Threads > 0,
-		SourceDebugger: r.recording != nil && len(r.recording.recorded.Edits()) > 0,
+	for _, source := range [...]struct { // in the order of their names
+		name       string
+		isUnlogged bool
+	}{
+		{SourceClock, o.Clock == nil && !o.Status.IsCut() || o.ClockMissing > 0},
+		{SourceDebugger, r.recording != nil && len(r.recording.recorded.Edits()) > 0},
+		{SourceEnded, o.Status.IsCut()},
+		{SourceFiles, r.hasOtherFiles},
+		{SourceNetwork, r.sandbox.Policy.EnableNetworkAccess},
+		{SourceRows, i.IsCut()},
+		{SourceThreads, o.Threads > 0},
 	} {
-		if isUnlogged {
-			out.Unlogged = append(out.Unlogged, source)
+		if source.isUnlogged {
+			out.Unlogged = append(out.Unlogged, source.name)
 		}
 	}
-	slices.Sort(out.Unlogged)
 	return out
 }
 
