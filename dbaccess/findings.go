@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -368,6 +369,9 @@ func judgeMixedUnits(e *evidence) (judgement, bool) {
 		facts("groups", groups, "mixed_groups", mixed, "most_units", most)}, mixed > 0
 }
 
+// one finds the plural of what there is one of.
+var one = regexp.MustCompile(`\b1 (row|group|value|pair)s\b`)
+
 // find runs the statements of the probes and judges them.
 func (run *stageRun) find(ctx context.Context) {
 	late, refused := 0, 0
@@ -396,7 +400,8 @@ func (run *stageRun) find(ctx context.Context) {
 		}
 		if j, ok := judge(e); ok {
 			run.out.Findings = append(run.out.Findings, stages.Finding{
-				Kind: p.Kind, Score: j.score, Line: p.Line, Block: p.Block, Stage: p.Stage, Clause: p.Clause, Text: j.text,
+				Kind: p.Kind, Score: j.score, Line: p.Line, Block: p.Block, Stage: p.Stage, Clause: p.Clause,
+				Text:     one.ReplaceAllString(j.text, "1 $1"),
 				Evidence: j.evidence,
 			})
 		}

@@ -13,6 +13,14 @@ func (c *clauseText) spanOf(n *pg_query.Node) (s span, ok bool) {
 		s.start, s.end = min(s.start, start), max(s.end, end)
 	}
 	forEachNode(n, func(n *pg_query.Node) bool {
+		if name := n.GetTypeCast().GetTypeName(); name != nil {
+			if at := c.at(name.Location); at >= 0 {
+				end := c.typeEnd(at)
+				if c.is(at-1, pg_query.Token_TYPECAST) || c.is(end, pg_query.Token_SCONST) { // date '...'
+					add(at, end)
+				}
+			}
+		}
 		at := c.at(locationOf(n))
 		if at < 0 {
 			return true
@@ -26,10 +34,6 @@ func (c *clauseText) spanOf(n *pg_query.Node) (s span, ok bool) {
 				add(at-1, at)
 			}
 			add(at, at+1)
-		case *pg_query.Node_TypeName:
-			if c.is(at-1, pg_query.Token_TYPECAST) {
-				add(at, c.typeEnd(at))
-			}
 		case *pg_query.Node_SubLink, *pg_query.Node_CaseExpr, *pg_query.Node_AArrayExpr, *pg_query.Node_RowExpr:
 			end := c.constructEnd(at)
 			add(at, end)

@@ -211,6 +211,9 @@ func findMixedUnits(d *stageDeriver, parts *blockParts) {
 		}
 		var used []*fromItem
 		converts := false
+		if !d.isAmount(parts, a.call.Args[0]) {
+			continue
+		}
 		for _, ref := range columnsOf(a.call.Args[0]) {
 			_, name := columnName(ref)
 			converts = converts || strings.Contains(name, "rate") || strings.Contains(name, "eur") || strings.Contains(name, "usd")
@@ -245,6 +248,25 @@ func findMixedUnits(d *stageDeriver, parts *blockParts) {
 				fill(`SELECT count(*), count(*) FILTER (WHERE "n" > 1), coalesce(max("n"), 0) FROM (@0) AS "g"`, queryHole(inner)))
 		}
 	}
+}
+
+// isAmount reports whether an expression may be an amount of money: it has a column that is no count, outside of the
+// conditions of CASE.
+func (d *stageDeriver) isAmount(parts *blockParts, n *pg_query.Node) (is bool) {
+	forEachNode(n, func(n *pg_query.Node) bool {
+		if when := n.GetCaseWhen(); when != nil {
+			is = is || d.isAmount(parts, when.Result)
+			return false
+		}
+		if c := d.columnOf(parts, n); c != nil {
+			is = is || strings.HasPrefix(c.Type, "numeric") || c.Type == "double precision" || c.Type == "real" || c.Type == "money" ||
+				slices.ContainsFunc([]string{"amount", "total", "price", "cents", "revenue", "cost"}, func(word string) bool {
+					return strings.Contains(c.Name, word)
+				})
+		}
+		return !is
+	})
+	return is
 }
 
 // findMeansOfMeans finds AVG of a column that is an AVG itself.

@@ -192,21 +192,31 @@ func (d *stageDeriver) rangeColumns(query *pg_query.SelectStmt, sc scope) (colum
 
 // findSelfComparisons finds a column that is compared with itself, also in the condition of a join and of a subquery.
 func findSelfComparisons(d *stageDeriver, parts *blockParts) {
-	parts.visit(func(n *pg_query.Node, at place) {
-		e := n.GetAExpr()
-		if e == nil || e.Kind != pg_query.A_Expr_Kind_AEXPR_OP || e.Lexpr.GetColumnRef() == nil ||
-			!equalNodes(e.Lexpr, e.Rexpr) || at != inWhere && at != inJoin {
-			return
+	add := func(n *pg_query.Node, condition conjunct, from hole, stage int) {
+		forEachNode(n, func(n *pg_query.Node) bool {
+			e := n.GetAExpr()
+			if e == nil || e.Kind != pg_query.A_Expr_Kind_AEXPR_OP || e.Lexpr.GetColumnRef() == nil || !equalNodes(e.Lexpr, e.Rexpr) {
+				return true
+			}
+			if s, ok := d.spanOf(n); ok {
+				d.addProbe(parts, ProbeSelfComparison, stage, s, nil, fill("SELECT count(*), count(*) FILTER (WHERE @0 IS TRUE) FROM @1",
+					exprHole(d.text(condition.span), condition.node), from))
+			}
+			return false
+		})
+	}
+	if len(parts.node.FromClause) == 0 {
+		return
+	}
+	for _, c := range parts.conjuncts {
+		add(c.node, c, listHole(d.text(parts.clause.from), parts.node.FromClause), c.stage)
+	}
+	for _, j := range parts.joins {
+		if quals := j.node.GetJoinExpr().Quals; quals != nil {
+			s := span{j.qual.start + 1, j.qual.end}
+			add(quals, conjunct{s, quals, -1}, j.hole(d.clauseText), j.stage)
 		}
-		s, ok := d.spanOf(n)
-		if !ok {
-			return
-		}
-		var f filler
-		mark := f.put(exprHole(d.text(s), n))
-		d.addProbe(parts, ProbeSelfComparison, parts.stageWith(n), s, nil,
-			fill("SELECT count(*), count(*) FILTER (WHERE "+mark+" IS TRUE)"+d.from(&f, parts), f.holes...))
-	})
+	}
 }
 
 // findLostNulls finds conditions that rows with NULL do not pass, although they differ from the value.
@@ -272,7 +282,7 @@ func findCountedColumns(d *stageDeriver, parts *blockParts) {
 		}
 		_, name := columnName(ref)
 		column := item.table.column(name)
-		if column == nil || !column.IsNullable {
+		if column == nil || !column.IsNullable || sharesWord(a.alias, name) {
 			continue
 		}
 		h, ok := d.expression(a.call.Args[0])

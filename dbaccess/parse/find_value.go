@@ -301,29 +301,37 @@ func findPrecedence(d *stageDeriver, parts *blockParts) {
 		if d.isWrapped(arg, c.span) {
 			continue
 		}
-		// The other reading: the OR is of the last condition of the AND only.
+		// The other reading: the OR is of the condition next to it only.
 		var f filler
-		other := ""
-		if i+1 >= len(b.Args) {
+		other, neighbour := "", -1
+		switch {
+		case i+1 < len(b.Args):
+			neighbour = i + 1
+		case i > 0:
+			neighbour = i - 1
+		default:
 			continue
+		}
+		next, ok := d.expression(b.Args[neighbour])
+		if !ok {
+			return
 		}
 		for n, one := range and.Args {
 			h, ok := d.expression(one)
 			if !ok {
 				return
 			}
-			if n == len(and.Args)-1 {
-				next, ok := d.expression(b.Args[i+1])
-				if !ok {
-					return
-				}
+			if n > 0 {
+				other += " AND "
+			}
+			if neighbour > i && n == len(and.Args)-1 || neighbour < i && n == 0 {
 				other += "(" + f.put(h) + " OR " + f.put(next) + ")"
 			} else {
-				other += f.put(h) + " IS TRUE AND "
+				other += f.put(h) + " IS TRUE"
 			}
 		}
 		whole := f.put(exprHole(d.text(c.span), c.node))
-		d.addProbe(parts, ProbePrecedence, c.stage, d.spanOr(b.Args[i+1], c.span), nil,
+		d.addProbe(parts, ProbePrecedence, c.stage, d.spanOr(b.Args[neighbour], c.span), nil,
 			fill("SELECT count(*) FILTER (WHERE "+whole+" IS TRUE), count(*) FILTER (WHERE ("+other+") IS TRUE)"+d.from(&f, parts),
 				f.holes...))
 		return

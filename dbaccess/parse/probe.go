@@ -1,6 +1,7 @@
 package parse
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -294,18 +295,26 @@ func (p *blockParts) stageWith(n *pg_query.Node) int {
 // quoteText returns a text as a literal of SQL.
 func quoteText(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
-// isName reports whether a name of a column, such as customers or customer_count, is that of a table.
+// namesTable reports whether what an alias counts, such as customers, active_customers or number_of_customers, is the
+// rows of a table.
 func namesTable(alias, table string) bool {
-	alias, table = strings.ToLower(alias), strings.ToLower(table)
-	if alias == "" || table == "" {
-		return false
-	}
-	for _, word := range append(strings.Split(alias, "_"), alias) {
-		if singular(word) == singular(table) {
-			return true
+	words := strings.FieldsFunc(strings.ToLower(alias), func(r rune) bool { return r == '_' || r == ' ' })
+	for i, word := range words { // customers_with_orders
+		if i > 0 && slices.Contains([]string{"with", "who", "by", "per", "in", "that", "from", "for"}, word) {
+			words = words[:i]
+			break
 		}
 	}
-	return false
+	for len(words) > 1 && slices.Contains([]string{"count", "cnt", "total", "number", "num", "n"}, words[len(words)-1]) {
+		words = words[:len(words)-1]
+	}
+	return len(words) > 0 && singular(words[len(words)-1]) == singular(strings.ToLower(table))
+}
+
+// sharesWord reports whether two names have a word in common.
+func sharesWord(a, b string) bool {
+	words := strings.Split(strings.ToLower(b), "_")
+	return slices.ContainsFunc(strings.Split(strings.ToLower(a), "_"), func(w string) bool { return slices.Contains(words, w) })
 }
 
 // singular returns a word without the endings of an English plural.
