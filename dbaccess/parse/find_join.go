@@ -221,7 +221,7 @@ func findNullableSides(d *stageDeriver, parts *blockParts) {
 				!d.has(join.Quals, all, n.side.tables()) {
 				continue
 			}
-			d.addProbe(parts, ProbeConditionInWhere, later.stage, later.qual, []string{n.side.name, n.join.joinWord()},
+			d.addProbe(parts, ProbeConditionInWhere, later.stage, span{later.qual.start + 1, later.qual.end}, []string{n.side.name, n.join.joinWord()},
 				fill("SELECT count(*) FILTER (WHERE @0 IS NULL) FROM @1", key, n.join.hole(d.clauseText)),
 				fill("SELECT count(*) FILTER (WHERE @0 IS NULL) FROM @1", key, later.hole(d.clauseText)))
 		}
