@@ -115,6 +115,28 @@ func (s *QuerySet) end() {
 func (s *QuerySet) query(
 	ctx context.Context, q *checkedQuery, timeout time.Duration, maxRows int, keepsRows bool,
 ) (out textRows, err error) {
+	var kept [][][]byte
+	out, err = s.scan(ctx, q, timeout, maxRows, func(row [][]byte) {
+		if keepsRows {
+			kept = append(kept, cloneRow(row))
+		}
+	})
+	out.Rows = kept
+	return out, err
+}
+
+func cloneRow(row [][]byte) [][]byte {
+	kept := make([][]byte, len(row))
+	for i, text := range row {
+		kept[i] = slices.Clone(text)
+	}
+	return kept
+}
+
+// scan runs a query and passes its rows, which are valid until take returns. The error is that of Reader.Query.
+func (s *QuerySet) scan(
+	ctx context.Context, q *checkedQuery, timeout time.Duration, maxRows int, take func(row [][]byte),
+) (out textRows, err error) {
 	if s.pg.IsClosed() {
 		return out, errSetEnded()
 	}
@@ -125,14 +147,7 @@ func (s *QuerySet) query(
 		summary: sandbox.QuerySummary{Fingerprint: q.statement.Fingerprint, Ran: q.statement.SQL},
 	}
 	t.raw = func(row [][]byte) error {
-		if !keepsRows {
-			return nil
-		}
-		kept := make([][]byte, len(row))
-		for i, text := range row {
-			kept[i] = slices.Clone(text)
-		}
-		out.Rows = append(out.Rows, kept)
+		take(row)
 		return nil
 	}
 	err = t.runWithTypes(ctx, q.bound)

@@ -515,20 +515,20 @@ func (run *stageRun) runSamples(ctx context.Context) {
 			continue
 		}
 		if rows, err := run.query(ctx, q, run.remaining()/2); err == nil {
-			run.stages[i].Sample = sampleOf(rows)
+			run.stages[i].Sample = sampleOf(rows, stages.MaxSampleRows)
 		}
 	}
 }
 
 // sampleOf returns the first rows and columns as short texts.
-func sampleOf(rows textRows) *stages.Sample {
+func sampleOf(rows textRows, most int) *stages.Sample {
 	out := &stages.Sample{Columns: []string{}, Rows: [][]any{}}
 	shown := min(len(rows.Columns), stages.MaxSampleColumns)
 	out.MoreColumns = len(rows.Columns) - shown
 	for _, c := range rows.Columns[:shown] {
 		out.Columns = append(out.Columns, c.Name)
 	}
-	for _, row := range rows.Rows[:min(len(rows.Rows), stages.MaxSampleRows)] {
+	for _, row := range rows.Rows[:min(len(rows.Rows), most)] {
 		values := make([]any, shown)
 		for i := range shown {
 			if row[i] != nil {

@@ -150,6 +150,8 @@ func (c *Checker) Derive(ctx context.Context, q parse.Request) (parse.Result, er
 		reason, use := "no-sample", "a sample"
 		if q.Derive == parse.Stages {
 			reason, use = stages.ReasonNoStages, "its stages"
+		} else if q.Derive == parse.Why || q.Derive == parse.WhyNot {
+			reason, use = stages.ReasonNotTraceable, "following its rows"
 		}
 		return result, sandbox.Refusef(reason, "%s: the statement is too long for %s", parse.ErrParserFailed, use)
 	}

@@ -16,7 +16,7 @@ const childArgv0 = "glasshouse-parse"
 // takes a sixth of a second.
 func cpuLimit(q Request) time.Duration {
 	most := time.Second + time.Duration(len(q.SQL)>>10)*4*time.Millisecond
-	if q.Derive == Stages { // up to maxDerived statements are parsed
+	if q.Derive == Stages || q.Derive == Why || q.Derive == WhyNot { // up to maxDerived statements are parsed
 		most *= 10
 	}
 	return most

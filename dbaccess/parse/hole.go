@@ -51,7 +51,11 @@ func fill(template string, holes ...hole) derivedQuery {
 	out.WriteString(pieces[0])
 	for _, piece := range pieces[1:] { // the text of a hole may have @, so each mark is replaced once
 		digits := len(piece) - len(strings.TrimLeft(piece, "0123456789"))
-		n, _ := strconv.Atoi(piece[:digits])
+		n, err := strconv.Atoi(piece[:digits])
+		if err != nil || n >= len(holes) { // a name with @
+			out.WriteString("@" + piece)
+			continue
+		}
 		out.WriteString(holes[n].text)
 		out.WriteString(piece[digits:])
 	}

@@ -14,8 +14,9 @@ type Request struct {
 	Names        []string
 	AllowAnyName bool       // treat every name as given
 	Derive       Derivation // make other statements from it, and no tree
-	Tables       []Table    // of Stages: that the statement may read
+	Tables       []Table    // of Stages, Why and WhyNot: that the statement may read
 	Samples      bool       // of Stages: with statements for some rows of each stage
+	Columns      []string   // of WhyNot: whose values are given
 }
 
 // Result is the answer of a child. If Fault is not nil, the other fields may be empty.
@@ -31,6 +32,8 @@ type Result struct {
 	Target         string   // of a request for a Preview or for Changes: the table that it changes
 	Write          Write    // of a request to derive: what the statement does
 	Stages         *StagePlan
+	Why            *WhyPlan
+	WhyNot         *WhyNotPlan
 	Fault          *Fault
 	InNumberedText bool // Fault.Position refers to SQL, not to the given text
 }
@@ -59,6 +62,15 @@ func ParseInProcess(q Request) (out Result) {
 	}
 	if q.Derive == Stages {
 		out.Stages, out.Fault = deriveStages(out.SQL, out.Names, q.Tables, q.Samples)
+		out.InNumberedText = true
+		return out
+	}
+	if q.Derive == Why || q.Derive == WhyNot {
+		if q.Derive == Why {
+			out.Why, out.Fault = deriveWhy(out.SQL, out.Names, q.Tables)
+		} else {
+			out.WhyNot, out.Fault = deriveWhyNot(out.SQL, out.Names, q.Tables, q.Columns)
+		}
 		out.InNumberedText = true
 		return out
 	}

@@ -181,7 +181,7 @@ func (d *stageDeriver) aliased(parts *blockParts, n *pg_query.Node) *pg_query.No
 	return nil
 }
 
-// tables returns all tables of FROM.
+// tables returns the items of FROM that are not joins.
 func (p *blockParts) tables() (list []*fromItem) {
 	for _, item := range p.items {
 		list = append(list, item.tables()...)
@@ -189,7 +189,7 @@ func (p *blockParts) tables() (list []*fromItem) {
 	return list
 }
 
-// isGrouped reports whether a block has groups.
+// isGrouped reports whether the rows of a block are groups.
 func (p *blockParts) isGrouped() bool {
 	return len(p.node.GroupClause) > 0 || p.node.HavingClause != nil || callsIn(p.node.TargetList, isAggregate)
 }

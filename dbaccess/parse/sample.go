@@ -22,6 +22,8 @@ const (
 	Preview                       // a statement that writes, and returns rows before and after (derivePreview)
 	Changes                       // the same with MaxChanges rows
 	Stages                        // of a query: statements that count the rows of its stages (deriveStages)
+	Why                           // of a query: statements that read the rows behind a row of its result (deriveWhy)
+	WhyNot                        // of a query: statements that follow rows through its stages (deriveWhyNot)
 )
 
 // maxSampleRows is the LIMIT of a query that samples the rows of a statement that writes.

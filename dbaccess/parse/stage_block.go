@@ -7,6 +7,7 @@ import (
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"glasshouse/sandbox/stages"
 )
@@ -32,6 +33,7 @@ func (d *stageDeriver) adopt(parent, child int) { d.plan.Blocks[child].Parent = 
 // fillBlock adds the stages of a block. It returns a reason if the block has none.
 func (d *stageDeriver) fillBlock(id int, query *pg_query.SelectStmt, s span, sc scope) (reason string) {
 	whole := derivedQuery{d.text(s), query}
+	d.origins[id] = query
 	if query.WithClause != nil {
 		body := d.find(s, pg_query.Token_SELECT, pg_query.Token_VALUES, pg_query.Token_TABLE)
 		level := &withLevel{owner: query.WithClause, queries: d.splitWith(span{s.start, body})}
@@ -48,8 +50,7 @@ func (d *stageDeriver) fillBlock(id int, query *pg_query.SelectStmt, s span, sc 
 		}
 		level.visible = len(level.queries)
 		s.start = body
-		query = proto.CloneOf(query)
-		query.WithClause = nil
+		query = withoutWith(query)
 		sc = slices.Concat(sc, scope{level})
 		whole = derivedQuery{d.text(s), query}
 	}
@@ -69,6 +70,18 @@ func (d *stageDeriver) fillBlock(id int, query *pg_query.SelectStmt, s span, sc 
 		return stages.ReasonNotTraceable
 	}
 	return d.selectBlock(id, query, q, sc)
+}
+
+// withoutWith returns a query without its WITH clause. Both have the same nodes in them.
+func withoutWith(query *pg_query.SelectStmt) *pg_query.SelectStmt {
+	bare := &pg_query.SelectStmt{}
+	query.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+		if field.Name() != "with_clause" {
+			bare.ProtoReflect().Set(field, value)
+		}
+		return true
+	})
+	return bare
 }
 
 // withBlock adds the block of a WITH query. A recursive one has the number of all its rows only.
@@ -102,13 +115,14 @@ func (d *stageDeriver) setBlock(
 ) (reason string) {
 	tail := d.find(s, pg_query.Token_ORDER, pg_query.Token_LIMIT, pg_query.Token_OFFSET, pg_query.Token_FETCH,
 		pg_query.Token_FOR)
-	bare := proto.CloneOf(query)
+	bare := withoutWith(query)
 	bare.SortClause, bare.LimitCount, bare.LimitOffset, bare.LockingClause = nil, nil, nil, nil
 	bare.LimitOption = parsedSelect("SELECT 1").LimitOption
 	last := d.setStage(id, bare, span{s.start, tail}, sc)
 	if last < 0 {
 		return stages.ReasonNotTraceable
 	}
+	d.sets[len(d.sets)-1].whole = &derivedQuery{d.text(s), query}
 	last = d.tailStages(id, query, s, span{tail, s.end}, last, sc)
 	d.plan.Blocks[id].Last = last
 	return ""
@@ -145,6 +159,9 @@ func (d *stageDeriver) setStage(id int, query *pg_query.SelectStmt, s span, sc s
 	rows := derivedQuery{d.text(s), query}
 	d.count(fill(`SELECT count(*) FROM (@0) AS "stage rows"`, queryHole(rows)), sc, false, CountValue{stage, CountOut})
 	d.sample(stage, rows, sc)
+	d.sets = append(d.sets, &setParts{
+		block: id, stage: stage, left: sides[0], right: sides[1], rows: rows, scope: sc,
+	})
 	return stage
 }
 

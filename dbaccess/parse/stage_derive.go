@@ -18,6 +18,17 @@ import (
 // something else. It is parsed again, and its tree must be the one that is made of the query's own tree. Otherwise its
 // stage is refused. A heuristic for the places of clauses in a text can thus cost stages, and never gives a wrong one.
 func deriveStages(numbered string, names []string, tables []Table, samples bool) (*StagePlan, *Fault) {
+	d, bad := deriveBlocks(numbered, names, tables, samples)
+	if bad != nil {
+		return nil, bad
+	}
+	d.finish()
+	d.findProbes()
+	return d.plan, nil
+}
+
+// deriveBlocks returns a deriver with the blocks and stages of a query.
+func deriveBlocks(numbered string, names []string, tables []Table, samples bool) (*stageDeriver, *Fault) {
 	tree, err := pg_query.Parse(numbered)
 	if err != nil {
 		return nil, syntaxFault(err)
@@ -34,8 +45,8 @@ func deriveStages(numbered string, names []string, tables []Table, samples bool)
 		return nil, newFault(stages.ReasonVolatile, "the statement calls %s, which gives other rows each time", name)
 	}
 	d := &stageDeriver{
-		clauseText: c, names: names, tables: tables, samples: samples,
-		plan: &StagePlan{Lines: strings.Count(numbered, "\n") + 1},
+		clauseText: c, names: names, tables: tables, samples: samples, tree: tree.Stmts[0].Stmt,
+		plan: &StagePlan{Lines: strings.Count(numbered, "\n") + 1}, origins: map[int]*pg_query.SelectStmt{},
 	}
 	all := span{0, len(c.tokens)}
 	for all.end > 0 && c.is(all.end-1, pg_query.Token_ASCII_59) {
@@ -50,9 +61,7 @@ func deriveStages(numbered string, names []string, tables []Table, samples bool)
 			len(d.plan.Stages), maxStages)
 	}
 	d.plan.Order = d.order
-	d.finish()
-	d.findProbes()
-	return d.plan, nil
+	return d, nil
 }
 
 // Table is what a derivation knows about a table that the statement may read.
@@ -90,6 +99,9 @@ type stageDeriver struct {
 	derived int
 	order   []int // blocks in the order in which they were finished
 	parts   []*blockParts
+	sets    []*setParts
+	tree    *pg_query.Node               // of the whole statement
+	origins map[int]*pg_query.SelectStmt // by block: its node in tree
 	samples bool
 }
 
@@ -146,6 +158,15 @@ type blockParts struct {
 	conjuncts  []conjunct
 	last       int
 	firstDraft int // of the block
+}
+
+// setParts is a set operation with its parts.
+type setParts struct {
+	block, stage int
+	left, right  int // the last stages of its sides
+	rows         derivedQuery
+	scope        scope
+	whole        *derivedQuery // of the last one of a block: with ORDER BY and LIMIT
 }
 
 // conjunct is a condition of WHERE.

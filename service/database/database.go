@@ -36,6 +36,14 @@ type Reader interface {
 	Stages(
 		ctx context.Context, sql string, params map[string]any, l sandbox.QueryLimits, o stages.Options,
 	) (*stages.Stages, error)
+	// Why finds the rows of tables behind a cell of a query's result, and WhyNot the stage that loses a row. The summary
+	// is that of the query. The error is that of Query, or that the rows cannot be followed.
+	Why(
+		ctx context.Context, sql string, params map[string]any, row int, column string, l sandbox.QueryLimits,
+	) (*stages.Why, sandbox.QuerySummary, error)
+	WhyNot(
+		ctx context.Context, sql string, params, values map[string]any, l sandbox.QueryLimits,
+	) (*stages.WhyNot, sandbox.QuerySummary, error)
 	// Permit returns the text that PostgreSQL would run for a statement today, without running it, or the error of
 	// Query.
 	Permit(ctx context.Context, sql string, names []string, l sandbox.QueryLimits) (ran string, err error)

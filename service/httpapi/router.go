@@ -159,6 +159,7 @@ func newRouter(c Config) (*gin.Engine, *huma.OpenAPI) {
 	a.routeExecutions(r)
 	a.routeQueries(r)
 	a.routeStages(r)
+	a.routeWhySQL(r)
 	a.routeInspect(r)
 	a.routeTables(r)
 	a.routeFiles(r)

@@ -39,7 +39,7 @@ type guestHandler struct {
 	recorded  *debugger.Recording // nil if the run is not recorded
 	inputs    *inputlog.Recorder  // nil if the run is not logged
 	isReplay  bool                // earlier code runs again: it captures no write
-	stages    *stagesAnswer       // of a statement whose stages are asked for, in place of its rows; else nil
+	answer    answerFunc          // takes a statement, in place of its run; nil: the statement runs
 	edited    *editedStatement    // runs in place of the next statement of the code; nil: it runs itself
 
 	queries        []sandbox.Query
@@ -165,8 +165,8 @@ func (h *guestHandler) runQuery(
 		MaxRows: h.sandbox.Policy.MaxRows, Timeout: time.Duration(h.sandbox.Policy.MaxExecutionTime) * time.Second,
 		User: h.sandbox.Owner, Sandbox: h.sandbox.ID,
 	}
-	if h.stages != nil {
-		summary, err = h.stages.compute(ctx, db, q.SQL, params, l)
+	if h.answer != nil {
+		summary, err = h.answer(ctx, db, q.SQL, params, l)
 		return summary, false, true, err
 	}
 	summary, err = db.Reader.Query(ctx, q.SQL, params, l, sink)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"glasshouse/sandbox"
+	"glasshouse/service/database"
 )
 
 // Statement is a statement to run.
@@ -28,9 +29,14 @@ func (s *Service) Query(
 	return s.runStatement(ctx, caller, q, nil, sink)
 }
 
-// runStatement runs a statement or, if answer is not nil, computes its stages. It records it as an execution.
+// answerFunc answers a question about a statement, which it runs. It returns the summary of the statement.
+type answerFunc func(
+	ctx context.Context, db *database.Database, sql string, params map[string]any, l sandbox.QueryLimits,
+) (sandbox.QuerySummary, error)
+
+// runStatement runs a statement or, if answer is not nil, has it answer. It records it as an execution.
 func (s *Service) runStatement(
-	ctx context.Context, caller sandbox.Key, q Statement, answer *stagesAnswer, sink sandbox.RowSink,
+	ctx context.Context, caller sandbox.Key, q Statement, answer answerFunc, sink sandbox.RowSink,
 ) (sandbox.QuerySummary, error) {
 	sb := s.Live.Ephemeral(caller, s.Live.Default)
 	if q.SandboxID != "" {
@@ -47,7 +53,7 @@ func (s *Service) runStatement(
 	if err != nil {
 		return sandbox.QuerySummary{}, err
 	}
-	r.handler.stages = answer
+	r.handler.answer = answer
 	ctx, end, err := r.begin(ctx)
 	if err != nil {
 		return sandbox.QuerySummary{}, err

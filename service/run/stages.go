@@ -36,7 +36,7 @@ func (s *Service) Stages(
 	ctx context.Context, caller sandbox.Key, q Statement, o stages.Options,
 ) (*stages.Stages, error) {
 	answer := &stagesAnswer{options: o}
-	if _, err := s.runStatement(ctx, caller, q, answer, nil); err != nil {
+	if _, err := s.runStatement(ctx, caller, q, answer.compute, nil); err != nil {
 		return nil, err
 	}
 	return answer.out, nil
@@ -47,6 +47,31 @@ func (s *Service) Stages(
 func (s *Service) StagesOf(
 	ctx context.Context, caller sandbox.Key, execution string, number int, o stages.Options,
 ) (*stages.Stages, error) {
+	past, err := s.pastStatement(ctx, caller, execution, number)
+	if err != nil {
+		return nil, err
+	}
+	o.Name = past.name
+	out, err := s.Stages(ctx, caller, past.Statement, o)
+	if err != nil {
+		return nil, err
+	}
+	out.SameResult = past.sameResult(int(out.Rows), out.Truncated)
+	out.Text = out.Render(o)
+	return out, nil
+}
+
+// pastStatement is a statement of an execution with the parameters that it had.
+type pastStatement struct {
+	Statement
+	name     string
+	recorded sandbox.Query
+}
+
+// pastStatement returns a statement of an execution that the caller may see. number counts from 1.
+func (s *Service) pastStatement(
+	ctx context.Context, caller sandbox.Key, execution string, number int,
+) (*pastStatement, error) {
 	e, err := s.Records.Execution(ctx, caller, execution)
 	if err != nil {
 		return nil, err
@@ -60,19 +85,19 @@ func (s *Service) StagesOf(
 	if err != nil {
 		return nil, err
 	}
-	o.Name = fmt.Sprintf("Query %d", number)
-	statement := Statement{Database: recorded.KnownDatabase(), SQL: recorded.SQL, Parameters: params}
-	out, err := s.Stages(ctx, caller, statement, o)
-	if err != nil {
-		return nil, err
+	return &pastStatement{
+		Statement: Statement{Database: recorded.KnownDatabase(), SQL: recorded.SQL, Parameters: params},
+		name:      fmt.Sprintf("Query %d", number), recorded: recorded,
+	}, nil
+}
+
+// sameResult compares the result of now with the recorded one.
+func (p *pastStatement) sameResult(rows int, isTruncated bool) string {
+	isComparable := p.recorded.Status == "ok" && !p.recorded.Truncated && !isTruncated
+	if isComparable && rows != p.recorded.Rows {
+		return "no"
 	}
-	out.SameResult = "unknown"
-	isComparable := recorded.Status == "ok" && !recorded.Truncated && !out.Truncated
-	if isComparable && out.Rows != int64(recorded.Rows) {
-		out.SameResult = "no"
-	}
-	out.Text = out.Render(o)
-	return out, nil
+	return "unknown"
 }
 
 // keptParameters returns the parameters of a statement on record.

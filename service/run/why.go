@@ -1,0 +1,103 @@
+package run
+
+import (
+	"context"
+
+	"glasshouse/sandbox"
+	"glasshouse/sandbox/stages"
+	"glasshouse/service/database"
+)
+
+// Cell is a cell of the result of a statement.
+type Cell struct {
+	Row    int // from 0
+	Column string
+}
+
+// WhyCell runs one statement as Query does, and returns the rows of tables behind a cell of its result. It counts as one
+// statement, and is recorded as one. Its errors are those of Query, or that there is no such cell, or that its rows
+// cannot be found.
+func (s *Service) WhyCell(ctx context.Context, caller sandbox.Key, q Statement, cell Cell) (*stages.Why, error) {
+	out, _, err := s.whyCell(ctx, caller, q, cell)
+	return out, err
+}
+
+func (s *Service) whyCell(
+	ctx context.Context, caller sandbox.Key, q Statement, cell Cell,
+) (out *stages.Why, summary sandbox.QuerySummary, err error) {
+	answer := func(
+		ctx context.Context, db *database.Database, sql string, params map[string]any, l sandbox.QueryLimits,
+	) (sandbox.QuerySummary, error) {
+		out, summary, err = db.Reader.Why(ctx, sql, params, cell.Row, cell.Column, l)
+		if err == nil {
+			out.Database = db.Name
+		}
+		return summary, err
+	}
+	if _, err = s.runStatement(ctx, caller, q, answer, nil); err != nil {
+		return nil, summary, err
+	}
+	return out, summary, nil
+}
+
+// WhyCellOf does the same for a statement of an execution that the caller may see, with the parameters that it had then
+// and the data of now. number counts from 1.
+func (s *Service) WhyCellOf(
+	ctx context.Context, caller sandbox.Key, execution string, number int, cell Cell,
+) (*stages.Why, error) {
+	past, err := s.pastStatement(ctx, caller, execution, number)
+	if err != nil {
+		return nil, err
+	}
+	out, summary, err := s.whyCell(ctx, caller, past.Statement, cell)
+	if err != nil {
+		return nil, err
+	}
+	out.SameResult = past.sameResult(summary.Rows, summary.Truncated)
+	out.Text = out.Render(past.name)
+	return out, nil
+}
+
+// WhyNot runs one statement as Query does, and follows the rows whose columns have some values through its stages. It
+// counts as one statement, and is recorded as one. Its errors are those of Query, or that the rows cannot be followed.
+func (s *Service) WhyNot(
+	ctx context.Context, caller sandbox.Key, q Statement, values map[string]any,
+) (*stages.WhyNot, error) {
+	out, _, err := s.whyNot(ctx, caller, q, values)
+	return out, err
+}
+
+func (s *Service) whyNot(
+	ctx context.Context, caller sandbox.Key, q Statement, values map[string]any,
+) (out *stages.WhyNot, summary sandbox.QuerySummary, err error) {
+	answer := func(
+		ctx context.Context, db *database.Database, sql string, params map[string]any, l sandbox.QueryLimits,
+	) (sandbox.QuerySummary, error) {
+		out, summary, err = db.Reader.WhyNot(ctx, sql, params, values, l)
+		if err == nil {
+			out.Database = db.Name
+		}
+		return summary, err
+	}
+	if _, err = s.runStatement(ctx, caller, q, answer, nil); err != nil {
+		return nil, summary, err
+	}
+	return out, summary, nil
+}
+
+// WhyNotOf does the same for a statement of an execution, like WhyCellOf.
+func (s *Service) WhyNotOf(
+	ctx context.Context, caller sandbox.Key, execution string, number int, values map[string]any,
+) (*stages.WhyNot, error) {
+	past, err := s.pastStatement(ctx, caller, execution, number)
+	if err != nil {
+		return nil, err
+	}
+	out, summary, err := s.whyNot(ctx, caller, past.Statement, values)
+	if err != nil {
+		return nil, err
+	}
+	out.SameResult = past.sameResult(summary.Rows, summary.Truncated)
+	out.Text = out.Render(past.name)
+	return out, nil
+}
