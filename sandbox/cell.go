@@ -5,7 +5,7 @@ type Cell struct {
 	Value string     `json:"value"`
 	From  []CellStep `json:"from" doc:"The expressions that made the value, the last first"`
 	// Ends says where the steps end although something was before them, and why.
-	Ends string `json:"ends,omitempty" doc:"Where the steps end, and why; empty if they reach where the values were written"`
+	Ends string `json:"ends,omitempty" doc:"Where the steps end, and why; empty if nothing was before"`
 }
 
 // CellStep is what one expression did to the cells.

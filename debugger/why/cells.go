@@ -38,7 +38,8 @@ func (q *Question) CellPath() string {
 func (y *Answer) AddCell(cell *sandbox.Cell, q *Question) {
 	if cell == nil {
 		if q.Step != 0 && cellPath.MatchString(q.Name) {
-			y.NotLooked = append(y.NotLooked, "the cell, which is followed from the end of the run only: ask without step")
+			y.NotLooked = append(y.NotLooked,
+				"the cell, which is followed from the end of the run only: ask without step")
 		}
 		return
 	}

@@ -38,9 +38,8 @@ def main() -> None:
     fork_hooks = collect_fork_hooks()
     import fonts
     import fork_server
-    import lockdown
-
     import guest
+    import lockdown
 
     lockdown.without = frozenset(config.get("without") or ())
     signal_fd = child_signals()

@@ -45,7 +45,8 @@ PROGRAMS = [
      {9: ([4], ["9.0"])}, ""),
     ("cells that loc left", SALES + 'sales.loc[sales["qty"] > 4, "price"] = 9.0\nx = sales["price"].sum()\nxs = [x]',
      "xs[0]", "32.5", {10: ([0, 1, 2, 3, 4, 5], ["2.5", "3.0", "4.0", "5.0", "9.0"])}, ""),
-    ("assign", SALES + 't = sales.assign(double=sales["qty"] * 2)', "t.loc[3, 'double']", "8", {9: ([3], ["4", "8"])}, ""),
+    ("assign", SALES + 't = sales.assign(double=sales["qty"] * 2)', "t.loc[3, 'double']", "8",
+     {9: ([3], ["4", "8"])}, ""),
     ("by label", 'a = pd.Series([1, 2, 3], index=["x", "y", "z"])\nb = pd.Series([10, 20, 30], index=["z", "y", "x"])\n'
      "c = a + b", "c['x']", "31", {5: ([0], ["1", "30"])}, ""),
     ("fillna", 't = pd.DataFrame({"x": [1.0, None, 3.0]})\nt["y"] = t["x"].fillna(7.0)', "t.loc[1, 'y']", "7.0",
@@ -64,18 +65,21 @@ PROGRAMS = [
     ("in place", SALES + 'sales.sort_values("price", inplace=True)\nsales.reset_index(drop=True, inplace=True)',
      "sales.loc[0, 'qty']", "6", {9: ([5], ["6"])}, ""),
     # -- merge and concat
-    ("merge", 'a = pd.DataFrame({"k": [1, 2, 3], "x": [10, 20, 30]})\nb = pd.DataFrame({"k": [2, 3, 3], "y": [5, 6, 7]})\n'
+    ("merge", 'a = pd.DataFrame({"k": [1, 2, 3], "x": [10, 20, 30]})\n'
+     'b = pd.DataFrame({"k": [2, 3, 3], "y": [5, 6, 7]})\n'
      'm = a.merge(b, on="k", how="left")\nm["z"] = m["x"] + m["y"]\ns = m.sort_values("z")', "s.iloc[1, 3]", "36.0",
      {5: ([2], ["30"]), 6: ([2], ["30", "6.0"]), 7: ([2], ["36.0"])}, ""),
     ("merge without a row", 'a = pd.DataFrame({"k": [1, 2], "x": [10, 20]})\nb = pd.DataFrame({"k": [2], "y": [5]})\n'
      'm = pd.merge(a, b, how="left")', "m.loc[0, 'y']", "nan", {5: ([], [])}, ""),
-    ("merge with suffixes", 'a = pd.DataFrame({"k": [1, 2], "v": [10, 20]})\nb = pd.DataFrame({"k": [2, 1], "v": [5, 6]})\n'
+    ("merge with suffixes", 'a = pd.DataFrame({"k": [1, 2], "v": [10, 20]})\n'
+     'b = pd.DataFrame({"k": [2, 1], "v": [5, 6]})\n'
      'm = a.merge(b, on="k", suffixes=("", "_b"))', "m.loc[0, 'v_b']", "6", {5: ([1], ["6"])}, ""),
     ("join", 'a = pd.DataFrame({"x": [1, 2]}, index=["p", "q"])\nb = pd.DataFrame({"y": [5, 6]}, index=["q", "p"])\n'
      "j = a.join(b)", "j.loc['p', 'y']", "6", {5: ([1], ["6"])}, ""),
     ("concat", 'a = pd.DataFrame({"x": [1, 2]})\nb = pd.DataFrame({"x": [3, 4]})\n'
      "c = pd.concat([a, b], ignore_index=True)", "c.loc[3, 'x']", "4", {5: ([1], ["4"])}, ""),
-    ("concat of a list that grew", 'parts = []\nfor n in range(3):\n    parts.append(pd.DataFrame({"n": [n, n * 10]}))\n'
+    ("concat of a list that grew", 'parts = []\nfor n in range(3):\n'
+     '    parts.append(pd.DataFrame({"n": [n, n * 10]}))\n'
      "c = pd.concat(parts)", "c.iloc[5, 0]", "20", {6: ([1], ["20"])}, ""),
     # -- groups
     ("sum of a group", SALES + 't = sales.groupby("city")["qty"].sum()', "t['Oslo']", "10",
@@ -98,7 +102,8 @@ PROGRAMS = [
     ("unstack", SALES + 'u = sales.groupby(["city", "item"])["qty"].sum().unstack()', "u.loc['Rome', 'b']", "5.0",
      {9: ([4], ["5"])}, ""),
     ("value_counts", SALES + 'v = sales["city"].value_counts()', "v['Rome']", "2", {9: ([1, 4], ["'Rome'"])}, ""),
-    ("melt", 'w = pd.DataFrame({"id": [1, 2], "x": [3, 4], "y": [5, 6]})\nm = w.melt(id_vars="id")', "m.loc[3, 'value']",
+    ("melt", 'w = pd.DataFrame({"id": [1, 2], "x": [3, 4], "y": [5, 6]})\nm = w.melt(id_vars="id")',
+     "m.loc[3, 'value']",
      "6", {4: ([1], ["6"])}, ""),
     ("resample", 's = pd.Series([1, 2, 3], index=pd.to_datetime(["2024-01-01", "2024-01-02", "2024-02-01"]))\n'
      'm = s.resample("MS").sum()', "m.iloc[0]", "3", {4: ([0, 1], ["1", "2"])}, ""),
@@ -106,7 +111,8 @@ PROGRAMS = [
      {9: ([0, 1, 2, 3, 4, 5], ["1", "6"])}, ""),
     # -- arrays
     ("view", "a = np.arange(12).reshape(3, 4)\nrow = a[1]\nrow[0] = 100", "a[1, 0]", "100", {5: ([4], ["100"])}, ""),
-    ("next to a view", "a = np.arange(12).reshape(3, 4)\nrow = a[1]\nrow[0] = 100", "a[1, 1]", "5", {3: ([5], ["5"])}, ""),
+    ("next to a view", "a = np.arange(12).reshape(3, 4)\nrow = a[1]\nrow[0] = 100", "a[1, 1]", "5",
+     {3: ([5], ["5"])}, ""),
     ("slice of an array", "a = np.arange(12).reshape(3, 4)\nb = a[1:, ::2] * 10", "b[1, 1]", "100",
      {4: ([10], ["10"])}, ""),
     ("mask of an array", "a = np.array([5, 6, 7, 8])\nb = a[a > 5]", "b[2]", "8", {4: ([3], ["8"])}, ""),
@@ -123,10 +129,12 @@ PROGRAMS = [
      "out[1]", "9", {4: ([], ["8"]), 3: ([], ["4"])}, ""),
     ("sum of a list", 'xs = [3, 4, 5]\nd = {"sum": sum(xs), "max": max(xs)}', "d['sum']", "12",
      {4: ([0, 1, 2], ["3", "4", "5"])}, ""),
-    ("maximum of a list", 'xs = [3, 9, 5]\nd = {"sum": sum(xs), "max": max(xs)}', "d['max']", "9", {4: ([1], ["9"])}, ""),
+    ("maximum of a list", 'xs = [3, 9, 5]\nd = {"sum": sum(xs), "max": max(xs)}', "d['max']", "9",
+     {4: ([1], ["9"])}, ""),
     ("sum of a generator", 'rows = [{"x": 1}, {"x": 2}]\nd = {}\nd["t"] = sum(r["x"] for r in rows)', "d['t']", "3",
      {5: ([0, 1], ["1", "2"])}, ""),
-    ("loop", 'total = 0\nfor x in [5, 6, 7]:\n    total += x\nout = [total]', "out[0]", "18", {5: ([], ["5", "6", "7"])}, ""),
+    ("loop", 'total = 0\nfor x in [5, 6, 7]:\n    total += x\nout = [total]', "out[0]", "18",
+     {5: ([], ["5", "6", "7"])}, ""),
     ("counts", 'd = {}\nfor w in ["a", "b", "a"]:\n    d[w] = d.get(w, 0) + 1', "d['a']", "2", {5: ([], ["1"])}, ""),
     ("counts in place", 'd = {"a": 0, "b": 0}\nfor w in ["a", "b", "a"]:\n    d[w] += 5', "d['a']", "10",
      {5: ([], ["5"])}, ""),
@@ -134,7 +142,8 @@ PROGRAMS = [
     ("sorted", 'rows = [("b", 2), ("a", 1), ("c", 3)]\ns = sorted(rows, key=lambda r: r[0])', "s[0][1]", "1",
      {4: ([1], [])}, ""),
     ("sort in place", 'rows = [["b", 22], ["a", 11]]\nrows.sort()', "rows[0][1]", "11", {4: ([1], [])}, ""),
-    ("insert and pop", "xs = [1, 2]\nxs.insert(0, 10 * 10)\nxs.append(7)\nxs.pop(1)", "xs[0]", "100", {4: ([], ["100"])}, ""),
+    ("insert and pop", "xs = [1, 2]\nxs.insert(0, 10 * 10)\nxs.append(7)\nxs.pop(1)", "xs[0]", "100",
+     {4: ([], ["100"])}, ""),
     ("index after pop", "xs = []\nfor n in (10, 20, 30):\n    xs.append(n + 1)\nxs.pop(0)", "xs[1]", "31",
      {5: ([], ["30", "31"])}, ""),
     ("zip and enumerate", 'a = [1, 2]\nb = [30, 40]\nout = []\nfor n, (x, y) in enumerate(zip(a, b)):\n'
@@ -142,7 +151,8 @@ PROGRAMS = [
     ("items", 'd = {"a": 1, "b": 2}\nout = {k: v * 10 for k, v in d.items()}', "out['b']", "20", {4: ([], ["2"])}, ""),
     ("function", "def double(x):\n    y = x * 2\n    return y\nout = [double(n) for n in (3, 4)]", "out[1]", "8",
      {4: ([], ["4"])}, ""),
-    ("attribute", "class Point:\n    def __init__(self, x):\n        self.x = x\np = Point(3)\np.x = p.x + 4", "p.x", "7",
+
+       ("attribute", "class Point:\n    def __init__(self, x):\n        self.x = x\np = Point(3)\np.x = p.x + 4", "p.x", "7",
      {7: ([], ["3", "7"]), 5: ([], ["3"])}, ""),
     ("rows to a table", 'rows = [{"k": "a", "v": 1}, {"k": "b", "v": 2}]\nt = pd.DataFrame(rows)\n'
      't["w"] = t["v"] + 1\nout = t.to_dict("records")', "out[1]['w']", "3", {5: ([1], ["2", "3"]), 4: ([1], ["2"])},
@@ -168,7 +178,8 @@ HARD = [
     ("setattr", 'class P: pass\np = P()\np.x = 3\nsetattr(p, "x", 5)', "p.x", "5", "not set by", "'3'"),
     ("flat", "a = np.arange(4)\na.flat[1] = 9", "a[1]", "9", "not seen", "arange"),
     ("out", "a = np.arange(4)\nnp.add(a, 1, out=a)", "a[1]", "2", "may have changed it", "arange: made"),
-    ("shuffle of numpy", "a = np.arange(4)\nnp.random.seed(1)\nnp.random.shuffle(a)", "a[0]", "3", "may have changed it",
+
+       ("shuffle of numpy", "a = np.arange(4)\nnp.random.seed(1)\nnp.random.shuffle(a)", "a[0]", "3", "may have changed it",
      "arange: made"),
     ("slice store", "xs = [1, 2]\nxs[:] = [3, 4]", "xs[0]", "3", "slice is not followed", "[1, 2]"),
     ("global", "x = 1\ndef g():\n    global x\n    x = 2\ng()\ny = [x]", "y[0]", "2", "what set it is not followed",
@@ -187,13 +198,18 @@ HARD = [
     ("cells in two steps", 's = pd.DataFrame({"x": [1, 2, 3]})\ns.loc[s["x"] > 1, "x"] = 7\nt = [s["x"].sum()]', "t[0]",
      "15", "set 2 cells", "zzz"),
     ("swap", "a = 1 + 1\nb = 2 + 1\na, b = b, a\ny = [a]", "y[0]", "3", "2 + 1", "1 + 1"),
-    ("frames of the same place", "def f(n):\n    m = n\n    return [m]\nys = [f(k + 5)[0] for k in range(3)]", "ys[2]", "7",
+
+       ("frames of the same place", "def f(n):\n    m = n\n    return [m]\nys = [f(k + 5)[0] for k in range(3)]", "ys[2]", "7",
      "k + 5", "zzz"),
     ("recursion", "def fact(n):\n    return 1 if n == 0 else n * fact(n - 1)\nr = [fact(4)]", "r[0]", "24", "n * fact",
      "zzz"),
     ("function of the session", "import statistics\nr = [statistics.pstdev([1, 2, 3])]", "r[0]", "0.816496580927726",
      "pstdev: not further", "zzz"),
     ("too often", "xs = []\nfor n in range(12_000):\n    xs.append(n)", "xs[3]", "3", "ran too often", "'3'"),
+    ("names of frames", "def f():\n    x = 1\n    return x\ndef g():\n    return x\nx = 1\nf()\ny = [g()]", "y[0]",
+     "1", "'line': 8", "'line': 4"),
+    ("table that changed after groupby", 'df = pd.DataFrame({"k": [1, 1], "v": [2, 3]})\ng = df.groupby("k")\n'
+     'df.loc[0, "v"] = 100\nt = g["v"].sum()', "t[1]", "103", "alone give 5", "zzz"),
     ("no such cell", "d = {'a': 1}", "d['b']", "", "is not a key", "zzz"),
     ("no such variable", "d = {'a': 1}", "e['b']", "", "is not a variable", "zzz"),
     ("no path", "d = {'a': 1}", "d[f(1)]", "", "is not a constant", "zzz"),

@@ -78,9 +78,12 @@ t = pd.DataFrame({"k": [1, 2], "v": xs})
 u = t[t["k"] > 1]
 d = {"a": xs[0]}
 n = [u["k"].sum()]
+w = t.drop_duplicates("v")
+m = t.merge(t, on="v")
 before = len(log)
 """
-    for path in ("n[0]", "u.iloc[0, 0]", "u.iloc[0, 1]", "xs[1]", "xs[1].n", "d['a']", "d['a'].m", "t.loc[1, 'v']"):
+    for path in ("n[0]", "u.iloc[0, 0]", "u.iloc[0, 1]", "xs[1]", "xs[1].n", "d['a']", "d['a'].m", "t.loc[1, 'v']",
+                 "w.iloc[0, 0]", "m.iloc[0, 0]"):  # fmt: skip
         found, names = traced(HEAD + source, path)
         assert names["log"][names["before"] :] == [], path
         json.dumps(found)

@@ -272,9 +272,9 @@ class Executions:
         """Tells where a value of a recorded execution comes from, and what may make it wrong.
 
         name: a variable, the path of a value such as "t.loc['Oslo', 'price']", or an expression whose variables are
-        meant; by default the result. The answer to a path has a cell with the rows behind it. step: the value on arrival
-        at this step; by default at the end. budget: the length of the text in tokens. Raises NotFound if the execution
-        was not recorded or has no such variable.
+        meant; by default the result. The answer to a path has a cell with the rows behind it. step: the value on
+        arrival at this step; by default at the end. budget: the length of the text in tokens. Raises NotFound if the
+        execution was not recorded or has no such variable.
         """
         return self._client._do(ops.why(execution_id, name, step, budget))
 
