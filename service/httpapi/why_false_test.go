@@ -123,8 +123,8 @@ for row in rows:
 func TestWhySaysNothingFalse(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
-	id := c.create(t, nil)
 	for _, p := range falsehoods {
+		id, done := c.fresh(t)
 		c.run(t, id, "row, key, out, kept = 5, 'b', None, 7")
 		y := c.why(t, c.recorded(t, id, p.code), "name="+p.name)
 		lines := []int64{}
@@ -136,6 +136,7 @@ func TestWhySaysNothingFalse(t *testing.T) {
 			t.Errorf("%s: got lines %v, want %v, the text %q and not %q:\n%s", p.about, lines, p.lines, p.want,
 				p.refuse, y.Text)
 		}
+		done()
 	}
 }
 

@@ -100,9 +100,9 @@ const frames = "import pandas as pd\n" +
 func TestWhyAccusesOnEvidence(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
-	id := c.create(t, nil)
 	for _, p := range borders {
 		for i, code := range []string{p.wrong, p.right} {
+			id, done := c.fresh(t)
 			c.run(t, id, "kept = 7")
 			y := c.why(t, c.recorded(t, id, code), "name=x")
 			kinds, accuses := []string{}, false
@@ -115,6 +115,7 @@ func TestWhyAccusesOnEvidence(t *testing.T) {
 			if isWrong := i == 0; isWrong && !slices.Contains(kinds, p.kind) || !isWrong && accuses {
 				t.Errorf("%s\ngot findings %q, want %s: %v\n%s", code, kinds, p.kind, isWrong, y.Text)
 			}
+			done()
 		}
 	}
 }

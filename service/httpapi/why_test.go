@@ -26,6 +26,14 @@ func (c client) why(t testing.TB, execution, query string) (answer why.Answer) {
 	return answer
 }
 
+// fresh returns a sandbox for one program, and the function that ends it. The facts replay the earlier executions of the
+// session, too, if they took at most 10 s together. On a busy machine many programs take longer.
+func (c client) fresh(t testing.TB) (id string, done func()) {
+	t.Helper()
+	id = c.create(t, nil)
+	return id, func() { c.ok(t, "DELETE", "/sandbox/"+id, nil) }
+}
+
 // recorded runs code with "record": true in a sandbox, and returns the execution's id.
 func (c client) recorded(t testing.TB, id, code string) string {
 	t.Helper()
@@ -158,9 +166,10 @@ func TestWhyNamesTheCauseOfWrongAnalyses(t *testing.T) {
 		t.Fatalf("got %d programs, %v, want at least %d", len(files), err, minWrongAnalyses)
 	}
 	c := newUser(t, sandbox.RoleAgent)
-	id := c.create(t, nil)
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".py"), func(t *testing.T) {
+			id, done := c.fresh(t)
+			defer done()
 			code, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
