@@ -26,8 +26,8 @@ func (c client) why(t testing.TB, execution, query string) (answer why.Answer) {
 	return answer
 }
 
-// fresh returns a sandbox for one program, and the function that ends it. The facts replay the earlier executions of the
-// session, too, if they took at most 10 s together. On a busy machine many programs take longer.
+// fresh returns a sandbox for one program, and the function that ends it. The facts replay the earlier executions of
+// the session, too, if they took at most 10 s together. On a busy machine many programs take longer.
 func (c client) fresh(t testing.TB) (id string, done func()) {
 	t.Helper()
 	id = c.create(t, nil)
