@@ -17,8 +17,9 @@ var faultKinds = map[string][]string{
 	"window_range_ties": {"range-ties"}, "group_by_too_fine": {"group-too-fine"}, "join_key_case": {"text-key"},
 	"timezone_trunc": {"day-of-zone"}, "alias_shadow": {"alias-shadow"}, "union_dedup": {"union-removes"},
 	"scope_capture": {"scope-capture"}, "or_precedence": {"or-precedence"}, "like_wildcard": {"like-wildcard"},
-	"text_order": {"text-as-number"}, "null_arithmetic": {"null-arithmetic"}, "wrong_denominator": {"filtered-denominator"},
-	"currency_mix": {"mixed-units"}, "group_by_too_coarse": {"months-of-years", "fan-out"},
+	"text_order": {"text-as-number"}, "null_arithmetic": {"null-arithmetic"},
+	"wrong_denominator": {"filtered-denominator"},
+	"currency_mix":      {"mixed-units"}, "group_by_too_coarse": {"months-of-years", "fan-out"},
 	"union_all_double": {"union-all-duplicates"},
 }
 
@@ -69,7 +70,8 @@ func TestFindingsNameFaults(t *testing.T) {
 			t.Logf("%s %s is not named: %+v", c.ID, c.Kind, got.Findings)
 		}
 	}
-	t.Logf("named %d, likely %d, at their line %d of %d wrong ones; accused %d of %d right ones", named, likely, atLine, wrong,
+	t.Logf("named %d, likely %d, at their line %d of %d wrong ones; accused %d of %d right ones", named, likely, atLine,
+		wrong,
 		accused, right)
 	if named*100 < 90*wrong || likely*100 < 75*wrong || atLine*100 < 75*wrong {
 		t.Error("want 90 % named, 75 % of them likely and 75 % at their line")

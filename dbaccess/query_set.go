@@ -111,7 +111,8 @@ func (s *QuerySet) end() {
 	}
 }
 
-// query runs a query and returns its rows, if keepsRows is set, or only their number. The error is that of Reader.Query.
+// query runs a query and returns its rows, if keepsRows is set, or only their number. The error is that of
+// Reader.Query.
 func (s *QuerySet) query(
 	ctx context.Context, q *checkedQuery, timeout time.Duration, maxRows int, keepsRows bool,
 ) (out textRows, err error) {

@@ -26,7 +26,8 @@ const (
 	maxStageCost   = 20
 	smallStageCost = 5000
 	largeTable     = 100_000
-	// From slowStatement on, and unless all is asked for, how joins match and what may be wrong is computed only within moreTimeFactor times the
+	// From slowStatement on, and unless all is asked for, how joins match and what may be wrong is computed only within
+	// moreTimeFactor times the
 	// statement's own time, and the rows of the statement are those of its last stage.
 	slowStatement  = 100 * time.Millisecond
 	moreTimeFactor = 2
@@ -367,11 +368,8 @@ func (run *stageRun) estimate(c *parse.CountStatement, rows int64) {
 	if c.IsMore {
 		return
 	}
-	for _, v := range c.Values {
-		if v.What == parse.CountOut {
-			run.estimates[v.Stage] = rows
-		}
-		break // the others are parts of it
+	if first := c.Values[0]; first.What == parse.CountOut { // the others are parts of it
+		run.estimates[first.Stage] = rows
 	}
 	run.end(c.Values, stages.Skipped, stages.ReasonOverBudget, "the count would take too long")
 }

@@ -195,7 +195,8 @@ func TestStagesKeepMasks(t *testing.T) {
 		for _, sql := range []string{
 			"SELECT * FROM customers c LEFT JOIN orders o ON o.customer_id = c.id WHERE o.status = 'paid' LIMIT 20",
 			"SELECT c.email, n.email FROM newsletter n JOIN (SELECT * FROM customers) c ON c.name = n.email",
-			"WITH a AS (SELECT email, country, id FROM customers WHERE vip) SELECT * FROM a JOIN orders o ON o.customer_id = a.id",
+			"WITH a AS (SELECT email, country, id FROM customers WHERE vip) SELECT * FROM a JOIN orders o ON o.customer_id = " +
+				"a.id",
 			"SELECT customer_id, count(*) AS orders FROM orders GROUP BY customer_id",
 			"SELECT DISTINCT ON (o.customer_id) o.customer_id, o.total FROM orders o JOIN customers c ON c.id = o.customer_id",
 		} {
@@ -245,7 +246,7 @@ func TestStagesKeepMasks(t *testing.T) {
 func TestStagesThatFail(t *testing.T) {
 	t.Parallel()
 	r := openShop(t, dbaccess.Config{})
-	// The join compares a text that is no number, in a row that the condition leaves out.
+	// The join compares a text without a number, in a row that the condition leaves out.
 	got, err := r.Stages(t.Context(), `SELECT d.id FROM documents d JOIN products p ON p.id = d.version::numeric * 10
 		WHERE d.id < 0 AND 1 / d.id > 0`, nil, sandbox.QueryLimits{}, stages.Options{})
 	if err != nil {
@@ -267,10 +268,11 @@ func TestStagesThatFail(t *testing.T) {
 	checkInvariants(t, "failing join", got)
 	join := stage(t, got, stages.KindJoin, "JOIN employees")
 	if join.State != stages.Failed || join.RowsOut != nil || join.Reason != "invalid-value" {
-		t.Errorf("a join that fails: got %s (%s) and %v rows, want failed without rows", join.State, join.Reason, join.RowsOut)
+		t.Errorf("a join that fails: got %s (%s) and %v rows, want failed without rows", join.State, join.Reason,
+			join.RowsOut)
 	}
 	if n := stage(t, got, stages.KindFrom, "documents").RowsOut; n == nil || *n != 200 {
-		t.Errorf("the table beside it: got %v rows, want 200", n)
+		t.Errorf("the table next to it: got %v rows, want 200", n)
 	}
 	if n := stage(t, got, stages.KindWhere, "d.id < 0").RowsOut; n == nil || *n != 0 {
 		t.Errorf("the condition after it: got %v rows, want 0", n)
@@ -330,7 +332,8 @@ func TestStagesAreCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		_, err := r.Stages(ctx, "SELECT count(*) FROM orders a, orders b, orders c, orders d WHERE a.total + b.total + c.total "+
+		_, err := r.Stages(ctx, "SELECT count(*) FROM orders a, orders b, orders c, orders d WHERE a.total + b.total + "+
+			"c.total "+
 			"+ d.total < 0", nil, sandbox.QueryLimits{User: "ada"}, stages.Options{})
 		ended <- err
 	}()
@@ -353,7 +356,8 @@ func TestStagesAreCancelled(t *testing.T) {
 		t.Errorf("got %s, want cancelled", got)
 	}
 	eventually(t, "the server to end the statement", func() bool { return running() == 0 })
-	got, err := r.Stages(t.Context(), "SELECT count(*) FROM orders", nil, sandbox.QueryLimits{User: "ada"}, stages.Options{})
+	got, err := r.Stages(t.Context(), "SELECT count(*) FROM orders", nil, sandbox.QueryLimits{User: "ada"},
+		stages.Options{})
 	if err != nil || got.Rows != 1 {
 		t.Errorf("after a cancelled call: got %+v, %v", got, err)
 	}
@@ -407,7 +411,7 @@ func TestStagesSeeOneSnapshot(t *testing.T) {
 	<-done
 }
 
-// Parameters have their values in derived statements, also where a stage has some of them only.
+// Parameters have their values in derived statements, even if a stage has some of them only.
 func TestStagesTakeParameters(t *testing.T) {
 	t.Parallel()
 	r := openShop(t, dbaccess.Config{})
@@ -426,7 +430,8 @@ LIMIT :most`, map[string]any{
 	for _, b := range got.Blocks {
 		for _, s := range b.Stages {
 			if s.State != stages.Counted || s.Sample == nil {
-				t.Errorf("%s %q: got %s (%s) and the sample %v, want it counted with a sample", s.Kind, s.Text, s.State, s.Message, s.Sample)
+				t.Errorf("%s %q: got %s (%s) and the sample %v, want it counted with a sample", s.Kind, s.Text, s.State, s.Message,
+					s.Sample)
 			}
 		}
 	}

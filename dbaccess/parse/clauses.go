@@ -158,7 +158,7 @@ type selectClauses struct {
 	order      span
 }
 
-// splitSelect finds the clauses of a SELECT in a span. ok is false if it is no plain SELECT.
+// splitSelect finds the clauses of a SELECT in a span. ok is false if it is something else.
 func (c *clauseText) splitSelect(s span) (q selectClauses, ok bool) {
 	q.all = s
 	at := s.start

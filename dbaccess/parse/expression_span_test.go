@@ -13,9 +13,12 @@ func TestSpanOfExpressions(t *testing.T) {
 		"a", "t.a", "s.t.a", "1", "-5", "'x'", "a + b", "a::int", "a::numeric(10, 2)", "a::timestamp with time zone",
 		"a::double precision", "a::text[]", "date '2026-01-01'", "interval '1 day'", "CAST(a AS date)", "(a + b) / c",
 		"a / (b + c)", "((a + b)) * ((c))", "f(a, b)", "s.f(a)", "count(*)", "count(*) FILTER (WHERE a > 1)",
-		"sum(a) OVER (PARTITION BY b ORDER BY c)", "sum(a) OVER w", "mode() WITHIN GROUP (ORDER BY a)", "a IS NULL", "a IS NOT NULL",
-		"a IS NOT TRUE", "NOT a", "NOT (a OR b)", "a AND (b OR c)", "a IN (1, 2)", "a NOT IN (SELECT b FROM u)", "a <> ALL (SELECT b FROM u)",
-		"EXISTS (SELECT 1 FROM u WHERE b)", "(SELECT max(b) FROM u)", "ARRAY[1, 2]", "ARRAY(SELECT b FROM u)", "(a, b) = (1, 2)",
+		"sum(a) OVER (PARTITION BY b ORDER BY c)", "sum(a) OVER w", "mode() WITHIN GROUP (ORDER BY a)", "a IS NULL",
+		"a IS NOT NULL",
+		"a IS NOT TRUE", "NOT a", "NOT (a OR b)", "a AND (b OR c)", "a IN (1, 2)", "a NOT IN (SELECT b FROM u)",
+		"a <> ALL (SELECT b FROM u)",
+		"EXISTS (SELECT 1 FROM u WHERE b)", "(SELECT max(b) FROM u)", "ARRAY[1, 2]", "ARRAY(SELECT b FROM u)",
+		"(a, b) = (1, 2)",
 		"ROW(a, b)", "CASE WHEN a THEN b ELSE c END", "CASE a WHEN 1 THEN b END + 2", "coalesce(a, 0)", "greatest(a, b)",
 		"extract(year FROM a)", "a BETWEEN 1 AND 2", "a LIKE 'x%'", `a COLLATE "C"`, "current_date", "a AT TIME ZONE 'UTC'",
 		"(a AT TIME ZONE 'UTC')::date", "trim(both ' ' FROM a)", "substring(a FROM 1 FOR 2)", "nullif(a, 0)", "a || b || 'c'",
@@ -32,7 +35,8 @@ func TestSpanOfExpressions(t *testing.T) {
 		}
 		query := tree.Stmts[0].Stmt.GetSelectStmt()
 		for i, n := range []*pg_query.Node{
-			query.TargetList[1].GetResTarget().Val, query.TargetList[2].GetResTarget().Val, query.WhereClause.GetAExpr().GetRexpr(),
+			query.TargetList[1].GetResTarget().Val, query.TargetList[2].GetResTarget().Val,
+			query.WhereClause.GetAExpr().GetRexpr(),
 		} {
 			s, ok := c.spanOf(n)
 			// The location of a subquery is that of its outermost parenthesis.

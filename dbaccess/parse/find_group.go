@@ -9,7 +9,8 @@ import (
 
 // findArbitraryRows finds DISTINCT ON whose ORDER BY does not say which row of a group is taken.
 func findArbitraryRows(d *stageDeriver, parts *blockParts) {
-	if parts.clause.distinctOn.isEmpty() || len(parts.node.SortClause) > len(parts.node.DistinctClause) || parts.isGrouped() {
+	if parts.clause.distinctOn.isEmpty() || len(parts.node.SortClause) > len(parts.node.DistinctClause) ||
+		parts.isGrouped() {
 		return
 	}
 	keys := parts.node.DistinctClause
@@ -45,7 +46,8 @@ func findArbitraryRows(d *stageDeriver, parts *blockParts) {
 	}
 	inner := fill("SELECT count(*) AS \"n\", greatest("+strings.Join(values, ", ")+") AS \"v\""+d.source(&f, parts)+
 		" GROUP BY "+list, f.holes...)
-	d.addProbe(parts, ProbeArbitraryRow, parts.last, span{parts.clause.distinctOn.start - 3, parts.clause.distinctOn.end + 1}, nil,
+	d.addProbe(parts, ProbeArbitraryRow, parts.last, span{parts.clause.distinctOn.start - 3,
+		parts.clause.distinctOn.end + 1}, nil,
 		fill(`SELECT count(*), count(*) FILTER (WHERE "n" > 1), count(*) FILTER (WHERE "v" > 1) FROM (@0) AS "g"`,
 			queryHole(inner)))
 }
@@ -66,7 +68,8 @@ func findFineGroups(d *stageDeriver, parts *blockParts) {
 		}
 	}
 	for i, key := range keys {
-		if slices.ContainsFunc(labels, func(l *pg_query.Node) bool { return equalNodes(l, key) }) || key.GetColumnRef() == nil {
+		if slices.ContainsFunc(labels, func(l *pg_query.Node) bool { return equalNodes(l, key) }) ||
+			key.GetColumnRef() == nil {
 			continue
 		}
 		// A label is made of the column of the key, and may be the same for several of its values.
@@ -151,7 +154,8 @@ func findIntegerDivisions(d *stageDeriver, parts *blockParts) {
 			}
 		}
 		e := n.GetAExpr()
-		if e == nil || len(e.Name) != 1 || e.Name[0].GetString_().GetSval() != "/" || e.Lexpr == nil || at != inTarget && at != inHaving {
+		if e == nil || len(e.Name) != 1 || e.Name[0].GetString_().GetSval() != "/" || e.Lexpr == nil || at != inTarget &&
+			at != inHaving {
 			return
 		}
 		if e.Rexpr.GetAConst() != nil || d.isGroupKey(parts, n) {
@@ -161,7 +165,8 @@ func findIntegerDivisions(d *stageDeriver, parts *blockParts) {
 			if c := d.columnOf(parts, side); c != nil && !strings.Contains("integer bigint smallint", c.Type) {
 				return
 			}
-			if side.GetTypeCast() != nil || callsIn([]*pg_query.Node{side}, func(f *pg_query.FuncCall) bool { return f.Over != nil }) {
+			if side.GetTypeCast() != nil || callsIn([]*pg_query.Node{side},
+				func(f *pg_query.FuncCall) bool { return f.Over != nil }) {
 				return
 			}
 		}
@@ -184,7 +189,8 @@ func findIntegerDivisions(d *stageDeriver, parts *blockParts) {
 		const whole = `"a" OPERATOR(pg_catalog.%) nullif("b", 0)`
 		s, _ := d.spanOf(n)
 		d.addFlagged(parts, ProbeIntegerDivision, -1, s, nil, map[string]bool{"rounded": isRounded[n]},
-			fill(`SELECT min(pg_typeof("a")::text), min(pg_typeof("b")::text) FROM (@0) AS "q"`, queryHole(fill(list+from, f.holes...))),
+			fill(`SELECT min(pg_typeof("a")::text), min(pg_typeof("b")::text) FROM (@0) AS "q"`, queryHole(fill(list+from,
+				f.holes...))),
 			fill(`SELECT count(*) FILTER (WHERE "b" <> 0), count(*) FILTER (WHERE `+whole+` <> 0), `+
 				`count(*) FILTER (WHERE `+whole+` <> 0 AND abs("a") < abs("b")) FROM (@0) AS "q"`,
 				queryHole(fill(list+from, f.holes...))))
@@ -216,7 +222,8 @@ func findMixedUnits(d *stageDeriver, parts *blockParts) {
 		}
 		for _, ref := range columnsOf(a.call.Args[0]) {
 			_, name := columnName(ref)
-			converts = converts || strings.Contains(name, "rate") || strings.Contains(name, "eur") || strings.Contains(name, "usd")
+			converts = converts || strings.Contains(name, "rate") || strings.Contains(name, "eur") || strings.Contains(name,
+				"usd")
 			if item := d.tableOf(parts.tables(), ref); item != nil && !slices.Contains(used, item) {
 				used = append(used, item)
 			}
@@ -250,7 +257,7 @@ func findMixedUnits(d *stageDeriver, parts *blockParts) {
 	}
 }
 
-// isAmount reports whether an expression may be an amount of money: it has a column that is no count, outside of the
+// isAmount reports whether an expression may be an amount of money: it has a column with an amount, outside of the
 // conditions of CASE.
 func (d *stageDeriver) isAmount(parts *blockParts, n *pg_query.Node) (is bool) {
 	forEachNode(n, func(n *pg_query.Node) bool {
@@ -259,7 +266,8 @@ func (d *stageDeriver) isAmount(parts *blockParts, n *pg_query.Node) (is bool) {
 			return false
 		}
 		if c := d.columnOf(parts, n); c != nil {
-			is = is || strings.HasPrefix(c.Type, "numeric") || c.Type == "double precision" || c.Type == "real" || c.Type == "money" ||
+			is = is || strings.HasPrefix(c.Type, "numeric") || c.Type == "double precision" || c.Type == "real" ||
+				c.Type == "money" ||
 				slices.ContainsFunc([]string{"amount", "total", "price", "cents", "revenue", "cost"}, func(word string) bool {
 					return strings.Contains(c.Name, word)
 				})
@@ -322,7 +330,9 @@ func (d *stageDeriver) addScoped(scoped *blockParts, kind string, block int, s s
 
 // forEachInnerAggregate calls visit with each aggregate of a name over a column that is an aggregate of a subquery or a
 // WITH query.
-func (d *stageDeriver) forEachInnerAggregate(parts *blockParts, name string, visit func(aggregate, *blockParts, aggregate)) {
+func (d *stageDeriver) forEachInnerAggregate(
+	parts *blockParts, name string, visit func(outer aggregate, inner *blockParts, target aggregate),
+) {
 	for _, a := range parts.aggregates() {
 		if functionName(a.call) != name || len(a.call.Args) != 1 || a.call.Args[0].GetColumnRef() == nil {
 			continue
@@ -407,7 +417,9 @@ func findRemovedRows(d *stageDeriver, parts *blockParts) {
 func findDuplicates(d *stageDeriver, parts *blockParts) {
 	d.forEachUnion(parts, true, func(item *fromItem, query *pg_query.SelectStmt, s span, at span) {
 		columns := d.outputNames(query, nil)
-		isCount := slices.ContainsFunc(parts.aggregates(), func(a aggregate) bool { return functionName(a.call) == "count" && !a.call.AggDistinct })
+		isCount := slices.ContainsFunc(parts.aggregates(), func(a aggregate) bool {
+			return functionName(a.call) == "count" && !a.call.AggDistinct
+		})
 		if len(columns) == 0 || !isCount {
 			return
 		}

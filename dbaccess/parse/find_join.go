@@ -12,7 +12,8 @@ import (
 func findCrossJoins(d *stageDeriver, parts *blockParts) {
 	for i := 1; i < len(parts.items); i++ {
 		item := parts.items[i]
-		if d.isConnected(parts, i) || len(item.tables()) == 0 || item.tables()[0].isLateral || item.node.GetRangeFunction() != nil {
+		if d.isConnected(parts, i) || len(item.tables()) == 0 || item.tables()[0].isLateral ||
+			item.node.GetRangeFunction() != nil {
 			continue
 		}
 		list := span{parts.items[0].start, parts.items[i-1].end}
@@ -53,7 +54,8 @@ func (d *stageDeriver) rowIdentity(item *fromItem) (h hole, isKey bool) {
 
 // ownHole returns a hole for an expression of this package.
 func ownHole(text string) hole {
-	return hole{text: "(" + text + ")", nodes: []*pg_query.Node{parsedSelect("SELECT (" + text + ")").TargetList[0].GetResTarget().Val}}
+	node := parsedSelect("SELECT (" + text + ")").TargetList[0].GetResTarget().Val
+	return hole{text: "(" + text + ")", nodes: []*pg_query.Node{node}}
 }
 
 // isInvariant reports whether repeated rows do not change an aggregate.
@@ -221,7 +223,8 @@ func findNullableSides(d *stageDeriver, parts *blockParts) {
 				!d.has(join.Quals, all, n.side.tables()) {
 				continue
 			}
-			d.addProbe(parts, ProbeConditionInWhere, later.stage, span{later.qual.start + 1, later.qual.end}, []string{n.side.name, n.join.joinWord()},
+			d.addProbe(parts, ProbeConditionInWhere, later.stage, span{later.qual.start + 1, later.qual.end},
+				[]string{n.side.name, n.join.joinWord()},
 				fill("SELECT count(*) FILTER (WHERE @0 IS NULL) FROM @1", key, n.join.hole(d.clauseText)),
 				fill("SELECT count(*) FILTER (WHERE @0 IS NULL) FROM @1", key, later.hole(d.clauseText)))
 		}
@@ -250,7 +253,8 @@ func findWrongKeys(d *stageDeriver, parts *blockParts) {
 		}
 		l := d.tableOf(left, pairs[0].leftNode.GetColumnRef())
 		r := right[0]
-		if pairs[0].leftNode.GetColumnRef() == nil || pairs[0].rightNode.GetColumnRef() == nil || l == nil || l.table == nil ||
+		if pairs[0].leftNode.GetColumnRef() == nil || pairs[0].rightNode.GetColumnRef() == nil || l == nil ||
+			l.table == nil ||
 			l.table == r.table {
 			continue
 		}
@@ -391,8 +395,11 @@ func findEmptyCounts(d *stageDeriver, parts *blockParts) {
 			if !ok {
 				continue
 			}
-			inner := fill("SELECT count(*) FILTER (WHERE "+k+" IS NULL"+filter+`) AS "u", count(`+k+`) AS "m"`+groups, f.holes...)
-			isNamed := slices.ContainsFunc(n.side.tables(), func(t *fromItem) bool { return namesTable(a.alias, d.tableName(t)) })
+			inner := fill("SELECT count(*) FILTER (WHERE "+k+" IS NULL"+filter+`) AS "u", count(`+k+`) AS "m"`+groups,
+				f.holes...)
+			isNamed := slices.ContainsFunc(n.side.tables(), func(t *fromItem) bool {
+				return namesTable(a.alias, d.tableName(t))
+			})
 			d.addFlagged(parts, ProbeEmptyCount, n.join.stage, d.spanOr(a.node, parts.clause.targets),
 				[]string{n.side.name, n.join.joinWord()}, map[string]bool{"named": isNamed},
 				fill(`SELECT count(*), count(*) FILTER (WHERE "u" > 0 AND "m" = 0) FROM (@0) AS "g"`, queryHole(inner)))

@@ -70,7 +70,8 @@ func (d *stageDeriver) sublinkQuery(n *pg_query.Node) (h hole, s span, ok bool) 
 // isNotIn returns the subquery or the list of x NOT IN (...) and x <> ALL (...), or nil.
 func isNotIn(n *pg_query.Node) (link *pg_query.Node) {
 	if b := n.GetBoolExpr(); b != nil && b.Boolop == pg_query.BoolExprType_NOT_EXPR {
-		if s := b.Args[0].GetSubLink(); s != nil && s.SubLinkType == pg_query.SubLinkType_ANY_SUBLINK && len(s.OperName) == 0 {
+		if s := b.Args[0].GetSubLink(); s != nil && s.SubLinkType == pg_query.SubLinkType_ANY_SUBLINK &&
+			len(s.OperName) == 0 {
 			return b.Args[0]
 		}
 	}
@@ -195,11 +196,13 @@ func findSelfComparisons(d *stageDeriver, parts *blockParts) {
 	add := func(n *pg_query.Node, condition conjunct, from hole, stage int) {
 		forEachNode(n, func(n *pg_query.Node) bool {
 			e := n.GetAExpr()
-			if e == nil || e.Kind != pg_query.A_Expr_Kind_AEXPR_OP || e.Lexpr.GetColumnRef() == nil || !equalNodes(e.Lexpr, e.Rexpr) {
+			if e == nil || e.Kind != pg_query.A_Expr_Kind_AEXPR_OP || e.Lexpr.GetColumnRef() == nil || !equalNodes(e.Lexpr,
+				e.Rexpr) {
 				return true
 			}
 			if s, ok := d.spanOf(n); ok {
-				d.addProbe(parts, ProbeSelfComparison, stage, s, nil, fill("SELECT count(*), count(*) FILTER (WHERE @0 IS TRUE) FROM @1",
+				d.addProbe(parts, ProbeSelfComparison, stage, s, nil, fill("SELECT count(*), count(*) FILTER (WHERE @0 IS TRUE) "+
+					"FROM @1",
 					exprHole(d.text(condition.span), condition.node), from))
 			}
 			return false
@@ -304,8 +307,9 @@ func findCountedColumns(d *stageDeriver, parts *blockParts) {
 func (d *stageDeriver) isNullable(parts *blockParts, item *fromItem) bool {
 	for _, j := range parts.joins {
 		kind := j.node.GetJoinExpr().GetJointype()
-		if kind != pg_query.JoinType_JOIN_RIGHT && kind != pg_query.JoinType_JOIN_INNER && slices.Contains(j.right.tables(), item) ||
-			kind != pg_query.JoinType_JOIN_LEFT && kind != pg_query.JoinType_JOIN_INNER && slices.Contains(j.left.tables(), item) {
+		mayLackRight := kind == pg_query.JoinType_JOIN_LEFT || kind == pg_query.JoinType_JOIN_FULL
+		mayLackLeft := kind == pg_query.JoinType_JOIN_RIGHT || kind == pg_query.JoinType_JOIN_FULL
+		if mayLackRight && slices.Contains(j.right.tables(), item) || mayLackLeft && slices.Contains(j.left.tables(), item) {
 			return true
 		}
 	}

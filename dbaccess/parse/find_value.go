@@ -80,7 +80,8 @@ func findFrames(d *stageDeriver, parts *blockParts) {
 				return true
 			}
 			other := proto.CloneOf(n)
-			framed := parsedSelect("SELECT sum(1) OVER (ORDER BY 1" + frame + ")").TargetList[0].GetResTarget().Val.GetFuncCall().Over
+			framed := parsedSelect("SELECT sum(1) OVER (ORDER BY 1" + frame +
+				")").TargetList[0].GetResTarget().Val.GetFuncCall().Over
 			over := other.GetFuncCall().Over
 			over.FrameOptions, over.StartOffset, over.EndOffset = framed.FrameOptions, framed.StartOffset, framed.EndOffset
 			text := d.text(span{s.start, s.end - 1}) + frame + ")"
@@ -176,7 +177,8 @@ func findLastDays(d *stageDeriver, parts *blockParts) {
 		bound := strings.ReplaceAll(start, "%u", um)
 		query := "SELECT count(*) FILTER (WHERE " + xm + " > " + um + " AND CAST(" + xm + " AS timestamp) < " + bound +
 			" + interval '1 day' AND CAST(" + um + " AS timestamp) = " + bound + others + ")" + d.from(&f, parts)
-		d.addFlagged(parts, ProbeLastDay, c.stage, c.span, []string{x.inner(), u.inner()}, map[string]bool{"between": isBetween},
+		d.addFlagged(parts, ProbeLastDay, c.stage, c.span, []string{x.inner(), u.inner()},
+			map[string]bool{"between": isBetween},
 			fill(query, f.holes...))
 	}
 }
@@ -206,13 +208,15 @@ func findTextNumbers(d *stageDeriver, parts *blockParts) {
 		}
 	}
 	for _, a := range parts.aggregates() {
-		if name := functionName(a.call); (name == "max" || name == "min") && len(a.call.Args) == 1 && a.call.Args[0].GetColumnRef() != nil {
+		if name := functionName(a.call); (name == "max" || name == "min") && len(a.call.Args) == 1 &&
+			a.call.Args[0].GetColumnRef() != nil {
 			add(a.call.Args[0], d.spanOr(a.node, parts.clause.targets), "compared")
 		}
 	}
 	for _, c := range parts.conjuncts {
 		e := c.node.GetAExpr()
-		if e != nil && e.Kind == pg_query.A_Expr_Kind_AEXPR_OP && e.Lexpr.GetColumnRef() != nil && e.Rexpr.GetAConst().GetSval() != nil &&
+		if e != nil && e.Kind == pg_query.A_Expr_Kind_AEXPR_OP && e.Lexpr.GetColumnRef() != nil &&
+			e.Rexpr.GetAConst().GetSval() != nil &&
 			slices.Contains([]string{"<", ">", "<=", ">="}, e.Name[0].GetString_().GetSval()) {
 			add(e.Lexpr, c.span, "compared")
 		}
@@ -275,7 +279,8 @@ func findTies(d *stageDeriver, parts *blockParts) {
 	with.LimitOption = pg_query.LimitOption_LIMIT_OPTION_WITH_TIES
 	q := parts.clause
 	head := span{q.all.start, q.tail.start}
-	text := d.text(head) + " ORDER BY " + d.text(q.order) + " FETCH FIRST " + strconv.Itoa(int(limit.GetIval().GetIval())) + " ROWS WITH TIES"
+	text := d.text(head) + " ORDER BY " + d.text(q.order) + " FETCH FIRST " +
+		strconv.Itoa(int(limit.GetIval().GetIval())) + " ROWS WITH TIES"
 	all := proto.CloneOf(parts.node)
 	all.LimitCount, all.LimitOption = nil, parsedSelect("SELECT 1").LimitOption
 	d.addProbe(parts, ProbeTies, parts.last, q.tail, []string{d.text(q.order)},
@@ -332,7 +337,8 @@ func findPrecedence(d *stageDeriver, parts *blockParts) {
 		}
 		whole := f.put(exprHole(d.text(c.span), c.node))
 		d.addProbe(parts, ProbePrecedence, c.stage, d.spanOr(b.Args[neighbour], c.span), nil,
-			fill("SELECT count(*) FILTER (WHERE "+whole+" IS TRUE), count(*) FILTER (WHERE ("+other+") IS TRUE)"+d.from(&f, parts),
+			fill("SELECT count(*) FILTER (WHERE "+whole+" IS TRUE), count(*) FILTER (WHERE ("+other+") IS TRUE)"+d.from(&f,
+				parts),
 				f.holes...))
 		return
 	}

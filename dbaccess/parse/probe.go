@@ -56,7 +56,8 @@ var finders = []func(*stageDeriver, *blockParts){
 }
 
 // add adds a probe about a part of the text, unless one of its statements cannot be derived.
-func (d *stageDeriver) addProbe(parts *blockParts, kind string, stage int, s span, names []string, queries ...derivedQuery) {
+func (d *stageDeriver) addProbe(parts *blockParts, kind string, stage int, s span, names []string,
+	queries ...derivedQuery) {
 	d.addFlagged(parts, kind, stage, s, names, nil, queries...)
 }
 
@@ -224,7 +225,7 @@ func (p *blockParts) visit(f func(n *pg_query.Node, at place)) {
 	}
 }
 
-// aggregates returns the aggregates of a block that are no window functions, each with the alias of its column.
+// aggregates returns the aggregates of a block without those of window functions, each with the alias of its column.
 func (p *blockParts) aggregates() (list []aggregate) {
 	for _, t := range p.node.TargetList {
 		alias := t.GetResTarget().GetName()
@@ -314,7 +315,10 @@ func namesTable(alias, table string) bool {
 // sharesWord reports whether two names have a word in common.
 func sharesWord(a, b string) bool {
 	words := strings.Split(strings.ToLower(b), "_")
-	return slices.ContainsFunc(strings.Split(strings.ToLower(a), "_"), func(w string) bool { return slices.Contains(words, w) })
+	return slices.ContainsFunc(strings.Split(strings.ToLower(a), "_"), func(w string) bool {
+		return slices.Contains(words,
+			w)
+	})
 }
 
 // singular returns a word without the endings of an English plural.

@@ -320,7 +320,8 @@ func (d *stageDeriver) selectBlock(
 	return ""
 }
 
-// whereStages adds a stage for each condition of WHERE that is no condition of a list in FROM. It returns the last one.
+// whereStages adds a stage for each condition of WHERE except for those that join a list in FROM. It returns the last
+// one.
 func (d *stageDeriver) whereStages(parts *blockParts, last int) int {
 	q := parts.clause
 	conjuncts := parts.conjuncts

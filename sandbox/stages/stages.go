@@ -14,7 +14,7 @@ type Stages struct {
 	Lines      int       `json:"lines" doc:"The number of lines of the statement"`
 	Rows       int64     `json:"rows" doc:"The rows that the statement returned now"`
 	Truncated  bool      `json:"truncated" doc:"It has more rows than the limit of rows, which are not counted"`
-	SameResult string    `json:"same_result,omitempty" enum:"no,unknown" doc:"Of a past run: no if it has other rows now"`
+	SameResult string    `json:"same_result,omitempty" enum:"no,unknown" doc:"Of a past run"`
 	MS         float64   `json:"ms" doc:"How long the statement itself took, in milliseconds"`
 	TotalMS    float64   `json:"total_ms" doc:"How long all of this took, in milliseconds"`
 	Statements int       `json:"statements" doc:"How many derived statements ran"`
@@ -91,7 +91,7 @@ type Stage struct {
 	Block        int      `json:"block"`
 	Kind         string   `json:"kind" enum:"cte,from,join,where,group,having,project,distinct,set,order,limit"`
 	JoinKind     string   `json:"join,omitempty" enum:"inner,left,right,full,cross" doc:"Of a join"`
-	Name         string   `json:"name,omitempty" doc:"The table, WITH query or alias of FROM; the operation of a set"`
+	Name         string   `json:"name,omitempty" doc:"Of the table or its alias; the operation of a set"`
 	Text         string   `json:"text" doc:"The part of the statement"`
 	FromLine     int      `json:"from_line"`
 	ToLine       int      `json:"to_line"`

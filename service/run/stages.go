@@ -77,8 +77,8 @@ func (s *Service) pastStatement(
 		return nil, err
 	}
 	if number < 1 || number > len(e.Queries) {
-		return nil, sandbox.Errorf(sandbox.FaultNotFound, "the execution has %d statements on record, and no statement %d",
-			len(e.Queries), number)
+		return nil, sandbox.Errorf(sandbox.FaultNotFound,
+			"the execution has %d statements on record, and no statement %d", len(e.Queries), number)
 	}
 	recorded := e.Queries[number-1]
 	params, err := s.keptParameters(&recorded)
@@ -113,7 +113,8 @@ func (s *Service) keptParameters(q *sandbox.Query) (map[string]any, error) {
 	}
 	for name := range params {
 		if slices.ContainsFunc(s.Mask, func(m string) bool { return m == "*" || strings.EqualFold(m, name) }) {
-			no := sandbox.Refusef(stages.ReasonParametersNotKept, "the value of the parameter :%s is not on record", name)
+			no := sandbox.Refusef(stages.ReasonParametersNotKept,
+				"the value of the parameter :%s is not on record", name)
 			no.Hint = "send the statement with its parameters to POST /database/stages"
 			return nil, no
 		}
