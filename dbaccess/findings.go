@@ -60,19 +60,23 @@ func facts(pairs ...any) map[string]int64 {
 var judges = map[string]judge{
 	parse.ProbeNullList: func(e *evidence) (judgement, bool) {
 		rows, nulls := e.n(0, 0), e.n(0, 1)
-		return judgement{95, fmt.Sprintf("%s: the list has %d NULL of %d values, so the condition is never true: x <> NULL "+
+		return judgement{95, fmt.Sprintf("%s: the list has %d NULL of %d values, so the condition is never true: x "+
+			"<> NULL "+
 			"is NULL. Leave the NULLs out of the list, or use NOT EXISTS.", stages.Clip(e.Clause), nulls, rows),
 			facts("nulls", nulls, "values", rows)}, nulls > 0
 	},
 	parse.ProbeScopeCapture: func(e *evidence) (judgement, bool) {
 		rows, pass := e.n(0, 0), e.n(0, 1)
-		return judgement{95, fmt.Sprintf("%s has no column %s, so %s in the subquery is %s.%s of the query around it. The "+
-			"condition then compares a row with itself: %d of %d rows pass.", e.name(2), e.name(0), e.name(0), e.name(1),
+		return judgement{95, fmt.Sprintf("%s has no column %s, so %s in the subquery is %s.%s of the query around "+
+			"it. The "+
+			"condition then compares a row with itself: %d of %d rows pass.", e.name(2), e.name(0), e.name(0),
+			e.name(1),
 			e.name(0), pass, rows), facts("rows", rows, "pass", pass)}, rows > 0
 	},
 	parse.ProbeSelfComparison: func(e *evidence) (judgement, bool) {
 		rows, pass := e.n(0, 0), e.n(0, 1)
-		return judgement{90, fmt.Sprintf("%s compares a column with itself: it is true for all %d rows without NULL, and "+
+		return judgement{90, fmt.Sprintf("%s compares a column with itself: it is true for all %d rows without NULL, "+
+			"and "+
 			"relates nothing.", stages.Clip(e.Clause), pass), facts("rows", rows, "pass", pass)}, pass > 0
 	},
 	parse.ProbeCrossJoin: func(e *evidence) (judgement, bool) {
@@ -93,27 +97,32 @@ var judges = map[string]judge{
 	parse.ProbeMixedUnits:      judgeMixedUnits,
 	parse.ProbeISOWeek: func(e *evidence) (judgement, bool) {
 		rows, differ := e.n(0, 0), e.n(0, 1)
-		return judgement{92, fmt.Sprintf("%s is an ISO week next to a calendar year: for %d of %d rows the ISO year is "+
+		return judgement{92, fmt.Sprintf("%s is an ISO week next to a calendar year: for %d of %d rows the ISO year "+
+			"is "+
 			"another, so days around New Year get a week of the wrong year. Use the ISO year (IYYY, isoyear).",
 			stages.Clip(e.Clause), differ, rows), facts("rows", rows, "differ", differ)}, differ > 0
 	},
 	parse.ProbeConditionInWhere: func(e *evidence) (judgement, bool) {
 		before, after := e.n(0, 0), e.n(1, 0)
 		return judgement{90, fmt.Sprintf("%s needs a column of %s, the nullable side of the %s. It removes all %d "+
-			"unmatched rows, so that join works as an inner join. A LEFT JOIN here would keep them.", stages.Clip(e.Clause),
+			"unmatched rows, so that join works as an inner join. A LEFT JOIN here would keep them.",
+			stages.Clip(e.Clause),
 			e.name(0),
 			e.name(1), before), facts("unmatched", before, "survive", after)}, before > 0 && after == 0
 	},
 	parse.ProbeFineGroups: func(e *evidence) (judgement, bool) {
 		groups, labels := e.n(0, 0), e.n(0, 1)
-		return judgement{88, fmt.Sprintf("GROUP BY %s makes %d groups, but the SELECT list shows only %d different values "+
+		return judgement{88, fmt.Sprintf("GROUP BY %s makes %d groups, but the SELECT list shows only %d different "+
+			"values "+
 			"of them: %s is repeated. Group by what is shown.", e.name(0), groups, labels, e.name(1)),
 			facts("groups", groups, "labels", labels)}, labels < groups
 	},
 	parse.ProbeAliasShadow: func(e *evidence) (judgement, bool) {
 		groups, labels := e.n(0, 0), e.n(0, 1)
-		return judgement{91, fmt.Sprintf("GROUP BY %s means the column %s, not the expression of the SELECT list with this "+
-			"name: %d groups for %d different values. Group by the expression, or by its number.", e.name(0), e.name(0), groups,
+		return judgement{91, fmt.Sprintf("GROUP BY %s means the column %s, not the expression of the SELECT list "+
+			"with this "+
+			"name: %d groups for %d different values. Group by the expression, or by its number.", e.name(0),
+			e.name(0), groups,
 			labels), facts("groups", groups, "labels", labels)}, labels < groups
 	},
 	parse.ProbeLastDay: func(e *evidence) (judgement, bool) {
@@ -121,24 +130,29 @@ var judges = map[string]judge{
 		if e.Flags["between"] {
 			score = 89
 		}
-		return judgement{score, fmt.Sprintf("%s ends at midnight, when the last day begins: %d rows of that day are left "+
+		return judgement{score, fmt.Sprintf("%s ends at midnight, when the last day begins: %d rows of that day are "+
+			"left "+
 			"out. Use < the next day.", stages.Clip(e.Clause), rows), facts("rows_of_last_day", rows)}, rows > 0
 	},
 	parse.ProbeWrongKey: func(e *evidence) (judgement, bool) {
 		got, by := e.n(0, 0), e.n(1, 0)
-		return judgement{88, fmt.Sprintf("%s.%s and %s.%s are not a foreign key: %d pairs match by chance. The foreign key "+
-			"is %s.%s = %s.%s, with %d pairs.", e.name(4), e.name(0), e.name(5), e.name(1), got, e.name(4), e.name(2), e.name(5),
+		return judgement{88, fmt.Sprintf("%s.%s and %s.%s are not a foreign key: %d pairs match by chance. The "+
+			"foreign key "+
+			"is %s.%s = %s.%s, with %d pairs.", e.name(4), e.name(0), e.name(5), e.name(1), got, e.name(4), e.name(2),
+			e.name(5),
 			e.name(3), by), facts("pairs", got, "pairs_of_key", by)}, got != by
 	},
 	parse.ProbeNatural: func(e *evidence) (judgement, bool) {
 		got, by := e.n(0, 0), e.n(1, 0)
-		return judgement{88, fmt.Sprintf("NATURAL JOIN compares all columns with the same name (%s): %d rows. The foreign "+
+		return judgement{88, fmt.Sprintf("NATURAL JOIN compares all columns with the same name (%s): %d rows. The "+
+			"foreign "+
 			"key alone, %s.%s = %s.%s, matches %d.", e.name(0), got, e.name(3), e.name(1), e.name(4), e.name(2), by),
 			facts("rows", got, "pairs_of_key", by)}, got != by
 	},
 	parse.ProbePairs: func(e *evidence) (judgement, bool) {
 		a, b := e.n(0, 0), e.n(0, 1)
-		return judgement{86, fmt.Sprintf("%s keeps each pair of %s in both orders: %d rows with %s < %s, and %d the other "+
+		return judgement{86, fmt.Sprintf("%s keeps each pair of %s in both orders: %d rows with %s < %s, and %d the "+
+			"other "+
 			"way round. < would keep each pair once.", stages.Clip(e.Clause), e.name(0), a, e.name(1), e.name(2), b),
 			facts("one_order", a, "other_order", b)}, a > 0 && a == b
 	},
@@ -147,25 +161,31 @@ var judges = map[string]judge{
 		if e.Flags["named"] {
 			score = 88
 		}
-		return judgement{score, fmt.Sprintf("%s counts the row without a match of the %s as 1: %d of %d groups have no row "+
+		return judgement{score, fmt.Sprintf("%s counts the row without a match of the %s as 1: %d of %d groups have "+
+			"no row "+
 			"of %s. Count a column of %s.", stages.Clip(e.Clause), e.name(1), empty, groups, e.name(0), e.name(0)),
 			facts("groups", groups, "groups_without_match", empty)}, empty > 0
 	},
 	parse.ProbeTextKey: func(e *evidence) (judgement, bool) {
 		normal, exact := e.n(0, 0), e.n(0, 1)
-		return judgement{85, fmt.Sprintf("%s compares texts as they are: %d pairs match, and %d without regard to upper "+
-				"case and blanks.", stages.Clip(e.Clause), exact, normal), facts("pairs", exact, "pairs_normalised", normal)},
+		return judgement{85, fmt.Sprintf("%s compares texts as they are: %d pairs match, and %d without regard to "+
+				"upper "+
+				"case and blanks.", stages.Clip(e.Clause), exact, normal), facts("pairs", exact, "pairs_normalised",
+				normal)},
 			normal > exact
 	},
 	parse.ProbeRemovedRows: func(e *evidence) (judgement, bool) {
 		all, kept := e.n(0, 0), e.n(0, 1)
-		return judgement{84, fmt.Sprintf("UNION removes %d of %d rows because they are equal, before they are added up. "+
+		return judgement{84, fmt.Sprintf("UNION removes %d of %d rows because they are equal, before they are added "+
+			"up. "+
 			"UNION ALL keeps them.", all-kept, all), facts("rows", all, "kept", kept)}, kept < all
 	},
 	parse.ProbeWildcard: func(e *evidence) (judgement, bool) {
 		got, literal := e.n(0, 0), e.n(0, 1)
-		return judgement{83, fmt.Sprintf("_ in %s stands for any character: %d rows match, and %d have _ itself. Write \\_ "+
-				"for the character.", stages.Clip(e.Clause), got, literal), facts("matches", got, "literal_matches", literal)},
+		return judgement{83, fmt.Sprintf("_ in %s stands for any character: %d rows match, and %d have _ itself. "+
+				"Write \\_ "+
+				"for the character.", stages.Clip(e.Clause), got, literal), facts("matches", got, "literal_matches",
+				literal)},
 			literal > 0 && literal < got
 	},
 	parse.ProbeNullArithmetic: func(e *evidence) (judgement, bool) {
@@ -174,75 +194,90 @@ var judges = map[string]judge{
 		if right > left {
 			lost, operand = right, e.name(0)
 		}
-		return judgement{82, fmt.Sprintf("%s is NULL for %d of %d rows, because %s is NULL there: the aggregate leaves "+
+		return judgement{82, fmt.Sprintf("%s is NULL for %d of %d rows, because %s is NULL there: the aggregate "+
+			"leaves "+
 			"these rows out. Use coalesce(..., 0).", stages.Clip(e.Clause), lost, rows, operand),
 			facts("rows", rows, "null_rows", lost)}, lost > 0
 	},
 	parse.ProbeCountedColumn: func(e *evidence) (judgement, bool) {
 		rows, nulls := e.n(0, 0), e.n(0, 1)
 		return judgement{82, fmt.Sprintf("%s counts rows whose %s is not NULL, and leaves %d of %d rows out. COUNT(*) "+
-				"counts all %s.", stages.Clip(e.Clause), e.name(0), nulls, rows, e.name(1)), facts("rows", rows, "null_rows",
+				"counts all %s.", stages.Clip(e.Clause), e.name(0), nulls, rows, e.name(1)), facts("rows", rows,
+				"null_rows",
 				nulls)},
 			nulls > 0
 	},
 	parse.ProbeTies: func(e *evidence) (judgement, bool) {
 		with, kept := e.n(0, 0), e.n(1, 0)
-		return judgement{76, fmt.Sprintf("%s leaves out %d rows with the same values as its last row: which ones are shown "+
-				"is by chance. Sort by a key, too, or use WITH TIES.", stages.Clip(e.Clause), with-kept), facts("ties", with-kept)},
+		return judgement{76, fmt.Sprintf("%s leaves out %d rows with the same values as its last row: which ones are "+
+				"shown "+
+				"is by chance. Sort by a key, too, or use WITH TIES.", stages.Clip(e.Clause), with-kept), facts("ties",
+				with-kept)},
 			with > kept
 	},
 	parse.ProbeSumOfDistinct: func(e *evidence) (judgement, bool) {
 		sum, distinct := e.n(0, 0), e.n(1, 0)
 		return judgement{84, fmt.Sprintf("%s adds up distinct counts of groups: %d, but there are %d distinct values, "+
-				"because some are in several groups.", stages.Clip(e.Clause), sum, distinct), facts("sum", sum, "distinct",
+				"because some are in several groups.", stages.Clip(e.Clause), sum, distinct), facts("sum", sum,
+				"distinct",
 				distinct)},
 			sum > distinct
 	},
 	parse.ProbePrecedence: func(e *evidence) (judgement, bool) {
 		got, other := e.n(0, 0), e.n(0, 1)
-		return judgement{67, fmt.Sprintf("AND binds stronger than OR, so %s counts without the conditions before it: %d "+
-				"rows pass. With parentheses around the OR, %d.", stages.Clip(e.Clause), got, other), facts("rows", got, "grouped",
+		return judgement{67, fmt.Sprintf("AND binds stronger than OR, so %s counts without the conditions before it: "+
+				"%d "+
+				"rows pass. With parentheses around the OR, %d.", stages.Clip(e.Clause), got, other), facts("rows",
+				got, "grouped",
 				other)},
 			got != other
 	},
 	parse.ProbeLostNulls: func(e *evidence) (judgement, bool) {
 		pass, nulls := e.n(0, 0), e.n(0, 1)
-		return judgement{55, fmt.Sprintf("%s is NULL for %d rows, which do not pass (%d do). IS DISTINCT FROM would keep "+
+		return judgement{55, fmt.Sprintf("%s is NULL for %d rows, which do not pass (%d do). IS DISTINCT FROM would "+
+			"keep "+
 			"them.",
 			stages.Clip(e.Clause), nulls, pass), facts("null_rows", nulls, "rows", pass)}, nulls > 0
 	},
 	parse.ProbeMeanOfMeans: func(e *evidence) (judgement, bool) {
 		groups, least, most := e.n(0, 0), e.n(0, 1), e.n(0, 2)
-		return judgement{67, fmt.Sprintf("%s is a mean of the means of %d groups with %d to %d rows: each group counts the "+
+		return judgement{67, fmt.Sprintf("%s is a mean of the means of %d groups with %d to %d rows: each group "+
+			"counts the "+
 			"same, however many rows it has.", stages.Clip(e.Clause), groups, least, most),
 			facts("groups", groups, "least_rows", least, "most_rows", most)}, groups > 1 && least < most
 	},
 	parse.ProbeDenominator: func(e *evidence) (judgement, bool) {
 		rows, removed := e.n(0, 0), e.n(0, 1)
-		return judgement{55, fmt.Sprintf("%s removes %d of %d rows by the column %s, by which the numerator of the share "+
+		return judgement{55, fmt.Sprintf("%s removes %d of %d rows by the column %s, by which the numerator of the "+
+			"share "+
 			"is chosen: the share is of the rest only.", stages.Clip(e.Clause), removed, rows, e.name(0)),
 			facts("rows", rows, "removed", removed)}, removed > 0
 	},
 	parse.ProbeMonths: func(e *evidence) (judgement, bool) {
 		rows, years := e.n(0, 0), e.n(0, 1)
-		return judgement{67, fmt.Sprintf("the month of %s stands without its year, and the rows are of %d years: the same "+
-			"month of several years is one.", stages.Clip(e.Clause), years), facts("rows", rows, "years", years)}, years > 1
+		return judgement{67, fmt.Sprintf("the month of %s stands without its year, and the rows are of %d years: the "+
+				"same "+
+				"month of several years is one.", stages.Clip(e.Clause), years), facts("rows", rows, "years", years)},
+			years > 1
 	},
 	parse.ProbeSoftDelete: func(e *evidence) (judgement, bool) {
 		rows, deleted := e.n(0, 0), e.n(0, 1)
-		return judgement{50, fmt.Sprintf("%d of %d rows of %s have %s set, and no condition leaves them out.", deleted, rows,
+		return judgement{50, fmt.Sprintf("%d of %d rows of %s have %s set, and no condition leaves them out.", deleted,
+			rows,
 			e.name(0), e.name(1)), facts("rows", rows, "deleted", deleted)}, deleted > 0
 	},
 	parse.ProbeDayOfZone: func(e *evidence) (judgement, bool) {
 		rows, late := e.n(0, 0), e.n(0, 1)
-		return judgement{50, fmt.Sprintf("%s cuts days in the time zone of the session, UTC: %d of %d rows are after 22:00 "+
+		return judgement{50, fmt.Sprintf("%s cuts days in the time zone of the session, UTC: %d of %d rows are after "+
+			"22:00 "+
 			"and belong to the next day two hours further east. Use AT TIME ZONE if days of a place are meant.",
 			stages.Clip(e.Clause), late, rows), facts("rows", rows, "rows_after_22", late)}, late > 0
 	},
 	parse.ProbeDuplicates: func(e *evidence) (judgement, bool) {
 		rows, distinct := e.n(0, 0), e.n(0, 1)
 		return judgement{60, fmt.Sprintf("UNION ALL keeps rows with the same %s: %d rows for %d different values, and "+
-			"COUNT counts each.", e.name(0), rows, distinct), facts("rows", rows, "distinct", distinct)}, distinct < rows
+				"COUNT counts each.", e.name(0), rows, distinct), facts("rows", rows, "distinct", distinct)},
+			distinct < rows
 	},
 }
 
@@ -253,8 +288,10 @@ func judgeDeadBranch(e *evidence) (judgement, bool) {
 			if line, err := strconv.Atoi(e.Names[2*i]); err == nil {
 				e.Line = line
 			}
-			return judgement{92, fmt.Sprintf("WHEN %s is never reached: it is true for %d rows, which all go to a branch "+
-				"before it. Put it first.", e.name(2*i+1), matches), facts("matches", matches, "reached", reached)}, true
+			return judgement{92, fmt.Sprintf("WHEN %s is never reached: it is true for %d rows, which all go to a "+
+					"branch "+
+					"before it. Put it first.", e.name(2*i+1), matches), facts("matches", matches, "reached", reached)},
+				true
 		}
 	}
 	return judgement{}, false
@@ -262,14 +299,16 @@ func judgeDeadBranch(e *evidence) (judgement, bool) {
 
 func judgeFrame(e *evidence) (judgement, bool) {
 	rows, differ := e.n(0, 0), e.n(0, 1)
-	return judgement{92, fmt.Sprintf("%s sees the rows up to the current one only, the default frame: for %d of %d rows "+
+	return judgement{92, fmt.Sprintf("%s sees the rows up to the current one only, the default frame: for %d of %d "+
+		"rows "+
 		"the whole partition has another value. Add ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING.",
 		stages.Clip(e.Clause), differ, rows), facts("rows", rows, "differ", differ)}, differ > 0
 }
 
 func judgeRunningTies(e *evidence) (judgement, bool) {
 	rows, differ := e.n(0, 0), e.n(0, 1)
-	return judgement{80, fmt.Sprintf("%s has the default frame RANGE, which takes all rows with the same value of ORDER "+
+	return judgement{80, fmt.Sprintf("%s has the default frame RANGE, which takes all rows with the same value of "+
+		"ORDER "+
 		"BY at once: %d of %d rows differ from a running value by ROWS.", stages.Clip(e.Clause), differ, rows),
 		facts("rows", rows, "differ", differ)}, differ > 0
 }
@@ -325,8 +364,9 @@ func (run *stageRun) multiplying(stage int) *stages.Stage {
 				most = m.MaxLeft
 			}
 		}
-		if most == nil && s.RowsOut != nil && s.RowsIn != nil && inside[p.Left] && *s.RowsOut > *s.RowsIn || most != nil &&
-			*most > 1 {
+		if most == nil && s.RowsOut != nil && s.RowsIn != nil && inside[p.Left] && *s.RowsOut > *s.RowsIn ||
+			most != nil &&
+				*most > 1 {
 			return s
 		}
 		inside[i] = true
@@ -337,7 +377,8 @@ func (run *stageRun) multiplying(stage int) *stages.Stage {
 func judgeNullableSide(e *evidence) (judgement, bool) {
 	unmatched, survive := e.n(0, 0), e.n(0, 1)
 	return judgement{91, fmt.Sprintf("%s is on %s, the nullable side of the %s. It removes all %d unmatched rows, so "+
-		"the join works as an inner join. In ON it would keep them.", stages.Clip(e.Clause), e.name(0), e.name(1), unmatched),
+		"the join works as an inner join. In ON it would keep them.", stages.Clip(e.Clause), e.name(0), e.name(1),
+		unmatched),
 		facts("unmatched", unmatched, "survive", survive)}, unmatched > 0 && survive == 0
 }
 
@@ -366,14 +407,16 @@ func judgeIntegerDivision(e *evidence) (judgement, bool) {
 func judgeTextNumber(e *evidence) (judgement, bool) {
 	values, digits, lengths, zeros := e.n(0, 0), e.n(0, 1), e.n(0, 2), e.n(0, 3)
 	return judgement{87, fmt.Sprintf("%s is a text and %s as one: all %d values are numbers of %d lengths, and '9' "+
-		"comes after '10'. Cast it to a number.", e.name(0), e.name(1), digits, lengths), facts("values", values, "numbers",
+		"comes after '10'. Cast it to a number.", e.name(0), e.name(1), digits, lengths), facts("values", values,
+		"numbers",
 		digits,
 		"lengths", lengths)}, values > 0 && digits == values && lengths > 1 && zeros == 0
 }
 
 func judgeMixedUnits(e *evidence) (judgement, bool) {
 	groups, mixed, most := e.n(0, 0), e.n(0, 1), e.n(0, 2)
-	return judgement{82, fmt.Sprintf("%s adds up amounts of several %s values of %s: up to %d in one group, in %d of %d "+
+	return judgement{82, fmt.Sprintf("%s adds up amounts of several %s values of %s: up to %d in one group, in %d of "+
+		"%d "+
 		"groups. Group by it, or convert first.", stages.Clip(e.Clause), e.name(0), e.name(1), most, mixed, groups),
 		facts("groups", groups, "mixed_groups", mixed, "most_units", most)}, mixed > 0
 }
@@ -418,7 +461,8 @@ func (run *stageRun) find(ctx context.Context) {
 	slices.SortStableFunc(run.out.Findings, func(a, b stages.Finding) int { return cmp.Compare(b.Score, a.Score) })
 	run.out.Findings = withoutRepeats(run.out.Findings)
 	if late > 0 {
-		run.notLooked = append(run.notLooked, fmt.Sprintf("%d possible faults, because the time for them was used up", late))
+		run.notLooked = append(run.notLooked, fmt.Sprintf("%d possible faults, because the time for them was used up",
+			late))
 	}
 	if refused > 0 {
 		run.notLooked = append(run.notLooked, fmt.Sprintf("%d possible faults over masked columns", refused))

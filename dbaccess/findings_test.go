@@ -12,9 +12,11 @@ import (
 // faultKinds has the kinds of findings that name the fault of a wrong statement.
 var faultKinds = map[string][]string{
 	"fanout_sum": {"fan-out"}, "fanout_count": {"count-of-repeated"}, "left_join_where": {"nullable-side"},
-	"not_in_null": {"not-in-null"}, "between_timestamp": {"between-timestamp"}, "integer_division": {"integer-division"},
-	"count_column": {"count-of-nullable"}, "avg_of_avg": {"mean-of-means"}, "distinct_on_no_order": {"distinct-on-order"},
-	"window_range_ties": {"range-ties"}, "group_by_too_fine": {"group-too-fine"}, "join_key_case": {"text-key"},
+	"not_in_null": {"not-in-null"}, "between_timestamp": {"between-timestamp"},
+	"integer_division": {"integer-division"},
+	"count_column":     {"count-of-nullable"}, "avg_of_avg": {"mean-of-means"},
+	"distinct_on_no_order": {"distinct-on-order"},
+	"window_range_ties":    {"range-ties"}, "group_by_too_fine": {"group-too-fine"}, "join_key_case": {"text-key"},
 	"timezone_trunc": {"day-of-zone"}, "alias_shadow": {"alias-shadow"}, "union_dedup": {"union-removes"},
 	"scope_capture": {"scope-capture"}, "or_precedence": {"or-precedence"}, "like_wildcard": {"like-wildcard"},
 	"text_order": {"text-as-number"}, "null_arithmetic": {"null-arithmetic"},

@@ -250,7 +250,8 @@ func (t *transaction) roundTrip(bound *boundParameters) error {
 	defer holdMessages(t.pg, t.held, maxBody)()
 	begin, end := "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", []string{"ROLLBACK", "DISCARD ALL"}
 	if t.set != nil {
-		begin, end = "SAVEPOINT "+savepoint, []string{"ROLLBACK TO SAVEPOINT " + savepoint, "RELEASE SAVEPOINT " + savepoint}
+		begin, end = "SAVEPOINT "+savepoint, []string{"ROLLBACK TO SAVEPOINT " + savepoint, "RELEASE SAVEPOINT " +
+			savepoint}
 	}
 	settings := []string{
 		begin,

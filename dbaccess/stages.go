@@ -128,7 +128,8 @@ func (r *Reader) planStages(
 	for i, p := range run.plan.Stages {
 		run.values[i] = map[parse.CountKind]int64{}
 		s := &stages.Stage{
-			ID: i, Block: p.Block, Kind: p.Kind, Name: p.Name, Text: p.Text, FromLine: p.From, ToLine: p.To, Reads: p.Reads,
+			ID: i, Block: p.Block, Kind: p.Kind, Name: p.Name, Text: p.Text, FromLine: p.From, ToLine: p.To,
+			Reads:    p.Reads,
 			JoinKind: p.JoinKind, State: stages.Skipped, Reason: p.Reason, Message: p.Message,
 		}
 		if p.Reason != "" {
@@ -182,7 +183,10 @@ func (r *Reader) tablesIn(
 		return nil, false, err
 	}
 	text := strings.ToLower(sql)
-	all = slices.DeleteFunc(all, func(t catalogTable) bool { return !strings.Contains(text, strings.ToLower(t.relname)) })
+	all = slices.DeleteFunc(all, func(t catalogTable) bool {
+		return !strings.Contains(text,
+			strings.ToLower(t.relname))
+	})
 	if err := r.describe(ctx, all); err != nil {
 		return nil, false, r.unavailable(err)
 	}
@@ -219,7 +223,8 @@ func (run *stageRun) execute(ctx context.Context, set *QuerySet) error {
 		return err
 	}
 	run.own = time.Since(began)
-	run.until = began.Add(min(max(stageTimeFactor*run.own, run.own+minStageTime), max(maxStageTime, run.own+time.Second)))
+	run.until = began.Add(min(max(stageTimeFactor*run.own, run.own+minStageTime), max(maxStageTime,
+		run.own+time.Second)))
 	if run.more = run.until; run.own > slowStatement && !run.options.All {
 		run.more = began.Add(moreTimeFactor * run.own)
 	}
@@ -454,7 +459,8 @@ func (run *stageRun) follow(i int) {
 	}
 	run.follow(to)
 	from := run.stages[to]
-	s.RowsOut, s.EstimatedOut, s.State, s.Reason, s.Message = from.RowsOut, from.EstimatedOut, from.State, from.Reason, ""
+	s.RowsOut, s.EstimatedOut, s.State, s.Reason, s.Message = from.RowsOut, from.EstimatedOut, from.State, from.Reason,
+		""
 }
 
 // settleJoin computes how the sides of a join match.

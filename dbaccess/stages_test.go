@@ -95,7 +95,8 @@ func checkInvariants(t testing.TB, name string, s *stages.Stages) {
 				}
 			case one.Kind == stages.KindWhere && known(one.RowsIn, one.RowsOut, one.Null):
 				if *one.RowsOut+*one.Null > *one.RowsIn {
-					t.Errorf("%s: %s: got %d in, %d out and %d NULL", name, one.Text, *one.RowsIn, *one.RowsOut, *one.Null)
+					t.Errorf("%s: %s: got %d in, %d out and %d NULL", name, one.Text, *one.RowsIn, *one.RowsOut,
+						*one.Null)
 				}
 			}
 		}
@@ -126,7 +127,8 @@ func TestStagesFitToTheRows(t *testing.T) {
 		for _, b := range got.Blocks {
 			for _, s := range b.Stages {
 				if s.State != stages.Counted {
-					t.Errorf("%s: %s %q: got %s (%s: %s), want it counted", c.ID, s.Kind, s.Text, s.State, s.Reason, s.Message)
+					t.Errorf("%s: %s %q: got %s (%s: %s), want it counted", c.ID, s.Kind, s.Text, s.State, s.Reason,
+						s.Message)
 				} else if s.Sample == nil && s.Reads < 0 {
 					t.Errorf("%s: %s %q has no sample", c.ID, s.Kind, s.Text)
 				}
@@ -195,10 +197,12 @@ func TestStagesKeepMasks(t *testing.T) {
 		for _, sql := range []string{
 			"SELECT * FROM customers c LEFT JOIN orders o ON o.customer_id = c.id WHERE o.status = 'paid' LIMIT 20",
 			"SELECT c.email, n.email FROM newsletter n JOIN (SELECT * FROM customers) c ON c.name = n.email",
-			"WITH a AS (SELECT email, country, id FROM customers WHERE vip) SELECT * FROM a JOIN orders o ON o.customer_id = " +
+			"WITH a AS (SELECT email, country, id FROM customers WHERE vip) SELECT * FROM a JOIN orders o ON " +
+				"o.customer_id = " +
 				"a.id",
 			"SELECT customer_id, count(*) AS orders FROM orders GROUP BY customer_id",
-			"SELECT DISTINCT ON (o.customer_id) o.customer_id, o.total FROM orders o JOIN customers c ON c.id = o.customer_id",
+			"SELECT DISTINCT ON (o.customer_id) o.customer_id, o.total FROM orders o JOIN customers c ON c.id = " +
+				"o.customer_id",
 		} {
 			got, err := r.Stages(t.Context(), sql, nil, sandbox.QueryLimits{}, stages.Options{Samples: true, All: true})
 			if err != nil {
@@ -222,7 +226,8 @@ func TestStagesKeepMasks(t *testing.T) {
 						continue
 					}
 					for i, name := range s.Sample.Columns {
-						if name != "email" && name != "country" && name != "total" || strings.Contains(sql, "newsletter") {
+						if name != "email" && name != "country" && name != "total" || strings.Contains(sql,
+							"newsletter") {
 							continue
 						}
 						for _, row := range s.Sample.Rows {
@@ -332,7 +337,8 @@ func TestStagesAreCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		_, err := r.Stages(ctx, "SELECT count(*) FROM orders a, orders b, orders c, orders d WHERE a.total + b.total + "+
+		_, err := r.Stages(ctx, "SELECT count(*) FROM orders a, orders b, orders c, orders d WHERE a.total + b.total "+
+			"+ "+
 			"c.total "+
 			"+ d.total < 0", nil, sandbox.QueryLimits{User: "ada"}, stages.Options{})
 		ended <- err
@@ -396,14 +402,16 @@ func TestStagesSeeOneSnapshot(t *testing.T) {
 		}
 	}()
 	for range 10 {
-		got, err := r.Stages(t.Context(), "SELECT a.id FROM moving a JOIN moving b ON b.id = a.id WHERE a.id > 0 ORDER BY 1",
+		got, err := r.Stages(t.Context(), "SELECT a.id FROM moving a JOIN moving b ON b.id = a.id WHERE a.id > 0 "+
+			"ORDER BY 1",
 			nil, sandbox.QueryLimits{}, stages.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		checkInvariants(t, "moving", got)
 		last := got.Blocks[len(got.Blocks)-1]
-		if last.Rows == nil || *last.Rows != got.Rows || *stage(t, got, stages.KindFrom, "moving a").RowsOut != got.Rows {
+		if last.Rows == nil || *last.Rows != got.Rows || *stage(t, got, stages.KindFrom,
+			"moving a").RowsOut != got.Rows {
 			t.Errorf("got the counts of several snapshots:\n%s", got.Text)
 		}
 	}
@@ -420,8 +428,9 @@ JOIN customers c ON c.id = o.customer_id AND (:country::text IS NULL OR c.countr
 WHERE o.status = ANY (:states) AND o.total > :least
   AND o.ordered_at >= :since
 LIMIT :most`, map[string]any{
-		"label": "x", "country": "DE", "states": []any{"paid", "shipped"}, "least": json.Number("50"), "since": "2025-06-01",
-		"most": json.Number("40"),
+		"label": "x", "country": "DE", "states": []any{"paid", "shipped"}, "least": json.Number("50"),
+		"since": "2025-06-01",
+		"most":  json.Number("40"),
 	}, sandbox.QueryLimits{}, stages.Options{Samples: true})
 	if err != nil {
 		t.Fatal(err)
@@ -430,7 +439,8 @@ LIMIT :most`, map[string]any{
 	for _, b := range got.Blocks {
 		for _, s := range b.Stages {
 			if s.State != stages.Counted || s.Sample == nil {
-				t.Errorf("%s %q: got %s (%s) and the sample %v, want it counted with a sample", s.Kind, s.Text, s.State, s.Message,
+				t.Errorf("%s %q: got %s (%s) and the sample %v, want it counted with a sample", s.Kind, s.Text,
+					s.State, s.Message,
 					s.Sample)
 			}
 		}

@@ -19,10 +19,14 @@ func TestSpanOfExpressions(t *testing.T) {
 		"a <> ALL (SELECT b FROM u)",
 		"EXISTS (SELECT 1 FROM u WHERE b)", "(SELECT max(b) FROM u)", "ARRAY[1, 2]", "ARRAY(SELECT b FROM u)",
 		"(a, b) = (1, 2)",
-		"ROW(a, b)", "CASE WHEN a THEN b ELSE c END", "CASE a WHEN 1 THEN b END + 2", "coalesce(a, 0)", "greatest(a, b)",
-		"extract(year FROM a)", "a BETWEEN 1 AND 2", "a LIKE 'x%'", `a COLLATE "C"`, "current_date", "a AT TIME ZONE 'UTC'",
-		"(a AT TIME ZONE 'UTC')::date", "trim(both ' ' FROM a)", "substring(a FROM 1 FOR 2)", "nullif(a, 0)", "a || b || 'c'",
-		"100.0 * count(*) / sum(count(*)) OVER ()", "a -> 'b' ->> 'c'", `"a b" + "c"`, "a IS DISTINCT FROM b", "- a", "a[1]",
+		"ROW(a, b)", "CASE WHEN a THEN b ELSE c END", "CASE a WHEN 1 THEN b END + 2", "coalesce(a, 0)",
+		"greatest(a, b)",
+		"extract(year FROM a)", "a BETWEEN 1 AND 2", "a LIKE 'x%'", `a COLLATE "C"`, "current_date",
+		"a AT TIME ZONE 'UTC'",
+		"(a AT TIME ZONE 'UTC')::date", "trim(both ' ' FROM a)", "substring(a FROM 1 FOR 2)", "nullif(a, 0)",
+		"a || b || 'c'",
+		"100.0 * count(*) / sum(count(*)) OVER ()", "a -> 'b' ->> 'c'", `"a b" + "c"`, "a IS DISTINCT FROM b", "- a",
+		"a[1]",
 	} {
 		sql := "SELECT 1, " + want + " AS x, (" + want + "), 2 FROM t WHERE 3 = (" + want + ")"
 		tree, err := pg_query.Parse(sql)

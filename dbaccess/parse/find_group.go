@@ -154,8 +154,9 @@ func findIntegerDivisions(d *stageDeriver, parts *blockParts) {
 			}
 		}
 		e := n.GetAExpr()
-		if e == nil || len(e.Name) != 1 || e.Name[0].GetString_().GetSval() != "/" || e.Lexpr == nil || at != inTarget &&
-			at != inHaving {
+		if e == nil || len(e.Name) != 1 || e.Name[0].GetString_().GetSval() != "/" || e.Lexpr == nil ||
+			at != inTarget &&
+				at != inHaving {
 			return
 		}
 		if e.Rexpr.GetAConst() != nil || d.isGroupKey(parts, n) {
@@ -189,8 +190,9 @@ func findIntegerDivisions(d *stageDeriver, parts *blockParts) {
 		const whole = `"a" OPERATOR(pg_catalog.%) nullif("b", 0)`
 		s, _ := d.spanOf(n)
 		d.addFlagged(parts, ProbeIntegerDivision, -1, s, nil, map[string]bool{"rounded": isRounded[n]},
-			fill(`SELECT min(pg_typeof("a")::text), min(pg_typeof("b")::text) FROM (@0) AS "q"`, queryHole(fill(list+from,
-				f.holes...))),
+			fill(`SELECT min(pg_typeof("a")::text), min(pg_typeof("b")::text) FROM (@0) AS "q"`,
+				queryHole(fill(list+from,
+					f.holes...))),
 			fill(`SELECT count(*) FILTER (WHERE "b" <> 0), count(*) FILTER (WHERE `+whole+` <> 0), `+
 				`count(*) FILTER (WHERE `+whole+` <> 0 AND abs("a") < abs("b")) FROM (@0) AS "q"`,
 				queryHole(fill(list+from, f.holes...))))
@@ -222,8 +224,9 @@ func findMixedUnits(d *stageDeriver, parts *blockParts) {
 		}
 		for _, ref := range columnsOf(a.call.Args[0]) {
 			_, name := columnName(ref)
-			converts = converts || strings.Contains(name, "rate") || strings.Contains(name, "eur") || strings.Contains(name,
-				"usd")
+			converts = converts || strings.Contains(name, "rate") || strings.Contains(name, "eur") ||
+				strings.Contains(name,
+					"usd")
 			if item := d.tableOf(parts.tables(), ref); item != nil && !slices.Contains(used, item) {
 				used = append(used, item)
 			}
@@ -252,7 +255,8 @@ func findMixedUnits(d *stageDeriver, parts *blockParts) {
 			}
 			inner := fill("SELECT count(DISTINCT "+u+")"+filter+` AS "n"`+groups, f.holes...)
 			d.addProbe(parts, ProbeMixedUnits, -1, d.spanOr(a.node, parts.clause.targets), []string{c, used[0].name},
-				fill(`SELECT count(*), count(*) FILTER (WHERE "n" > 1), coalesce(max("n"), 0) FROM (@0) AS "g"`, queryHole(inner)))
+				fill(`SELECT count(*), count(*) FILTER (WHERE "n" > 1), coalesce(max("n"), 0) FROM (@0) AS "g"`,
+					queryHole(inner)))
 		}
 	}
 }
@@ -268,9 +272,10 @@ func (d *stageDeriver) isAmount(parts *blockParts, n *pg_query.Node) (is bool) {
 		if c := d.columnOf(parts, n); c != nil {
 			is = is || strings.HasPrefix(c.Type, "numeric") || c.Type == "double precision" || c.Type == "real" ||
 				c.Type == "money" ||
-				slices.ContainsFunc([]string{"amount", "total", "price", "cents", "revenue", "cost"}, func(word string) bool {
-					return strings.Contains(c.Name, word)
-				})
+				slices.ContainsFunc([]string{"amount", "total", "price", "cents", "revenue", "cost"},
+					func(word string) bool {
+						return strings.Contains(c.Name, word)
+					})
 		}
 		return !is
 	})
@@ -348,7 +353,8 @@ func (d *stageDeriver) forEachInnerAggregate(
 				continue
 			}
 			for _, target := range inner.aggregates() {
-				if target.isWhole && (target.alias == column || target.alias == "" && functionName(target.call) == column) {
+				if target.isWhole && (target.alias == column || target.alias == "" &&
+					functionName(target.call) == column) {
 					visit(a, inner, target)
 				}
 			}

@@ -38,7 +38,8 @@ func (d *stageDeriver) isConnected(parts *blockParts, i int) bool {
 // isKey is false if the table may have the same row twice.
 func (d *stageDeriver) rowIdentity(item *fromItem) (h hole, isKey bool) {
 	name := quoteName(item.name)
-	if item.table != nil && len(item.table.PrimaryKey) > 0 && len(item.node.GetRangeVar().GetAlias().GetColnames()) == 0 {
+	if item.table != nil && len(item.table.PrimaryKey) > 0 &&
+		len(item.node.GetRangeVar().GetAlias().GetColnames()) == 0 {
 		text := name + "." + quoteName(item.table.PrimaryKey[0])
 		if len(item.table.PrimaryKey) > 1 {
 			var columns []string
@@ -146,7 +147,8 @@ func (d *stageDeriver) repeatedRows(parts *blockParts, kind string, s span, a ag
 	for i, item := range used {
 		if flags["no-key-"+strconv.Itoa(i)] {
 			identity, _ := d.rowIdentity(item)
-			queries = append(queries, fill("SELECT count(*), count(DISTINCT @0) FROM @1", identity, item.hole(d.clauseText)))
+			queries = append(queries, fill("SELECT count(*), count(DISTINCT @0) FROM @1", identity,
+				item.hole(d.clauseText)))
 		}
 	}
 	d.addFlagged(parts, kind, used[0].stage, s, names, flags, queries...)
@@ -213,13 +215,15 @@ func findNullableSides(d *stageDeriver, parts *blockParts) {
 			var f filler
 			k, condition := f.put(key), f.put(exprHole(d.text(c.span), c.node))
 			d.addProbe(parts, ProbeNullableSide, c.stage, c.span, []string{n.side.name, n.join.joinWord()},
-				fill("SELECT count(*) FILTER (WHERE "+k+" IS NULL), count(*) FILTER (WHERE "+k+" IS NULL AND "+condition+
+				fill("SELECT count(*) FILTER (WHERE "+k+" IS NULL), count(*) FILTER (WHERE "+k+" IS NULL AND "+
+					condition+
 					" IS TRUE), count(*) FILTER (WHERE "+condition+" IS TRUE)"+d.from(&f, parts), f.holes...))
 		}
 		for _, later := range parts.joins {
 			join := later.node.GetJoinExpr()
 			if later == n.join || join.Jointype != pg_query.JoinType_JOIN_INNER || join.Quals == nil ||
-				!slices.ContainsFunc([]*fromItem{later.left, later.right}, func(x *fromItem) bool { return x == n.join }) ||
+				!slices.ContainsFunc([]*fromItem{later.left, later.right},
+					func(x *fromItem) bool { return x == n.join }) ||
 				!d.has(join.Quals, all, n.side.tables()) {
 				continue
 			}
@@ -352,7 +356,8 @@ func findPairs(d *stageDeriver, parts *blockParts) {
 		var f filler
 		a, b := f.put(left), f.put(right)
 		d.addProbe(parts, ProbePairs, stage, c.span, []string{l.table.Name, left.inner(), right.inner()},
-			fill("SELECT count(*) FILTER (WHERE "+a+" < "+b+"), count(*) FILTER (WHERE "+a+" > "+b+")"+d.source(&f, parts),
+			fill("SELECT count(*) FILTER (WHERE "+a+" < "+b+"), count(*) FILTER (WHERE "+a+" > "+b+")"+d.source(&f,
+				parts),
 				f.holes...))
 	}
 	for _, c := range parts.conjuncts {
@@ -423,7 +428,8 @@ func findTextKeys(d *stageDeriver, parts *blockParts) {
 			}
 			var f filler
 			left, right := f.put(j.left.hole(d.clauseText)), f.put(j.right.hole(d.clauseText))
-			a, b := f.put(exprHole(d.text(pair.left), pair.leftNode)), f.put(exprHole(d.text(pair.right), pair.rightNode))
+			a, b := f.put(exprHole(d.text(pair.left), pair.leftNode)), f.put(exprHole(d.text(pair.right),
+				pair.rightNode))
 			on := "lower(btrim(" + a + ")) = lower(btrim(" + b + "))"
 			for m, other := range conjuncts {
 				if m != i {
@@ -431,7 +437,8 @@ func findTextKeys(d *stageDeriver, parts *blockParts) {
 				}
 			}
 			d.addProbe(parts, ProbeTextKey, j.stage, c.span, nil,
-				fill("SELECT count(*), count(*) FILTER (WHERE "+a+" = "+b+") FROM "+left+" JOIN "+right+" ON "+on, f.holes...))
+				fill("SELECT count(*), count(*) FILTER (WHERE "+a+" = "+b+") FROM "+left+" JOIN "+right+" ON "+on,
+					f.holes...))
 		}
 	}
 }
@@ -445,5 +452,6 @@ func (d *stageDeriver) mayBeText(parts *blockParts, n *pg_query.Node) bool {
 }
 
 func isTextType(name string) bool {
-	return name == "text" || strings.HasPrefix(name, "character") || strings.HasPrefix(name, "varchar") || name == "citext"
+	return name == "text" || strings.HasPrefix(name, "character") || strings.HasPrefix(name, "varchar") ||
+		name == "citext"
 }

@@ -196,12 +196,14 @@ func findSelfComparisons(d *stageDeriver, parts *blockParts) {
 	add := func(n *pg_query.Node, condition conjunct, from hole, stage int) {
 		forEachNode(n, func(n *pg_query.Node) bool {
 			e := n.GetAExpr()
-			if e == nil || e.Kind != pg_query.A_Expr_Kind_AEXPR_OP || e.Lexpr.GetColumnRef() == nil || !equalNodes(e.Lexpr,
-				e.Rexpr) {
+			if e == nil || e.Kind != pg_query.A_Expr_Kind_AEXPR_OP || e.Lexpr.GetColumnRef() == nil ||
+				!equalNodes(e.Lexpr,
+					e.Rexpr) {
 				return true
 			}
 			if s, ok := d.spanOf(n); ok {
-				d.addProbe(parts, ProbeSelfComparison, stage, s, nil, fill("SELECT count(*), count(*) FILTER (WHERE @0 IS TRUE) "+
+				d.addProbe(parts, ProbeSelfComparison, stage, s, nil, fill("SELECT count(*), count(*) FILTER (WHERE "+
+					"@0 IS TRUE) "+
 					"FROM @1",
 					exprHole(d.text(condition.span), condition.node), from))
 			}
@@ -309,7 +311,8 @@ func (d *stageDeriver) isNullable(parts *blockParts, item *fromItem) bool {
 		kind := j.node.GetJoinExpr().GetJointype()
 		mayLackRight := kind == pg_query.JoinType_JOIN_LEFT || kind == pg_query.JoinType_JOIN_FULL
 		mayLackLeft := kind == pg_query.JoinType_JOIN_RIGHT || kind == pg_query.JoinType_JOIN_FULL
-		if mayLackRight && slices.Contains(j.right.tables(), item) || mayLackLeft && slices.Contains(j.left.tables(), item) {
+		if mayLackRight && slices.Contains(j.right.tables(), item) || mayLackLeft && slices.Contains(j.left.tables(),
+			item) {
 			return true
 		}
 	}

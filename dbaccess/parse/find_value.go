@@ -13,9 +13,10 @@ import (
 func findDeadBranches(d *stageDeriver, parts *blockParts) {
 	parts.visit(func(n *pg_query.Node, _ place) {
 		c := n.GetCaseExpr()
-		if c == nil || len(c.Args) < 2 || len(c.Args) > 12 || callsIn([]*pg_query.Node{n}, func(f *pg_query.FuncCall) bool {
-			return isAggregate(f) || f.Over != nil
-		}) {
+		if c == nil || len(c.Args) < 2 || len(c.Args) > 12 || callsIn([]*pg_query.Node{n},
+			func(f *pg_query.FuncCall) bool {
+				return isAggregate(f) || f.Over != nil
+			}) {
 			return
 		}
 		var f filler
@@ -83,13 +84,15 @@ func findFrames(d *stageDeriver, parts *blockParts) {
 			framed := parsedSelect("SELECT sum(1) OVER (ORDER BY 1" + frame +
 				")").TargetList[0].GetResTarget().Val.GetFuncCall().Over
 			over := other.GetFuncCall().Over
-			over.FrameOptions, over.StartOffset, over.EndOffset = framed.FrameOptions, framed.StartOffset, framed.EndOffset
+			over.FrameOptions, over.StartOffset, over.EndOffset = framed.FrameOptions, framed.StartOffset,
+				framed.EndOffset
 			text := d.text(span{s.start, s.end - 1}) + frame + ")"
 			var g filler
 			a, b := g.put(exprHole(d.text(s), n)), g.put(exprHole(text, other))
 			inner := fill("SELECT "+a+` AS "a", `+b+` AS "b"`+d.source(&g, parts), g.holes...)
 			d.addProbe(parts, kind, -1, s, nil,
-				fill(`SELECT count(*), count(*) FILTER (WHERE "a" IS DISTINCT FROM "b") FROM (@0) AS "q"`, queryHole(inner)))
+				fill(`SELECT count(*), count(*) FILTER (WHERE "a" IS DISTINCT FROM "b") FROM (@0) AS "q"`,
+					queryHole(inner)))
 			return true
 		})
 	}
@@ -133,7 +136,8 @@ func findISOWeeks(d *stageDeriver, parts *blockParts) {
 		var f filler
 		mark := f.put(dates[text])
 		d.addProbe(parts, ProbeISOWeek, -1, d.spanOr(n, parts.clause.targets), nil,
-			fill("SELECT count(*), count(*) FILTER (WHERE extract(year FROM "+mark+") <> extract(isoyear FROM "+mark+"))"+
+			fill("SELECT count(*), count(*) FILTER (WHERE extract(year FROM "+mark+") <> extract(isoyear FROM "+
+				mark+"))"+
 				d.source(&f, parts), f.holes...))
 	}
 }
@@ -197,7 +201,8 @@ func findTextNumbers(d *stageDeriver, parts *blockParts) {
 		m := f.put(h)
 		d.addProbe(parts, ProbeTextNumber, -1, s, []string{h.inner(), what},
 			fill("SELECT count("+m+"), count(*) FILTER (WHERE "+m+" ~ '^[0-9]+$'), count(DISTINCT length("+m+
-				")) FILTER (WHERE "+m+" ~ '^[0-9]+$'), count(*) FILTER (WHERE "+m+" ~ '^0[0-9]')"+d.source(&f, parts), f.holes...))
+				")) FILTER (WHERE "+m+" ~ '^[0-9]+$'), count(*) FILTER (WHERE "+m+" ~ '^0[0-9]')"+d.source(&f, parts),
+				f.holes...))
 	}
 	if !parts.isGrouped() {
 		for i, n := range parts.node.SortClause {
@@ -255,7 +260,8 @@ func findWildcards(d *stageDeriver, parts *blockParts) {
 		xm, pm, lm := f.put(x), f.put(p), f.put(constant(literal))
 		s := d.spanOr(n, parts.clause.where)
 		d.addProbe(parts, ProbeWildcard, parts.stageWith(n), s, []string{pattern},
-			fill("SELECT count(*) FILTER (WHERE "+xm+" "+word+" "+pm+"), count(*) FILTER (WHERE "+xm+" "+word+" "+lm+")"+
+			fill("SELECT count(*) FILTER (WHERE "+xm+" "+word+" "+pm+"), count(*) FILTER (WHERE "+xm+" "+word+" "+
+				lm+")"+
 				d.from(&f, parts), f.holes...))
 	})
 }
@@ -271,7 +277,8 @@ func escapeUnderscores(pattern string) string {
 // findTies finds LIMIT at which rows with the same value of ORDER BY are left out.
 func findTies(d *stageDeriver, parts *blockParts) {
 	limit := parts.node.LimitCount.GetAConst()
-	if limit == nil || len(parts.node.SortClause) == 0 || parts.node.LimitOffset != nil || parts.clause.order.isEmpty() ||
+	if limit == nil || len(parts.node.SortClause) == 0 || parts.node.LimitOffset != nil ||
+		parts.clause.order.isEmpty() ||
 		parts.node.LimitOption == pg_query.LimitOption_LIMIT_OPTION_WITH_TIES {
 		return
 	}
@@ -337,8 +344,9 @@ func findPrecedence(d *stageDeriver, parts *blockParts) {
 		}
 		whole := f.put(exprHole(d.text(c.span), c.node))
 		d.addProbe(parts, ProbePrecedence, c.stage, d.spanOr(b.Args[neighbour], c.span), nil,
-			fill("SELECT count(*) FILTER (WHERE "+whole+" IS TRUE), count(*) FILTER (WHERE ("+other+") IS TRUE)"+d.from(&f,
-				parts),
+			fill("SELECT count(*) FILTER (WHERE "+whole+" IS TRUE), count(*) FILTER (WHERE ("+other+") IS TRUE)"+
+				d.from(&f,
+					parts),
 				f.holes...))
 		return
 	}
@@ -442,6 +450,7 @@ func findDays(d *stageDeriver, parts *blockParts) {
 		var g filler
 		m := g.put(h)
 		d.addProbe(parts, ProbeDayOfZone, -1, d.spanOr(n, parts.clause.targets), []string{h.inner()},
-			fill("SELECT count(*), count(*) FILTER (WHERE extract(hour FROM "+m+") >= 22)"+d.source(&g, parts), g.holes...))
+			fill("SELECT count(*), count(*) FILTER (WHERE extract(hour FROM "+m+") >= 22)"+d.source(&g, parts),
+				g.holes...))
 	})
 }

@@ -306,7 +306,8 @@ func namesTable(alias, table string) bool {
 			break
 		}
 	}
-	for len(words) > 1 && slices.Contains([]string{"count", "cnt", "total", "number", "num", "n"}, words[len(words)-1]) {
+	for len(words) > 1 && slices.Contains([]string{"count", "cnt", "total", "number", "num", "n"},
+		words[len(words)-1]) {
 		words = words[:len(words)-1]
 	}
 	return len(words) > 0 && singular(words[len(words)-1]) == singular(strings.ToLower(table))

@@ -44,7 +44,8 @@ func (d *stageDeriver) fillBlock(id int, query *pg_query.SelectStmt, s span, sc 
 			cte := n.GetCommonTableExpr()
 			before := *level
 			before.visible = i
-			child := d.withBlock(cte, level.queries[i], query.WithClause.Recursive, slices.Concat(sc, scope{&before}), level)
+			child := d.withBlock(cte, level.queries[i], query.WithClause.Recursive, slices.Concat(sc, scope{&before}),
+				level)
 			d.adopt(id, child)
 			level.blocks = append(level.blocks, child)
 		}
@@ -229,7 +230,8 @@ func (d *stageDeriver) partialSelect(query *pg_query.SelectStmt, q selectClauses
 	out.WriteString(d.text(q.targets))
 	if p.more != "" {
 		out.WriteString(", (" + d.text(q.having) + ") AS " + quoteName(p.more))
-		node.TargetList = append(node.TargetList, pg_query.MakeResTargetNodeWithNameAndVal(p.more, node.HavingClause, -1))
+		node.TargetList = append(node.TargetList, pg_query.MakeResTargetNodeWithNameAndVal(p.more, node.HavingClause,
+			-1))
 	}
 	if !q.from.isEmpty() {
 		out.WriteString(" FROM " + d.text(q.from))

@@ -246,7 +246,8 @@ func (d *stageDeriver) addStage(block int, kind, name string, s span) int {
 		text = d.text(s)
 	}
 	d.plan.Stages = append(d.plan.Stages, PlanStage{
-		Block: block, Kind: kind, Name: name, Text: text, From: from, To: to, Reads: -1, Left: -1, Right: -1, Follows: -1,
+		Block: block, Kind: kind, Name: name, Text: text, From: from, To: to, Reads: -1, Left: -1, Right: -1,
+		Follows: -1,
 	})
 	return len(d.plan.Stages) - 1
 }

@@ -414,7 +414,8 @@ func (d *stageDeriver) joinKeys(item *fromItem) (left, right []hole) {
 				keys *[]hole
 			}{{item.left, &left}, {item.right, &right}} {
 				text := quoteName(name)
-				*side.keys = append(*side.keys, exprHole(text, parsedSelect("SELECT " + text).TargetList[0].GetResTarget().Val))
+				*side.keys = append(*side.keys, exprHole(text, parsedSelect("SELECT " +
+					text).TargetList[0].GetResTarget().Val))
 			}
 		}
 		return left, right
@@ -450,7 +451,8 @@ func (d *stageDeriver) equalPairs(item *fromItem) (pairs []equalPair) {
 // equalPair returns a condition as a comparison of an expression over some tables with one over others.
 func (d *stageDeriver) equalPair(c conjunct, left, right []*fromItem) (pair equalPair, ok bool) {
 	e := c.node.GetAExpr()
-	if e == nil || e.Kind != pg_query.A_Expr_Kind_AEXPR_OP || len(e.Name) != 1 || e.Name[0].GetString_().GetSval() != "=" {
+	if e == nil || e.Kind != pg_query.A_Expr_Kind_AEXPR_OP || len(e.Name) != 1 ||
+		e.Name[0].GetString_().GetSval() != "=" {
 		return pair, false
 	}
 	s := d.unwrap(c.span)
