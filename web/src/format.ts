@@ -99,6 +99,11 @@ export function firstLine(code: string): string {
   return lines.find((line) => /\w/.test(line) && !/^(import |from .* import |#!|# *%%)/.test(line)) ?? code.trim();
 }
 
+// titleOf returns what lists call a run: its title, or else its first comment or line without the signs of a comment.
+export function titleOf({ title, code = "" }: { title?: string; code?: string }): string {
+  return title || firstLine(code).replace(/^(#|--)+\s*(?=\S)/, "");
+}
+
 // statementText returns a statement without the empty lines around it and the indentation of all its lines, which texts in
 // triple quotes have.
 export function statementText(query: string): string {

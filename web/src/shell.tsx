@@ -2,12 +2,13 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Problem } from "./api/problem";
 import { visible } from "./parts/hidden_characters";
+import { openPalette, usePalette } from "./parts/palette_keys";
 import { SchemeSwitch } from "./parts/scheme";
 import { here, path } from "./router";
 import { isAdmin, mayDebug, me, signOut } from "./session";
 import { waitingWrites, watchWaiting } from "./waiting";
 
-interface Entry {
+export interface Entry {
   path: string;
   name: string;
   admin?: boolean;
@@ -15,8 +16,9 @@ interface Entry {
   icon: string; // the path of a picture of 16 x 16
 }
 
-const entries: Entry[] = [
-  { path: "/", name: "Executions", icon: "M3 4h10M3 8h10M3 12h6" },
+export const entries: Entry[] = [
+  { path: "/", name: "Home", icon: "M2 8l6-5 6 5M4 7v6h8V7" },
+  { path: "/executions", name: "Executions", icon: "M3 4h10M3 8h10M3 12h6" },
   { path: "/play", name: "Playground", icon: "M2 3h12v10H2zM5 6l2 2-2 2M8 10h3" },
   { path: "/chat", name: "Chat", icon: "M2 3h12v8H7l-3 3v-3H2zM5 6h6M5 8h4" },
   {
@@ -68,7 +70,7 @@ export function Logo() {
 }
 
 function isCurrent(entry: Entry): boolean {
-  if (entry.path === "/") return path.value === "/" || path.value.startsWith("/executions");
+  if (entry.path === "/") return path.value === "/";
   return path.value === entry.path || path.value.startsWith(entry.path + "/");
 }
 
@@ -78,6 +80,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
   const [failure, setFailure] = useState("");
   useEffect(() => setOpen(false), [here.value]);
   useEffect(watchWaiting, []);
+  const palette = usePalette();
   const leave = async () => {
     try {
       await signOut();
@@ -131,6 +134,9 @@ export function Shell({ children }: { children: ComponentChildren }) {
             </li>
           </ul>
         </nav>
+        <button class="find-all" onClick={() => openPalette("search")}>
+          Search everything <kbd>Ctrl K</kbd>
+        </button>
         <div class="person">
           <div class="who">
             <strong title={me.value?.user_id}>{me.value?.user_id}</strong>
@@ -144,6 +150,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
         </div>
       </header>
       <main id="content">{children}</main>
+      {palette}
     </div>
   );
 }

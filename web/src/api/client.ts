@@ -103,6 +103,10 @@ export async function post<T>(path: string, body: unknown = {}): Promise<T> {
   return (await (await send("POST", path, { body })).json()) as T;
 }
 
+export async function put<T>(path: string, body: unknown): Promise<T> {
+  return (await (await send("PUT", path, { body })).json()) as T;
+}
+
 export async function remove(path: string): Promise<void> {
   await send("DELETE", path);
 }

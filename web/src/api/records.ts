@@ -33,6 +33,7 @@ export interface SignInMethods {
 // Annotations are what a client said about its code.
 export interface Annotations {
   tags?: Record<string, string>;
+  title?: string;
 }
 
 export interface Summary extends Annotations {
@@ -246,6 +247,24 @@ export interface Sandbox {
   last_used_at: string | null;
   expires_at: string | null;
   ended_at: string | null;
+  title?: string;
+  first_run?: string; // the title or the code of its first execution
+  runs?: number; // 1000: or more
+}
+
+export interface Totals {
+  executions: number;
+  failed: number;
+  rows_read: number;
+  cpu_ms: number;
+}
+
+// Activity sums up executions, for charts. Hours without executions are missing.
+export interface Activity {
+  since: string;
+  hours: ({ hour: string } & Totals)[] | null;
+  users: ({ user_id: string } & Totals)[] | null;
+  keys: { key_id: string; name: string; user_id: string; day: string; cpu_ms: number }[] | null;
 }
 
 export interface PendingWrite {
@@ -324,6 +343,7 @@ export interface AuditEntry {
   action: string;
   object: string;
   detail?: unknown;
+  statement?: string; // of a pending write
 }
 
 export interface Occupancy {

@@ -45,7 +45,12 @@ export function Audit() {
           { name: "User", cell: (e) => e.user_id },
           { name: "Action", cell: (e) => e.action },
           { name: "Object", class: "mono", cell: (e) => <AuditObject name={e.object} /> },
-          { name: "Detail", cell: (e) => <Detail of={e.detail} /> },
+          {
+            name: "Detail",
+            cell: (e) => (
+              <Detail of={e.statement ? { statement: e.statement, ...(e.detail as object | null) } : e.detail} />
+            ),
+          },
           {
             name: "Key",
             class: "mono",

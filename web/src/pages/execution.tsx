@@ -3,11 +3,12 @@ import { get, post, remove } from "../api/client";
 import { follow } from "../api/events";
 import { isAborted, Problem } from "../api/problem";
 import type { Execution as Record } from "../api/records";
-import { duration, firstLine, fullTime, plural, shortID } from "../format";
+import { duration, plural, shortID, titleOf } from "../format";
 import { Code } from "../parts/code";
 import { Copy, Failure, Loading, TwoSteps } from "../parts/feedback";
-import { Status } from "../parts/label";
+import { Ago, Status } from "../parts/label";
 import { Panel, TextPanel } from "../parts/panel";
+import { Rename } from "../parts/rename";
 import { isTable, Value } from "../parts/value";
 import { navigate } from "../router";
 import { isAdmin, mayDebug } from "../session";
@@ -27,6 +28,7 @@ interface Live {
   stdout: string;
   stderr: string;
   reload: () => void;
+  rename: (title: string) => void; // takes up a new title
 }
 
 // useExecution loads an execution and follows it until it has ended.
@@ -85,7 +87,13 @@ function useExecution(id: string): Live {
       window.clearTimeout(timer);
     };
   }, [id, running]);
-  return { record, problem, ...text, reload: () => setAttempt(attempt + 1) };
+  return {
+    record,
+    problem,
+    ...text,
+    reload: () => setAttempt(attempt + 1),
+    rename: (title) => setRecord((before) => before && { ...before, title }),
+  };
 }
 
 // useNow returns the time, which goes on while something runs.
@@ -101,7 +109,7 @@ export function useNow(runs: boolean): number {
 
 // Execution is the page of one execution.
 export function Execution({ id }: { id: string }) {
-  const { record: e, problem, stdout, stderr, reload } = useExecution(id);
+  const { record: e, problem, stdout, stderr, reload, rename } = useExecution(id);
   const runs = e !== undefined && !isOver(e);
   const now = useNow(runs);
   useEffect(() => {
@@ -129,13 +137,14 @@ export function Execution({ id }: { id: string }) {
     );
   }
   const code = e.code ?? "";
+  const name = titleOf(e) || `Execution ${shortID(id)}`;
   const hasResult = e.result !== null && !e.outputs.some((output) => output.role === "result");
   // With a figure, the result is often the object that drew it.
   const hasFigure = e.outputs.some((output) => output.role === "figure");
   const logs = e.debug_info.logs.length + Object.keys(e.debug_info.variables).length;
   return (
     <Page
-      title={firstLine(code) || `Execution ${shortID(id)}`}
+      title={name}
       heading={
         <>
           <a class="crumb" href={listAddress()}>
@@ -144,7 +153,7 @@ export function Execution({ id }: { id: string }) {
           <span class="muted" aria-hidden="true">
             /
           </span>{" "}
-          <span class="mono">{shortID(e.execution_id)}</span>
+          {name}
         </>
       }
       actions={<Actions of={e} />}
@@ -155,8 +164,16 @@ export function Execution({ id }: { id: string }) {
           {runs ? `for ${duration(now - new Date(e.created_at).getTime())}` : duration(e.execution_time * 1000)}
         </span>
         <span class="muted">
-          {e.kind} of {e.user_id}, {fullTime(e.created_at)}
+          {e.kind} of {e.user_id}, <Ago at={e.created_at} />
         </span>
+        <Rename
+          path={`/executions/${encodeURIComponent(e.execution_id)}/title`}
+          title={e.title ?? ""}
+          renamed={(title) => {
+            rename(title);
+            forgetList();
+          }}
+        />
       </p>
       {problem && <Failure problem={problem} retry={reload} />}
       <TimeAxis execution={e} now={now} />

@@ -395,6 +395,7 @@ export function Comparison({ of: r }: { of: Replay }) {
 
 export function Facts({ of: e }: { of: Execution }) {
   const { usage } = e;
+  const isOver = e.completed_at !== null;
   const { queue_ms: queue = 0, start_ms: start = 0 } = usage;
   const limits = Object.entries(e.enforced_by);
   return (
@@ -402,7 +403,7 @@ export function Facts({ of: e }: { of: Execution }) {
       <h2>Usage</h2>
       <dl>
         <dt>Wall time</dt>
-        <dd>{duration(usage.wall_ms)}</dd>
+        <dd>{isOver ? duration(usage.wall_ms) : "running"}</dd>
         {queue >= 0.01 ? (
           <>
             <dt>Queue</dt>
@@ -416,9 +417,9 @@ export function Facts({ of: e }: { of: Execution }) {
           </>
         ) : null}
         <dt>CPU time</dt>
-        <dd>{duration(usage.cpu_ms)}</dd>
+        <dd>{isOver ? duration(usage.cpu_ms) : "known at the end"}</dd>
         <dt>Peak memory</dt>
-        <dd>{megabytes(usage.peak_memory_mb)}</dd>
+        <dd>{isOver ? megabytes(usage.peak_memory_mb) : "known at the end"}</dd>
         <dt>Rows read</dt>
         <dd>
           {plural(
@@ -447,7 +448,7 @@ export function Facts({ of: e }: { of: Execution }) {
       <dl>
         <dt>User</dt>
         <dd>
-          <a href={`/ui/?user=${encodeURIComponent(e.user_id)}`}>{e.user_id}</a>
+          <a href={`/ui/executions?user=${encodeURIComponent(e.user_id)}`}>{e.user_id}</a>
         </dd>
         <dt>Kind</dt>
         <dd>{e.kind}</dd>
@@ -458,7 +459,7 @@ export function Facts({ of: e }: { of: Execution }) {
         {annotationsOf(e).flatMap(({ label, text, query }) => [
           <dt key={`${label} label`}>{label}</dt>,
           <dd key={`${label} text`}>
-            <a href={address("/ui/", query)}>{text || "(empty)"}</a>
+            <a href={address("/ui/executions", query)}>{text || "(empty)"}</a>
           </dd>,
         ])}
         <dt>Accepted</dt>
@@ -475,7 +476,7 @@ export function Facts({ of: e }: { of: Execution }) {
       <h2>Isolation</h2>
       <dl>
         <dt>Level</dt>
-        <dd>{e.isolation || "no code ran"}</dd>
+        <dd>{e.isolation || (isOver ? "no code ran" : "known at the end")}</dd>
         {e.environment && (
           <>
             <dt>Environment</dt>

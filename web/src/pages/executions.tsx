@@ -3,16 +3,18 @@ import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { follow } from "../api/events";
 import type { Summary } from "../api/records";
-import { count, duration, firstLine, megabytes, plural } from "../format";
+import { plural } from "../format";
 import { useDelay } from "../parts/delay";
 import { Empty, Failure, Loading } from "../parts/feedback";
 import { clearFilters, isFiltered } from "../parts/filters";
-import { Status, Time, timeHeading } from "../parts/label";
+import { Ago } from "../parts/label";
 import { navigate, parameter, path, query } from "../router";
 import { isAdmin } from "../session";
 import { Page } from "../shell";
+import { type Column, ColumnChoice, Header, isChosen, shownColumns, template, titleOfCell } from "./executions_columns";
 import { currentFilter, FilterBar, filterNames } from "./executions_filter";
 import { ExecutionList } from "./executions_list";
+import { Sessions } from "./executions_sessions";
 
 // The list is kept when one opens an execution, so that one comes back to the same place.
 let kept: ExecutionList | undefined;
@@ -47,7 +49,7 @@ function useList(): ExecutionList {
   useEffect(() => {
     // With a change of the filter the list is asked for at once, and not when the page is drawn again.
     const unfollow = effect(() => {
-      if (path.value === "/" && query.value) keep();
+      if (path.value === "/executions" && query.value) keep();
     });
     return () => {
       unfollow();
@@ -89,8 +91,12 @@ function useShown(list: ExecutionList): ExecutionList {
   return shown.current;
 }
 
-// Executions is the list of all executions, newest first.
+// Executions is the list of all executions, newest first, or of sessions with theirs.
 export function Executions() {
+  return parameter("group") === "session" ? <Sessions /> : <AllExecutions />;
+}
+
+function AllExecutions() {
   const list = useList();
   const shown = useShown(list);
   const feed = useFeed();
@@ -105,10 +111,16 @@ export function Executions() {
         </>
       }
       actions={
-        <span class={`live ${live}`} role="status">
-          <span class="dot" aria-hidden="true" />
-          {live === "live" ? "Live" : live === "connecting" ? "Connecting…" : "Not live with this filter"}
-        </span>
+        <>
+          <span class={`live ${live}`} role="status">
+            <span class="dot" aria-hidden="true" />
+            {live === "live" ? "Live" : live === "connecting" ? "Connecting…" : "Not live with this filter"}
+          </span>
+          <a class="button" href="/ui/executions?group=session">
+            By session
+          </a>
+          <ColumnChoice />
+        </>
       }
     >
       <FilterBar />
@@ -169,7 +181,8 @@ function Rows({ list, isLate }: { list: ExecutionList; isLate: boolean }) {
     if (!isLate) list.want(first, last);
   });
 
-  const wanted = useRef(-1); // the row that gets the focus when it is drawn
+  // The row that gets the focus when it is drawn: of a list to which one comes back, the one that was opened.
+  const wanted = useRef(list.active);
   useLayoutEffect(() => {
     if (wanted.current < 0) return;
     const link = box.current?.querySelector<HTMLElement>(`[data-index="${wanted.current}"] a`);
@@ -198,8 +211,9 @@ function Rows({ list, isLate }: { list: ExecutionList; isLate: boolean }) {
     return () => document.removeEventListener("keydown", move);
   }, [list, height]);
 
+  const columns = shownColumns.value;
   const rows: JSX.Element[] = [];
-  const cache = useRowCache(list);
+  const cache = useRowCache(list, columns);
   const draw = (index: number) => rows.push(cache.row(index, height, list.row(index)));
   for (let index = first; index <= last; index++) draw(index);
   // The row with the focus stays, or the focus would be lost.
@@ -211,47 +225,18 @@ function Rows({ list, isLate }: { list: ExecutionList; isLate: boolean }) {
     if (box.current) box.current.scrollTop = 0;
   };
   return (
-    <div class={isSlow ? "executions late" : "executions"} aria-busy={isLate}>
+    <div
+      class={`executions${isSlow ? " late" : ""}${isChosen.value ? " chosen" : ""}`}
+      aria-busy={isLate}
+      style={isChosen.value ? { "--columns": template(columns) } : {}}
+    >
       {(list.waiting.value > 0 || list.isStale.value) && (
         <button class="newer primary" onClick={showNew}>
           {list.waiting.value > 0 ? plural(list.waiting.value, "new execution") : "Show what is new"} ↑
         </button>
       )}
       <div class="table" role="table" aria-label="Executions" aria-rowcount={list.isComplete ? total + 1 : -1}>
-        <div role="rowgroup" class="header">
-          <div role="row" aria-rowindex={1} class="row">
-            <span role="columnheader" class="time">
-              {timeHeading()}
-            </span>
-            <span role="columnheader" class="user">
-              User
-            </span>
-            <span role="columnheader" class="kind">
-              Kind
-            </span>
-            <span role="columnheader" class="state">
-              Status
-            </span>
-            <span role="columnheader" class="code">
-              Code
-            </span>
-            <span role="columnheader" class="number">
-              Duration
-            </span>
-            <span role="columnheader" class="number cpu">
-              CPU
-            </span>
-            <span role="columnheader" class="number queries">
-              Queries
-            </span>
-            <span role="columnheader" class="number rows">
-              Rows read
-            </span>
-            <span role="columnheader" class="number memory">
-              Memory
-            </span>
-          </div>
-        </div>
+        <Header columns={columns} />
         <div
           class="scroll"
           role="rowgroup"
@@ -279,17 +264,23 @@ class RowCache {
   private before = new Map<string, { slot: number; index: number; height: number; of: Summary; drawn: JSX.Element }>();
   private drawn: typeof this.before = new Map();
 
-  constructor(readonly list: ExecutionList) {}
+  constructor(
+    readonly list: ExecutionList,
+    readonly columns: Column[],
+  ) {}
 
   row(index: number, height: number, of: Summary | undefined): JSX.Element {
-    if (!of) return <Row key={`missing-${index}`} index={index} height={height} of={of} list={this.list} />;
+    if (!of)
+      return (
+        <Row key={`missing-${index}`} index={index} height={height} of={of} list={this.list} columns={this.columns} />
+      );
     const known = this.before.get(of.execution_id);
     if (known?.index === index && known.height === height && known.of === of) {
       this.drawn.set(of.execution_id, known);
       return known.drawn;
     }
     const slot = known?.slot ?? this.next++;
-    const drawn = <Row key={slot} index={index} height={height} of={of} list={this.list} />;
+    const drawn = <Row key={slot} index={index} height={height} of={of} list={this.list} columns={this.columns} />;
     this.drawn.set(of.execution_id, { slot, index, height, of, drawn });
     return drawn;
   }
@@ -301,9 +292,9 @@ class RowCache {
   }
 }
 
-function useRowCache(list: ExecutionList): RowCache {
+function useRowCache(list: ExecutionList, columns: Column[]): RowCache {
   const cache = useRef<RowCache | undefined>(undefined);
-  if (cache.current?.list !== list) cache.current = new RowCache(list);
+  if (cache.current?.list !== list || cache.current.columns !== columns) cache.current = new RowCache(list, columns);
   return cache.current;
 }
 
@@ -332,7 +323,13 @@ function Ending({ list }: { list: ExecutionList }) {
   );
 }
 
-function Row(props: { index: number; height: number; of: Summary | undefined; list: ExecutionList }) {
+function Row(props: {
+  index: number;
+  height: number;
+  of: Summary | undefined;
+  list: ExecutionList;
+  columns: Column[];
+}) {
   const e = props.of;
   const place = { top: `${props.index * props.height}px`, height: `${props.height}px` };
   if (!e)
@@ -343,7 +340,6 @@ function Row(props: { index: number; height: number; of: Summary | undefined; li
         </span>
       </div>
     );
-  const isOver = e.completed_at !== null;
   return (
     <div role="row" class="row" style={place} aria-rowindex={props.index + 2} data-index={props.index}>
       <span role="cell" class="time">
@@ -353,40 +349,18 @@ function Row(props: { index: number; height: number; of: Summary | undefined; li
           onClick={(event) => {
             if (event.ctrlKey || event.metaKey || event.shiftKey) return;
             event.preventDefault();
+            props.list.active = props.index;
             navigate(event.currentTarget.href);
           }}
         >
-          <Time at={e.created_at} />
+          <Ago at={e.created_at} />
         </a>
       </span>
-      <span role="cell" class="user" title={e.user_id}>
-        {e.user_id}
-      </span>
-      <span role="cell" class="kind">
-        {e.kind}
-      </span>
-      <span role="cell" class="state">
-        <Status of={e.status} />
-      </span>
-      <span role="cell" class={e.error ? "code with-error" : "code"} title={e.error ?? undefined}>
-        <code>{firstLine(e.code) || "no code"}</code>
-        {e.error && <span class={e.status === "cancelled" ? "error muted" : "error"}>{e.error}</span>}
-      </span>
-      <span role="cell" class="number">
-        {isOver ? duration(e.execution_time * 1000) : "running"}
-      </span>
-      <span role="cell" class="number cpu">
-        {isOver ? duration(e.cpu_ms) : "–"}
-      </span>
-      <span role="cell" class="number queries">
-        {count(e.queries)}
-      </span>
-      <span role="cell" class="number rows">
-        {count(e.rows_read)}
-      </span>
-      <span role="cell" class="number memory">
-        {isOver ? megabytes(e.memory_usage) : "–"}
-      </span>
+      {props.columns.map(({ name, cell }) => (
+        <span key={name} role="cell" class={name} title={titleOfCell(name, e)}>
+          {cell(e)}
+        </span>
+      ))}
     </div>
   );
 }
@@ -394,7 +368,7 @@ function Row(props: { index: number; height: number; of: Summary | undefined; li
 // address of the list as the person left it, for links back.
 export function listAddress(): string {
   const key = kept?.key ?? lastKey;
-  return key ? `/ui/?${key}` : "/ui/";
+  return key ? `/ui/executions?${key}` : "/ui/executions";
 }
 
 // forgetList lets the list be loaded again when it is shown next.

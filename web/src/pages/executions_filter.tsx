@@ -51,13 +51,15 @@ export function currentFilter(): Filter {
     ...field,
     values: wanted(parameter(name)),
   }));
+  const order = parameter("order");
   const query = {
     ...Object.fromEntries(set.map((field) => [field.parameter, field.values])),
     text: parameter("text"),
+    order,
     ...timeQuery(),
   };
   const matches =
-    query.text || query.until
+    query.text || query.until || order
       ? undefined
       : (e: Summary) => set.every(({ values, valuesOf }) => values.every((value) => valuesOf(e).includes(value)));
   return { query, matches };
@@ -67,7 +69,12 @@ export function currentFilter(): Filter {
 export function FilterBar() {
   return (
     <Filters label="Filter executions" names={filterNames}>
-      <TextFilter name="text" label="Text in code or error" placeholder="Search code and errors" keys="/" />
+      <TextFilter
+        name="text"
+        label="Text in title, code, error or output"
+        placeholder="Search titles, code and output"
+        keys="/"
+      />
       <Choice name="status" label="Status" any="Any status" values={statuses} />
       <Choice name="kind" label="Kind" any="Any kind" values={kinds} />
       <TextFilter name="tag" label="Tags" placeholder="Tags, as team:risk" />

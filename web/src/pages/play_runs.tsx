@@ -34,7 +34,7 @@ export function Runs({ session, copy }: { session: Session; copy: (code: string)
       {session.unlisted.value > 0 && (
         <p class="muted">
           Earlier runs are in{" "}
-          <a href={`/ui/?sandbox=${encodeURIComponent(session.id.value)}`}>the list of executions</a>.
+          <a href={`/ui/executions?sandbox=${encodeURIComponent(session.id.value)}`}>the list of executions</a>.
         </p>
       )}
     </>

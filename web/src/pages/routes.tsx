@@ -1,12 +1,14 @@
 import type { FunctionComponent } from "preact";
+import { useLayoutEffect } from "preact/hooks";
 import { lazily } from "../parts/lazy";
-import { path } from "../router";
+import { navigate, path, query } from "../router";
 import { Page } from "../shell";
 import { Artifacts } from "./artifacts";
 import { Audit } from "./audit";
 import { Connections } from "./connections";
 import { Execution } from "./execution";
 import { Executions } from "./executions";
+import { Home } from "./home";
 import { Keys } from "./keys";
 import { Sandboxes } from "./sandboxes";
 import { Statements } from "./statements";
@@ -19,7 +21,8 @@ const Debugger = lazily("Debugger", async () => (await import("./debug")).Debugg
 const Playground = lazily("Playground", async () => (await import("./play")).Playground);
 
 const pages = new Map<string, FunctionComponent>([
-  ["/", Executions],
+  ["/", Home],
+  ["/executions", Executions],
   ["/artifacts", Artifacts],
   ["/audit", Audit],
   ["/connections", Connections],
@@ -42,6 +45,12 @@ function decoded(part: string): string {
 
 // Routes shows the page of the address.
 export function Routes() {
+  // The list of executions was the first page: links to it with a filter still work.
+  const isOldLink = path.value === "/" && [...query.value.keys()].some((name) => name !== "last");
+  useLayoutEffect(() => {
+    if (isOldLink) navigate(`/ui/executions?${query.peek()}`, true);
+  }, [isOldLink]);
+  if (isOldLink) return null;
   const Shown = pages.get(path.value);
   if (Shown) return <Shown />;
   const execution = /^\/executions\/([^/]+)$/.exec(path.value)?.[1];
@@ -53,7 +62,7 @@ export function Routes() {
   return (
     <Page title="Not found">
       <p>
-        There is no page at this address. <a href="/ui/">Go to the executions</a>.
+        There is no page at this address. <a href="/ui/executions">Go to the executions</a>.
       </p>
     </Page>
   );

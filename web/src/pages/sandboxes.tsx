@@ -4,11 +4,13 @@ import { Problem } from "../api/problem";
 import type { Sandbox } from "../api/records";
 import { Empty, Failure, TwoSteps } from "../parts/feedback";
 import { Choice, clearFilters, Filters, isFiltered, TextFilter } from "../parts/filters";
-import { SandboxLink, Status, Time, timeHeading } from "../parts/label";
+import { Ago, SandboxLink, Status, Time, timeHeading } from "../parts/label";
 import { ListTable, NoMatch, useList } from "../parts/list";
+import { Rename } from "../parts/rename";
 import { parameter } from "../router";
 import { isAdmin } from "../session";
 import { Page } from "../shell";
+import { sessionTitle } from "./executions_sessions";
 
 const names = ["user", "status"];
 
@@ -52,17 +54,18 @@ export function Sandboxes() {
           )
         }
         columns={[
+          { name: "Name", cell: (s) => <Name of={s} renamed={list.reload} /> },
           { name: "Sandbox", cell: (s) => <SandboxLink id={s.sandbox_id} /> },
           { name: "User", cell: (s) => s.user_id },
           { name: "Status", cell: (s) => <Status of={s.status} /> },
-          { name: timeHeading("Created"), class: "nowrap", cell: (s) => <Time at={s.created_at} /> },
-          { name: timeHeading("Last used"), class: "nowrap", cell: (s) => <Time at={s.last_used_at} /> },
+          { name: "Created", class: "nowrap", cell: (s) => <Ago at={s.created_at} /> },
+          { name: "Last used", class: "nowrap", cell: (s) => <Ago at={s.last_used_at} /> },
           {
             name: timeHeading("Expires"),
             class: "nowrap",
             cell: (s) => (s.ended_at ? <span class="muted">–</span> : <Time at={s.expires_at} />),
           },
-          { name: timeHeading("Ended"), class: "nowrap", cell: (s) => <Time at={s.ended_at} /> },
+          { name: "Ended", class: "nowrap", cell: (s) => <Ago at={s.ended_at} /> },
           {
             name: "Action",
             class: "actions-cell",
@@ -74,5 +77,14 @@ export function Sandboxes() {
         ]}
       />
     </Page>
+  );
+}
+
+function Name({ of: s, renamed }: { of: Sandbox; renamed: () => void }) {
+  return (
+    <span class="named">
+      <a href={`/ui/executions?sandbox=${encodeURIComponent(s.sandbox_id)}`}>{sessionTitle(s)}</a>
+      <Rename path={`/sandbox/${encodeURIComponent(s.sandbox_id)}/title`} title={s.title ?? ""} renamed={renamed} />
+    </span>
   );
 }

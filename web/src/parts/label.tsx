@@ -73,7 +73,7 @@ export function ExecutionLink({ id }: { id: string }) {
 
 export function SandboxLink({ id }: { id: string }) {
   return (
-    <a class="mono" href={`/ui/?sandbox=${encodeURIComponent(id)}`} title={`Executions of sandbox ${id}`}>
+    <a class="mono" href={`/ui/executions?sandbox=${encodeURIComponent(id)}`} title={`Executions of sandbox ${id}`}>
       {shortID(id)}
     </a>
   );

@@ -57,7 +57,7 @@ async function open(key, options = {}) {
   });
   page.setDefaultTimeout(60_000); // Plotly takes long on a busy machine
   if (key) {
-    await page.goto(address + '/ui/');
+    await page.goto(address + '/ui/executions');
     await signIn(page, key);
   }
   return page;

@@ -161,7 +161,7 @@ module.exports = {
   async 'a million executions'() {
     const page = await open();
     await serveNumbers(page, { has: () => true });
-    await page.goto(`${address}/ui/`);
+    await page.goto(`${address}/ui/executions`);
     await signIn(page, adminKey);
     await page.getByText('number = 0', { exact: true }).waitFor();
     // As many rows are loaded below the visible ones as are above, so that one gets far without waiting.
@@ -193,7 +193,7 @@ module.exports = {
     const page = await open();
     const there = { has: () => true };
     await serveNumbers(page, { has: (n) => there.has(n) });
-    await page.goto(`${address}/ui/`);
+    await page.goto(`${address}/ui/executions`);
     await signIn(page, adminKey);
     await page.getByText('number = 0', { exact: true }).waitFor();
     await watchBlanks(page);
@@ -229,7 +229,7 @@ module.exports = {
       const answer = await fetch(route.request().url().replace(/status=failed&limit=\d+/, 'limit=3'), { headers: { Authorization: `Bearer ${adminKey}` } });
       return route.fulfill({ json: { executions: (await answer.json()).executions } });
     });
-    await page.goto(`${address}/ui/`);
+    await page.goto(`${address}/ui/executions`);
     await signIn(page, adminKey);
     await page.getByText('number = 0', { exact: true }).waitFor();
     await watchBlanks(page);

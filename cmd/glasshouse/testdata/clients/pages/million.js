@@ -69,7 +69,7 @@ module.exports = {
       await network.send('Network.enable');
       let bytes = 0;
       network.on('Network.loadingFinished', ({ encodedDataLength }) => { bytes += encodedDataLength; });
-      await page.goto(`${address}/ui/`, { waitUntil: 'commit' });
+      await page.goto(`${address}/ui/executions`, { waitUntil: 'commit' });
       const shownAt = await page.waitForFunction(() => [...document.querySelectorAll('.sizer .row .code code')]
         .some((each) => each.textContent === 'number = 0') && performance.now(), undefined, { polling: 'raf' });
       times.push(Math.round(await shownAt.jsonValue())); // since the beginning of the navigation
@@ -126,7 +126,7 @@ module.exports = {
     const user = page.getByLabel('User', { exact: true });
     const text = page.getByLabel('Text in code or error');
     const all = async () => {
-      await page.goto(`${address}/ui/`);
+      await page.goto(`${address}/ui/executions`);
       await row(page, 0).waitFor();
       await page.getByText('Live', { exact: true }).waitFor();
     };
