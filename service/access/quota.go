@@ -37,7 +37,29 @@ type quotas struct {
 
 	mu         sync.Mutex
 	accounts   map[string]*usage
-	isSampling bool // sampleUsage will be called
+	isSampling bool                         // sampleUsage will be called
+	spent      map[accountDay]time.Duration // by accounts without a limit; history does not have it yet
+}
+
+// accountDay is a day of an account, at 00:00 UTC.
+type accountDay struct {
+	account string
+	day     time.Time
+}
+
+// CountCPU counts the CPU time of a run that has ended, so that people see what each key cost. The time of keys with a
+// limit of CPU time is counted while they run.
+func (s *Service) CountCPU(caller sandbox.Key, used time.Duration) {
+	if s.keyLimits(caller).CPUSeconds > 0 || used <= 0 {
+		return
+	}
+	q := &s.quotas
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.spent == nil {
+		q.spent = map[accountDay]time.Duration{}
+	}
+	q.spent[accountDay{caller.Account, s.Clock().Truncate(24 * time.Hour)}] += used
 }
 
 // usage is the usage of one account.
@@ -286,7 +308,7 @@ func (s *Service) saveUsage(ctx context.Context) (err error) {
 		cpu     time.Duration
 	}
 	q := &s.quotas
-	var entries []entry
+	var entries, spent []entry
 	q.mu.Lock()
 	for account, u := range q.accounts {
 		if u.unsaved >= time.Millisecond {
@@ -294,7 +316,21 @@ func (s *Service) saveUsage(ctx context.Context) (err error) {
 			u.unsaved = 0
 		}
 	}
+	for at, cpu := range q.spent {
+		if cpu >= time.Millisecond {
+			spent = append(spent, entry{at.account, at.day, cpu})
+			delete(q.spent, at)
+		}
+	}
 	q.mu.Unlock()
+	for _, e := range spent {
+		if addErr := s.History.AddCPU(ctx, e.account, e.day, e.cpu); addErr != nil {
+			err = errors.Join(err, addErr)
+			q.mu.Lock()
+			q.spent[accountDay{e.account, e.day}] += e.cpu
+			q.mu.Unlock()
+		}
+	}
 	for _, e := range entries {
 		addErr := s.History.AddCPU(ctx, e.account, e.day, e.cpu)
 		if addErr == nil {

@@ -130,6 +130,10 @@ func TestActivity(t *testing.T) {
 	if runs, failures, rows := sums(); runs != 1 || failures != 0 || rows != 7 {
 		t.Errorf("after an erasure: got %v runs, %v failures and %v rows, want 1, 0 and 7", runs, failures, rows)
 	}
+	eventually(t, "the CPU time of the key is summed up", func() bool {
+		keys, _ := c.ok(t, "GET", "/activity", nil).get("keys").([]any)
+		return len(keys) == 1 && keys[0].(map[string]any)["cpu_ms"].(float64) > 0
+	})
 	if users, _ := admin.ok(t, "GET", "/activity", nil).get("users").([]any); len(users) == 0 {
 		t.Error("got no users, want those of all")
 	}

@@ -490,6 +490,7 @@ func withTraceparent(variables sandbox.Object, traceparent string) sandbox.Objec
 // finish makes the execution and writes it to history, even if its caller has left. runErr is an internal error, with
 // which the execution is recorded as failed.
 func (r *run) finish(ctx context.Context, outcome sandbox.Outcome, runErr error) (*sandbox.Execution, error) {
+	r.service.Access.CountCPU(r.caller, time.Duration(outcome.Usage.CPUMS*float64(time.Millisecond)))
 	switch {
 	case runErr != nil && ctx.Err() != nil: // the run was cancelled before its code began
 		outcome.Status, outcome.Error, runErr = sandbox.StatusCancelled, new("the run was cancelled"), nil

@@ -110,6 +110,9 @@ export function Shell({ children }: { children: ComponentChildren }) {
             Menu
           </button>
         </div>
+        <button class="find-all" onClick={() => openPalette("search")}>
+          Search <kbd>Ctrl K</kbd>
+        </button>
         <nav id="navigation" aria-label="Pages">
           <ul>
             {entries
@@ -134,9 +137,6 @@ export function Shell({ children }: { children: ComponentChildren }) {
             </li>
           </ul>
         </nav>
-        <button class="find-all" onClick={() => openPalette("search")}>
-          Search everything <kbd>Ctrl K</kbd>
-        </button>
         <div class="person">
           <div class="who">
             <strong title={me.value?.user_id}>{me.value?.user_id}</strong>

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { follow } from "../api/events";
 import type { Activity, Summary } from "../api/records";
@@ -122,10 +123,11 @@ function Charts({ hours, step, events }: { hours: number; step: number; events: 
   const titleOfBar = (text: string, { at }: Bar) =>
     `${step < 24 ? dateTime(new Date(at).toISOString()).slice(0, 16) : day(new Date(at))}: ${text}`;
   const sum = (of: (bar: Bar) => number) => bars.reduce((total, bar) => total + of(bar), 0);
+  const begin = step < 24 && hours <= 24 ? dateTime(answer.since).slice(11, 16) : day(new Date(answer.since));
   const chart = (title: string, of: (bar: Bar) => number, text: (n: number) => string) => (
-    <Chart title={title} value={text(sum(of))}>
+    <Chart title={title} value={text(sum(of))} begin={begin}>
       <Bars
-        parts={[{ values: bars.map(of), class: "series-0" }]}
+        parts={[{ values: bars.map(of), class: title === "Failures" ? "failed" : "series-0" }]}
         titles={bars.map((bar) => titleOfBar(text(of(bar)), bar))}
         label={`${title}: ${text(sum(of))}`}
       />
@@ -135,7 +137,7 @@ function Charts({ hours, step, events }: { hours: number; step: number; events: 
   const runs = sum((bar) => bar.executions);
   return (
     <div class="charts">
-      <Chart title="Runs" value={`${count(runs)}, ${count(failed)} failed`}>
+      <Chart title="Runs" value={`${count(runs)}, ${count(failed)} failed`} begin={begin}>
         <Bars
           parts={[
             { values: bars.map((bar) => bar.failed), class: "failed" },
@@ -165,12 +167,17 @@ function Charts({ hours, step, events }: { hours: number; step: number; events: 
   );
 }
 
-function Chart({ title, value, children }: { title: string; value: string; children: preact.ComponentChildren }) {
+function Chart(props: { title: string; value: string; begin: string; children: ComponentChildren }) {
+  const { title, value, begin, children } = props;
   return (
     <section class="chart" aria-label={title}>
       <h2>{title}</h2>
       <p class="value">{value}</p>
       {children}
+      <p class="ends muted" aria-hidden="true">
+        <span>{begin}</span>
+        <span>now</span>
+      </p>
     </section>
   );
 }

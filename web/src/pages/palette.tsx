@@ -36,9 +36,7 @@ function useFound(text: string): { found: Found[]; isLooking: boolean } {
     const request = new AbortController();
     setLooking(true);
     const timer = window.setTimeout(() => {
-      void search(text.trim(), request.signal, (list) => setAnswers((before) => [...before, ...list])).then(
-        () => !request.signal.aborted && setLooking(false),
-      );
+      void search(text.trim(), request.signal, setAnswers).then(() => !request.signal.aborted && setLooking(false));
     }, delay);
     return () => {
       window.clearTimeout(timer);

@@ -78,11 +78,13 @@ const tables: Source = async (text, signal) => {
     }));
 };
 
-// search asks all sources, and tells what each one finds as soon as it is there. A source that fails finds nothing.
+// search asks all sources, and tells what is found as soon as a source answers, in the order of the sources. A source that
+// fails finds nothing.
 export async function search(text: string, signal: AbortSignal, found: (list: Found[]) => void): Promise<void> {
-  const take = async (source: Source) => {
-    const list = await source(text, signal).catch(() => []);
-    if (!signal.aborted && list.length > 0) found(list);
+  const answers: Found[][] = [];
+  const take = async (source: Source, index: number) => {
+    answers[index] = await source(text, signal).catch(() => []);
+    if (!signal.aborted) found(answers.flat());
   };
   await Promise.all([executions, sessions, statements, tables, keys].map(take));
 }
