@@ -50,7 +50,7 @@ func (r *Reader) withStageSlot(ctx context.Context, user string, use func() erro
 
 // deriveTrace checks a statement, and derives those that follow its rows.
 func (r *Reader) deriveTrace(
-	ctx context.Context, sql string, params map[string]any, l sandbox.QueryLimits, d parse.Derivation, columns []string,
+	ctx context.Context, sql string, params map[string]any, l sandbox.QueryLimits, q parse.Request,
 ) (itself *checkedQuery, out parse.Result, err error) {
 	if itself, err = r.checkQuery(ctx, sql, params, l.User); err != nil {
 		return nil, out, err
@@ -59,9 +59,8 @@ func (r *Reader) deriveTrace(
 	if err != nil {
 		return nil, out, err
 	}
-	out, err = r.checker.Derive(ctx, parse.Request{
-		SQL: sql, Names: slices.Collect(maps.Keys(params)), Derive: d, Tables: tables, Columns: columns,
-	})
+	q.SQL, q.Names, q.Tables = sql, slices.Collect(maps.Keys(params)), tables
+	out, err = r.checker.Derive(ctx, q)
 	return itself, out, err
 }
 

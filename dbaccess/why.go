@@ -23,7 +23,7 @@ func (r *Reader) Why(
 ) (out *stages.Why, summary sandbox.QuerySummary, err error) {
 	began := time.Now()
 	err = r.withStageSlot(ctx, l.User, func() error {
-		itself, derived, err := r.deriveTrace(ctx, sql, params, l, parse.Why, nil)
+		itself, derived, err := r.deriveTrace(ctx, sql, params, l, parse.Request{Derive: parse.Why})
 		if err != nil {
 			return err
 		}

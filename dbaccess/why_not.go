@@ -26,8 +26,14 @@ func (r *Reader) WhyNot(
 	if len(names) == 0 || len(names) > maxFollowedColumns {
 		return nil, summary, sandbox.Refusef("invalid-value", "give the values of 1 to %d columns", maxFollowedColumns)
 	}
+	question := parse.Request{Derive: parse.WhyNot, Columns: names}
+	for _, name := range names {
+		if values[name] == nil {
+			question.Nulls = append(question.Nulls, name)
+		}
+	}
 	err = r.withStageSlot(ctx, l.User, func() error {
-		itself, derived, err := r.deriveTrace(ctx, sql, params, l, parse.WhyNot, names)
+		itself, derived, err := r.deriveTrace(ctx, sql, params, l, question)
 		if err != nil {
 			return err
 		}
@@ -101,6 +107,9 @@ func (run *whyNotRun) execute(ctx context.Context) (err error) {
 			continue
 		}
 		at := run.runCount(ctx, i)
+		if i == 0 && run.out.Stages[at].Rows == nil && run.out.Stages[at].State != stages.Skipped {
+			return run.firstError()
+		}
 		for j := at; j < len(run.out.Stages); j++ {
 			n := run.out.Stages[j].Rows
 			switch {
@@ -169,6 +178,12 @@ func (run *whyNotRun) runCount(ctx context.Context, i int) (first int) {
 		}
 	}
 	return first
+}
+
+// firstError returns why the rows with the values cannot be looked for.
+func (run *whyNotRun) firstError() error {
+	s := run.out.Stages[0]
+	return sandbox.Refusef(s.Reason, "the rows with these values: %s", s.Message)
 }
 
 // count returns the counts of a statement.

@@ -204,6 +204,12 @@ func TestWhyFindsTheRows(t *testing.T) {
 			name: "group that a subquery does not return", sql: "SELECT max(n) AS n FROM (SELECT count(*) AS n FROM orders " +
 				"GROUP BY status) x", column: "n", value: "6", want: "", notLooked: "groups by an expression that it does not return",
 		}, {
+			name: "LIMIT in a subquery", sql: "SELECT count(*) AS n FROM (SELECT status FROM orders ORDER BY total DESC LIMIT 2) x",
+			column: "n", value: "2", want: "orders 10 11",
+		}, {
+			name: "LIMIT of an arm", sql: "(SELECT id FROM customers ORDER BY id DESC LIMIT 2) UNION ALL SELECT customer_id " +
+				"FROM visits WHERE page = 'cart' ORDER BY 1", column: "id", value: "1", want: "customers; visits 1/cart",
+		}, {
 			name: "TABLE", sql: "TABLE customers", row: 2, column: "email", value: "***", want: "customers 3",
 		},
 	} {

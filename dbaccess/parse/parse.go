@@ -17,6 +17,7 @@ type Request struct {
 	Tables       []Table    // of Stages, Why and WhyNot: that the statement may read
 	Samples      bool       // of Stages: with statements for some rows of each stage
 	Columns      []string   // of WhyNot: whose values are given
+	Nulls        []string   // of Columns: whose value is NULL
 }
 
 // Result is the answer of a child. If Fault is not nil, the other fields may be empty.
@@ -69,7 +70,7 @@ func ParseInProcess(q Request) (out Result) {
 		if q.Derive == Why {
 			out.Why, out.Fault = deriveWhy(out.SQL, out.Names, q.Tables)
 		} else {
-			out.WhyNot, out.Fault = deriveWhyNot(out.SQL, out.Names, q.Tables, q.Columns)
+			out.WhyNot, out.Fault = deriveWhyNot(out.SQL, out.Names, &q)
 		}
 		out.InNumberedText = true
 		return out

@@ -485,6 +485,7 @@ type rebuilt struct {
 	isGrouped bool   // with GROUP BY and HAVING
 	noHaving  bool
 	distinct  bool
+	order     bool // with ORDER BY
 	tail      bool // with ORDER BY and LIMIT
 }
 
@@ -536,9 +537,13 @@ func (t *tracer) rebuild(p *blockParts, r rebuilt) derivedQuery {
 	t.writeGroups(&text, node, q, r)
 	if r.tail && !q.tail.isEmpty() {
 		text.WriteString(" " + t.text(q.tail))
+		return derivedQuery{text.String(), node}
+	}
+	node.LimitCount, node.LimitOffset, node.LimitOption = nil, nil, parsedSelect("SELECT 1").LimitOption
+	if r.order && !q.order.isEmpty() {
+		text.WriteString(" ORDER BY " + t.text(q.order))
 	} else {
-		node.SortClause, node.LimitCount, node.LimitOffset = nil, nil, nil
-		node.LimitOption = parsedSelect("SELECT 1").LimitOption
+		node.SortClause = nil
 	}
 	return derivedQuery{text.String(), node}
 }

@@ -289,9 +289,44 @@ func (w *whyTracer) fromWanted(p *blockParts, wanted []pair, set *rowSet) *Fault
 	if set != nil {
 		conditions = append(conditions, isAmong(pairs, *set))
 	}
+	if p.node.LimitCount != nil || p.node.LimitOffset != nil || !p.clause.distinctOn.isEmpty() {
+		kept, ok := w.isKept(p, outputs, keys)
+		if !ok {
+			return notTraceable("LIMIT of %s, whose columns are not known", w.nameOf(p))
+		}
+		conditions = append(conditions, kept)
+	}
 	w.noteSubqueries(p)
 	w.block(p, conditions)
 	return nil
+}
+
+// isKept returns the condition that LIMIT and DISTINCT ON of a block leave a row.
+func (w *whyTracer) isKept(p *blockParts, outputs []output, keys []hole) (kept hole, ok bool) {
+	if len(p.node.DistinctClause) > 0 && p.clause.distinctOn.isEmpty() { // the values are the key
+		keys = nil
+		for _, o := range outputs {
+			if o.isComparable && o.isOfRow {
+				keys = append(keys, o.expression)
+			}
+		}
+	} else if !p.isGrouped() {
+		for _, f := range p.tables() {
+			keys = append(keys, w.identity(p, f)...)
+		}
+	}
+	if len(outputs) == 0 {
+		return kept, false
+	}
+	r := rebuilt{isGrouped: true, distinct: true, tail: true, more: keys}
+	all := len(outputs) + len(keys)
+	rows := fill(`SELECT * FROM (@0) AS "why all" (`+numberedNames(all)+")", queryHole(w.rebuild(p, r)))
+	set := w.newSet(w.inScope(rows, p.scope, false), all)
+	var pairs []pair
+	for i, key := range keys {
+		pairs = append(pairs, pair{key, len(outputs) + i})
+	}
+	return isAmong(pairs, set), true
 }
 
 func (w *whyTracer) nameOf(p *blockParts) string {

@@ -42,6 +42,7 @@ type followed struct {
 type whyNotTracer struct {
 	*tracer
 	plan       *WhyNotPlan
+	nulls      []string            // columns whose value is NULL
 	conditions map[int][]condition // by block
 	groups     map[int][]hole      // conditions for the groups of a block
 	followed   map[int]followed    // by block
@@ -49,17 +50,17 @@ type whyNotTracer struct {
 
 // deriveWhyNot returns the statements that follow the rows whose columns have given values through the stages of a
 // query. A column is "name" or "item.name". The query has $n in place of :name.
-func deriveWhyNot(numbered string, names []string, tables []Table, columns []string) (*WhyNotPlan, *Fault) {
-	t, bad := newTracer(numbered, names, tables)
+func deriveWhyNot(numbered string, names []string, q *Request) (*WhyNotPlan, *Fault) {
+	t, bad := newTracer(numbered, names, q.Tables)
 	if bad != nil {
 		return nil, bad
 	}
 	w := &whyNotTracer{
 		tracer: t, plan: &WhyNotPlan{Stages: t.stageDeriver.plan}, conditions: map[int][]condition{},
-		groups: map[int][]hole{}, followed: map[int]followed{},
+		groups: map[int][]hole{}, followed: map[int]followed{}, nulls: q.Nulls,
 	}
 	w.plan.HasSets = len(w.sets) > 0
-	for _, name := range columns {
+	for _, name := range q.Columns {
 		if bad := w.resolve(name); bad != nil {
 			return nil, bad
 		}
@@ -92,15 +93,19 @@ type candidate struct {
 	isKey bool
 }
 
-// resolve finds what a column means: one of a table, the nearest to the result, or else one of the result.
+// resolve finds what a column means: one of the result, or else one of a table, the nearest to the result.
 func (w *whyNotTracer) resolve(name string) *Fault {
+	at := slices.IndexFunc(w.rowsOf(0), func(c rowColumn) bool { return c.name == name })
+	if at >= 0 {
+		return w.addOutput(name, 0, at)
+	}
 	qualifier, bare := "", name
 	if i := strings.LastIndexByte(name, '.'); i >= 0 {
 		qualifier, bare = name[:i], name[i+1:]
 	}
 	list := w.candidates(qualifier, bare)
 	if len(list) == 0 {
-		return w.resolveOutput(name)
+		return newFault("unknown-column", "the tables and the result of the statement have no column %s", name)
 	}
 	nearest := slices.MinFunc(list, func(a, b candidate) int { return a.depth - b.depth }).depth
 	list = slices.DeleteFunc(list, func(c candidate) bool { return c.depth != nearest })
@@ -116,14 +121,64 @@ func (w *whyNotTracer) resolve(name string) *Fault {
 	}
 	c := list[0]
 	w.addColumn(name, c.item.name+"."+bare, c.parts.id, column(c.item.name, bare), []*fromItem{c.item})
+	w.noteOthers(c)
+	return nil
+}
+
+// noteOthers notes the other uses of a table, through which its row may reach the result, too.
+func (w *whyNotTracer) noteOthers(c candidate) {
 	for _, other := range w.parts {
 		for _, f := range other.tables() {
-			if other != c.parts && f.table != nil && f.table == c.item.table {
-				w.note(f.table.Name + " in line " + strconv.Itoa(w.firstLine(f.span)) + ", which the row may reach, too")
+			if f != c.item && f.table != nil && f.table == c.item.table {
+				w.note(f.table.Name + " in line " + strconv.Itoa(w.firstLine(f.span)) + ", which has the row, too")
 			}
 		}
 	}
+}
+
+// addOutput adds the condition that a column of a block, which is of the result or passed on to it, has a given value.
+func (w *whyNotTracer) addOutput(name string, block, at int) *Fault {
+	p := w.byBlock[block]
+	if p == nil {
+		for _, arm := range w.arms(block) {
+			if bad := w.addOutput(name, arm, at); bad != nil {
+				return bad
+			}
+		}
+		return nil
+	}
+	o := w.outputs(p)[at]
+	if ref := o.node().GetColumnRef(); ref != nil {
+		// NULL may come from an outer join, so the column of its nullable side is not followed.
+		f := w.tableOf(p.tables(), ref)
+		if f != nil && f.child >= 0 && !isNullable(p.items, f) && w.isFollowable(f.child) {
+			_, bare := columnName(ref)
+			inner := slices.IndexFunc(w.columnsOf(p, f), func(c rowColumn) bool { return c.name == bare })
+			if inner >= 0 {
+				return w.addOutput(name, f.child, inner)
+			}
+		}
+	}
+	switch {
+	case o.isOfRow:
+		w.addColumn(name, w.meaning(o), block, o.expression, w.needsOf(p, o.node()))
+	case p.isGrouped() && !callsIn([]*pg_query.Node{o.node()}, isWindow):
+		parameter, place := w.parameter()
+		w.plan.Columns = append(w.plan.Columns, TracedColumn{name, w.meaning(o), parameter})
+		w.groups[block] = append(w.groups[block], expressionOf("@0 IS NOT DISTINCT FROM @1", o.expression, place))
+	default:
+		return notTraceable("%s depends on other rows of the result", name)
+	}
 	return nil
+}
+
+// isFollowable reports whether a block has known stages, or is made of such blocks.
+func (w *whyNotTracer) isFollowable(block int) bool {
+	if w.byBlock[block] != nil {
+		return true
+	}
+	arms := w.arms(block)
+	return len(arms) > 0 && !slices.ContainsFunc(arms, func(arm int) bool { return !w.isFollowable(arm) })
 }
 
 func (w *whyNotTracer) firstLine(s span) int {
@@ -165,50 +220,13 @@ func (w *whyNotTracer) depthOf(block int) (depth int) {
 func (w *whyNotTracer) addColumn(name, meaning string, block int, e hole, needs []*fromItem) {
 	parameter, place := w.parameter()
 	w.plan.Columns = append(w.plan.Columns, TracedColumn{name, meaning, parameter})
+	p := w.byBlock[block]
+	if slices.Contains(w.nulls, name) && slices.ContainsFunc(needs, func(f *fromItem) bool { return isNullable(p.items, f) }) {
+		needs = p.tables() // an outer join makes NULLs
+	}
 	w.conditions[block] = append(w.conditions[block], condition{
 		expressionOf("@0 IS NOT DISTINCT FROM @1", e, place), needs,
 	})
-}
-
-// resolveOutput finds a column of the result.
-func (w *whyNotTracer) resolveOutput(name string) *Fault {
-	blocks := []int{0}
-	at := -1
-	if w.byBlock[0] == nil {
-		blocks = w.arms(0)
-		at = slices.IndexFunc(w.rowsOf(0), func(c rowColumn) bool { return c.name == name })
-	}
-	isFound := false
-	for _, id := range blocks {
-		p := w.byBlock[id]
-		if p == nil {
-			continue
-		}
-		outputs := w.outputs(p)
-		i := at
-		if i < 0 {
-			i = slices.IndexFunc(outputs, func(o output) bool { return o.name == name })
-		}
-		if i < 0 || i >= len(outputs) {
-			continue
-		}
-		o := outputs[i]
-		isFound = true
-		switch {
-		case o.isOfRow:
-			w.addColumn(name, w.meaning(o), id, o.expression, w.needsOf(p, o.node()))
-		case p.isGrouped() && !callsIn([]*pg_query.Node{o.node()}, isWindow):
-			parameter, place := w.parameter()
-			w.plan.Columns = append(w.plan.Columns, TracedColumn{name, w.meaning(o), parameter})
-			w.groups[id] = append(w.groups[id], expressionOf("@0 IS NOT DISTINCT FROM @1", o.expression, place))
-		default:
-			return notTraceable("%s depends on other rows of the result", name)
-		}
-	}
-	if !isFound {
-		return newFault("unknown-column", "the tables and the result of the statement have no column %s", name)
-	}
-	return nil
 }
 
 func isWindow(f *pg_query.FuncCall) bool { return f.Over != nil || isSetReturning(f) }
@@ -454,6 +472,7 @@ func (w *whyNotTracer) followRest(p *blockParts) {
 	if !isDistinct {
 		r.distinct = true
 		if len(p.node.DistinctClause) > 0 {
+			r.order = true // DISTINCT ON takes the first row
 			last = w.rebuild(p, r)
 			count(stages.KindDistinct, last)
 		}
