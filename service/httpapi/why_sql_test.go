@@ -70,7 +70,7 @@ WHERE o.status = :status GROUP BY c.city ORDER BY c.city`,
 			`"reason":"`+reason+`"`)
 	}
 	delete(body, "column")
-	wantProblem(t, c.do(t, "POST", "/database/why", body), http.StatusUnprocessableEntity, "column")
+	wantProblem(t, c.do(t, "POST", "/database/why", body), http.StatusUnprocessableEntity, "invalid-input", "column")
 	list, _ := c.ok(t, "GET", "/statements", nil).get("statements").([]any)
 	if len(list) != 7 {
 		t.Errorf("got %d statements on record, want 7", len(list))
@@ -109,7 +109,7 @@ func TestWhyNot(t *testing.T) {
 			`"reason":"`+reason+`"`)
 	}
 	delete(body, "values")
-	wantProblem(t, c.do(t, "POST", "/database/why-not", body), http.StatusUnprocessableEntity, "values")
+	wantProblem(t, c.do(t, "POST", "/database/why-not", body), http.StatusUnprocessableEntity, "invalid-input", "values")
 }
 
 // The routes of a past statement take it and its parameters from the record, and are for those who may see it.
