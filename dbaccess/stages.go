@@ -223,8 +223,7 @@ func (run *stageRun) execute(ctx context.Context, set *QuerySet) error {
 		return err
 	}
 	run.own = time.Since(began)
-	run.until = began.Add(min(max(stageTimeFactor*run.own, run.own+minStageTime), max(maxStageTime,
-		run.own+time.Second)))
+	run.until = endOfBudget(ctx, run.own)
 	if run.more = run.until; run.own > slowStatement && !run.options.All {
 		run.more = began.Add(moreTimeFactor * run.own)
 	}

@@ -94,13 +94,25 @@ func (run *traceRun) valuesOf(names []string) map[string]any {
 func (run *traceRun) begin(ctx context.Context, q *checkedQuery) (sandbox.QuerySummary, error) {
 	began := time.Now()
 	rows, err := run.set.query(ctx, q, run.set.limits.Timeout, run.set.limits.MaxRows, false)
-	run.setBudget(began)
+	run.setBudget(ctx, began)
 	return rows.QuerySummary, err
 }
 
-func (run *traceRun) setBudget(began time.Time) {
+func (run *traceRun) setBudget(ctx context.Context, began time.Time) {
 	run.own = time.Since(began)
-	run.until = time.Now().Add(min(max(stageTimeFactor*run.own, minStageTime), maxStageTime))
+	run.until = endOfBudget(ctx, run.own)
+}
+
+// deadlineMargin is the time that an answer needs between its last statement and the deadline of its caller.
+const deadlineMargin = 100 * time.Millisecond
+
+// endOfBudget returns when the derived statements end, of which the statement itself took some time.
+func endOfBudget(ctx context.Context, own time.Duration) time.Time {
+	until := time.Now().Add(min(max((stageTimeFactor-1)*own, minStageTime), max(maxStageTime-own, time.Second)))
+	if deadline, ok := ctx.Deadline(); ok && deadline.Add(-deadlineMargin).Before(until) {
+		return deadline.Add(-deadlineMargin)
+	}
+	return until
 }
 
 func (run *traceRun) remaining() time.Duration { return time.Until(run.until) }

@@ -109,7 +109,7 @@ func (run *whyRun) execute(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	run.setBudget(began)
+	run.setBudget(ctx, began)
 	run.out.MS = milliseconds(run.own)
 	keyed, err := run.findKeys(ctx, cell)
 	if err != nil {

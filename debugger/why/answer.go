@@ -5,6 +5,7 @@ import (
 
 	"glasshouse/debugger/recording"
 	"glasshouse/sandbox"
+	"glasshouse/sandbox/stages"
 )
 
 // Question asks where a value comes from.
@@ -108,4 +109,9 @@ type Query struct {
 	Rows      int    `json:"rows"`
 	Status    string `json:"status"`
 	Truncated bool   `json:"truncated,omitempty"`
+
+	// SameResult, Stages and SQLFindings are of the query as it runs now, if it was looked at.
+	SameResult  string           `json:"same_result,omitempty" enum:"no,unknown" doc:"no: it returns other rows now"`
+	Stages      []string         `json:"stages,omitempty" doc:"The rows after each of its stages, a line for a block"`
+	SQLFindings []stages.Finding `json:"findings,omitempty" doc:"What may be wrong in its SQL"`
 }

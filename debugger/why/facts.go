@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"glasshouse/debugger/program"
@@ -81,16 +80,7 @@ func (w *slicer) deciding(st *program.Statement) (list []*program.Statement) {
 
 // listNotLooked sets what an answer does not examine.
 func (w *slicer) listNotLooked() {
-	var numbers []string
-	for _, q := range w.out.Queries {
-		numbers = append(numbers, strconv.Itoa(q.Number))
-	}
-	switch {
-	case len(numbers) == 1:
-		w.out.NotLooked = append(w.out.NotLooked, "the SQL of query "+numbers[0])
-	case len(numbers) > 1:
-		w.out.NotLooked = append(w.out.NotLooked, "the SQL of the queries "+strings.Join(numbers, ", "))
-	}
+	w.out.listUnseenSQL(nil)
 	if w.question.WithoutFacts {
 		w.out.NotLooked = append(w.out.NotLooked, "what the expressions got and gave (facts=false)")
 	}

@@ -32,7 +32,9 @@ func (w *slicer) addQueries() {
 	for i, q := range w.question.Queries {
 		if w.sender(&q) != nil {
 			text := program.Clip(strings.Join(strings.Fields(q.SQL), " "), 200)
-			w.out.Queries = append(w.out.Queries, Query{i + 1, q.Step, text, q.Rows, q.Status, q.Truncated})
+			w.out.Queries = append(w.out.Queries, Query{
+				Number: i + 1, Step: q.Step, SQL: text, Rows: q.Rows, Status: q.Status, Truncated: q.Truncated,
+			})
 		}
 	}
 }
@@ -99,6 +101,7 @@ func (y *Answer) text(budget int) string {
 		out.WriteString("What these lines did:\n")
 		writeLines(out, facts, maxBytes*3/5, "facts")
 	}
+	y.writeStages(out, maxBytes)
 	var lines []string
 	for _, s := range y.Steps {
 		lines = append(lines, s.text())

@@ -318,3 +318,14 @@ func (y *WhyNot) explain() string {
 	}
 	return ""
 }
+
+// BlockLines returns the rows after each stage as lines of a text, one for each block.
+func (s *Stages) BlockLines() []string {
+	lines := make([]string, 0, len(s.Blocks))
+	for i := range s.Blocks {
+		var w strings.Builder
+		s.renderBlock(&w, &s.Blocks[i])
+		lines = append(lines, strings.TrimRight(w.String(), "\n"))
+	}
+	return lines
+}

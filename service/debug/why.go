@@ -49,6 +49,7 @@ func (s *Service) Why(
 	}
 	if err == nil && !q.WithoutFacts {
 		s.addFacts(ctx, caller, executionID, answer, &q)
+		s.addSQL(ctx, caller, executionID, answer, q.Budget)
 	}
 	return answer, err
 }

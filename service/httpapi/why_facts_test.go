@@ -39,8 +39,9 @@ x = total / len(rows)`
 		!strings.Contains(y.Text, "Check first:\n  line 3: ") || len(y.Facts) == 0 {
 		t.Errorf("got %+v in\n%s\nwant that 10 of 30 values were replaced in line 3", f, y.Text)
 	}
-	if got := strings.Join(y.NotLooked, "; "); got != "the SQL of query 1" {
-		t.Errorf("got %q, want that the SQL was not looked at", got)
+	if q := y.Queries[0]; len(y.NotLooked) > 0 || len(q.Stages) != 1 || !strings.Contains(q.Stages[0], "30") ||
+		q.SameResult != "unknown" || !strings.Contains(y.Text, "Query 1, rows after each stage:\n  l1 main:") {
+		t.Errorf("got %q and %+v in\n%s\nwant the stages of the query", y.NotLooked, q, y.Text)
 	}
 	replay := c.finished(t, y.Replay)
 	if replay.get("kind") != "replay" || replay.get("replay.of") != execution ||

@@ -138,3 +138,32 @@ len(db_query("SELECT o.id, o.total FROM orders o WHERE o.id <= :most ORDER BY o.
 		admin.ok(t, "POST", path+"2/"+what, body)
 	}
 }
+
+// The explanation of a value of code goes on into the SQL behind it: what a WHERE or a join loses is in the answer.
+func TestWhyLooksAtTheSQL(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	execution := c.recorded(t, id, `rows = db_query("""SELECT o.total
+FROM orders o
+LEFT JOIN customers c ON c.id = o.customer_id
+WHERE o.id <= :most
+  AND c.city = 'Nowhere'""", {"most": 20})
+other = db_query("SELECT 1 AS n, random() AS r")
+x = sum(row["total"] for row in rows)
+z = sum(row["n"] for row in other)`)
+	y := c.why(t, execution, "name=x")
+	if len(y.Queries) != 1 || len(y.Queries[0].Stages) != 1 {
+		t.Fatalf("got the queries %+v, want the stages of one", y.Queries)
+	}
+	if line := y.Queries[0].Stages[0]; !strings.Contains(line, "l4 o.id <= :most 20 -> l5 c.city = 'Nowhere' 0") {
+		t.Errorf("got the stages %s", line)
+	}
+	if !strings.Contains(y.Text, "c.city = 'Nowhere' 0") || len(y.Text) > 600*3 || len(y.NotLooked) > 0 {
+		t.Errorf("got %d bytes and not_looked_at %q:\n%s", len(y.Text), y.NotLooked, y.Text)
+	}
+	y = c.why(t, execution, "name=z")
+	if got := strings.Join(y.NotLooked, "; "); got != "the SQL of query 2 (volatile)" {
+		t.Errorf("got not_looked_at %q, want that query 2 is volatile", got)
+	}
+}
