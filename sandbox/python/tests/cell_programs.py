@@ -152,7 +152,8 @@ PROGRAMS = [
     ("function", "def double(x):\n    y = x * 2\n    return y\nout = [double(n) for n in (3, 4)]", "out[1]", "8",
      {4: ([], ["4"])}, ""),
 
-       ("attribute", "class Point:\n    def __init__(self, x):\n        self.x = x\np = Point(3)\np.x = p.x + 4", "p.x", "7",
+       ("attribute", "class Point:\n    def __init__(self, x):\n        self.x = x\np = Point(3)\np.x = p.x + 4",
+     "p.x", "7",
      {7: ([], ["3", "7"]), 5: ([], ["3"])}, ""),
     ("rows to a table", 'rows = [{"k": "a", "v": 1}, {"k": "b", "v": 2}]\nt = pd.DataFrame(rows)\n'
      't["w"] = t["v"] + 1\nout = t.to_dict("records")', "out[1]['w']", "3", {5: ([1], ["2", "3"]), 4: ([1], ["2"])},
@@ -179,7 +180,8 @@ HARD = [
     ("flat", "a = np.arange(4)\na.flat[1] = 9", "a[1]", "9", "not seen", "arange"),
     ("out", "a = np.arange(4)\nnp.add(a, 1, out=a)", "a[1]", "2", "may have changed it", "arange: made"),
 
-       ("shuffle of numpy", "a = np.arange(4)\nnp.random.seed(1)\nnp.random.shuffle(a)", "a[0]", "3", "may have changed it",
+       ("shuffle of numpy", "a = np.arange(4)\nnp.random.seed(1)\nnp.random.shuffle(a)", "a[0]", "3",
+     "may have changed it",
      "arange: made"),
     ("slice store", "xs = [1, 2]\nxs[:] = [3, 4]", "xs[0]", "3", "slice is not followed", "[1, 2]"),
     ("global", "x = 1\ndef g():\n    global x\n    x = 2\ng()\ny = [x]", "y[0]", "2", "what set it is not followed",
@@ -199,7 +201,8 @@ HARD = [
      "15", "set 2 cells", "zzz"),
     ("swap", "a = 1 + 1\nb = 2 + 1\na, b = b, a\ny = [a]", "y[0]", "3", "2 + 1", "1 + 1"),
 
-       ("frames of the same place", "def f(n):\n    m = n\n    return [m]\nys = [f(k + 5)[0] for k in range(3)]", "ys[2]", "7",
+       ("frames of the same place", "def f(n):\n    m = n\n    return [m]\nys = [f(k + 5)[0] for k in range(3)]",
+     "ys[2]", "7",
      "k + 5", "zzz"),
     ("recursion", "def fact(n):\n    return 1 if n == 0 else n * fact(n - 1)\nr = [fact(4)]", "r[0]", "24", "n * fact",
      "zzz"),
