@@ -39,14 +39,14 @@ export function GridBar({ state, label }: { state: GridState; label: string }) {
 function Extent({ state }: { state: GridState }) {
   const { model } = state;
   if (!model.isLoaded) return <>Loading the rows…</>;
-  const columns = Math.max(model.totalColumns, model.columns.length);
-  const whole = Math.max(columns, (state.isPartial && state.whole?.columns) || 0);
+  const columns = model.columns.length;
+  const whole = Math.max(model.totalColumns, (state.isPartial && state.whole?.columns) || 0);
   return (
     <>
       {model.view.filters.length > 0 && `${count(model.matching)} of `}
       {plural(model.total, "row")}
       {state.isPartial && ` of ${count(state.whole!.rows)} kept`}, {plural(columns, "column")}
-      {whole > model.columns.length && ` of ${count(whole)}`}
+      {whole > columns && ` of ${count(whole)}`}
     </>
   );
 }

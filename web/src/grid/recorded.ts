@@ -1,5 +1,6 @@
 import { get } from "../api/client";
 import type { RecordedObject, RecordedTable } from "../api/records";
+import { count } from "../format";
 import { type Cell, type Column, kindOf } from "./cell";
 import { LocalSource, type Page, type Source, type Stats } from "./source";
 import type { View } from "./view";
@@ -27,10 +28,10 @@ const isNumeric = (cell: Cell) =>
 // sourceOfTable returns the rows of a recording, behind their labels.
 export function sourceOfTable({ columns, rows, total_columns: total }: Omit<RecordedTable, "kept">): LocalSource {
   const cells = rows.map((row) => [recordedCell(row.label), ...row.cells.map(recordedCell)]);
-  const described = [{ name: "index", dtype: "" }, ...columns].map(({ name, dtype }, c) =>
+  const described = [{ name: "index", dtype: "", missing: 0 }, ...columns].map(({ name, dtype, missing }, c) =>
     columnOf(
       name,
-      dtype,
+      missing > 0 ? `${dtype}, ${count(missing)} null` : dtype, // of all rows
       cells.map((row) => row[c] ?? null),
     ),
   );

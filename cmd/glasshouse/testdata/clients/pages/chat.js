@@ -126,7 +126,7 @@ module.exports = {
     await ended(page);
     await page.getByRole('region', { name: 'Python, call 1' }).getByText('one', { exact: true }).waitFor();
     await page.getByRole('region', { name: 'Python, call 2' }).getByText('two', { exact: true }).waitFor();
-    await page.getByRole('region', { name: 'SQL, call 3' }).getByRole('cell', { name: '7' }).waitFor();
+    await page.getByRole('region', { name: 'SQL, call 3' }).getByRole('gridcell', { name: '7' }).waitFor();
     await page.locator('.prose blockquote', { hasText: 'Two lines of a quote.' }).waitFor();
     await page.locator('.prose td.number', { hasText: '980' }).waitFor();
     await wantAccessible(page);

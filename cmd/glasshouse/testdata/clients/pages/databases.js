@@ -52,7 +52,7 @@ module.exports = {
     await page.keyboard.press('ControlOrMeta+Enter');
     const shown = page.locator('.run').first();
     await shown.locator('> header').getByText('completed', { exact: true }).waitFor();
-    await shown.getByRole('group', { name: 'Result' }).getByText('***').waitFor();
+    await shown.getByRole('grid', { name: 'Result' }).getByText('***').first().waitFor();
     await page.locator('.entries summary', { hasText: 'orders' }).waitFor(); // the session has the same tables
     await shown.getByRole('group', { name: 'Statements' }).getByText('Details').click();
     await shown.getByRole('group', { name: 'Statements' }).getByText('sales', { exact: true }).waitFor();

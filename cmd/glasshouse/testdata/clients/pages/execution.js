@@ -102,67 +102,6 @@ print("long" * 1000, "\\r\\x1b[Kshort")
     await wantNothingWrong(page);
   },
 
-  async 'tables have types, and pages if they are long'(ids) {
-    const page = await open(adminKey);
-    const show = async (code) => {
-      const { execution_id: id } = await run(ids.sandbox, code);
-      await page.goto(`${address}/ui/executions/${id}`);
-      await page.locator('.data table').first().waitFor();
-    };
-    const panel = page.locator('.panel', { hasText: 'Last value' });
-    await show(`import pandas as pd
-pd.DataFrame({"city": ["a"] * 12_345, "n": 1.5, "t": pd.Timestamp("2026-01-01"), **{f"c{i}": i for i in range(25)}}, index=pd.RangeIndex(12_345, name="id"))`);
-    const headings = await panel.locator('th').evaluateAll((cells) => cells.map((cell) => [cell.firstChild.textContent, cell.querySelector('.type').textContent]));
-    assert.strictEqual(headings.length, 21);
-    assert.deepStrictEqual([headings[0], headings[2], headings[4]], [['id', 'integer'], ['n', 'float64'], ['c0', 'int64']]);
-    assert.match(headings[3][1], /^datetime64/);
-    assert.strictEqual(await panel.locator('.pager').textContent(), 'Rows 1–50 of 12,345; the first 60 are here; 8 more columnsGo to rowPreviousNextLast');
-    await wantAccessible(page);
-    await shoot(page, 'table');
-    await show('class T:\n    def _repr_mimebundle_(self, include=None, exclude=None):\n        fields = [{"name": "n", "type": "integer"}]\n' +
-      '        return {"application/vnd.dataresource+json": {"schema": {"fields": fields}, "data": [{"n": n} for n in range(120)]}, "text/plain": "t"}\nT()');
-    const numbers = async () => (await panel.locator('td').allTextContents()).map(Number);
-    const next = panel.getByRole('button', { name: 'Next' });
-    const status = panel.locator('.pager').getByRole('status');
-    assert.deepStrictEqual(await numbers(), Array.from({ length: 50 }, (_, n) => n));
-    assert.strictEqual(await panel.getByRole('button', { name: 'Previous' }).isDisabled(), true);
-    await next.click();
-    await next.click();
-    await status.getByText('Rows 101–120 of 120').waitFor();
-    assert.deepStrictEqual(await numbers(), Array.from({ length: 20 }, (_, n) => 100 + n));
-    assert.strictEqual(await next.isDisabled(), true);
-    await panel.getByRole('button', { name: 'Previous' }).click();
-    await status.getByText('Rows 51–100 of 120').waitFor();
-    await panel.getByLabel('Go to row').fill('7');
-    await page.keyboard.press('Enter');
-    await status.getByText('Rows 7–56 of 120').waitFor();
-    await panel.getByRole('button', { name: 'Last rows' }).click();
-    await status.getByText('Rows 71–120 of 120').waitFor();
-    await wantAccessible(page);
-    await shoot(page, 'table-pages');
-    // Rows of a database are a table also with a JSON column, and one of 25 000 rows is as fast.
-    await show('rows = [{"id": n, "details": {"path": "/", "n": n} if n % 2 else None} for n in range(25_000)]\nrows');
-    const result = page.locator('.panel', { has: page.getByRole('heading', { name: /^Result/ }) });
-    const shown = (text) => page.waitForFunction((wanted) => window.began > 0 &&
-      document.querySelector('.data tbody td').textContent === wanted && performance.now() - window.began, text, { polling: 'raf' });
-    const measure = async (event, text, action) => {
-      await page.evaluate((name) => {
-        window.began = 0;
-        document.addEventListener(name, ({ timeStamp }) => { window.began = timeStamp; }, { once: true, capture: true });
-      }, event);
-      const took = shown(text);
-      await action();
-      return Math.round(await (await took).jsonValue());
-    };
-    await result.getByLabel('Go to row').fill('20000');
-    const note = {};
-    note['row 20,000 of 25,000, ms'] = await measure('keydown', '19999', () => page.keyboard.press('Enter'));
-    await result.getByRole('cell', { name: '{"path":"/","n":19999}', exact: true }).waitFor();
-    note['last rows of 25,000, ms'] = await measure('click', '24950', () => result.getByRole('button', { name: 'Last rows' }).click());
-    await wantNothingWrong(page);
-    return note;
-  },
-
   async 'an execution leads to the pages that run it again'(ids) {
     const page = await open(adminKey);
     await page.goto(`${address}/ui/executions/${ids.failed}`);

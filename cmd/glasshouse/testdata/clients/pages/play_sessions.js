@@ -114,7 +114,7 @@ module.exports = {
     await page.getByRole('button', { name: 'Insert code that reads cities.csv' }).click();
     assert.match(await codeOf(page), /read_csv\("\/data\/cities.csv"\)/);
     await page.keyboard.press('ControlOrMeta+Enter');
-    await newest(page).getByRole('cell', { name: 'Bergen' }).waitFor();
+    await newest(page).getByRole('gridcell', { name: 'Bergen' }).waitFor();
     await drop('<img src=x onerror=alert(1)>.bin', 6 << 20);
     await page.getByText('<img src=x onerror=alert(1)>.bin is not uploaded').waitFor();
     await page.getByText(/\.bin has 6.00 MB; the uploads of a session may have 5.00 MB/).waitFor();
