@@ -334,7 +334,7 @@ def cell(v, most: int):
         return str(v)
     if kind in (dict, list, tuple) or kind in values.DICTS or kind in values.LISTS:
         plain = json_values.plain(v, min(4 * most, MAX_WHOLE_CELL), most)[0]
-        text = json_values._dumps(plain)
+        text = json_values._dumps(plain, separators=(",", ":"))
         return {"json": plain} if len(text) <= most else {"cut": text[:most], "length": len(text), "json": None}
     return {"text": values.preview(v, min(most, 4000))}
 

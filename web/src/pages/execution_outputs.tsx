@@ -117,6 +117,11 @@ interface Resource {
   number?: unknown; // of the table among those of the execution that are shown in part
 }
 
+// onlyCounts reports whether the first column is an index that has the numbers of the rows, which the grid shows anyway.
+function onlyCounts(fields: ({ name?: unknown } | null)[], rows: Record<string, unknown>[]): boolean {
+  return fields.length > 1 && fields[0]?.name === "index" && rows.every((row, n) => row["index"] === n);
+}
+
 // tableOf returns the rows of a tabular data resource with their columns, or undefined for anything else.
 function tableOf(value: unknown) {
   const resource = value as Resource | undefined;
@@ -127,12 +132,17 @@ function tableOf(value: unknown) {
   const dtypes = Array.isArray(resource?.dtypes) ? resource.dtypes : [];
   const indexes = fields.length - dtypes.length;
   const [total, width] = Array.isArray(resource?.shape) ? resource.shape.map(Number) : [];
+  const hidden = onlyCounts(fields, rows as Record<string, unknown>[]) ? 1 : 0;
+  const shown = fields.slice(hidden);
   return {
     rows: rows as Record<string, unknown>[],
-    columns: fields.map((field) => String(field?.name)),
-    types: fields.map((field, index) => String(dtypes[index - indexes] ?? field?.extDtype ?? field?.type ?? "")),
+    columns: shown.map((field) => String(field?.name)),
+    types: shown.map((field, index) =>
+      String(dtypes[index + hidden - indexes] ?? field?.extDtype ?? field?.type ?? ""),
+    ),
     number: typeof resource?.number === "number" ? resource.number : undefined,
     total: Number.isFinite(total) ? total : undefined,
-    totalColumns: width !== undefined && Number.isFinite(width) && dtypes.length > 0 ? width + indexes : undefined,
+    totalColumns:
+      width !== undefined && Number.isFinite(width) && dtypes.length > 0 ? width + indexes - hidden : undefined,
   };
 }

@@ -50,8 +50,8 @@ async function open(key, options = {}) {
   page.on('pageerror', (error) => page.wrong.push(String(error)));
   page.on('dialog', (dialog) => { page.wrong.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });
   page.on('console', (message) => {
-    // A sandboxed frame reports what it does not do; a missing key is an answer of 401.
-    if (message.type() === 'error' && !/Blocked script execution in|is sandboxed|status of 40[1349]/.test(message.text())) {
+    // A sandboxed frame reports what it does not do; a missing key is an answer of 401, and a table that is gone one of 410.
+    if (message.type() === 'error' && !/Blocked script execution in|is sandboxed|status of 4(0[1349]|10)/.test(message.text())) {
       page.wrong.push(message.text());
     }
   });

@@ -121,7 +121,7 @@ module.exports = {
     await goTo(page, panel, 400);
     await cell(panel, 399, 3).dblclick();
     const opened = panel.getByRole('region', { name: 'Row 400, note' });
-    await opened.getByText('2,008 characters').waitFor();
+    await opened.getByText('2,010 characters').waitFor();
     assert.strictEqual(await opened.locator('pre').textContent(), `<b>note 399</b>${' text'.repeat(399)}`);
     await panel.getByRole('grid').focus();
     await page.keyboard.press('ArrowRight');
