@@ -1,4 +1,4 @@
-import { Fragment } from "preact";
+import { type ComponentChildren, Fragment } from "preact";
 import { useState } from "preact/hooks";
 import { address } from "../api/client";
 import type { Connection, Exception, Execution, Note, Query, Replay } from "../api/records";
@@ -21,6 +21,7 @@ import { Panel } from "../parts/panel";
 import { RemoteTable } from "../parts/table";
 import { isAdmin } from "../session";
 import { annotationsOf } from "./executions_filter";
+import { FailedTables } from "./failed_tables";
 
 // The parts of an execution below its code.
 
@@ -41,7 +42,13 @@ export function Failed({ of: e, isMine = false }: { of: Execution; isMine?: bool
       </div>
     );
   }
-  if (e.exception && e.status !== "timeout") return <ExceptionPanel of={e.exception} />;
+  if (e.exception && e.status !== "timeout") {
+    return (
+      <ExceptionPanel of={e.exception}>
+        <FailedTables of={e} />
+      </ExceptionPanel>
+    );
+  }
   if (e.exception) {
     // the interruption: what matters is why, and where the code was
     return (
@@ -60,7 +67,7 @@ export function Failed({ of: e, isMine = false }: { of: Execution; isMine?: bool
   ) : null;
 }
 
-function ExceptionPanel({ of }: { of: Exception }) {
+function ExceptionPanel({ of, children }: { of: Exception; children?: ComponentChildren }) {
   return (
     <Panel title={of.type} danger note={of.line ? `line ${of.line}` : undefined}>
       <div class="body">
@@ -81,6 +88,7 @@ function ExceptionPanel({ of }: { of: Exception }) {
             <Frames of={earlier} />
           </div>
         ))}
+        {children}
       </div>
     </Panel>
   );

@@ -188,6 +188,19 @@ module.exports = {
     await wantNothingWrong(page);
   },
 
+  async 'the tables among the values of a failure have rows'() {
+    const page = await open(adminKey);
+    const { execution_id: id } = await run(await session(), 'import pandas as pd\ndf = pd.DataFrame({"n": range(500)})\ndf.missing');
+    await page.goto(`${address}/ui/executions/${id}`);
+    await page.getByRole('button', { name: 'df', exact: true }).click();
+    const panel = page.locator('.panel.danger');
+    await panel.getByText('500 rows, 1 column').waitFor();
+    await goTo(page, panel, 500);
+    await cell(panel, 499, 0).getByText('499').waitFor();
+    await wantAccessible(page);
+    await wantNothingWrong(page);
+  },
+
   async 'large tables scroll smoothly'() {
     const page = await open(adminKey);
     const sandbox = await session();
