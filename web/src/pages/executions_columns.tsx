@@ -1,5 +1,6 @@
 import { computed, signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
 import type { Summary } from "../api/records";
 import { count, duration, megabytes, shortID, titleOf } from "../format";
 import { Status } from "../parts/label";
@@ -103,12 +104,13 @@ function choose(name: string): void {
 
 // ColumnChoice chooses the columns. The title stays: without it a row says little.
 export function ColumnChoice() {
+  const [isOpen, setOpen] = useState(false);
   return (
-    <details class="menu-of-columns">
+    <details class="menu-of-columns" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary class="button">Columns</summary>
       <fieldset>
         <legend class="visually-hidden">Columns that the list shows</legend>
-        {allColumns.map(({ name, label }) => (
+        {(isOpen ? allColumns : []).map(({ name, label }) => (
           <label key={name} class="check">
             <input
               type="checkbox"

@@ -2,7 +2,7 @@
 const assert = require('node:assert');
 const { address, adminKey, call, heading, open, run, schemes, settled, shoot, wantAccessible, wantNothingWrong } = require('./browser.js');
 
-const lists = ['/', '/play', '/play?panel=schema', '/debug', '/statements', '/statements?view=all', '/writes', '/sandboxes', '/connections',
+const lists = ['/', '/executions', '/executions?group=session', '/play', '/play?panel=schema', '/debug', '/statements', '/statements?view=all', '/writes', '/sandboxes', '/connections',
   '/artifacts', '/keys', '/system', '/audit'];
 
 module.exports = {
@@ -72,8 +72,8 @@ module.exports = {
   async 'each page says what it is for'(ids) {
     const page = await open(adminKey);
     const commented = (await run(ids.sandbox, '#!/usr/bin/env python\nimport math\n\n# The area of a circle.\nmath.pi')).execution_id;
-    await page.goto(`${address}/ui/`);
-    await page.locator('.sizer .row').first().getByText('# The area of a circle.').waitFor(); // says more than the import
+    await page.goto(`${address}/ui/executions`);
+    await page.locator('.sizer .row').first().getByText('The area of a circle.').waitFor(); // says more than the import
     for (const name of ['/', '/debug', '/statements', '/writes', '/sandboxes', '/connections', '/artifacts', '/keys', '/system', '/audit',
       `/executions/${ids.recorded}/steps`]) {
       await page.goto(`${address}/ui${name}`);

@@ -40,7 +40,7 @@ module.exports = {
     await heading(visitor, 'Sandboxes');
     await settled(visitor);
     assert.strictEqual(await visitor.getByRole('link', { name: 'Audit' }).count(), 0, 'a page for admins only');
-    await visitor.goto(`${address}/ui/`);
+    await visitor.goto(`${address}/ui/executions`);
     await visitor.getByText('Live', { exact: true }).waitFor();
 
     const row = page.locator('tr', { hasText: name });
