@@ -61,6 +61,22 @@ x = total / len(rows)`
 	}
 }
 
+// The results of queries are looked at, whether code awaits them or not.
+func TestWhyLooksIntoResultsOfQueries(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	for _, await := range []string{"", "await "} {
+		const query = `db_frame("SELECT n, CASE WHEN n % 4 > 0 THEN n END AS v FROM generate_series(1, 40) n")`
+		y := c.why(t, c.recorded(t, c.create(t, nil), "frame = "+await+query+`
+rows = frame.merge(frame, on="v")
+x = len(rows)`), "name=x")
+		const want = `line 2: frame.merge(frame, on="v"): v: 100 of 130 values were missing (NaN) after this and 10 before`
+		if !strings.Contains(y.Text, want) {
+			t.Errorf("%q: got\n%s\nwant %q", await, y.Text, want)
+		}
+	}
+}
+
 // The answer says so if the values could not be looked at, and has what the recording tells.
 func TestWhySaysThatItDidNotLook(t *testing.T) {
 	t.Parallel()

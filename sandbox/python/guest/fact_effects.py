@@ -26,6 +26,7 @@ from fact_values import (
     Probe,
     Scalars,
     class_name,
+    class_of,
     constant,
     count,
     family,
@@ -160,7 +161,8 @@ class Watcher:
 
     def _store_in_frame(self, probe: Probe, target, key, value) -> None:
         pandas = module("pandas")
-        if type(target) is not pandas.DataFrame or type(value) is not pandas.Series or not isinstance(key, (str, int)):
+        is_column = class_of(target) is pandas.DataFrame and type(value) is pandas.Series
+        if not is_column or not isinstance(key, (str, int)):
             return
         self._work += len(target)
         if target.index.equals(value.index) or not value.index.is_unique:
@@ -439,7 +441,7 @@ def _note_columns(probe: Probe) -> None:
     """Notes the columns that only some of the tables have which a concatenation got."""
     pandas = module("pandas")
     for parts in probe.values_of("argument", "objs"):
-        if type(parts) is not list or pandas is None or len(parts) > MAX_LOOKED_AT:
+        if class_of(parts) is not list or pandas is None or len(parts) > MAX_LOOKED_AT:
             return
         if any(type(part) is not pandas.DataFrame or not all(type(c) is str for c in part.columns) for part in parts):
             return

@@ -14,6 +14,9 @@ import sys
 import types
 import typing
 
+import library_values
+import rows
+
 MAX_ITEMS = 200_000  # of a list or dict that are looked at
 MAX_DISTINCT = 1000
 MAX_TIMES = 10_000  # evaluations of an expression that are looked at
@@ -53,9 +56,18 @@ def _is_plain_class(kind) -> bool:
     return type(kind) is type or type(kind) is abc.ABCMeta
 
 
+def class_of(value) -> type:
+    """Returns the class of a value: list and DataFrame for the results of queries, which add only that code may await
+    them."""
+    kind = type(value)
+    if kind is rows.Rows:
+        return list
+    return kind.__base__ if any(kind is each for each in library_values.OWN_FRAMES) else kind
+
+
 def class_name(value) -> str:
     """Returns the name of the class of a value."""
-    return class_name_of(type(value))
+    return class_name_of(class_of(value))
 
 
 def classes_of(values) -> list:
@@ -65,7 +77,7 @@ def classes_of(values) -> list:
 
 def package_of(value) -> str:
     """Returns "numpy" or "pandas" if the package defines the class of a value, and "" for other classes."""
-    kind = type(value)
+    kind = class_of(value)
     if id(kind) in _packages:
         return _packages[id(kind)][1]
     if not _is_plain_class(kind):
@@ -97,7 +109,7 @@ def are_scalars(values) -> bool:
 
 def is_container(value) -> bool:
     """Tells whether a value is a list, tuple, dict or set, and not of a class of the program."""
-    return id(type(value)) in _CONTAINER_IDS
+    return id(class_of(value)) in _CONTAINER_IDS
 
 
 def is_dict(value) -> bool:
@@ -131,7 +143,7 @@ def has_plain_keys(table: dict) -> bool:
 def known(value):
     """Returns a value that can be kept and looked at, or OPAQUE. An object of the program that is kept would live
     longer than it does without probes."""
-    kind = type(value)
+    kind = class_of(value)
     if is_scalar(value) or package_of(value) in ("numpy", "pandas") or kind is types.ModuleType:
         return value
     if id(kind) not in _KEPT_IDS:
@@ -170,7 +182,7 @@ def _show_container(value) -> str:
         items.append(": ".join(map(_show_item, each)) if type(value) is dict else _show_item(each))
     if len(value) > 3:
         items.append("...")
-    brackets = "[]" if type(value) is list else "()" if type(value) is tuple else "{}"
+    brackets = "[]" if class_of(value) is list else "()" if type(value) is tuple else "{}"
     return brackets[0] + ", ".join(items) + brackets[1]
 
 

@@ -13,6 +13,7 @@ from fact_values import (
     NUMBERS,
     are_scalars,
     class_name_of,
+    class_of,
     classes_of,
     count,
     is_missing,
@@ -184,7 +185,7 @@ class Table:
 
 def table_of(value) -> "Table | None":
     """Returns the view of a value as a table, or None if it has no rows that can be looked at."""
-    kind = type(value)
+    kind = class_of(value)
     package = package_of(value)
     if kind is list or kind is tuple:
         return _table_of_list(value)
@@ -256,7 +257,7 @@ def _table_of_accessor(value, name: str) -> "Table | None":
 
 def _table_of_list(value) -> "Table | None":
     if not 0 < len(value) <= MAX_ITEMS:
-        return Table("list", 0, {"": []}) if type(value) is list and not value else None
+        return Table("list", 0, {"": []}) if class_of(value) is list and not value else None
     if type(value[0]) is dict:
         if not all(type(each) is dict for each in value):
             return None
