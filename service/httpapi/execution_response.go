@@ -239,14 +239,24 @@ func (a *api) answer(f ExecutionForm, e *sandbox.Execution, err error) (*executi
 	if err != nil {
 		return nil, err
 	}
+	answer := answerOf(e, f.Include)
+	if len(f.Include) > 0 || hasRawParts(e) {
+		return a.recordResponse(e.User, answer, e.TextBytes()), nil
+	}
 	return &executionResponse{func(ctx huma.Context) {
-		answer := answerOf(e, f.Include)
 		body := make([]byte, 0, usualAnswerBytes+e.TextBytes())
 		a.cpu.Compute(e.User, e.TextBytes(), func() {
-			body, _ = sandbox.AppendJSON(body, &answer) // a record can be encoded; its outputs have their time
+			body, _ = sandbox.AppendJSON(body, &answer) // a record can be encoded
 		})
 		writeJSON(ctx, append(body, '\n'))
 	}}, nil
+}
+
+// hasRawParts reports whether an answer with e may have JSON that encoding/json writes in another way than AppendJSON:
+// without spaces. Most runs have none.
+func hasRawParts(e *sandbox.Execution) bool {
+	return len(e.Outputs)+len(e.Queries)+len(e.Edits)+len(e.DebugInfo.Logs)+len(e.DebugInfo.Variables) > 0 ||
+		e.Exception != nil || e.Replay != nil || e.Restored != nil || bytes.ContainsAny(e.Result, " \t\r\n")
 }
 
 const usualAnswerBytes = 1 << 10 // more than the size of an answer without its texts

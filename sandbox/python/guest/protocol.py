@@ -44,11 +44,11 @@ class Refused(Exception):
 
 
 def _encoder() -> "Callable[[object, int], Iterable[str]]":
-    """Returns the encoder that json.dumps makes for each call, without spaces: results keep theirs up to the client."""
-    of, plain = json.encoder, json.JSONEncoder(separators=(",", ":"))
+    """Returns the encoder that json.dumps makes for each call."""
+    of, plain = json.encoder, json.JSONEncoder()
     if of.c_make_encoder is None:  # type: ignore[attr-defined]
         return lambda value, _: plain.iterencode(value)
-    return of.c_make_encoder(None, plain.default, of.encode_basestring_ascii, None, ":", ",", False, False, True)  # type: ignore[attr-defined]
+    return of.c_make_encoder(None, plain.default, of.encode_basestring_ascii, None, ": ", ", ", False, False, True)  # type: ignore[attr-defined]
 
 
 _encode_parts, _decode_text = _encoder(), json.JSONDecoder().scan_once  # type: ignore[attr-defined]

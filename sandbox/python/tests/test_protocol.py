@@ -159,8 +159,8 @@ def test_nested_request_is_refused(talk):
     "value",
     [{}, {"error": ""}, [1, 0.5, 1e300, -2, True, None, 'é\u2028\x00"\\'], {"a": {"b": [[], {}]}}, "text", 10**30],
 )
-def test_encode_equals_json_dumps_without_spaces(value):
-    assert protocol.encode(value) == json.dumps(value, separators=(",", ":")).encode("ascii")
+def test_encode_equals_json_dumps(value):
+    assert protocol.encode(value) == json.dumps(value).encode("ascii")
     for body in (
         protocol.encode(value),
         bytearray(protocol.encode(value)),
