@@ -1,6 +1,8 @@
 package dbaccess_test
 
 import (
+	"encoding/json"
+	"os"
 	"slices"
 	"testing"
 
@@ -80,5 +82,37 @@ func TestFindingsNameFaults(t *testing.T) {
 	}
 	if accused > 0 {
 		t.Error("want no right statement accused")
+	}
+}
+
+// Each kind of fault is found in several forms, and statements that look alike are left alone.
+func TestFindingsOfManyForms(t *testing.T) {
+	t.Parallel()
+	r := openShop(t, dbaccess.Config{})
+	text, err := os.ReadFile("testdata/stages/findings.json")
+	var list []struct{ Kind, SQL string }
+	if err == nil {
+		err = json.Unmarshal(text, &list)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range list {
+		got, err := r.Stages(t.Context(), c.SQL, nil, sandbox.QueryLimits{}, stages.Options{All: true})
+		if err != nil {
+			t.Errorf("%s: %v", c.SQL, err)
+			continue
+		}
+		checkInvariants(t, c.SQL, got)
+		isFound := false
+		for _, f := range got.Findings {
+			isFound = isFound || f.Kind == c.Kind
+			if c.Kind == "" && f.Score >= stages.ScoreLikely {
+				t.Errorf("%s: a right statement is accused: %d %s: %s", c.SQL, f.Score, f.Kind, f.Text)
+			}
+		}
+		if c.Kind != "" && !isFound {
+			t.Errorf("%s: got %+v, want the finding %s", c.SQL, got.Findings, c.Kind)
+		}
 	}
 }

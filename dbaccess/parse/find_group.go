@@ -398,67 +398,72 @@ func hasDivision(nodes []*pg_query.Node) (has bool) {
 	return has
 }
 
-// findRemovedRows finds UNION in a subquery whose rows are summed.
+// findRemovedRows finds UNION in a subquery or WITH query whose rows are summed.
 func findRemovedRows(d *stageDeriver, parts *blockParts) {
-	d.forEachUnion(parts, false, func(item *fromItem, query *pg_query.SelectStmt, s span, at span) {
-		isSum := slices.ContainsFunc(parts.aggregates(), func(a aggregate) bool {
-			return functionName(a.call) == "sum" || functionName(a.call) == "avg"
-		})
-		if !isSum {
-			return
+	for _, a := range parts.aggregates() {
+		if name := functionName(a.call); name != "sum" && name != "avg" || a.call.AggDistinct {
+			continue
 		}
-		left, right, ok := d.setPart(s, query.Op)
-		if !ok {
-			return
+		for _, u := range d.unionsOf(parts, false) {
+			left, right, ok := d.setPart(u.span, u.query.Op)
+			if !ok {
+				continue
+			}
+			l := queryHole(derivedQuery{d.text(left), u.query.Larg})
+			r := queryHole(derivedQuery{d.text(right), u.query.Rarg})
+			d.addProbe(&blockParts{id: u.id, scope: u.scope}, ProbeRemovedRows, -1, span{left.end, right.start}, nil,
+				fill(`SELECT (SELECT count(*) FROM (@0) AS "a") + (SELECT count(*) FROM (@1) AS "b"), `+
+					`(SELECT count(*) FROM (@2) AS "c")`, l, r, queryHole(derivedQuery{d.text(u.span), u.query})))
 		}
-		l := queryHole(derivedQuery{d.text(left), query.Larg})
-		r := queryHole(derivedQuery{d.text(right), query.Rarg})
-		d.addProbe(parts, ProbeRemovedRows, -1, at, nil,
-			fill(`SELECT (SELECT count(*) FROM (@0) AS "a") + (SELECT count(*) FROM (@1) AS "b"), `+
-				`(SELECT count(*) FROM (@2) AS "c")`, l, r, queryHole(derivedQuery{d.text(s), query})))
-	})
+		return
+	}
 }
 
 // findDuplicates finds UNION ALL whose sides have rows in common that are counted.
 func findDuplicates(d *stageDeriver, parts *blockParts) {
-	d.forEachUnion(parts, true, func(item *fromItem, query *pg_query.SelectStmt, s span, at span) {
-		columns := d.outputNames(query, nil)
-		isCount := slices.ContainsFunc(parts.aggregates(), func(a aggregate) bool {
-			return functionName(a.call) == "count" && !a.call.AggDistinct
-		})
-		if len(columns) == 0 || !isCount {
-			return
+	for _, a := range parts.aggregates() {
+		if functionName(a.call) != "count" || a.call.AggDistinct || a.call.AggFilter != nil {
+			continue
 		}
-		h := ownHole(quoteName(columns[0]))
-		d.addProbe(parts, ProbeDuplicates, -1, at, []string{columns[0]},
-			fill(`SELECT count(@1), count(DISTINCT @1) FROM (@0) AS "u"`, queryHole(derivedQuery{d.text(s), query}), h))
-	})
+		for _, u := range d.unionsOf(parts, true) {
+			columns := d.outputNames(u.query, nil)
+			if len(columns) == 0 {
+				continue
+			}
+			d.addProbe(&blockParts{id: parts.id, scope: u.scope}, ProbeDuplicates, -1,
+				d.spanOr(a.node, parts.clause.targets), []string{columns[0]},
+				fill(`SELECT count(@1), count(DISTINCT @1) FROM (@0) AS "u"`,
+					queryHole(derivedQuery{d.text(u.span), u.query}), ownHole(quoteName(columns[0]))))
+		}
+		return
+	}
 }
 
-// forEachUnion calls visit with each UNION that an item of FROM is, or a WITH query that it reads, also through others.
-func (d *stageDeriver) forEachUnion(
-	parts *blockParts, isAll bool, visit func(item *fromItem, query *pg_query.SelectStmt, s, at span),
-) {
-	for _, item := range parts.tables() {
-		sub := item.node.GetRangeSubselect()
-		if sub == nil {
-			continue
+// unionsOf returns the UNIONs whose rows a block reads, through blocks that pass each row on.
+func (d *stageDeriver) unionsOf(parts *blockParts, isAll bool) (list []bareSet) {
+	seen := map[int]bool{}
+	var follow func(id int)
+	follow = func(id int) {
+		if id < 0 || seen[id] {
+			return
 		}
-		query := sub.Subquery.GetSelectStmt()
-		if query.GetOp() != pg_query.SetOperation_SETOP_UNION || query.All != isAll || query.WithClause != nil ||
-			len(query.SortClause) > 0 || query.LimitCount != nil {
-			continue
+		seen[id] = true
+		if u, ok := d.bareSets[id]; ok {
+			if u.query.Op == pg_query.SetOperation_SETOP_UNION && u.query.All == isAll {
+				list = append(list, u)
+			}
+			return
 		}
-		open := d.find(item.span, pg_query.Token_ASCII_40)
-		if open >= item.end {
-			continue
+		for _, p := range d.parts {
+			if p.id == id && len(p.items) == 1 && p.items[0].left == nil && !p.isGrouped() &&
+				len(p.node.DistinctClause) == 0 &&
+				p.node.WhereClause == nil && p.node.LimitCount == nil {
+				follow(p.items[0].child)
+			}
 		}
-		s := d.unwrap(span{open + 1, d.closes[open]})
-		_, right, ok := d.setPart(s, query.Op)
-		if !ok {
-			continue
-		}
-		at := span{right.start - 1, right.start}
-		visit(item, query, s, at)
 	}
+	for _, item := range parts.tables() {
+		follow(item.child)
+	}
+	return list
 }

@@ -119,6 +119,7 @@ func (d *stageDeriver) setBlock(
 	bare := withoutWith(query)
 	bare.SortClause, bare.LimitCount, bare.LimitOffset, bare.LockingClause = nil, nil, nil, nil
 	bare.LimitOption = parsedSelect("SELECT 1").LimitOption
+	d.bareSets[id] = bareSet{span{s.start, tail}, id, bare, sc}
 	last := d.setStage(id, bare, span{s.start, tail}, sc)
 	if last < 0 {
 		return stages.ReasonNotTraceable

@@ -47,6 +47,7 @@ func deriveBlocks(numbered string, names []string, tables []Table, samples bool)
 	d := &stageDeriver{
 		clauseText: c, names: names, tables: tables, samples: samples, tree: tree.Stmts[0].Stmt,
 		plan: &StagePlan{Lines: strings.Count(numbered, "\n") + 1}, origins: map[int]*pg_query.SelectStmt{},
+		bareSets: map[int]bareSet{},
 	}
 	all := span{0, len(c.tokens)}
 	for all.end > 0 && c.is(all.end-1, pg_query.Token_ASCII_59) {
@@ -92,17 +93,26 @@ type ForeignKey struct {
 // stageDeriver makes a plan.
 type stageDeriver struct {
 	*clauseText
-	names   []string // of parameters, by number
-	tables  []Table
-	plan    *StagePlan
-	drafts  []draft // of plan.Counts
-	derived int
-	order   []int // blocks in the order in which they were finished
-	parts   []*blockParts
-	sets    []*setParts
-	tree    *pg_query.Node               // of the whole statement
-	origins map[int]*pg_query.SelectStmt // by block: its node in tree
-	samples bool
+	names    []string // of parameters, by number
+	tables   []Table
+	plan     *StagePlan
+	drafts   []draft // of plan.Counts
+	derived  int
+	order    []int // blocks in the order in which they were finished
+	parts    []*blockParts
+	sets     []*setParts
+	bareSets map[int]bareSet              // by their block
+	tree     *pg_query.Node               // of the whole statement
+	origins  map[int]*pg_query.SelectStmt // by block: its node in tree
+	samples  bool
+}
+
+// bareSet is a set operation without its ORDER BY and LIMIT.
+type bareSet struct {
+	span
+	id    int
+	query *pg_query.SelectStmt
+	scope scope
 }
 
 // draft is a statement of counts before it has the WITH queries that it reads.
