@@ -18,8 +18,8 @@ import (
 
 // Budgets of the counts of a statement.
 const (
-	stageTimeFactor = 10 // times the statement's own time
-	minStageTime    = 2 * time.Second
+	stageTimeFactor = 10              // times the statement's own time
+	minStageTime    = 2 * time.Second // unless all is asked for
 	maxStageTime    = 10 * time.Second
 	// A stage is estimated if the planner's cost of its count is maxStageCost times that of the statement, and not
 	// small. The planner is asked only if a table has largeTable rows.
@@ -223,7 +223,11 @@ func (run *stageRun) execute(ctx context.Context, set *QuerySet) error {
 		return err
 	}
 	run.own = time.Since(began)
-	run.until = endOfBudget(ctx, run.own)
+	least := minStageTime
+	if run.options.All {
+		least = maxStageTime
+	}
+	run.until = endOfBudget(ctx, run.own, least)
 	if run.more = run.until; run.own > slowStatement && !run.options.All {
 		run.more = began.Add(moreTimeFactor * run.own)
 	}

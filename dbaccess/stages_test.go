@@ -129,6 +129,9 @@ func TestStagesFitToTheRows(t *testing.T) {
 				if s.State != stages.Counted {
 					t.Errorf("%s: %s %q: got %s (%s: %s), want it counted", c.ID, s.Kind, s.Text, s.State, s.Reason,
 						s.Message)
+				} else if s.Kind == stages.KindJoin && s.JoinKind != "cross" && (s.Multiplied == nil ||
+					s.Multiplied.LeftUnmatched == nil || s.Multiplied.RightUnmatched == nil) {
+					t.Errorf("%s: %q: got the matches %+v, want all of them", c.ID, s.Text, s.Multiplied)
 				} else if s.Sample == nil && s.Reads < 0 {
 					t.Errorf("%s: %s %q has no sample", c.ID, s.Kind, s.Text)
 				}
@@ -297,7 +300,7 @@ func TestStagesAreEstimatedBeyondTheBudget(t *testing.T) {
 	}
 	defer conn.Close(context.Background())
 	for _, sql := range []string{
-		"CREATE TABLE large AS SELECT i AS id, i % 7 AS kind FROM generate_series(1, 300000) i",
+		"CREATE TABLE large AS SELECT i AS id, i % 7 AS kind FROM generate_series(1, 150000) i",
 		"ALTER TABLE large ADD PRIMARY KEY (id)", "ANALYZE large", "GRANT SELECT ON large TO glasshouse_reader",
 	} {
 		if _, err := conn.Exec(t.Context(), sql); err != nil {
@@ -325,8 +328,8 @@ func TestStagesAreEstimatedBeyondTheBudget(t *testing.T) {
 	if got, err = r.Stages(t.Context(), sql, nil, sandbox.QueryLimits{}, stages.Options{All: true}); err != nil {
 		t.Fatal(err)
 	}
-	if n := stage(t, got, stages.KindJoin, "JOIN large b").RowsOut; n == nil || *n != 299999 {
-		t.Errorf("with all: got %v rows of the join, want 299999", n)
+	if n := stage(t, got, stages.KindJoin, "JOIN large b").RowsOut; n == nil || *n != 149999 {
+		t.Errorf("with all: got %v rows of the join, want 149999", n)
 	}
 }
 
@@ -447,5 +450,33 @@ LIMIT :most`, map[string]any{
 	}
 	if s := stage(t, got, stages.KindWhere, "o.total > :least"); s.FromLine != 3 || *s.RowsOut >= *s.RowsIn {
 		t.Errorf("got %+v, want line 3 and fewer rows", s)
+	}
+}
+
+// A name means in a derived statement what it means in the statement: a WITH query hides a table only for those after
+// it.
+func TestStagesKeepScopes(t *testing.T) {
+	t.Parallel()
+	r := openShop(t, dbaccess.Config{})
+	got, err := r.Stages(t.Context(), `WITH a AS (SELECT id FROM customers WHERE vip),
+orders AS (SELECT o.id FROM orders o JOIN a ON a.id = o.customer_id),
+b AS (SELECT orders.id FROM orders JOIN a ON a.id = orders.id)
+SELECT count(*) FROM b JOIN orders ON orders.id = b.id JOIN a ON a.id = b.id`, nil, sandbox.QueryLimits{}, stages.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkInvariants(t, "scopes", got)
+	table := stage(t, got, stages.KindFrom, "orders o").RowsOut
+	inner := stage(t, got, stages.KindJoin, "a.id = o.customer_id").RowsOut
+	if table == nil || *table != 2000 || inner == nil || *inner >= 2000 {
+		t.Errorf("in the WITH query: got %v and %v rows, want 2000 of the table:\n%s", table, inner, got.Text)
+	}
+	for _, b := range got.Blocks {
+		for _, s := range b.Stages {
+			if s.Kind == stages.KindFrom && s.Text == "orders" && (s.RowsOut == nil || *s.RowsOut != *inner) {
+				t.Errorf("line %d: got %v rows of orders, want those of the WITH query: %d", s.FromLine, s.RowsOut,
+					*inner)
+			}
+		}
 	}
 }

@@ -100,15 +100,16 @@ func (run *traceRun) begin(ctx context.Context, q *checkedQuery) (sandbox.QueryS
 
 func (run *traceRun) setBudget(ctx context.Context, began time.Time) {
 	run.own = time.Since(began)
-	run.until = endOfBudget(ctx, run.own)
+	run.until = endOfBudget(ctx, run.own, minStageTime)
 }
 
 // deadlineMargin is the time that an answer needs between its last statement and the deadline of its caller.
 const deadlineMargin = 100 * time.Millisecond
 
-// endOfBudget returns when the derived statements end, of which the statement itself took some time.
-func endOfBudget(ctx context.Context, own time.Duration) time.Time {
-	until := time.Now().Add(min(max((stageTimeFactor-1)*own, minStageTime), max(maxStageTime-own, time.Second)))
+// endOfBudget returns when the derived statements end, of which the statement itself took some time. They have at least
+// least, if their caller waits that long.
+func endOfBudget(ctx context.Context, own, least time.Duration) time.Time {
+	until := time.Now().Add(min(max((stageTimeFactor-1)*own, least), max(maxStageTime-own, time.Second)))
 	if deadline, ok := ctx.Deadline(); ok && deadline.Add(-deadlineMargin).Before(until) {
 		return deadline.Add(-deadlineMargin)
 	}

@@ -9,7 +9,46 @@ import (
 
 	"glasshouse/dbaccess/dbtest"
 	"glasshouse/dbaccess/parse"
+	"glasshouse/sandbox/stages"
 )
+
+// WHERE has a stage for each condition that AND connects, also in parentheses, and none for a part of another
+// condition.
+func TestStagesOfConditions(t *testing.T) {
+	t.Parallel()
+	for where, want := range map[string][]string{
+		"a":                                          {"a"},
+		"a AND b AND c":                              {"a", "b", "c"},
+		"a BETWEEN 1 AND 2 AND b":                    {"a BETWEEN 1 AND 2", "b"},
+		"a NOT BETWEEN SYMMETRIC b AND c AND d":      {"a NOT BETWEEN SYMMETRIC b AND c", "d"},
+		"(a AND b) AND (c OR d AND e)":               {"a", "b", "(c OR d AND e)"},
+		"a AND (b AND (c AND d))":                    {"a", "b", "c", "d"},
+		"((a AND b))":                                {"a", "b"},
+		"a AND b OR c":                               {"a AND b OR c"},
+		"NOT (a AND b) AND c":                        {"NOT (a AND b)", "c"},
+		"CASE WHEN a AND b THEN c END AND d":         {"CASE WHEN a AND b THEN c END", "d"},
+		"a IN (SELECT x FROM u WHERE y AND z) AND b": {"a IN (SELECT x FROM u WHERE y AND z)", "b"},
+		"t.and = 'AND' /* AND */ AND \"AND\" -- AND": {"t.and = 'AND'", "\"AND\""},
+	} {
+		r := parse.ParseInProcess(parse.Request{SQL: "SELECT 1 FROM t WHERE " + where, Derive: parse.Stages})
+		if r.Fault != nil {
+			t.Errorf("%s: %v", where, r.Fault)
+			continue
+		}
+		var got []string
+		for _, s := range r.Stages.Stages {
+			if s.Kind == stages.KindWhere {
+				got = append(got, s.Text)
+				if s.Reason != "" {
+					t.Errorf("%s: %s is refused: %s", where, s.Text, s.Message)
+				}
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", where, got, want)
+		}
+	}
+}
 
 // FuzzStages looks for statements whose derivation crashes, or gives what no statement can be.
 func FuzzStages(f *testing.F) {
