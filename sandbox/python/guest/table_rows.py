@@ -4,6 +4,7 @@ A table is a DataFrame, a Series, an array, or a list of dicts. The code of nump
 of the user's: its values are previews.
 """
 
+import array
 import builtins
 import datetime
 import decimal
@@ -32,6 +33,8 @@ MAX_NAMED_ROWS = 1000  # of a list, whose keys are its columns
 MAX_KEPT_RUNS = 100  # whose tables are found again
 MAX_DISTINCT = 100_000  # values that are told apart
 TOP_VALUES = 5
+CHUNK = 50_000  # values that are read at a time
+MAX_OBJECTS = 500_000  # values of a column that are not numbers, which are all read at once
 LAST = 0  # the number of a run's last value
 
 _SAFE = 1 << 53  # larger integers lose digits in browsers
@@ -135,7 +138,12 @@ class Tables:
     def _stats(self, table, value, question: dict) -> dict:
         c = _column(table, question["stats"])
         rows = self._rows(table, value, question)
-        found = table.values(c, None if rows is None else list(rows))
+        numbers = table.array(c)
+        if numbers is not None:
+            stats = _array_statistics(numbers if rows is None else numbers[sys.modules["numpy"].asarray(rows)])
+        else:
+            _require_few(table.height if rows is None else len(rows), "count")
+            stats = statistics(table.values(c, None if rows is None else list(rows)))
         return {
             "columns": [table.column(c)],
             "total_columns": table.width,
@@ -144,7 +152,7 @@ class Tables:
             "start": 0,
             "numbers": [],
             "rows": [],
-            "stats": statistics(found),
+            "stats": stats,
         }
 
 
@@ -352,6 +360,13 @@ def _size(part) -> int:
 # -- order and conditions
 
 
+def _require_few(rows: int, what: str) -> None:
+    if rows > MAX_OBJECTS:
+        raise NoTable(
+            f"the column has too many values to {what} here: at most {MAX_OBJECTS:,}, unless they are numbers"
+        )
+
+
 def _key(v) -> tuple:
     """Returns a key that orders any values: missing ones last, then numbers, times and texts. It runs no user code."""
     kind = type(v)
@@ -370,13 +385,14 @@ def _key(v) -> tuple:
 
 def _sorted(table, c: int, descending: bool, numbers):
     numpy = sys.modules.get("numpy")
-    array = table.array(c)
-    if array is not None and numpy is not None:
+    column = table.array(c)
+    if column is not None and numpy is not None:
         chosen = numpy.asarray(numbers)
-        part = array[chosen]
+        part = column[chosen]
         if descending:
             part = -part if part.dtype.kind == "f" else ~part
         return chosen[numpy.argsort(part, kind="stable")]  # NaN is last
+    _require_few(len(numbers), "sort")
     wanted = list(numbers)
     keys = [_key(v) for v in table.values(c, None if len(wanted) == table.height else wanted)]
     there = [n for n in range(len(keys)) if keys[n][0] < 3]
@@ -385,11 +401,14 @@ def _sorted(table, c: int, descending: bool, numbers):
     return [wanted[n] for n in there + rest]
 
 
-def _passing(table, c: int, op: str, text: str, numbers) -> list:
-    wanted = list(numbers)
-    found = table.values(c, None if len(wanted) == table.height else wanted)
+def _passing(table, c: int, op: str, text: str, numbers):
+    """Returns the numbers of the rows that pass, in little memory: the session's may be scarce."""
     test = condition(op, text)
-    return [n for n, v in zip(wanted, found) if test(v)]
+    out = array.array("q")
+    for start in range(0, len(numbers), CHUNK):
+        chunk = list(numbers[start : start + CHUNK])
+        out.extend(n for n, v in zip(chunk, table.values(c, chunk)) if test(v))
+    return out
 
 
 def condition(op: str, text: str):
@@ -460,6 +479,8 @@ def statistics(found: list) -> dict:
         out["empty"] = empty
     counts: dict = {}
     for v in present:
+        if v != v if type(v) is float else False:
+            continue
         key = v if type(v) in (int, str, bool, float) else shown(v)
         counts[key] = counts.get(key, 0) + 1
         if len(counts) > MAX_DISTINCT:
@@ -487,6 +508,31 @@ def statistics(found: list) -> dict:
         keys = [(_key(v), v) for v in present]
         low, high = min(keys, key=lambda pair: pair[0])[1], max(keys, key=lambda pair: pair[0])[1]
         out.update(min=values.readable(shown(low), 80), max=values.readable(shown(high), 80))
+    return out
+
+
+def _array_statistics(numbers) -> dict:
+    """Returns what is known of an array of numbers."""
+    numpy = sys.modules["numpy"]
+    out: dict = {"count": len(numbers), "missing": 0}
+    present = numbers
+    if numbers.dtype.kind == "f":
+        present = numbers[~numpy.isnan(numbers)]
+        if len(present) < len(numbers):
+            out["nan"] = len(numbers) - len(present)
+    found, counts = numpy.unique(present, return_counts=True)
+    out["distinct"] = len(found)
+    if len(found) < len(present):
+        most = numpy.argsort(-counts, kind="stable")[:TOP_VALUES]
+        out["top"] = [{"value": shown(found[n].item()), "count": int(counts[n])} for n in most]
+    finite = present[numpy.isfinite(present)]
+    if len(finite):
+        out.update(min=cell(finite.min().item(), 100), max=cell(finite.max().item(), 100))
+        total, median = float(finite.sum(dtype="f8")), float(numpy.median(finite))
+        if math.isfinite(total) and math.isfinite(median):
+            out.update(median=median, sum=total, mean=total / len(finite))
+        if math.isfinite(float(finite.max()) - float(finite.min())) and finite.max() > finite.min():
+            out["bins"] = numpy.histogram(finite, bins=12)[0].tolist()
     return out
 
 

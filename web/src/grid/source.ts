@@ -187,7 +187,8 @@ const bins = 12;
 export function statsOf(cells: Cell[], kind: Kind): Stats {
   const present = cells.filter((cell) => cell !== null);
   const counts = new Map<string, number>();
-  for (const cell of present) counts.set(plain(cell), (counts.get(plain(cell)) ?? 0) + 1);
+  for (const cell of present)
+    if (!Number.isNaN(numberOf(cell, kind))) counts.set(plain(cell), (counts.get(plain(cell)) ?? 0) + 1);
   const out: Stats = { count: cells.length, missing: cells.length - present.length, distinct: counts.size };
   const all = present.map((cell) => numberOf(cell, kind));
   const nan = all.filter((number) => Number.isNaN(number)).length;
