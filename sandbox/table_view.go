@@ -376,13 +376,13 @@ func (t *tableView) stats(c int, rows []int) *ColumnStats {
 		if text, ok := v.(string); ok && text == "" {
 			out.Empty++
 		}
-		if len(counts) <= maxDistinct {
-			counts[cellText(v)]++
-		}
 		k := keyOf(v, isNumber)
 		if k.rank == 3 {
 			out.NaN++
 			continue
+		}
+		if len(counts) <= maxDistinct {
+			counts[cellText(v)]++
 		}
 		if k.rank == 0 && !math.IsInf(k.number, 0) {
 			numbers = append(numbers, k.number)

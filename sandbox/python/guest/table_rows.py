@@ -479,7 +479,7 @@ def statistics(found: list) -> dict:
         out["empty"] = empty
     counts: dict = {}
     for v in present:
-        if v != v if type(v) is float else False:
+        if type(v) is float and v != v:
             continue
         key = v if type(v) in (int, str, bool, float) else shown(v)
         counts[key] = counts.get(key, 0) + 1
