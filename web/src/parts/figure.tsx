@@ -14,6 +14,7 @@ export interface FigureMessage {
   data: unknown[];
   layout: Record<string, unknown>;
   frames: unknown[];
+  dark?: boolean; // the scheme of the page
 }
 
 const defaultHeight = 450; // pixels
@@ -37,23 +38,35 @@ function heightOf({ layout }: FigureMessage): number {
   return typeof height === "number" ? Math.min(maxHeight, Math.max(minHeight, Math.round(height))) : defaultHeight;
 }
 
+function isDark(): boolean {
+  const chosen = document.documentElement.dataset["theme"];
+  return chosen ? chosen === "dark" : window.matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
 // Figure draws a figure of Plotly.
 export function Figure({ of, label }: { of: unknown; label: string }) {
   const frame = useRef<HTMLIFrameElement>(null);
+  const [isDrawn, setDrawn] = useState(false); // the frame has its script, and draws
   const message = messageOf(of);
   if (!message) return <p class="muted body">This figure has no data that Plotly could draw.</p>;
   // The frame's origin is opaque: no other address names it.
-  const send = () => frame.current?.contentWindow?.postMessage(message, "*");
+  const send = () => {
+    frame.current?.contentWindow?.postMessage({ ...message, dark: isDark() }, "*");
+    setDrawn(true);
+  };
   return (
-    <iframe
-      ref={frame}
-      class="plot"
-      sandbox="allow-scripts"
-      title={`Figure: ${label}`}
-      src="/ui/plot.html"
-      height={heightOf(message)}
-      onLoad={send}
-    />
+    <>
+      {!isDrawn && <Loading what="the figure" />}
+      <iframe
+        ref={frame}
+        class="plot"
+        sandbox="allow-scripts"
+        title={`Figure: ${label}`}
+        src="/ui/plot.html"
+        height={heightOf(message)}
+        onLoad={send}
+      />
+    </>
   );
 }
 
