@@ -526,6 +526,14 @@ func (w *whyTracer) tableStatements(at int) {
 		}
 		list += "@" + strconv.Itoa(i+2)
 	}
+	columns := ""
+	for i, c := range known.Columns { // a login may not read all columns of a table
+		if i > 0 {
+			columns += ", "
+		}
+		columns += "@" + strconv.Itoa(len(holes))
+		holes = append(holes, column("table rows", c.Name))
+	}
 	counts := "count(*)"
 	if !table.IsPrimaryKey {
 		counts += ", count(DISTINCT ROW(" + list + "))"
@@ -535,7 +543,7 @@ func (w *whyTracer) tableStatements(at int) {
 		into **DerivedStatement
 	}{
 		{"SELECT " + counts + " FROM @0 WHERE @1", &table.Count},
-		{`SELECT "table rows".* FROM @0 WHERE @1 ORDER BY ` + list + " LIMIT " + strconv.Itoa(maxTracedRows), &table.Rows},
+		{"SELECT " + columns + " FROM @0 WHERE @1 ORDER BY " + list + " LIMIT " + strconv.Itoa(maxTracedRows), &table.Rows},
 	} {
 		statement, err := w.deriveWithSets(fill(one.sql, holes...))
 		if err != nil {
