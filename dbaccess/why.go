@@ -17,7 +17,8 @@ import (
 
 // Why finds the rows of tables behind a cell of a query's result: the row with an index, from 0, and a column. All of
 // it runs on one snapshot and counts as one statement of the limits, like Stages. The summary is that of the query
-// itself. The error is that of Query for it, or a *sandbox.Refusal if there is no such cell or its rows cannot be found.
+// itself. The error is that of Query for it, or a *sandbox.Refusal if there is no such cell or its rows cannot be
+// found.
 func (r *Reader) Why(
 	ctx context.Context, sql string, params map[string]any, row int, column string, l sandbox.QueryLimits,
 ) (out *stages.Why, summary sandbox.QuerySummary, err error) {

@@ -77,7 +77,8 @@ func (run *whyNotRun) prepare(ctx context.Context, values map[string]any) error 
 			return err
 		}
 		run.values[c.Parameter] = text
-		if !slices.ContainsFunc(run.out.Columns, func(known stages.FollowedColumn) bool { return known.Name == c.Name }) {
+		isSame := func(known stages.FollowedColumn) bool { return known.Name == c.Name } // in the sides of a UNION
+		if !slices.ContainsFunc(run.out.Columns, isSame) {
 			run.out.Columns = append(run.out.Columns, stages.FollowedColumn{
 				Name: c.Name, Meaning: c.Meaning, Value: values[c.Name],
 			})

@@ -83,7 +83,8 @@ func column(item, name string) hole {
 	return listHole(text, []*pg_query.Node{parsedSelect("SELECT " + text).TargetList[0].GetResTarget().GetVal()})
 }
 
-// allOf returns a condition that is true if all of some are. PostgreSQL's parser adds a condition to an AND on its left.
+// allOf returns a condition that is true if all of some are. PostgreSQL's parser adds a condition to an AND that is on
+// its left.
 func allOf(conditions ...hole) hole {
 	return connected(pg_query.BoolExprType_AND_EXPR, " AND ", conditions)
 }
@@ -187,7 +188,7 @@ func isAmong(pairs []pair, set rowSet) hole {
 	if len(pairs) == 0 {
 		return expressionOf("EXISTS (SELECT 1 " + from + ")")
 	}
-	// PostgreSQL can hash what IN compares, and nothing else. IN is no answer for rows with NULL.
+	// PostgreSQL can hash what IN compares, and nothing else. IN gives NULL for rows with NULL.
 	var holes []hole
 	var marks, names, isNull, same []string
 	for i, p := range pairs {

@@ -79,7 +79,7 @@ func FuzzTraces(f *testing.F) {
 				continue
 			}
 			if got := parse.ParseInProcess(parse.Request{SQL: s.SQL, Names: s.Names}); got.Fault != nil {
-				t.Fatalf("%q: the derived statement %q is no statement: %v", sql, s.SQL, got.Fault)
+				t.Fatalf("%q: the derived statement %q is refused: %v", sql, s.SQL, got.Fault)
 			}
 		}
 	})

@@ -221,7 +221,8 @@ func (w *whyNotTracer) addColumn(name, meaning string, block int, e hole, needs 
 	parameter, place := w.parameter()
 	w.plan.Columns = append(w.plan.Columns, TracedColumn{name, meaning, parameter})
 	p := w.byBlock[block]
-	if slices.Contains(w.nulls, name) && slices.ContainsFunc(needs, func(f *fromItem) bool { return isNullable(p.items, f) }) {
+	isOuter := func(f *fromItem) bool { return isNullable(p.items, f) }
+	if slices.Contains(w.nulls, name) && slices.ContainsFunc(needs, isOuter) {
 		needs = p.tables() // an outer join makes NULLs
 	}
 	w.conditions[block] = append(w.conditions[block], condition{
@@ -457,10 +458,10 @@ func (w *whyNotTracer) followRest(p *blockParts) {
 		pg_query.MakeResTargetNodeWithNameAndVal("why "+strconv.Itoa(len(outputs)), mark.nodes[0], -1),
 	}, nil}
 	count := func(kind string, rows derivedQuery) {
+		q := fill("SELECT count(*) FILTER (WHERE "+name+`) FROM (@0) AS "why marked"`, queryHole(rows))
 		for id, s := range w.stageDeriver.plan.Stages {
 			if s.Block == p.id && s.Kind == kind {
-				w.count(fill("SELECT count(*) FILTER (WHERE "+name+`) FROM (@0) AS "why marked"`, queryHole(rows)), p.scope,
-					false, CountValue{id, CountOut})
+				w.count(q, p.scope, false, CountValue{id, CountOut})
 			}
 		}
 	}

@@ -12,8 +12,8 @@ type Why struct {
 	Lines      int         `json:"lines" doc:"The number of lines of the statement"`
 	Row        int         `json:"row" doc:"The row of the result, from 0"`
 	Column     string      `json:"column" doc:"The column of the result"`
-	Value      *string     `json:"value,omitempty" doc:"The cell as text, as it is now; absent: NULL. A masked one is ***"`
-	SameResult string      `json:"same_result,omitempty" enum:"no,unknown" doc:"Of a past run: no if it has other rows now"`
+	Value      *string     `json:"value,omitempty" doc:"The cell of now as text; absent: NULL. A masked one is ***"`
+	SameResult string      `json:"same_result,omitempty" enum:"no,unknown" doc:"no: the past run had other rows"`
 	Predicate  string      `json:"predicate" doc:"What identifies the row: its group, or the keys of its tables"`
 	Tables     []TableRows `json:"tables"`
 	Check      Check       `json:"check" doc:"Whether the statement over these rows alone gives the cell again"`
@@ -33,7 +33,7 @@ type TableRows struct {
 	IsPrimaryKey bool     `json:"is_primary_key" doc:"false: key has all columns that can be compared"`
 	Rows         *int64   `json:"rows,omitempty" doc:"The number of its rows; each one counts once"`
 	Distinct     *int64   `json:"distinct,omitempty" doc:"Without a primary key: the rows with different values"`
-	IsRead       *bool    `json:"is_read,omitempty" doc:"Whether the expression of the column reads it, if that is known"`
+	IsRead       *bool    `json:"is_read,omitempty" doc:"Whether the column reads it, if that is known"`
 	State        string   `json:"state" enum:"counted,skipped,refused,failed"`
 	Reason       string   `json:"reason,omitempty"`
 	Message      string   `json:"message,omitempty"`
@@ -159,16 +159,17 @@ type WhyNot struct {
 	Database   string           `json:"database,omitempty"`
 	Lines      int              `json:"lines" doc:"The number of lines of the statement"`
 	Columns    []FollowedColumn `json:"columns"`
-	Missing    *bool            `json:"missing,omitempty" doc:"Whether no row of the result has them; absent: not known"`
-	SameResult string           `json:"same_result,omitempty" enum:"no,unknown" doc:"Of a past run: no if it has other rows now"`
+	Missing    *bool            `json:"missing,omitempty" doc:"No row of the result has them; absent: not known"`
+	SameResult string           `json:"same_result,omitempty" enum:"no,unknown" doc:"no: the past run had other rows"`
 	Stages     []FollowedStage  `json:"stages" doc:"The stages in order, up to the one that loses the rows"`
 	Lost       *FollowedStage   `json:"lost,omitempty" doc:"The first stage without such a row"`
-	Because    string           `json:"because,omitempty" enum:"no-row,no-partner,null-key,false,null,false-or-null,no-group,limit,distinct,set" doc:"Why that stage loses them: no-row: the table has none; no-partner: no row of the other side matches; null-key: the key of the join is NULL; false, null: the condition is that"`
-	NotLooked  []string         `json:"not_looked" doc:"What was not followed"`
-	MS         float64          `json:"ms" doc:"How long the statement itself took, in milliseconds"`
-	TotalMS    float64          `json:"total_ms" doc:"How long all of this took, in milliseconds"`
-	Statements int              `json:"statements" doc:"How many derived statements ran"`
-	Text       string           `json:"text" doc:"All of it for a language model"`
+	// Because is one of the constants Because... below.
+	Because    string   `json:"because,omitempty" doc:"Why that stage loses them, such as no-partner"`
+	NotLooked  []string `json:"not_looked" doc:"What was not followed"`
+	MS         float64  `json:"ms" doc:"How long the statement itself took, in milliseconds"`
+	TotalMS    float64  `json:"total_ms" doc:"How long all of this took, in milliseconds"`
+	Statements int      `json:"statements" doc:"How many derived statements ran"`
+	Text       string   `json:"text" doc:"All of it for a language model"`
 }
 
 // FollowedColumn is a column whose value identifies the rows that are followed.

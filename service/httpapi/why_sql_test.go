@@ -56,9 +56,11 @@ WHERE o.status = :status GROUP BY c.city ORDER BY c.city`,
 	for reason, change := range map[string]map[string]any{
 		"unknown-row":    {"row": 9999},
 		"unknown-column": {"column": "m"},
-		"masked-column":  {"sql": "SELECT id FROM customers WHERE email = 'a'", "params": map[string]any{}, "column": "id"},
-		"read-only":      {"sql": "DELETE FROM customers", "params": map[string]any{}, "column": "id"},
-		"not-traceable":  {"sql": "SELECT 1 AS n GROUP BY CUBE (1)", "params": map[string]any{}},
+		"masked-column": {
+			"sql": "SELECT id FROM customers WHERE email = 'a'", "params": map[string]any{}, "column": "id",
+		},
+		"read-only":     {"sql": "DELETE FROM customers", "params": map[string]any{}, "column": "id"},
+		"not-traceable": {"sql": "SELECT 1 AS n GROUP BY CUBE (1)", "params": map[string]any{}},
 	} {
 		changed := map[string]any{}
 		for _, fields := range []map[string]any{body, change} {
@@ -82,8 +84,8 @@ func TestWhyNot(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
 	lost := c.ok(t, "POST", "/database/query", map[string]any{
-		"query": "SELECT o.id, c.city FROM orders o JOIN customers c ON c.id = o.customer_id WHERE status = 'open' OR total < 50 " +
-			"ORDER BY o.id LIMIT 1",
+		"query": "SELECT o.id, c.city FROM orders o JOIN customers c ON c.id = o.customer_id " +
+			"WHERE status = 'open' OR total < 50 ORDER BY o.id LIMIT 1",
 	}).get("results").([]any)[0].(map[string]any)
 	body := map[string]any{
 		"sql": "SELECT c.city, c.email, o.id\nFROM customers c\nJOIN orders o ON o.customer_id = c.id\n" +
@@ -102,14 +104,15 @@ func TestWhyNot(t *testing.T) {
 		t.Errorf("got %s, want it in the result", compactJSON(y))
 	}
 	for reason, values := range map[string]map[string]any{
-		"masked-column": {"c.email": "a@customer.example"}, "unknown-column": {"nothing": 1}, "invalid-value": {"o.id": "x"},
+		"masked-column": {"c.email": "a@customer.example"}, "unknown-column": {"nothing": 1},
+		"invalid-value": {"o.id": "x"},
 	} {
 		body["values"] = values
 		wantProblem(t, c.do(t, "POST", "/database/why-not", body), http.StatusUnprocessableEntity, "query-refused",
 			`"reason":"`+reason+`"`)
 	}
 	delete(body, "values")
-	wantProblem(t, c.do(t, "POST", "/database/why-not", body), http.StatusUnprocessableEntity, "invalid-input", "values")
+	wantProblem(t, c.do(t, "POST", "/database/why-not", body), 422, "invalid-input", "values")
 }
 
 // The routes of a past statement take it and its parameters from the record, and are for those who may see it.
@@ -127,7 +130,8 @@ len(db_query("SELECT o.id, o.total FROM orders o WHERE o.id <= :most ORDER BY o.
 		t.Errorf("got %s", compactJSON(y))
 	}
 	not := ask[stages.WhyNot](t, c, path+"2/why-not", row)
-	if not.Lost == nil || not.Lost.Text != "o.id <= :most" || !strings.HasPrefix(not.Text, "Query 2, o.id = 8: not in") {
+	if not.Lost == nil || not.Lost.Text != "o.id <= :most" ||
+		!strings.HasPrefix(not.Text, "Query 2, o.id = 8: not in") {
 		t.Errorf("got %s", compactJSON(not))
 	}
 	other := newUser(t, sandbox.RoleAgent)

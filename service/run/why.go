@@ -14,9 +14,9 @@ type Cell struct {
 	Column string
 }
 
-// WhyCell runs one statement as Query does, and returns the rows of tables behind a cell of its result. It counts as one
-// statement, and is recorded as one. Its errors are those of Query, or that there is no such cell, or that its rows
-// cannot be found.
+// WhyCell runs one statement as Query does, and returns the rows of tables behind a cell of its result. It counts as
+// one statement, and is recorded as one. Its errors are those of Query, or that there is no such cell, or that its
+// rows cannot be found.
 func (s *Service) WhyCell(ctx context.Context, caller sandbox.Key, q Statement, cell Cell) (*stages.Why, error) {
 	out, _, err := s.whyCell(ctx, caller, q, cell)
 	return out, err
