@@ -235,6 +235,9 @@ func TestWhyFindsTheRows(t *testing.T) {
 				"FROM visits WHERE page = 'cart' ORDER BY 1", column: "id", value: "1", want: "customers; " +
 				"visits 1/cart",
 		}, {
+			name: "masked column of a WITH query", sql: "WITH c AS (SELECT * FROM customers), d AS (SELECT * FROM c) " +
+				"SELECT d.email, d.id FROM d ORDER BY id", row: 3, column: "email", value: "***", want: "customers 4",
+		}, {
 			name: "TABLE", sql: "TABLE customers", row: 2, column: "email", value: "***", want: "customers 3",
 		},
 	} {
