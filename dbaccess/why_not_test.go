@@ -128,10 +128,12 @@ func TestWhyNotFindsTheStage(t *testing.T) {
 			values: values{"orders.id": n("11")}, want: "from 1, distinct 0", because: stages.BecauseDistinct,
 			lost: "customer_id", line: 1,
 		}, {
-			name:   "masked column of a WITH query",
-			sql:    "WITH c AS (SELECT * FROM customers), d AS (SELECT * FROM c) SELECT email FROM d WHERE city = 'Rome'",
-			values: values{"customers.id": n("4")}, want: "from 1, from 1, from 1, where 0", because: stages.BecauseFalse,
-			lost: "city = 'Rome'", line: 1,
+			name: "masked column of a WITH query",
+			sql: "WITH c AS (SELECT * FROM customers), d AS (SELECT * FROM c) SELECT email FROM d WHERE " +
+				"city = 'Rome'",
+			values: values{"customers.id": n("4")}, want: "from 1, from 1, from 1, where 0",
+			because: stages.BecauseFalse,
+			lost:    "city = 'Rome'", line: 1,
 		}, {
 			name: "LIMIT", sql: "SELECT id FROM orders ORDER BY total DESC\nLIMIT 2", values: values{"id": n("13")},
 			want: "from 1, limit 0", because: stages.BecauseLimit, lost: "LIMIT 2", line: 2,
