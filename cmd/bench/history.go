@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // historySizes are the numbers of executions in history, smallest first: each row adds what is missing.
@@ -59,6 +60,10 @@ func historyRows(options) (rows []measurement) {
 		get("search for a text that all have", "/executions?text=revenue")
 		get("search for a rare text", "/executions?text=zebra")
 		get("search for a text that is nowhere", "/executions?text=crocodile")
+		get("list by duration", "/executions?order=duration")
+		get("list by rows, of a user", "/executions?order=rows&user_id=user-7")
+		get("search for a rare text, by duration", "/executions?text=zebra&order=duration")
+		get("activity of 30 days", "/activity?since="+time.Now().UTC().AddDate(0, 0, -30).Format(time.RFC3339))
 		get("list by a tag that one in 40 has", "/executions?tag=team:t7")
 		get("list by a rare tag and a frequent one", "/executions?tag=team:t7&tag=ticket:OPS-414")
 		get("statistics", "/sandbox/statistics")
