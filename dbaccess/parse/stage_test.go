@@ -50,6 +50,18 @@ func TestStagesOfConditions(t *testing.T) {
 	}
 }
 
+// A stage is refused if the text that is made for it has another tree. FOR looks like the beginning of FOR UPDATE here.
+func TestStagesWithAnotherTreeAreRefused(t *testing.T) {
+	t.Parallel()
+	r := parse.ParseInProcess(parse.Request{SQL: "SELECT collation FOR ('a')", Derive: parse.Stages})
+	if r.Fault != nil {
+		t.Fatal(r.Fault)
+	}
+	if s := r.Stages.Stages; len(s) != 1 || s[0].Reason != stages.ReasonDiffers || len(r.Stages.Counts) != 0 {
+		t.Errorf("got %+v and %+v, want one stage with %s and no statement", s, r.Stages.Counts, stages.ReasonDiffers)
+	}
+}
+
 // FuzzStages looks for statements whose derivation crashes, or gives what no statement can be.
 func FuzzStages(f *testing.F) {
 	var forms []string
