@@ -231,6 +231,7 @@ func (run *stageRun) execute(ctx context.Context, set *QuerySet) error {
 	if run.more = run.until; run.own > slowStatement && !run.options.All {
 		run.more = began.Add(moreTimeFactor * run.own)
 	}
+	run.out.Fingerprint = run.itself.statement.Fingerprint
 	run.out.Rows, run.out.Truncated, run.out.MS = int64(rows.QuerySummary.Rows), rows.Truncated, milliseconds(run.own)
 	if run.own > slowStatement && !rows.Truncated {
 		main := run.plan.Blocks[run.plan.Order[len(run.plan.Order)-1]]

@@ -461,7 +461,8 @@ func TestStagesKeepScopes(t *testing.T) {
 	got, err := r.Stages(t.Context(), `WITH a AS (SELECT id FROM customers WHERE vip),
 orders AS (SELECT o.* FROM orders o JOIN a ON a.id = o.customer_id WHERE o.total > 100),
 b AS (SELECT orders.id FROM orders JOIN a ON a.id = orders.id)
-SELECT count(*) FROM b JOIN orders ON orders.id = b.id JOIN a ON a.id = b.id`, nil, sandbox.QueryLimits{}, stages.Options{})
+SELECT count(*) FROM b JOIN orders ON orders.id = b.id JOIN a ON a.id = b.id`, nil, sandbox.QueryLimits{},
+		stages.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -95,8 +95,8 @@ func functionName(f *pg_query.FuncCall) string {
 
 // volatileFunctions return other values each time that they are called.
 var volatileFunctions = words(`random random_normal clock_timestamp timeofday gen_random_uuid uuidv4 uuidv7
-	uuid_generate_v1 uuid_generate_v1mc uuid_generate_v4 nextval currval lastval setval setseed gen_random_bytes pg_sleep
-	array_shuffle array_sample`)
+	uuid_generate_v1 uuid_generate_v1mc uuid_generate_v4 nextval currval lastval setval setseed gen_random_bytes
+	pg_sleep array_shuffle array_sample`)
 
 // setReturningFunctions make rows in a SELECT list.
 var setReturningFunctions = words(`generate_series unnest generate_subscripts regexp_matches regexp_split_to_table
@@ -107,8 +107,8 @@ var setReturningFunctions = words(`generate_series unnest generate_subscripts re
 // aggregateFunctions make one row of a group.
 var aggregateFunctions = words(`count sum avg min max array_agg string_agg bool_and bool_or every json_agg jsonb_agg
 	json_object_agg jsonb_object_agg xmlagg stddev stddev_pop stddev_samp variance var_pop var_samp corr covar_pop
-	covar_samp regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy bit_and bit_or
-	bit_xor percentile_cont percentile_disc mode rank dense_rank percent_rank cume_dist any_value range_agg
+	covar_samp regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy bit_and
+	bit_or bit_xor percentile_cont percentile_disc mode rank dense_rank percent_rank cume_dist any_value range_agg
 	range_intersect_agg`)
 
 func words(list string) map[string]bool {

@@ -22,6 +22,8 @@ type Stages struct {
 	Findings   []Finding `json:"findings" doc:"What may be wrong, with the evidence of this data; the best one first"`
 	NotLooked  []string  `json:"not_looked" doc:"What was not examined, and why"`
 	Text       string    `json:"text" doc:"All of it for a language model"`
+
+	Fingerprint string `json:"-"` // of the statement, as sandbox.QuerySummary has it
 }
 
 // The kinds of blocks.
@@ -71,18 +73,17 @@ const (
 
 // The reasons of stages and blocks without values, and of statements without stages.
 const (
-	ReasonNoStages           = "no-stages"
-	ReasonVolatile           = "volatile"
-	ReasonDiffers            = "derived-statement-differs"
-	ReasonMasked             = "masked-column"
-	ReasonParametersNotKept  = "parameters-not-kept"
-	ReasonOverBudget         = "over-budget"
-	ReasonTooManyStages      = "too-many-stages"
-	ReasonPermission         = "permission"
-	ReasonNotTraceable       = "not-traceable" // this form of SQL has no stages yet
-	ReasonLateral            = "lateral"       // reads other items of FROM, and has no rows of its own
-	ReasonInconsistent       = "inconsistent"  // the counts contradict the statement's own rows
-	ReasonCorrelatedSubquery = "correlated-subquery"
+	ReasonNoStages          = "no-stages"
+	ReasonVolatile          = "volatile"
+	ReasonDiffers           = "derived-statement-differs"
+	ReasonMasked            = "masked-column"
+	ReasonParametersNotKept = "parameters-not-kept"
+	ReasonOverBudget        = "over-budget"
+	ReasonTooManyStages     = "too-many-stages"
+	ReasonPermission        = "permission"
+	ReasonNotTraceable      = "not-traceable" // this form of SQL has no stages yet
+	ReasonLateral           = "lateral"       // reads other items of FROM, and has no rows of its own
+	ReasonInconsistent      = "inconsistent"  // the counts contradict the statement's own rows
 )
 
 // Stage is one step of a block. A value that is not known is absent, and never 0.
@@ -138,7 +139,7 @@ const (
 // never a value of it.
 type Finding struct {
 	Kind     string           `json:"kind" doc:"A stable code, such as fan-out"`
-	Score    int              `json:"score" doc:"90 and more: it excludes most readings; 70 to 89: likely; less: possible"`
+	Score    int              `json:"score" doc:"90 and more: hardly meant; 70 to 89: likely a fault; less: possible"`
 	Line     int              `json:"line"`
 	Block    int              `json:"block"`
 	Stage    int              `json:"stage" doc:"The stage that it is about; -1: none"`

@@ -113,9 +113,13 @@ func TestStagesAreRefused(t *testing.T) {
 		a := c.do(t, "POST", "/database/stages", map[string]any{"sql": sql})
 		wantProblem(t, a, http.StatusUnprocessableEntity, "query-refused", `"reason":"`+reason+`"`)
 	}
+	c.ok(t, "POST", "/database/stages", map[string]any{"sql": "SELECT id FROM orders WHERE id = 1"})
 	list, _ := c.ok(t, "GET", "/statements", nil).get("statements").([]any)
-	if len(list) != 7 {
-		t.Errorf("got %d statements on record, want 7", len(list))
+	if last := list[0].(map[string]any); last["status"] != "ok" || last["rows"] != 1.0 || last["fingerprint"] == nil {
+		t.Errorf("got the record %v, want one row and a fingerprint", last)
+	}
+	if len(list) != 8 {
+		t.Errorf("got %d statements on record, want 8", len(list))
 	}
 }
 

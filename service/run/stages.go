@@ -25,7 +25,7 @@ func (a *stagesAnswer) compute(
 	a.out, err = db.Reader.Stages(ctx, sql, params, l, a.options)
 	if err == nil {
 		a.out.Database = db.Name
-		summary.Rows, summary.Truncated = int(a.out.Rows), a.out.Truncated
+		summary.Rows, summary.Truncated, summary.Fingerprint = int(a.out.Rows), a.out.Truncated, a.out.Fingerprint
 	}
 	return summary, err
 }
