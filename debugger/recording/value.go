@@ -205,14 +205,6 @@ func (o *Object) DataFrame() (f DataFrame, ok bool) {
 	return f, true
 }
 
-// valueAt returns the value at an index, or the zero Value if there are fewer values.
-func (o *Object) valueAt(i int) Value {
-	if i < len(o.Values) {
-		return o.Values[i]
-	}
-	return Value{}
-}
-
 // IntValue returns the Value of an integer.
 func IntValue(n *big.Int) Value {
 	if n.IsInt64() {

@@ -119,7 +119,7 @@ var libraries = map[string][]string{
 	"golang.org/x/image":               {"service/mcpapi"}, // smaller figures
 	"github.com/google/go-dap":         {"debugger/dap"},
 	"github.com/go-json-experiment":    {"service", "debugger/dap", "dbaccess/history"},
-	"github.com/segmentio/encoding":    {"sandbox"},          // records and answers, two to three times as fast
+	"github.com/segmentio/encoding":    {"sandbox"}, // records and answers, two to three times as fast
 	"github.com/pganalyze/pg_query_go": {"dbaccess"},
 	"golang.org/x/sys": {
 		"sandbox/isolate", "sandbox/supervisor", "sandbox/protocol", "dbaccess/embedded", "cmd/glasshouse",

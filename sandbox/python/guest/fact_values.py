@@ -62,7 +62,7 @@ def class_of(value) -> type:
     kind = type(value)
     if kind is rows.Rows:
         return list
-    return kind.__base__ if any(kind is each for each in library_values.OWN_FRAMES) else kind
+    return kind.__bases__[0] if any(kind is each for each in library_values.OWN_FRAMES) else kind
 
 
 def class_name(value) -> str:

@@ -102,7 +102,7 @@ class Outputs:
         self.step = _no_step
         self.captured = None
         self.tables = {}
-        if self._drawn.data:  # clear() is a function of Python
+        if self._drawn:  # clear() is a function of Python
             self._drawn.clear()
         self._updates.clear()
         fonts.told.clear()
