@@ -70,13 +70,13 @@ func holdsAtEnd(reader *recording.Reader, c *expr.Condition, function string) bo
 	return err == nil && holds
 }
 
-// UnknownName is a name in a condition that is no variable at any step.
+// UnknownName is a name in a condition that is not a variable at any step.
 type UnknownName struct {
 	Name    string `json:"name"`
 	Nearest string `json:"nearest,omitempty" doc:"The variable that was probably meant"`
 }
 
-// UnknownNames returns the names in a condition that are no variables at any step of the recording. It leaves out
+// UnknownNames returns the names in a condition that are not variables at any step of the recording. It leaves out
 // private names of classes, which the recording has under another name.
 func (r *Recording) UnknownNames(ctx context.Context, c *expr.Condition) ([]UnknownName, error) {
 	reader := r.journal.Snapshot()

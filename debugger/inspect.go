@@ -293,7 +293,7 @@ func (s *Session) Rows(ctx context.Context, number int, view sandbox.TableView) 
 		return page, err
 	}
 	if r.expression == "" {
-		return page, fmt.Errorf("%w: reference %d is no table", ErrRequest, number)
+		return page, fmt.Errorf("%w: reference %d is not a table", ErrRequest, number)
 	}
 	if view.Filters == nil {
 		view.Filters = []sandbox.TableFilter{}

@@ -51,7 +51,7 @@ func readBatch(body []byte, columns []sandbox.Column, data [][]any) error {
 	}
 	parts, ok := batch.([]any)
 	if !ok || len(parts) != 2 {
-		return errMarshal("a batch is no pair")
+		return errMarshal("a batch is not a pair")
 	}
 	count, _ := parts[0].(int64)
 	list, _ := parts[1].([]any)
@@ -83,7 +83,7 @@ func columnValues(c sandbox.Column, part any, count int) ([]any, error) {
 	if !isPacked {
 		list, ok := part.([]any)
 		if !ok {
-			return nil, errMarshal("a column is no list")
+			return nil, errMarshal("a column is not a list")
 		}
 		if c.Kind == "timedelta" && !c.Array {
 			for i, v := range list {

@@ -114,7 +114,7 @@ type findStepInput struct {
 type foundStep struct {
 	Step    int                    `json:"step" doc:"0 if the condition never held"`
 	Unknown int                    `json:"unknown" doc:"Steps at which the condition could not be evaluated"`
-	Names   []debugger.UnknownName `json:"unknown_names,omitempty" doc:"Names in it that are no variables at any step"`
+	Names   []debugger.UnknownName `json:"unknown_names,omitempty" doc:"Names in it that are not variables at any step"`
 	At      *debugger.StepView     `json:"at,omitempty"`
 }
 
@@ -141,7 +141,8 @@ func (a *api) routeRecordings(r *routes) {
 	a.routeExplain(r)
 	routeSearch(a, r, "/variables/{name}/changes", "listVariableChanges", "List the changes of a variable",
 		listVariableChanges)
-	routeSearch(a, r, "/find", "findStep", "Find the first step at which a condition holds, or the last one before a step", findStep)
+	routeSearch(a, r, "/find", "findStep",
+		"Find the first step at which a condition holds, or the last one before a step", findStep)
 }
 
 // openRecording opens the recording of an execution for a caller.

@@ -86,7 +86,7 @@ class Tables:
         """Returns a sandbox.TablePage of a table."""
         table = _open(value)
         if table is None:
-            raise NoTable(f"a value of type {values.type_name(value)} is no table")
+            raise NoTable(f"a value of type {values.type_name(value)} is not a table")
         if question.get("stats") is not None:
             return self._stats(table, value, question)
         chosen = question.get("column")

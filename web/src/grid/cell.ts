@@ -2,7 +2,7 @@
 
 export interface Special {
   nan?: string; // NaN, or an infinite number
-  json?: unknown; // a JSON value that is no text, number or boolean
+  json?: unknown; // a JSON value that is not a text, number or boolean
   text?: string; // a preview of another value
   cut?: string; // the beginning of a text with length characters, or of a JSON text if there is a key json
   length?: number;

@@ -60,7 +60,7 @@ function GoToRow({ state }: { state: GridState }) {
         const field = event.currentTarget.elements.namedItem("row") as HTMLInputElement;
         const text = field.value.replace(/[,_\s]/g, "");
         if (/^\d+$/.test(text)) state.goToRow(Number(text));
-        else if (text) state.message.value = `“${field.value}” is no number of a row.`;
+        else if (text) state.message.value = `“${field.value}” is not the number of a row.`;
       }}
     >
       <label>

@@ -66,7 +66,7 @@ export function Home() {
     >
       {isAdmin.value && <WaitsForMe />}
       <Charts hours={range.hours} step={range.step} events={events} />
-      <div class="beside">
+      <div class="run-lists">
         <Runs title="Running now" status="running" events={events} none="Nothing runs." />
         <Runs title="Failed last" status="failed" events={events} none="Nothing has failed." />
       </div>

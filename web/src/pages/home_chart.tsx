@@ -1,4 +1,4 @@
-// Charts are plain SVG, without a library. Their text is beside them, where a reader of the screen finds it.
+// Charts are plain SVG, without a library. Their text is next to them, where a reader of the screen finds it.
 
 const width = 100;
 const height = 36;

@@ -5,7 +5,7 @@ import { type Found, pages, search } from "./palette_sources";
 
 const delay = 150; // milliseconds after the last key until the service is asked
 
-// Dialog is a modal dialog, which Escape and a click beside it close.
+// Dialog is a modal dialog, which Escape and a click next to it close.
 function Dialog({ label, close, children }: { label: string; close: () => void; children: ComponentChildren }) {
   const box = useRef<HTMLDialogElement>(null);
   useLayoutEffect(() => box.current?.showModal(), []);
