@@ -147,7 +147,7 @@ UNION ALL SELECT format('what the rule %I of the table %s did', rulename, ev_cla
 	FROM pg_catalog.pg_rewrite WHERE ev_class IN (TABLE tables)
 ORDER BY 1 LIMIT 20`
 
-// undoTable reads what a script has to know of a table. The error is a *sandbox.Refusal if it is no table.
+// undoTable reads what a script has to know of a table. The error is a *sandbox.Refusal if it is not a table.
 func (r *Reader) undoTable(
 	ctx context.Context, tx pgx.Tx, target, verb string, catalog *check.Catalog,
 ) (out undoTable, err error) {
@@ -218,7 +218,8 @@ func (t undoTable) script(verb string, found changes, out *sandbox.WriteUndo) (s
 	var rows []undoneRow
 	for _, row := range found.rows {
 		var next undoneRow
-		if err := errors.Join(unmarshalRow(row.before, &next.Before), unmarshalRow(row.after, &next.After)); err != nil {
+		err := errors.Join(unmarshalRow(row.before, &next.Before), unmarshalRow(row.after, &next.After))
+		if err != nil {
 			return "", "a row cannot be read as JSON"
 		}
 		rows = append(rows, next)
@@ -245,13 +246,14 @@ func (t undoTable) script(verb string, found changes, out *sandbox.WriteUndo) (s
 func (t undoTable) insertAgain(rows []undoneRow) (sql, missing string) {
 	for _, column := range t.columns {
 		if !column.isShown && !column.isGenerated {
-			return "", fmt.Sprintf("the column %q is hidden or masked, so its values may not be in a script", column.name)
+			return "", fmt.Sprintf("the column %q is hidden or masked, so its values may not be in a script",
+				column.name)
 		}
 	}
 	columns := columnsOf(t.columns, func(c undoColumn) bool { return !c.isGenerated })
 	names := quotedNames("", columns)
-	return t.text(rows, columns, fmt.Sprintf("INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE\nSELECT %s FROM", t.name, names,
-		quotedNames("o.", columns)), "", "before"), ""
+	return t.text(rows, columns, fmt.Sprintf("INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE\nSELECT %s FROM",
+		t.name, names, quotedNames("o.", columns)), "", "before"), ""
 }
 
 // setAgain returns a script that sets the changed columns of updated rows.
@@ -298,7 +300,8 @@ func (t undoTable) condition(keys, compared []string) string {
 // named: "before" as o, and "after" as n.
 func (t undoTable) text(rows []undoneRow, columns []string, head, condition string, parts ...string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "BEGIN;\n%s pg_catalog.json_array_elements(%s) AS pair", head, quoteText(pairsOf(rows, columns, parts)))
+	fmt.Fprintf(&b, "BEGIN;\n%s pg_catalog.json_array_elements(%s) AS pair",
+		head, quoteText(pairsOf(rows, columns, parts)))
 	for _, part := range parts {
 		alias := map[string]string{"before": "o", "after": "n"}[part]
 		fmt.Fprintf(&b, ",\n\tpg_catalog.json_populate_record(NULL::%s, pair->'%s') AS %s", t.name, part, alias)

@@ -22,7 +22,8 @@ INSERT INTO goods VALUES
 		'\x00ff', '[1,5)', 'NaN', DEFAULT, 'one', 'x'),
 	(2, NULL, 0.10, 'infinity', '{}', NULL, NULL, 'empty', '-Infinity', DEFAULT, 'two', ''),
 	(3, '日本', NULL, NULL, NULL, '[1.0, 2]', '\x', NULL, 0.1, DEFAULT, NULL, NULL);
-CREATE TABLE parts (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, good int REFERENCES goods ON DELETE CASCADE, n int);
+CREATE TABLE parts (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, good int REFERENCES goods ON DELETE CASCADE,
+	n int);
 INSERT INTO parts (good, n) VALUES (3, 1), (3, 2);
 CREATE TABLE keyless (n int);
 INSERT INTO keyless VALUES (1), (1), (2);
@@ -66,7 +67,8 @@ func run(t *testing.T, owner *pgx.Conn, sql string) {
 // contents returns all rows of the tables as text.
 func contents(t *testing.T, owner *pgx.Conn) (all string) {
 	t.Helper()
-	err := owner.QueryRow(context.Background(), `SELECT coalesce((SELECT string_agg(g::text, E'\n' ORDER BY id) FROM goods g), '')
+	err := owner.QueryRow(context.Background(), `SELECT
+		coalesce((SELECT string_agg(g::text, E'\n' ORDER BY id) FROM goods g), '')
 		|| '/' || coalesce((SELECT string_agg(p::text, ',' ORDER BY id) FROM parts p), '')
 		|| '/' || coalesce((SELECT string_agg(n::text, ',' ORDER BY n) FROM keyless), '')`).Scan(&all)
 	if err != nil {
@@ -117,13 +119,15 @@ func TestUndoLeavesLaterChanges(t *testing.T) {
 	err := owner.QueryRow(context.Background(), `SELECT string_agg(concat(price, ' ', name), ',' ORDER BY id) FROM goods
 		WHERE id > 1`).Scan(&got)
 	if want := "6 , other"; err != nil || got != want {
-		t.Errorf("got %q, %v; want %q: the price of 2 is a later one, and the name of 3 is not the write's", got, err, want)
+		t.Errorf("got %q, %v; want %q: the price of 2 is a later one, and the name of 3 is not the write's",
+			got, err, want)
 	}
 	undo, _ = applyUndoable(t, r, "INSERT INTO goods (id) VALUES (20), (21)")
 	run(t, owner, "UPDATE goods SET name = 'used' WHERE id = 21")
 	run(t, owner, undo.Script)
 	var left int
-	err = owner.QueryRow(context.Background(), "SELECT max(id) + count(*) FILTER (WHERE id = 20) FROM goods").Scan(&left)
+	err = owner.QueryRow(context.Background(), `SELECT max(id) + count(*) FILTER (WHERE id = 20)
+		FROM goods`).Scan(&left)
 	if err != nil || left != 21 {
 		t.Errorf("got %d, %v; want the row 21, which somebody has used, and not the row 20", left, err)
 	}

@@ -41,7 +41,8 @@ func TestApplyKnowsItsOutcome(t *testing.T) {
 		}
 		done := make(chan error, 1)
 		go func() {
-			_, err := r.ApplyKeepingUndo(ctx, sql, nil, 1, func(context.Context, sandbox.WriteUndo) error { return nil })
+			keep := func(context.Context, sandbox.WriteUndo) error { return nil }
+			_, err := r.ApplyKeepingUndo(ctx, sql, nil, 1, keep)
 			done <- err
 		}()
 		eventually(t, sql+" waits for a lock", func() bool {

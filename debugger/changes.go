@@ -94,7 +94,8 @@ func (r *Recording) LastChange(v Variable, step int) ([]ChangeView, error) {
 }
 
 // FindCondition returns the first step, from a step on, at which a condition holds, and 0 if there is none. If function
-// is not "", only its steps count. The end of the run counts, which has what the last line set. unknown is the number of steps at which the condition could not be evaluated.
+// is not "", only its steps count. The end of the run counts, which has what the last line set. unknown is the
+// number of steps at which the condition could not be evaluated.
 func (r *Recording) FindCondition(ctx context.Context, c *expr.Condition, from int, function string) (step,
 	unknown int, err error) {
 	reader := r.journal.Snapshot()

@@ -289,7 +289,8 @@ func openSlowdown(code string) openFunc {
 				return 0, err
 			}
 			var recorded execution
-			if err = g.call(ctx, "GET", "/executions/"+d.Execution, nil, &recorded); err == nil && recorded.Status != "completed" {
+			err = g.call(ctx, "GET", "/executions/"+d.Execution, nil, &recorded)
+			if err == nil && recorded.Status != "completed" {
 				err = fmt.Errorf("the recorded run is %s, want completed", recorded.Status)
 			}
 			return recorded.Usage.WallMS / plain.Usage.WallMS, err

@@ -30,9 +30,10 @@ func (s *Store) Activity(ctx context.Context, f sandbox.ActivityFilter) (out san
 		return out, err
 	}
 	// Keys that were created with another share its account, whose id is that of the first key.
-	out.Keys, err = query(ctx, s, s.read, scanKeyCost, `SELECT u.account, coalesce(k.name, ''), coalesce(k.owner, ''), u.day,
-			u.ms FROM cpu_usage u LEFT JOIN keys k ON k.id = u.account
-		WHERE u.day >= ($1::timestamptz AT TIME ZONE 'UTC')::date AND ($2 = '' OR k.owner = $2) ORDER BY u.day, u.ms DESC LIMIT 1000`,
+	out.Keys, err = query(ctx, s, s.read, scanKeyCost, `SELECT u.account, coalesce(k.name, ''), coalesce(k.owner, ''),
+			u.day, u.ms FROM cpu_usage u LEFT JOIN keys k ON k.id = u.account
+		WHERE u.day >= ($1::timestamptz AT TIME ZONE 'UTC')::date AND ($2 = '' OR k.owner = $2)
+		ORDER BY u.day, u.ms DESC LIMIT 1000`,
 		f.Since, clean(f.User))
 	return out, err
 }

@@ -153,8 +153,8 @@ func (s *Store) ArtifactRecords(
 
 var auditEntries = timeline[sandbox.AuditEntry]{
 	from: "audit", columns: `id, at, actor, key_id, action, object, owner, detail,
-		CASE WHEN object LIKE 'pending-write/%' THEN (SELECT p.record FROM pending_writes p WHERE p.id = substr(object, 15))
-		END`,
+		CASE WHEN object LIKE 'pending-write/%'
+			THEN (SELECT p.record FROM pending_writes p WHERE p.id = substr(object, 15)) END`,
 	order: order{"audit entries", []string{"id"}, []string{"bigint"}},
 	scan: func(row pgx.CollectableRow) (e sandbox.AuditEntry, err error) {
 		var record []byte

@@ -98,8 +98,8 @@ func (s *Store) ExecutionSummaries(
 
 var sandboxSummaries = timeline[sandbox.SandboxSummary]{
 	from: "sandboxes b",
-	columns: fmt.Sprintf(`b.id, b.owner, b.policy, b.state, b.ephemeral, b.created_at, b.ended_at, greatest(b.created_at,
-		(SELECT max(e.created_at) FROM executions e WHERE e.sandbox_id = b.id)), b.title,
+	columns: fmt.Sprintf(`b.id, b.owner, b.policy, b.state, b.ephemeral, b.created_at, b.ended_at,
+		greatest(b.created_at, (SELECT max(e.created_at) FROM executions e WHERE e.sandbox_id = b.id)), b.title,
 		coalesce((SELECT coalesce(nullif(e.title, ''), left(e.code, %d)) FROM executions e WHERE e.sandbox_id = b.id
 			ORDER BY e.created_at, e.id LIMIT 1), ''),
 		(SELECT count(*) FROM (SELECT FROM executions e WHERE e.sandbox_id = b.id LIMIT 1000) counted)`,

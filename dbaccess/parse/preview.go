@@ -14,9 +14,9 @@ const (
 )
 
 // derivePreview returns a statement that runs a statement that writes, and returns the number of the changed rows and
-// at most maxPreviewRows or MaxChanges of them as JSON, as they were before and as they are after. The row before an INSERT and the
-// row after a DELETE are null. Both statements have $n. derivePreview also returns the name of the changed table as SQL.
-// The statement is made and compared like a sample (derive).
+// at most maxPreviewRows or MaxChanges of them as JSON, as they were before and as they are after. The row before an
+// INSERT and the row after a DELETE are null. Both statements have $n. derivePreview also returns the name of the
+// changed table as SQL. The statement is made and compared like a sample (derive).
 func derivePreview(numbered string, d Derivation) (statement, table string, bad *Fault) {
 	w, bad := splitWrite(numbered)
 	if bad == nil {
