@@ -73,8 +73,8 @@ func CheckTitle(title string) error {
 	return &Error{Fault: FaultInvalid, Field: "title", Detail: detail}
 }
 
-// ExecutionFilter selects executions for a list, newest first unless it has another order. A zero field does not filter. HTTP decodes a query into
-// the fields with the tag query, and sets the others itself.
+// ExecutionFilter selects executions for a list, newest first unless it has another order. A zero field does not
+// filter. HTTP decodes a query into the fields with the tag query, and sets the others itself.
 type ExecutionFilter struct {
 	User      string `query:"user_id" doc:"Only an admin may ask for other users"`
 	SandboxID string `query:"sandbox_id"`

@@ -18,9 +18,9 @@ import (
 	fastjson "github.com/segmentio/encoding/json"
 )
 
-// AppendJSON appends v as JSON without HTML escapes: "<" takes one byte and not six. Each run waits for two records and an
-// answer. encoding/json would take two to three times as long for them. Raw JSON keeps its spaces, fields with omitzero
-// are there, and v must embed no pointer.
+// AppendJSON appends v as JSON without HTML escapes: "<" takes one byte and not six. Each run waits for two records and
+// an answer. encoding/json would take two to three times as long for them. Raw JSON keeps its spaces, fields with
+// omitzero are there, and v must embed no pointer.
 func AppendJSON(b []byte, v any) ([]byte, error) { return fastjson.Append(b, v, fastjson.SortMapKeys) }
 
 // JSONDepth returns the number of nested lists and objects in valid JSON.

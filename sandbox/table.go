@@ -66,8 +66,9 @@ type TablePage struct {
 	Matching     int          `json:"matching" doc:"Rows that pass the filters"`
 	Start        int          `json:"start"`
 	Numbers      []int        `json:"numbers" doc:"Of the rows of the page in the table, from 0"`
-	// Rows may be fewer than were asked for.
-	Rows  [][]any      `json:"rows" doc:"Values as JSON. An object has what JSON has not: nan, json, text (a preview), or cut (the beginning of a text with length characters)"`
+	// Rows may be fewer than were asked for. A value that JSON has not is an object. Its text is a preview, and its cut
+	// is the beginning of a text of length characters.
+	Rows  [][]any      `json:"rows" doc:"Values as JSON; others are objects: nan, json, text (a preview), cut, length"`
 	Stats *ColumnStats `json:"stats,omitempty"`
 }
 
@@ -92,7 +93,7 @@ type ColumnStats struct {
 	Median       *float64   `json:"median,omitempty"`
 	Sum          *float64   `json:"sum,omitempty"`
 	Top          []TopValue `json:"top,omitempty" doc:"The most frequent values, unless all differ"`
-	Bins         []int      `json:"bins,omitempty" doc:"How many numbers are in each of twelve equal parts of their range"`
+	Bins         []int      `json:"bins,omitempty" doc:"How many numbers are in each twelfth of their range"`
 }
 
 // TopValue is a frequent value.

@@ -116,7 +116,9 @@ func (t *tableView) rows(view TableView) ([]int, error) {
 	}
 	c, err := strconv.Atoi(strings.TrimPrefix(view.Sort, "-"))
 	if err != nil {
-		return nil, &Error{Fault: FaultInvalid, Field: "sort", Detail: "expected the number of a column, behind - for descending"}
+		return nil, &Error{
+			Fault: FaultInvalid, Field: "sort", Detail: "expected the number of a column, behind - for descending",
+		}
 	}
 	if err := t.check(c); err != nil {
 		return nil, err

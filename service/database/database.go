@@ -36,8 +36,8 @@ type Reader interface {
 	Stages(
 		ctx context.Context, sql string, params map[string]any, l sandbox.QueryLimits, o stages.Options,
 	) (*stages.Stages, error)
-	// Why finds the rows of tables behind a cell of a query's result, and WhyNot the stage that loses a row. The summary
-	// is that of the query. The error is that of Query, or that the rows cannot be followed.
+	// Why finds the rows of tables behind a cell of a query's result, and WhyNot the stage that loses a row. The
+	// summary is that of the query. The error is that of Query, or that the rows cannot be followed.
 	Why(
 		ctx context.Context, sql string, params map[string]any, row int, column string, l sandbox.QueryLimits,
 	) (*stages.Why, sandbox.QuerySummary, error)

@@ -136,8 +136,9 @@ func TestRecordingIsReadStepByStep(t *testing.T) {
 	if back.get("step") != float64(at+1) { // the next line of the same call
 		t.Errorf("the last step before the end where the condition holds: got %s, want %d", back.text, at+1)
 	}
-	if found := c.ok(t, "GET", path+fmt.Sprintf("/find?condition=n==100&before=%d", at-10), nil); found.get("step") != 0.0 {
-		t.Errorf("no step before %d has n == 100: got %s", at-10, found.text)
+	early := c.ok(t, "GET", path+fmt.Sprintf("/find?condition=n==100&before=%d", at-10), nil)
+	if early.get("step") != 0.0 {
+		t.Errorf("no step before %d has n == 100: got %s", at-10, early.text)
 	}
 	misspelt := c.ok(t, "GET", path+"/find?condition="+url.QueryEscape("totl > 3 and n > 1"), nil)
 	if got := string(mustJSON(t, misspelt.get("unknown_names"))); got != `[{"name":"totl","nearest":"total"}]` {

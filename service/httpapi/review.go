@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"glasshouse/sandbox"
 )
 
@@ -111,11 +113,23 @@ type artifactRecordList struct {
 
 type auditInput struct {
 	Page
-	User   string    `query:"user_id" doc:"Only actions of this user"`
-	Since  timestamp `query:"since" doc:"Only actions from this time or later"`
-	Until  timestamp `query:"until" doc:"Only actions from before this time"`
-	Action string    `query:"action" enum:"viewed,exported,applied,rejected,previewed,resolved,erased,renamed,created,revoked"`
-	Object string    `query:"object" doc:"Such as execution/ID"`
+	User   string      `query:"user_id" doc:"Only actions of this user"`
+	Since  timestamp   `query:"since" doc:"Only actions from this time or later"`
+	Until  timestamp   `query:"until" doc:"Only actions from before this time"`
+	Action auditAction `query:"action"`
+	Object string      `query:"object" doc:"Such as execution/ID"`
+}
+
+// auditAction is an action that the audit log records.
+type auditAction string
+
+// Schema implements huma.SchemaProvider.
+func (auditAction) Schema(huma.Registry) *huma.Schema {
+	s := &huma.Schema{Type: huma.TypeString, Enum: []any{
+		"viewed", "exported", "applied", "rejected", "previewed", "resolved", "erased", "renamed", "created", "revoked",
+	}}
+	s.PrecomputeMessages()
+	return s
 }
 
 type auditList struct {
@@ -176,7 +190,7 @@ func (a *api) routeReview(r *routes) {
 		http.StatusForbidden),
 		func(ctx context.Context, caller sandbox.Key, in *auditInput) (*auditList, error) {
 			f := filterOf(in.Page, OfUser{in.User, in.Since, in.Until}, OfExecution{})
-			f.Action, f.Object = in.Action, in.Object
+			f.Action, f.Object = string(in.Action), in.Object
 			list, next, err := a.records.AuditEntries(ctx, caller, f)
 			return &auditList{list, next}, err
 		})

@@ -11,9 +11,9 @@ import (
 // only.
 type TableView struct {
 	Start  int      `query:"start" minimum:"0" doc:"The first row of the page, from 0"`
-	Count  int      `query:"count" minimum:"1" maximum:"1000" default:"100" doc:"Rows of the page; an answer may have fewer"`
+	Count  int      `query:"count" minimum:"1" maximum:"1000" default:"100" doc:"Rows of the page; there may be fewer"`
 	Sort   string   `query:"sort" pattern:"^-?[0-9]{1,6}$" doc:"The number of a column from 0, behind - for descending"`
-	Filter []string `query:"filter,explode" maxItems:"20" doc:"A condition as COLUMN:OP:VALUE; repeatable. OP is contains, eq, ne, lt, le, gt, ge, null or notnull"`
+	Filter []string `query:"filter,explode" maxItems:"20" doc:"COLUMN:contains|eq|ne|lt|le|gt|ge|null|notnull:VALUE"`
 	Column string   `query:"column" pattern:"^[0-9]{1,6}$" doc:"The number of a column: only its cells"`
 	Whole  bool     `query:"whole" doc:"Long texts are whole"`
 	Stats  string   `query:"stats" pattern:"^[0-9]{1,6}$" doc:"A column whose statistics are wanted in place of rows"`
@@ -52,7 +52,7 @@ type variableRowsInput struct {
 
 type tableRowsInput struct {
 	InExecution
-	Number int `path:"number" minimum:"0" maximum:"1000000" doc:"The number that the output has, or 0 for the last value"`
+	Number int `path:"number" minimum:"0" maximum:"1000000" doc:"The number of the output, or 0 for the last value"`
 	TableView
 }
 
@@ -77,7 +77,8 @@ func (a *api) routeTables(r *routes) {
 		"Get rows of a table that an execution returned or showed, while its sandbox still has it",
 		http.StatusConflict, http.StatusGone), a.getTableRows)
 	route(a, r, r.describe("GET", "/executions/{id}/queries/{number}/rows", "getQueryRows", tagExecutions,
-		"Get rows that a statement of an ended execution returned, from the log of its inputs; needs the rights of a replay",
+		"Get rows that a statement of an ended execution returned, from the log of its inputs; "+
+			"needs the rights of a replay",
 		http.StatusForbidden, http.StatusConflict, http.StatusGone), a.getQueryRows)
 	route(a, r, r.describe("GET", "/debug/sessions/{sid}/values/{reference}/rows", "getDebugRows", tagDebugger,
 		"Get rows of a table of a program that is stopped", http.StatusForbidden, http.StatusConflict), a.getDebugRows)

@@ -46,13 +46,15 @@ pd.DataFrame({f"c{n}": range(10_000) for n in range(120)})`)
 		t.Errorf("got %s, want the statistics of all rows", stats.text)
 	}
 	wantProblem(t, c.do(t, "GET", path+"?sort=120", nil), http.StatusGone, "gone", "120 columns")
-	wantProblem(t, c.do(t, "GET", path+"?filter=0:like:x", nil), http.StatusUnprocessableEntity, "invalid-input", "contains")
+	wantProblem(t, c.do(t, "GET", path+"?filter=0:like:x", nil),
+		http.StatusUnprocessableEntity, "invalid-input", "contains")
 
 	c.run(t, id, "frame = pd.DataFrame({'n': range(100)})")
 	wantProblem(t, c.do(t, "GET", path, nil), http.StatusGone, "gone", "no longer has this table")
 	of := "/sandbox/" + id + "/variables/frame/rows"
 	wantCells(t, c.ok(t, "GET", of+"?start=99", nil), 0, 99.0)
-	wantProblem(t, c.do(t, "GET", strings.Replace(of, "frame", "none", 1), nil), http.StatusGone, "gone", "no variable none")
+	wantProblem(t, c.do(t, "GET", strings.Replace(of, "frame", "none", 1), nil),
+		http.StatusGone, "gone", "no variable none")
 	other := newUser(t, sandbox.RoleAgent)
 	wantProblem(t, other.do(t, "GET", of, nil), http.StatusNotFound, "not-found")
 	wantProblem(t, other.do(t, "GET", path, nil), http.StatusNotFound, "not-found")
@@ -116,10 +118,12 @@ func TestRowsOfAStatement(t *testing.T) {
 				t.Errorf("got %v, want the whole text", got)
 			}
 			stats := c.ok(t, "GET", path+"?stats=7", nil)
-			if stats.get("stats.missing") != 1.0 || stats.get("stats.empty") != 1.0 || stats.get("stats.distinct") != 2.0 {
+			if stats.get("stats.missing") != 1.0 || stats.get("stats.empty") != 1.0 ||
+				stats.get("stats.distinct") != 2.0 {
 				t.Errorf("got %s", stats.text)
 			}
-			wantProblem(t, c.do(t, "GET", strings.Replace(path, "/1/", "/2/", 1), nil), http.StatusNotFound, "not-found")
+			wantProblem(t, c.do(t, "GET", strings.Replace(path, "/1/", "/2/", 1), nil),
+				http.StatusNotFound, "not-found")
 			wantProblem(t, newUser(t, sandbox.RoleAgent).do(t, "GET", path, nil), http.StatusNotFound, "not-found")
 		})
 	}

@@ -26,7 +26,8 @@ func TestTitles(t *testing.T) {
 	}
 	c.ok(t, "PUT", "/executions/"+named+"/title", map[string]any{"title": " Orders of May "})
 	list := c.ok(t, "GET", "/executions?text="+url.QueryEscape("orders of m"), nil)
-	if titleOf(named) != "Orders of May" || !slices.Equal(textsOf(list, "executions", "title"), []string{"Orders of May"}) {
+	titles := textsOf(list, "executions", "title")
+	if titleOf(named) != "Orders of May" || !slices.Equal(titles, []string{"Orders of May"}) {
 		t.Errorf("after a rename: got %v and %s", titleOf(named), list.text)
 	}
 	box := func() string { return string(c.ok(t, "GET", "/sandboxes", nil).text) }
@@ -100,7 +101,8 @@ func TestOrderOfExecutions(t *testing.T) {
 	list := c.ok(t, "GET", "/executions?order=duration", nil)
 	times, _ := list.get("executions").([]any)
 	for n := 1; n < len(times); n++ {
-		before, at := times[n-1].(map[string]any)["execution_time"].(float64), times[n].(map[string]any)["execution_time"]
+		before := times[n-1].(map[string]any)["execution_time"].(float64)
+		at := times[n].(map[string]any)["execution_time"]
 		if before < at.(float64) {
 			t.Errorf("got %v before %v, want the longest first", before, at)
 		}

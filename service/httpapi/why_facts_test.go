@@ -70,7 +70,8 @@ func TestWhyLooksIntoResultsOfQueries(t *testing.T) {
 		y := c.why(t, c.recorded(t, c.create(t, nil), "frame = "+await+query+`
 rows = frame.merge(frame, on="v")
 x = len(rows)`), "name=x")
-		const want = `line 2: frame.merge(frame, on="v"): v: 100 of 130 values were missing (NaN) after this and 10 before`
+		const want = `line 2: frame.merge(frame, on="v"): v: ` +
+			`100 of 130 values were missing (NaN) after this and 10 before`
 		if !strings.Contains(y.Text, want) {
 			t.Errorf("%q: got\n%s\nwant %q", await, y.Text, want)
 		}

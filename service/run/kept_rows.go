@@ -11,10 +11,10 @@ import (
 	"glasshouse/sandbox/inputlog"
 )
 
-// KeptRows returns a part of the rows that a statement of an ended execution returned, from the log of its inputs. number
-// is the statement's in the record, from 1. The caller needs the rights of a replay: KeptRows returns a
-// *sandbox.Refusal for rows that the caller, or the execution's user, may not read today, FaultGone for rows that are not
-// kept, and FaultNotFound for a statement that there is not.
+// KeptRows returns a part of the rows that a statement of an ended execution returned, from the log of its inputs.
+// number is the statement's in the record, from 1. The caller needs the rights of a replay: KeptRows returns a
+// *sandbox.Refusal for rows that the caller, or the execution's user, may not read today, FaultGone for rows that are
+// not kept, and FaultNotFound for a statement that there is not.
 func (s *Service) KeptRows(
 	ctx context.Context, caller sandbox.Key, id string, number int, view sandbox.TableView,
 ) (page sandbox.TablePage, err error) {
@@ -42,8 +42,8 @@ func (s *Service) KeptRows(
 	}
 	logged := &log.Requests[index]
 	if !logged.IsKept {
-		return page, sandbox.Errorf(sandbox.FaultGone, "the rows of this statement are not kept: the log of a run has at "+
-			"most %d MiB of rows, unless it has hashes only", inputlog.MaxBytes>>20)
+		return page, sandbox.Errorf(sandbox.FaultGone, "the rows of this statement are not kept: the log of a run has "+
+			"at most %d MiB of rows, unless it has hashes only", inputlog.MaxBytes>>20)
 	}
 	if err := s.permitted(ctx, caller, e.User, logged); err != nil {
 		return page, err

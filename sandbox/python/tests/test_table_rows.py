@@ -38,7 +38,8 @@ def test_rows_are_sorted_and_filtered_where_they_are(tables):
     run = tables(
         "import pandas as pd\n"
         "pd.DataFrame({'n': range(1000), 'x': [float('nan') if n == 7 else n % 10 / 2 for n in range(1000)],"
-        " 't': [None if n == 3 else '' if n == 4 else f't{n}' for n in range(1000)]}, dtype=object).astype({'x': float})"
+        " 't': [None if n == 3 else '' if n == 4 else f't{n}' for n in range(1000)]}, dtype=object)"
+        ".astype({'x': float})"
     )
     answer = rows(run, sort="-1", count=1000)
     assert answer["rows"][0][:2] == [9, 4.5] and answer["rows"][-1][1] == {"nan": "nan"}  # NaN is last, either way
