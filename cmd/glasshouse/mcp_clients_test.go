@@ -61,8 +61,8 @@ func testInspector(t *testing.T, admin *client) {
 			return out
 		}
 		var list struct{ Tools []struct{ Name string } }
-		if err := json.Unmarshal(inspect("--method", "tools/list"), &list); err != nil || len(list.Tools) != 10 {
-			t.Errorf("%s, tools/list: got %v, %v, want 10 tools", transport, list, err)
+		if err := json.Unmarshal(inspect("--method", "tools/list"), &list); err != nil || len(list.Tools) != 11 {
+			t.Errorf("%s, tools/list: got %v, %v, want 11 tools", transport, list, err)
 		}
 		var answer struct {
 			Content []struct{ Text string }

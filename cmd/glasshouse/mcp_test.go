@@ -183,8 +183,8 @@ func TestMCP(t *testing.T) {
 
 func testMCP(t *testing.T, c mcpClient) {
 	list := c.request(t, "tools/list", map[string]any{})
-	if len(list.Result.Tools) != 10 || len(list.body) > 9000 {
-		t.Errorf("tools/list: got %d tools in %d bytes, want 10 in at most 9000", len(list.Result.Tools),
+	if len(list.Result.Tools) != 11 || len(list.body) > 10_000 {
+		t.Errorf("tools/list: got %d tools in %d bytes, want 11 in at most 10000", len(list.Result.Tools),
 			len(list.body))
 	}
 	first := c.tool(t, "run_python", map[string]any{"code": "x = 41\nprint('hi')\nx + 1"})

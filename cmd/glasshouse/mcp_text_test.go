@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -145,6 +146,7 @@ func testMCPHidesNoText(t *testing.T, c mcpClient) {
 	call("query_database", args{"sql": "SELECT repeat('x', 99) FROM generate_series(1, 150)"}, "the answer is full")
 	call("query_database", args{"sql": "SELECT n FROM generate_series(1, 9) n", "limit": 3}, "3 rows, truncated")
 	call("query_database", args{"sql": "DROP TABLE users"}, "refused")
+	callExplainQuery(call, asked)
 	call("describe_database", args{"table": "users"}, "id integer, primary key")
 	call("describe_database", args{"detail": "full"}, "lines left out")
 	call("describe_database", args{"table": "none"}, "there is no table")
@@ -169,6 +171,37 @@ func testMCPHidesNoText(t *testing.T, c mcpClient) {
 			t.Errorf("the tool %s was not called; want a call of each tool", tool.Name)
 		}
 	}
+}
+
+// callExplainQuery asks explain_query every question, of a text and of the statement of an execution.
+func callExplainQuery(call func(string, map[string]any, ...string) mcpAnswer, asked map[string]any) {
+	const sql = "SELECT c.city, count(*) AS n\nFROM customers c\nJOIN orders o ON o.customer_id = c.id\n" +
+		"WHERE o.status = :status\nGROUP BY c.city\nORDER BY c.city"
+	with := func(fields map[string]any) map[string]any {
+		out := map[string]any{"sql": sql, "params": map[string]any{"status": "paid"}}
+		maps.Copy(out, fields)
+		return out
+	}
+	of := func(fields map[string]any) map[string]any {
+		out := maps.Clone(asked)
+		maps.Copy(out, fields)
+		return out
+	}
+	call("explain_query", with(nil), "Statement, 6 lines, ", "l4 o.status = :status ", "groups")
+	call("explain_query", with(map[string]any{"row": 0, "column": "n"}), "Statement, row 0, n = ", "  orders (l3 o): ")
+	call("explain_query", with(map[string]any{"missing": map[string]any{"city": "Atlantis"}}), "not in the result",
+		"Lost at l")
+	call("explain_query", of(nil), "Query 1, 1 line, 1 row. Rows after each stage:")
+	call("explain_query", of(map[string]any{"query": 1, "column": "n"}), "Query 1, row 0, n = 1")
+	call("explain_query", of(map[string]any{"missing": map[string]any{"n": 1}}), "Query 1, ", " in the result")
+
+	call("explain_query", of(map[string]any{"query": 2}), "no statement 2")
+	call("explain_query", of(map[string]any{"sql": sql}), "not both")
+	call("explain_query", of(map[string]any{"database": "knowledge"}), "no database with execution_id")
+	call("explain_query", with(map[string]any{"column": "n", "missing": map[string]any{"n": 1}}), "not both")
+	call("explain_query", map[string]any{}, "give sql, or execution_id and query")
+	call("explain_query", map[string]any{"sql": "DELETE FROM orders"}, "refused", "hint: ")
+	call("explain_query", map[string]any{"sql": "SELECT id FROM customers WHERE email = 'a'"}, "masked")
 }
 
 // leaves returns the values of a JSON value, one a line, as far as they are neither objects nor arrays.

@@ -1,7 +1,6 @@
 package mcpapi
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -31,13 +30,9 @@ type queryInput struct {
 func (s *Server) queryDatabase(
 	ctx context.Context, caller sandbox.Key, _ *mcp.CallToolRequest, in queryInput,
 ) (*mcp.CallToolResult, error) {
-	var params map[string]any
-	if len(in.Params) > 0 {
-		decoder := json.NewDecoder(bytes.NewReader(in.Params))
-		decoder.UseNumber() // as float64, large integers would lose digits
-		if err := decoder.Decode(&params); err != nil {
-			return nil, sandbox.Errorf(sandbox.FaultInvalid, "params: %v", err)
-		}
+	params, err := decodeValues("params", in.Params)
+	if err != nil {
+		return nil, err
 	}
 	in.SQL = withoutFence(in.SQL)
 	limit := cmp.Or(in.Limit, defaultRows)

@@ -1,4 +1,4 @@
-// Package mcpapi serves the service over the Model Context Protocol (MCP): ten tools and three resource templates.
+// Package mcpapi serves the service over the Model Context Protocol (MCP): eleven tools and three resource templates.
 //
 // The package translates; it holds no rules of its own. A session of a tool is a sandbox, which the caller names in the
 // arguments, so the server itself is stateless: one handler serves protocol versions with a session (2025-11-25 and
@@ -6,7 +6,7 @@
 //
 // A model pays for each character that it reads. Therefore each answer has a bound, and a cut says how to read the
 // rest. docs/mcp.md has the sizes. Answers have no structured content, because several clients give it to their model
-// instead of the text and the images.
+// instead of the text and the images; that of explain_query has the whole text in it.
 package mcpapi
 
 import (
@@ -73,7 +73,8 @@ type Server struct {
 const instructions = "Glasshouse runs Python in an isolated sandbox next to a PostgreSQL database that code can only " +
 	"read. Start with describe_database. Use query_database for one statement and run_python for analysis: " +
 	"variables, imports and files stay in a session. If a run fails, read the hint and the variables in its " +
-	"answer, or ask explain_execution. If a value looks wrong, run again with record=true and ask explain_execution."
+	"answer, or ask explain_execution. If a value looks wrong, run again with record=true and ask explain_execution." +
+	" If rows of a query look wrong, ask explain_query."
 
 // New returns a server.
 func New(c Config) *Server {

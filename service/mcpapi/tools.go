@@ -25,7 +25,7 @@ const (
 // state the limit of a name: no model sends a longer one, and each model pays for the schemas.
 var longArguments = []string{"code", "sql", "text", "base64"}
 
-// addTools adds the ten tools. Their descriptions and schemas are what every model reads before its first call, so
+// addTools adds the eleven tools. Their descriptions and schemas are what every model reads before its first call, so
 // each says when to use the tool, what it costs, and what to do next, in few words.
 func (s *Server) addTools() {
 	no, yes := new(false), new(true)
@@ -58,7 +58,7 @@ func (s *Server) addTools() {
 		Name: "query_database",
 		Description: "Run one read-only SQL statement (PostgreSQL). Cheaper than run_python for a look at data. " +
 			"Write :name for parameters. Answers with column names and rows. Aggregate in SQL rather than " +
-			"raising limit. A refusal says why.",
+			"raising limit. A refusal says why. If rows look wrong, ask explain_query.",
 		InputSchema: schema(`{
 			"sql":{"type":"string"},
 			"params":{"type":"object","description":"Values of :name"},
@@ -67,6 +67,7 @@ func (s *Server) addTools() {
 		}`, "sql"),
 		Annotations: readOnly("Query the database"),
 	}, s.queryDatabase)
+	addTool(s, explainQueryTool(), s.explainQuery)
 	addTool(s, &mcp.Tool{
 		Name: "describe_database",
 		Description: "List tables, or describe one. Call it before you write SQL. Start with no arguments (names " +
@@ -101,7 +102,7 @@ func (s *Server) addTools() {
 			"value:t.loc['Oslo','price'] or value:rows[3]['x'] (the rows and cells behind it), line:N (what " +
 			"happened there), step:N (all variables), " +
 			"find:EXPRESSION (first step where it holds, such as find:total < 0). All but failure need " +
-			"run_python(record=true).",
+			"run_python(record=true). If rows of a query look wrong, ask explain_query.",
 		InputSchema: schema(`{
 			"execution_id":{"type":"string"},
 			"question":{"type":"string",

@@ -16,7 +16,14 @@ from snippets import snippet
 
 URL, BINARY = sys.argv[1:3]
 HEADERS = {"Authorization": "Bearer " + os.environ["GLASSHOUSE_KEY"]}
-NAMES = {"run_python", "query_database", "describe_database", "explain_execution", "replay_execution"}
+NAMES = {
+    "run_python",
+    "query_database",
+    "explain_query",
+    "describe_database",
+    "explain_execution",
+    "replay_execution",
+}
 PLOT = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nprint('plotted')"
 
 
