@@ -170,7 +170,8 @@ func requestOf(extra *mcp.RequestExtra) context.Context {
 
 // toolNames replaces the functions of code that hints name, which are not tools.
 var toolNames = strings.NewReplacer("db_tables() lists", "describe_database() lists",
-	"db_schema(table) lists", "describe_database(table) lists")
+	"db_schema(table) lists", "describe_database(table) lists",
+	"to POST /database/stages", "to explain_query")
 
 // errorText returns what a model reads of an error: what happened and what to do. Text of an internal error stays in
 // the log.

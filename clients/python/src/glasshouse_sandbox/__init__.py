@@ -45,9 +45,12 @@ from .models import (
     QueryResult,
     Replay,
     Restored,
+    Stages,
     Step,
     StepPage,
     Why,
+    WhyCell,
+    WhyNot,
 )
 
 __all__ = [
@@ -89,10 +92,13 @@ __all__ = [
     "Restored",
     "Sandbox",
     "Sandboxes",
+    "Stages",
     "Step",
     "StepPage",
     "TooLarge",
     "Unauthorized",
     "Unavailable",
     "Why",
+    "WhyCell",
+    "WhyNot",
 ]

@@ -96,6 +96,54 @@ class AsyncClient:
         the first. Raises QueryRefused."""
         return await self._do(ops.query(None, sql, params, database))
 
+    async def stages(
+        self,
+        sql: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        database: str | None = None,
+        samples: bool = False,
+        all: bool = False,
+    ) -> models.Stages:
+        """Runs one SELECT, and counts the rows after each table, join, condition and group of it. Its findings say
+        what may be wrong.
+
+        samples: with up to 5 rows after each stage. all: compute what would take long, too, and have findings in the
+        text that are only possible. Raises QueryRefused, also if the statement has no stages.
+        """
+        return await self._do(
+            ops.stages("/database", ops.statement(sql, params, database), samples, all)
+        )
+
+    async def why_cell(
+        self,
+        sql: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        row: int = 0,
+        column: str,
+        database: str | None = None,
+    ) -> models.WhyCell:
+        """Runs one SELECT, and finds the rows of tables behind a cell of its result. row: from 0. Raises
+        QueryRefused, also if there is no such cell."""
+        return await self._do(
+            ops.why_cell("/database", ops.statement(sql, params, database), row, column)
+        )
+
+    async def why_not(
+        self,
+        sql: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        values: Mapping[str, Any],
+        database: str | None = None,
+    ) -> models.WhyNot:
+        """Runs one SELECT, and finds the table, join, condition or group that loses a row. values: of columns of
+        tables or of the result, such as {"orders.id": 17}. Raises QueryRefused."""
+        return await self._do(
+            ops.why_not("/database", ops.statement(sql, params, database), values)
+        )
+
     async def schema(self, *, database: str | None = None) -> Json:
         """Returns {"tables": [names], "schema": {table: [columns]}, "details": {...}, "total_tables": n}."""
         return await self._do(ops.schema(None, database))
@@ -277,6 +325,38 @@ class AsyncExecutions:
         execution was not recorded or has no such variable.
         """
         return await self._client._do(ops.why(execution_id, name, step, budget))
+
+    async def stages(
+        self,
+        execution_id: str,
+        query: int = 1,
+        *,
+        samples: bool = False,
+        all: bool = False,
+    ) -> models.Stages:
+        """Counts the rows after each stage of a statement of an execution, as `Client.stages` does, with its
+        parameters and the data of now. query: the number of the statement in `queries`, from 1."""
+        return await self._client._do(
+            ops.stages(ops.past_statement(execution_id, query), {}, samples, all)
+        )
+
+    async def why_cell(
+        self, execution_id: str, query: int = 1, *, row: int = 0, column: str
+    ) -> models.WhyCell:
+        """Finds the rows of tables behind a cell of a statement of an execution, as `Client.why_cell` does. query:
+        the number of the statement in `queries`, from 1."""
+        return await self._client._do(
+            ops.why_cell(ops.past_statement(execution_id, query), {}, row, column)
+        )
+
+    async def why_not(
+        self, execution_id: str, query: int = 1, *, values: Mapping[str, Any]
+    ) -> models.WhyNot:
+        """Finds what loses a row in a statement of an execution, as `Client.why_not` does. query: the number of the
+        statement in `queries`, from 1."""
+        return await self._client._do(
+            ops.why_not(ops.past_statement(execution_id, query), {}, values)
+        )
 
     async def replay(
         self,

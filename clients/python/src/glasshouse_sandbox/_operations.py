@@ -107,6 +107,40 @@ def query(
     return models.QueryResult(answer["results"], answer["count"], answer["truncated"])
 
 
+def statement(sql: str, params: Mapping[str, Any] | None, database: str | None) -> Json:
+    """Returns the fields of a body with a statement."""
+    body: Json = {"sql": sql, "params": dict(params or {})}
+    return body if database is None else body | {"database": database}
+
+
+def past_statement(execution_id: str, number: int) -> str:
+    """Returns the path of a statement of an execution."""
+    return f"/executions/{quote(execution_id, safe='')}/queries/{number}"
+
+
+def stages(path: str, body: Json, samples: bool, all: bool) -> Operation[models.Stages]:
+    answer = yield from fetch(
+        Call("POST", path + "/stages", body | {"samples": samples, "all": all})
+    )
+    return models.Stages.from_json(answer)
+
+
+def why_cell(path: str, body: Json, row: int, column: str) -> Operation[models.WhyCell]:
+    answer = yield from fetch(
+        Call("POST", path + "/why", body | {"row": row, "column": column})
+    )
+    return models.WhyCell.from_json(answer)
+
+
+def why_not(
+    path: str, body: Json, values: Mapping[str, Any]
+) -> Operation[models.WhyNot]:
+    answer = yield from fetch(
+        Call("POST", path + "/why-not", body | {"values": dict(values)})
+    )
+    return models.WhyNot.from_json(answer)
+
+
 def schema(sandbox_id: str | None, database: str | None) -> Operation[Json]:
     path = "/database/schema" if sandbox_id is None else f"/sandbox/{sandbox_id}/database/schema"
     answer = yield from fetch(Call("GET", path, params={} if database is None else {"database": database}))

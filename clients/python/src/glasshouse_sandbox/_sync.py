@@ -96,6 +96,54 @@ class Client:
         the first. Raises QueryRefused."""
         return self._do(ops.query(None, sql, params, database))
 
+    def stages(
+        self,
+        sql: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        database: str | None = None,
+        samples: bool = False,
+        all: bool = False,
+    ) -> models.Stages:
+        """Runs one SELECT, and counts the rows after each table, join, condition and group of it. Its findings say
+        what may be wrong.
+
+        samples: with up to 5 rows after each stage. all: compute what would take long, too, and have findings in the
+        text that are only possible. Raises QueryRefused, also if the statement has no stages.
+        """
+        return self._do(
+            ops.stages("/database", ops.statement(sql, params, database), samples, all)
+        )
+
+    def why_cell(
+        self,
+        sql: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        row: int = 0,
+        column: str,
+        database: str | None = None,
+    ) -> models.WhyCell:
+        """Runs one SELECT, and finds the rows of tables behind a cell of its result. row: from 0. Raises
+        QueryRefused, also if there is no such cell."""
+        return self._do(
+            ops.why_cell("/database", ops.statement(sql, params, database), row, column)
+        )
+
+    def why_not(
+        self,
+        sql: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        values: Mapping[str, Any],
+        database: str | None = None,
+    ) -> models.WhyNot:
+        """Runs one SELECT, and finds the table, join, condition or group that loses a row. values: of columns of
+        tables or of the result, such as {"orders.id": 17}. Raises QueryRefused."""
+        return self._do(
+            ops.why_not("/database", ops.statement(sql, params, database), values)
+        )
+
     def schema(self, *, database: str | None = None) -> Json:
         """Returns {"tables": [names], "schema": {table: [columns]}, "details": {...}, "total_tables": n}."""
         return self._do(ops.schema(None, database))
@@ -277,6 +325,38 @@ class Executions:
         execution was not recorded or has no such variable.
         """
         return self._client._do(ops.why(execution_id, name, step, budget))
+
+    def stages(
+        self,
+        execution_id: str,
+        query: int = 1,
+        *,
+        samples: bool = False,
+        all: bool = False,
+    ) -> models.Stages:
+        """Counts the rows after each stage of a statement of an execution, as `Client.stages` does, with its
+        parameters and the data of now. query: the number of the statement in `queries`, from 1."""
+        return self._client._do(
+            ops.stages(ops.past_statement(execution_id, query), {}, samples, all)
+        )
+
+    def why_cell(
+        self, execution_id: str, query: int = 1, *, row: int = 0, column: str
+    ) -> models.WhyCell:
+        """Finds the rows of tables behind a cell of a statement of an execution, as `Client.why_cell` does. query:
+        the number of the statement in `queries`, from 1."""
+        return self._client._do(
+            ops.why_cell(ops.past_statement(execution_id, query), {}, row, column)
+        )
+
+    def why_not(
+        self, execution_id: str, query: int = 1, *, values: Mapping[str, Any]
+    ) -> models.WhyNot:
+        """Finds what loses a row in a statement of an execution, as `Client.why_not` does. query: the number of the
+        statement in `queries`, from 1."""
+        return self._client._do(
+            ops.why_not(ops.past_statement(execution_id, query), {}, values)
+        )
 
     def replay(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import html
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -406,6 +407,98 @@ class Why:
             w.get("limits") or [],
             w,
             w.get("cell"),
+        )
+
+
+class _Explanation:
+    """What a notebook shows of an answer about the SQL of a statement: its text."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self.text)}</pre>"
+
+
+@dataclasses.dataclass(frozen=True)
+class Stages(_Explanation):
+    """The rows after each stage of a statement: each table, join, condition and group.
+
+    text: all of it for a model or a person. blocks: each has "stages", whose "rows_out" is absent if "reason" says why
+    it is not known. findings: what may be wrong, the highest "score" first; each has "kind", "line", "text" and
+    "evidence". rows: of the result. raw: the whole answer.
+    """
+
+    text: str
+    rows: int
+    blocks: list[Json] = dataclasses.field(repr=False)
+    findings: list[Json] = dataclasses.field(repr=False)
+    raw: Json = dataclasses.field(repr=False)
+
+    @classmethod
+    def from_json(cls, s: Json) -> Stages:
+        """Returns the answer of the routes."""
+        return cls(s["text"], s["rows"], s["blocks"], s["findings"], s)
+
+
+@dataclasses.dataclass(frozen=True)
+class WhyCell(_Explanation):
+    """The rows of tables behind a cell of a result.
+
+    text: all of it for a model or a person. value: the cell as text, or None for NULL. predicate: what identifies its
+    row. tables: each has "table", "key", "rows" and the "first" 20. exact: True if the statement over these rows alone
+    gives the cell again. raw: the whole answer.
+    """
+
+    text: str
+    value: str | None
+    predicate: str
+    tables: list[Json] = dataclasses.field(repr=False)
+    exact: bool
+    raw: Json = dataclasses.field(repr=False)
+
+    @classmethod
+    def from_json(cls, w: Json) -> WhyCell:
+        """Returns the answer of the routes."""
+        return cls(
+            w["text"],
+            w.get("value"),
+            w["predicate"],
+            w["tables"],
+            w["check"]["state"] == "same",
+            w,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class WhyNot(_Explanation):
+    """Where a statement loses a row.
+
+    text: all of it for a model or a person. missing: whether the result lacks the row; None: not known. lost: the
+    stage that loses it, with its "text" and "from_line"; None: none does, as far as it was followed. because: why, such
+    as "false", "null" or "no-partner". stages: those up to there, with the "rows" that were followed. raw: the whole
+    answer.
+    """
+
+    text: str
+    missing: bool | None
+    lost: Json | None
+    because: str
+    stages: list[Json] = dataclasses.field(repr=False)
+    raw: Json = dataclasses.field(repr=False)
+
+    @classmethod
+    def from_json(cls, w: Json) -> WhyNot:
+        """Returns the answer of the routes."""
+        return cls(
+            w["text"],
+            w.get("missing"),
+            w.get("lost"),
+            w.get("because", ""),
+            w["stages"],
+            w,
         )
 
 
