@@ -44,6 +44,7 @@ func withSettings(cmd *cobra.Command, do func(ctx context.Context, s settings, a
 			return err
 		}
 		s.notes = notesOf(cmd.Flags())
+		_, s.databases.named.isOfService = cmd.Annotations[databaseOfService]
 		if err := s.resolve(); err != nil {
 			if len(s.notes) > 0 {
 				err = fmt.Errorf("%w (%s)", err, strings.Join(s.notes, "; "))

@@ -104,6 +104,7 @@ func newRootCommand() *cobra.Command {
 		newRunCommand(),
 		newDebugCommand(),
 		newReplayCommand(),
+		newExplainCommand(),
 		newCheckCommand(),
 		newDAPCommand(),
 		newMCPCommand(),

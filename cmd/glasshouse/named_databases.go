@@ -39,7 +39,12 @@ func cutNamedURL(text string) (n namedURL, ok bool) {
 type databaseURLs struct {
 	list   []namedURL
 	chosen string // given without a URL: the database that a command is about
+
+	isOfService bool // chosen is a database of the service that a command calls, whose settings are elsewhere
 }
+
+// databaseOfService is the annotation of a command whose --database names a database of the service that it calls.
+const databaseOfService = "database-of-service"
 
 // Type returns the placeholder for the flag's value in the help.
 func (d *databaseURLs) Type() string { return "NAME=URL" }
@@ -208,7 +213,7 @@ func (s *settings) checkNames() error {
 			errs = append(errs, check(flag, name))
 		}
 	}
-	if s.databases.named.chosen != "" {
+	if s.databases.named.chosen != "" && !s.databases.named.isOfService {
 		errs = append(errs, check("database", s.databases.named.chosen))
 	}
 	return errors.Join(errs...)
