@@ -51,7 +51,7 @@ func newExplainSQLCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		path, body, err := f.request(strings.TrimSpace(string(sql)), s.databases.named.chosen)
+		path, body, err := f.request(strings.TrimRight(string(sql), " \t\r\n"), s.databases.named.chosen)
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -85,8 +86,9 @@ func (in *explainQueryInput) question() (*queryQuestion, error) {
 	case in.Column != "" && len(missing) > 0:
 		return nil, sandbox.Errorf(sandbox.FaultInvalid, "give column or missing, not both")
 	}
+	sql := strings.TrimRight(withoutFence(in.SQL), " \t\r\n") // the answer counts its lines
 	return &queryQuestion{
-		statement: run.Statement{Database: in.Database, SQL: withoutFence(in.SQL), Parameters: params},
+		statement: run.Statement{Database: in.Database, SQL: sql, Parameters: params},
 		execution: in.Execution, number: cmp.Or(in.Query, 1),
 		cell: run.Cell{Row: in.Row, Column: in.Column}, missing: missing, options: stages.Options{All: in.All},
 	}, nil
