@@ -41,14 +41,15 @@ func TestExplainSQLCommand(t *testing.T) {
 		{[]string{"--params", paid, "--database", "absent", file}, "", "", "absent"},
 		{[]string{"-"}, "DELETE FROM orders", "", "DELETE is refused"},
 	} {
-		out, problems, err := runCommand(t, environ, test.input, append([]string{"explain", "sql"}, test.arguments...)...)
+		arguments := append([]string{"explain", "sql"}, test.arguments...)
+		out, problems, err := runCommand(t, environ, test.input, arguments...)
 		if !strings.Contains(out, test.out) || !strings.Contains(problems, test.err) ||
 			(err != nil) != (test.err != "") || (out == "") != (test.out == "") {
 			t.Errorf("%q: got %v, %q and %q, want %q and %q", test.arguments, err, out, problems, test.out, test.err)
 		}
 	}
-	out, _, err := runCommand(t, environ, "SELECT id FROM orders WHERE id > :least", "explain", "sql", "--json", "--params",
-		`{"least": 9007199254740993}`, "-")
+	out, _, err := runCommand(t, environ, "SELECT id FROM orders WHERE id > :least", "explain", "sql", "--json",
+		"--params", `{"least": 9007199254740993}`, "-")
 	var answer stages.Stages
 	if err != nil || json.Unmarshal([]byte(out), &answer) != nil || answer.Rows != 0 || len(answer.Blocks) != 1 {
 		t.Errorf("--json: got %v and %s, want the answer of the route", err, out)

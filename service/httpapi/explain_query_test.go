@@ -47,7 +47,8 @@ WHERE o.status = :status GROUP BY c.city ORDER BY c.city`
 	var fields stages.Stages
 	if err := json.Unmarshal(a.StructuredContent, &fields); err != nil || fields.Text != a.Content[0].Text ||
 		strings.TrimSpace(fields.Text) != strings.TrimSpace(want.Text) || len(fields.Blocks) != 1 {
-		t.Errorf("got %s and the fields %s, want those of the route: %s", a.Content[0].Text, a.StructuredContent, want.Text)
+		t.Errorf("got %s and the fields %s, want those of the route: %s", a.Content[0].Text, a.StructuredContent,
+			want.Text)
 	}
 	past := map[string]any{"execution_id": e.get("execution_id"), "query": 2}
 	if a = c.explainQuery(t, past); a.IsError || !strings.HasPrefix(a.Content[0].Text, "Query 2, 2 lines, 6 rows") {
@@ -73,7 +74,8 @@ WHERE o.status = :status GROUP BY c.city ORDER BY c.city`
 	if why := ask[stages.Why](t, c, "/database/why", cell); len(compactJSON(why)) <= 8000 {
 		t.Fatalf("got an answer of %d bytes, want a long one", len(compactJSON(why)))
 	}
-	if a = c.explainQuery(t, cell); len(a.StructuredContent) > 0 || !strings.Contains(a.Content[0].Text, "products (l1 p)") {
+	a = c.explainQuery(t, cell)
+	if len(a.StructuredContent) > 0 || !strings.Contains(a.Content[0].Text, "products (l1 p)") {
 		t.Errorf("a long answer: got %+v, want the text alone", a)
 	}
 }
