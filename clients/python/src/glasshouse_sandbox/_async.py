@@ -109,7 +109,8 @@ class AsyncClient:
         what may be wrong.
 
         samples: with up to 5 rows after each stage. all: compute what would take long, too, and have findings in the
-        text that are only possible. Raises QueryRefused, also if the statement has no stages.
+        text that are only possible. Raises QueryRefused if the statement is refused
+        or has no stages.
         """
         return await self._do(
             ops.stages("/database", ops.statement(sql, params, database), samples, all)
@@ -125,7 +126,7 @@ class AsyncClient:
         database: str | None = None,
     ) -> models.WhyCell:
         """Runs one SELECT, and finds the rows of tables behind a cell of its result. row: from 0. Raises
-        QueryRefused, also if there is no such cell."""
+        QueryRefused if the statement is refused or has no such cell."""
         return await self._do(
             ops.why_cell("/database", ops.statement(sql, params, database), row, column)
         )
