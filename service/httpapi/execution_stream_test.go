@@ -200,6 +200,38 @@ func TestStreamOfUnstreamedExecutionComesFromItsRecord(t *testing.T) {
 	}
 }
 
+// A run can be followed as soon as it is on record, also while the earlier runs of its session run again.
+func TestExecutionCanBeFollowedBeforeItsCodeRuns(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	c.run(t, id, "import time\ntime.sleep(1)") // so long the replay is on record, and its own code does not run
+	running := func(kind string) (path string) {
+		eventually(t, "the "+kind, func() bool {
+			for _, e := range c.ok(t, "GET", "/executions?status=running&kind="+kind, nil).body["executions"].([]any) {
+				path = "/executions/" + e.(map[string]any)["execution_id"].(string)
+			}
+			return path != ""
+		})
+		return path
+	}
+	const code = "print('live')\nwhile True:\n    time.sleep(0.01)"
+	ended := make(chan answer, 1)
+	go func() { ended <- c.do(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": code, "timeout": 30}) }()
+	original := running("execute")
+	c.stream(t, "GET", original, nil).until("stdout")
+	c.ok(t, "POST", original+"/cancel", nil)
+	<-ended
+	go func() { ended <- c.do(t, "POST", original+"/replay", map[string]any{}) }()
+	replay := running("replay")
+	list := c.stream(t, "GET", replay, nil).until("stdout")
+	if joinText(list, "stdout") != "live\n" || len(ended) > 0 {
+		t.Errorf("got %v, ended: %t; want the text while it runs", list, len(ended) > 0)
+	}
+	c.do(t, "POST", replay+"/cancel", nil)
+	<-ended
+}
+
 // Somebody else sees what a run prints while it runs, although its client waits for the whole answer.
 func TestUnstreamedExecutionCanBeFollowed(t *testing.T) {
 	t.Parallel()

@@ -26,19 +26,20 @@ type eventLogs struct {
 // keptLog is an event log in eventLogs.
 type keptLog struct {
 	*EventLog
-	execution  string
 	isFollowed bool // somebody has it
 	endedAt    time.Time
 }
 
-// keep adds the log of an execution that begins. isFollowed says that somebody has it already.
-func (k *eventLogs) keep(execution string, l *EventLog, isFollowed bool) {
+// keep adds the log of an execution that begins, which is not on record yet. isFollowed says that somebody has it
+// already.
+func (k *eventLogs) keep(e *sandbox.Execution, owner string, l *EventLog, isFollowed bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	l.id, l.owner = e.ID, owner
 	if k.of == nil {
 		k.of = map[string]*keptLog{}
 	}
-	k.of[execution] = &keptLog{EventLog: l, execution: execution, isFollowed: isFollowed}
+	k.of[e.ID] = &keptLog{EventLog: l, isFollowed: isFollowed}
 }
 
 // follow returns the log of an execution; nil: there is none.
@@ -71,13 +72,13 @@ func (k *eventLogs) end(l *EventLog, e *sandbox.Execution, err error, now time.T
 	defer close(l.over)
 	l.end(e, err)
 	begun, _ := l.Execution()
-	if begun == nil {
-		return
-	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	kept := k.of[begun.ID]
-	if kept == nil {
+	kept := k.of[l.id]
+	if begun == nil { // it was never on record
+		delete(k.of, l.id)
+	}
+	if begun == nil || kept == nil {
 		return
 	}
 	kept.endedAt = now
@@ -98,7 +99,7 @@ func (k *eventLogs) remove(now time.Time) {
 func (k *eventLogs) removeOld(now time.Time) {
 	for len(k.ended) > 0 && (k.bytes > eventLogBytes || now.Sub(k.ended[0].endedAt) >= eventLogAge) {
 		k.bytes -= k.ended[0].size()
-		delete(k.of, k.ended[0].execution)
+		delete(k.of, k.ended[0].id)
 		k.ended = k.ended[1:]
 	}
 }
@@ -108,11 +109,11 @@ func (k *eventLogs) forget(isErased func(execution, user string) bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.ended = slices.DeleteFunc(k.ended, func(kept *keptLog) bool {
-		if e, _ := kept.Execution(); e == nil || !isErased(kept.execution, e.User) {
+		if e, _ := kept.Execution(); e == nil || !isErased(kept.id, e.User) {
 			return false
 		}
 		k.bytes -= kept.size()
-		delete(k.of, kept.execution)
+		delete(k.of, kept.id)
 		return true
 	})
 }

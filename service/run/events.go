@@ -51,7 +51,8 @@ type Result struct {
 // readers may read, stop and resume. The log holds no more data than the execution itself. An EventLog is a
 // supervisor.OutputListener.
 type EventLog struct {
-	owner string
+	id    string        // of the execution; "" before eventLogs keeps the log
+	owner string        // of its sandbox, likewise
 	begun chan struct{} // closed when the execution is on record and about to run; nil: nobody waits for that
 	over  chan struct{} // closed when the execution has ended and its end is on record
 
@@ -83,10 +84,10 @@ func newEventLog() *EventLog {
 }
 
 // begin adds the first event. It is called once.
-func (l *EventLog) begin(e *sandbox.Execution, owner string, maxOutput int) {
+func (l *EventLog) begin(e *sandbox.Execution, maxOutput int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.execution, l.owner, l.maxOutput = e, owner, maxOutput
+	l.execution, l.maxOutput = e, maxOutput
 	l.append("started", Started{e.ID, e.SandboxID, sandbox.StatusRunning, e.CreatedAt}, len(e.Code)+len(e.Context)+1000)
 	if l.begun != nil {
 		close(l.begun)
@@ -183,7 +184,7 @@ func (l *EventLog) query(q sandbox.Query) {
 // end adds the last events, or the service's error if it did not run the code. The caller then closes over.
 func (l *EventLog) end(e *sandbox.Execution, err error) {
 	if began, _ := l.Execution(); began == nil && err == nil { // cancelled before its code ran
-		l.begin(e, e.User, 0)
+		l.begin(e, 0)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -277,7 +278,7 @@ func (l *EventLog) Execution() (e *sandbox.Execution, ended bool) {
 // replay makes the event log of an execution that has ended from its record.
 func replay(e sandbox.Execution) *EventLog {
 	l := newEventLog()
-	l.begin(&e, e.User, len(e.Stdout)+len(e.Stderr))
+	l.begin(&e, len(e.Stdout)+len(e.Stderr))
 	l.Print("stdout", []byte(e.Stdout))
 	l.Print("stderr", []byte(e.Stderr))
 	for _, n := range e.DebugInfo.Logs {

@@ -269,12 +269,13 @@ func (s *Service) newRun(caller sandbox.Key, sb sandbox.Sandbox, request sandbox
 
 // execute takes a run from its limits to its durable end.
 func (r *run) execute(ctx context.Context) (*sandbox.Execution, error) {
+	endEvents := r.openEvents()
 	ctx, end, err := r.begin(ctx)
 	if err != nil {
+		endEvents(nil, err)
 		return nil, err
 	}
 	defer end()
-	endEvents := r.openEvents()
 	var outcome sandbox.Outcome
 	if err = r.openSession(ctx); err == nil {
 		outcome, err = r.runCode(ctx)
@@ -332,6 +333,9 @@ func (r *run) begin(ctx context.Context) (_ context.Context, end func(), err err
 	if err != nil {
 		releaseSlot = func() {}
 	} else {
+		if r.observers.events != nil { // whoever finds the record may follow the run
+			r.service.eventLogs.keep(&r.opening, r.sandbox.Owner, r.observers.events, r.isStreamed)
+		}
 		err = r.service.History.Begin(context.WithoutCancel(ctx), &r.opening) // before the code runs
 	}
 	end = func() {
@@ -435,8 +439,7 @@ func (r *run) runCode(ctx context.Context) (sandbox.Outcome, error) {
 		callbacks.Requests = r.handler
 	}
 	if r.observers.events != nil {
-		r.observers.events.begin(&r.opening, r.sandbox.Owner, r.sandbox.Policy.MaxOutputSize)
-		r.service.eventLogs.keep(r.opening.ID, r.observers.events, r.isStreamed)
+		r.observers.events.begin(&r.opening, r.sandbox.Policy.MaxOutputSize)
 		callbacks.Listener, callbacks.Ordered = r.observers.events, r.isStreamed
 	}
 	switch {
