@@ -140,9 +140,13 @@ func (j *Journal) IndexBytes() int {
 	return j.indexes
 }
 
-// Check returns an error for a stored chunk that is damaged, or that unpacks to more than a Journal writes.
+// Check returns an error for a stored chunk that is damaged, or that unpacks to more than a Journal writes. It accepts
+// one of another format version, which Open refuses: an archive of an older version of this program has such chunks.
 func Check(stored sandbox.Chunk) error {
 	c, err := openChunk(stored)
+	if errors.Is(err, ErrVersion) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
