@@ -64,7 +64,7 @@ func (a Annotations) CheckAnnotations() error {
 func CheckTitle(title string) error {
 	var detail string
 	if n := utf8.RuneCountInString(title); n > MaxTitleChars {
-		detail = fmt.Sprintf("it has %d characters; send at most %d", n, MaxTitleChars)
+		detail = fmt.Sprintf("it has %d characters; it may have %d", n, MaxTitleChars)
 	} else if strings.ContainsFunc(title, unicode.IsControl) {
 		detail = "it has a control character; send one line of text"
 	} else {
