@@ -34,6 +34,7 @@ DICTS = (dict, collections.defaultdict, collections.OrderedDict, collections.Cou
 _SCALAR_IDS, _CONTAINER_IDS = set(map(id, SCALARS)), set(map(id, CONTAINERS))
 _MISSING_IDS = set(map(id, (type(None), float, decimal.Decimal)))
 _KEPT_IDS, _DICT_IDS = set(map(id, CONTAINERS + DICTS)), set(map(id, DICTS))
+_KEYS, _VALUES = type({}.keys()), type({}.values())
 _PANDAS_SCALARS = {"Timestamp", "Timedelta", "NaTType", "NAType", "Period", "Interval"}
 _packages: dict[int, tuple[type, str]] = {}  # classes of numpy and pandas by their IDs
 class_name_of = type.__dict__["__name__"].__get__  # a metaclass may define another __name__
@@ -142,8 +143,10 @@ def has_plain_keys(table: dict) -> bool:
 
 def known(value):
     """Returns a value that can be kept and looked at, or OPAQUE. An object of the program that is kept would live
-    longer than it does without probes."""
+    longer than it does without probes. The view of a dict's keys or values becomes a list."""
     kind = class_of(value)
+    if (kind is _KEYS or kind is _VALUES) and len(value) <= MAX_DISTINCT:
+        value, kind = list(value), list
     if is_scalar(value) or package_of(value) in ("numpy", "pandas") or kind is types.ModuleType:
         return value
     if id(kind) not in _KEPT_IDS:

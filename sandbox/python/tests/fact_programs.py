@@ -3,6 +3,18 @@
 # The kind of a fact, words of its text, a program that shows it, and a similar program without it.
 FACTS = [
     (
+        "text order",
+        "as numbers, 7 and 12 are",
+        """
+prices = {'a': '9.5', 'b': '12', 'c': '7'}
+best = max(prices.values())
+""",
+        """
+prices = {'a': '9.5', 'b': '12', 'c': '7'}
+best = max(map(float, prices.values()))
+""",
+    ),
+    (
         "overwritten",
         "3 assignments to 2 keys",
         """
