@@ -179,6 +179,30 @@ class Comparison:
         values = f"{count(len(times), 'value')} of {', '.join(keys)}"
         return f"; the right table repeats {values}, up to {int(times.iloc[0])} times"
 
+    def _unmatched(self, made: Table) -> set:
+        """Notes the rows of a merge that matched nothing in the right table, and returns the columns that are missing
+        in them for that reason."""
+        frames = [(probe, table) for _, probe, table in self._inputs if table.kind == "DataFrame"]
+        if self._name != "merge" or len(frames) < 2 or not isinstance(self._node, ast.Call) or made.kind != "DataFrame":
+            return set()
+        (_, left), (place, right) = frames[:2]
+        given = {keyword.arg: keyword.value for keyword in self._node.keywords}
+        how, only = given.get("how"), [name for name in made.names if name not in left.names]
+        if not isinstance(how, ast.Constant) or how.value not in ("left", "outer") or not only:
+            return set()
+        if any(name not in right.names for name in only) or _all_missing(right, only):
+            return set()
+        missing = _all_missing(made, only)
+        if not missing:
+            return set()
+        table = place.code if place.code.isidentifier() else "the right table"
+        asked = {key: given[key] for key in ("on", "left_on", "right_on") if isinstance(given.get(key), ast.Constant)}
+        keys = ", ".join(f"{key}={ast.unparse(value)}" for key, value in asked.items())
+        text = f"{missing} of {count(made.n, 'row')} matched nothing in {table}" + (f" ({keys})" if keys else "")
+        verb = "is" if len(only) == 1 else "are"
+        self._probe.note("unmatched", 69, f"{text}: {', '.join(map(str, only[:4]))} {verb} missing (NaN) in them")
+        return {name for name in only if not right.column(name).missing}
+
     def _left_out(self, made: Table) -> str:
         """Returns what the rows that are left out have in common, as the rest of a text."""
         main = self._main
@@ -203,7 +227,10 @@ class Comparison:
         if selects and made.kind in ("Series", "list"):
             return
         are_single = len(made.names) == 1 and len(main.names) == 1
+        told = self._unmatched(made)
         for name in made.names:
+            if name in told:
+                continue
             before = main.column(main.names[0]) if are_single else self._column_before(name)
             if before is None:
                 continue
@@ -439,3 +466,12 @@ def called_name(node: ast.expr) -> str:
     if not isinstance(node, ast.Call):
         return ""
     return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
+def _all_missing(table: Table, names: list) -> int:
+    """Returns in how many rows of a table all of some columns are missing."""
+    missing = None
+    for name in names:
+        here = module("pandas").isna(table.raw(name))
+        missing = here if missing is None else missing & here
+    return 0 if missing is None else int(missing.sum())

@@ -102,7 +102,7 @@ class Outputs:
         self.step = _no_step
         self.captured = None
         self.tables = {}
-        if self._drawn:  # clear() is a function of Python
+        if self._drawn.data:  # type: ignore[attr-defined]  # clear() and the truth are functions of Python
             self._drawn.clear()
         self._updates.clear()
         fonts.told.clear()

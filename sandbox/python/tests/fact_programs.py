@@ -3,6 +3,22 @@
 # The kind of a fact, words of its text, a program that shows it, and a similar program without it.
 FACTS = [
     (
+        "unmatched",
+        "2 of 4 rows matched nothing in cities (on='id'): city, size are missing (NaN) in them",
+        """
+import pandas as pd
+orders = pd.DataFrame({'id': [1, 2, 3, 4], 'customer': [1, 1, 2, 2], 'total': [5, 6, 7, 8]})
+cities = pd.DataFrame({'id': [1, 2], 'city': ['Oslo', 'Bergen'], 'size': [1, None]})
+merged = orders.merge(cities, on='id', how='left')
+""",
+        """
+import pandas as pd
+orders = pd.DataFrame({'id': [1, 2, 3, 4], 'customer': [1, 1, 2, 2], 'total': [5, 6, 7, 8]})
+cities = pd.DataFrame({'id': [1, 2], 'city': ['Oslo', 'Bergen'], 'size': [1, None]})
+merged = orders.merge(cities.rename(columns={'id': 'customer'}), on='customer', how='left')
+""",
+    ),
+    (
         "text order",
         "as numbers, 7 and 12 are",
         """
