@@ -200,7 +200,7 @@ func TestStreamOfUnstreamedExecutionComesFromItsRecord(t *testing.T) {
 	}
 }
 
-// A run can be followed as soon as it is on record, also while the earlier runs of its session run again.
+// A run can be followed as soon as it is on record, even while the earlier runs of its session run again.
 func TestExecutionCanBeFollowedBeforeItsCodeRuns(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)

@@ -431,6 +431,10 @@ class Comparison:
         if self._name in ("argmax", "idxmax") and column.low is not None and not column.high and column.kind == "bool":
             text = f"none of {count(column.n, 'value')} was True (never true), and {self._name} gave {show(value)}"
             self._probe.note("never", 84, text)
+        if self._name == "len":  # the values themselves do not matter
+            if column.missing:
+                self._probe.note("reduced", 56, f"{show(value)}, and {column.missing} of them are missing (NaN)")
+            return
         text = f"{show(value)}, computed from {count(column.n, 'value')}"
         if column.low is not None:
             text += f" ({span(column.low, column.high)})"
