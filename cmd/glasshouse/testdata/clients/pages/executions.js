@@ -85,7 +85,7 @@ module.exports = {
     await page.reload();
     await page.locator('.sizer .state').first().waitFor();
     await wantFailed();
-    await page.getByLabel('Text in code or error').fill('nowhere to be found');
+    await page.getByLabel('Text in title, code, error or output').fill('nowhere to be found');
     await page.getByText('No execution matches these filters.').waitFor();
     await page.getByRole('button', { name: 'Clear all filters' }).click();
     await page.locator('.sizer .state').first().waitFor();

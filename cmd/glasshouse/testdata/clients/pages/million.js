@@ -50,7 +50,7 @@ async function stuck(page, thrown) {
 const codes = async (page) => (await shown(page, 'code')).map((code) => code.replace(/KeyError$/, '')); // the error follows
 async function filtered(query) {
   const page = await open();
-  await page.goto(`${address}/ui/${query}`);
+  await page.goto(`${address}/ui/executions${query}`);
   await signIn(page, adminKey);
   await page.locator('.sizer .row .code').first().waitFor();
   return page;
@@ -124,7 +124,7 @@ module.exports = {
     const toStatus = () => status.focus();
     const byStatus = (name) => () => page.keyboard.press(name[0]);
     const user = page.getByLabel('User', { exact: true });
-    const text = page.getByLabel('Text in code or error');
+    const text = page.getByLabel('Text in title, code, error or output');
     const all = async () => {
       await page.goto(`${address}/ui/executions`);
       await row(page, 0).waitFor();

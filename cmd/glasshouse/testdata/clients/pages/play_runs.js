@@ -188,7 +188,7 @@ await db_query("DELETE FROM orders")`);
     await newest(page).getByRole('link', { name: 'Open the execution' }).click();
     await page.getByRole('link', { name: '9 steps' }).waitFor();
     const id = new URL(page.url()).pathname.split('/').pop();
-    await page.goto(`${address}/ui/`);
+    await page.goto(`${address}/ui/executions`);
     await page.locator(`.sizer a[href$="${id}"]`).waitFor();
     await wantNothingWrong(page);
   },
