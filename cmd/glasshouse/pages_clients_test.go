@@ -27,7 +27,9 @@ func TestPages(t *testing.T) {
 	browser := findBrowser(t)
 	endpoint := chattest.Start(chatScripts)
 	defer endpoint.Close()
+	// All checks share a service, and each leaves its sandboxes.
 	_, admin := start(t, binary(t), dataDir(t), withPackages(), "--model-url="+endpoint.URL(), "--model-name=scripted",
+		"--max-sandboxes-per-user=200",
 		"--mask-columns=users.email")
 	checkPages(t, browser, admin, "GLASSHOUSE_MODEL_HOST="+endpoint.Host())
 }
