@@ -217,7 +217,9 @@ func TestExecutionCanBeFollowedBeforeItsCodeRuns(t *testing.T) {
 	}
 	const code = "print('live')\nwhile True:\n    time.sleep(0.01)"
 	ended := make(chan answer, 1)
-	go func() { ended <- c.do(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": code, "timeout": 30}) }()
+	go func() {
+		ended <- c.do(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": code, "timeout": 30})
+	}()
 	original := running("execute")
 	c.stream(t, "GET", original, nil).until("stdout")
 	c.ok(t, "POST", original+"/cancel", nil)
