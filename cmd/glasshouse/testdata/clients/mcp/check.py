@@ -54,6 +54,8 @@ async def official(server, name):
             *(client.call_tool("query_database", {"sql": f"SELECT {n} AS n"}) for n in range(100))
         )
         assert [f"[{n}]" in text_of(r) for n, r in enumerate(many)] == [True] * 100
+        result = await client.call_tool("explain_query", {"sql": "SELECT id FROM users WHERE id < 3"})
+        assert "users " in text_of(result) and result.structured_content["text"] == text_of(result), result
         templates = await client.list_resource_templates()
         assert len(templates.resource_templates) == 3, templates
         print(name, client.protocol_version, "ok")
