@@ -205,7 +205,8 @@ func TestExecutionCanBeFollowedBeforeItsCodeRuns(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
-	c.run(t, id, "import time\ntime.sleep(1)") // so long the replay is on record, and its own code does not run
+	// So long the replay is on record, and its own code does not run.
+	c.run(t, id, "import time\nfor n in range(50_000_000):\n    pass")
 	running := func(kind string) (path string) {
 		eventually(t, "the "+kind, func() bool {
 			for _, e := range c.ok(t, "GET", "/executions?status=running&kind="+kind, nil).body["executions"].([]any) {
