@@ -106,8 +106,8 @@ func (run *traceRun) setBudget(ctx context.Context, began time.Time) {
 // deadlineMargin is the time that an answer needs between its last statement and the deadline of its caller.
 const deadlineMargin = 100 * time.Millisecond
 
-// endOfBudget returns when the derived statements end, of which the statement itself took some time. They have at least
-// least, if their caller waits that long.
+// endOfBudget returns the time at which derived statements must end. own is how long the statement itself took. They
+// get at least least, unless their caller stops waiting earlier.
 func endOfBudget(ctx context.Context, own, least time.Duration) time.Time {
 	until := time.Now().Add(min(max((stageTimeFactor-1)*own, least), max(maxStageTime-own, time.Second)))
 	if deadline, ok := ctx.Deadline(); ok && deadline.Add(-deadlineMargin).Before(until) {

@@ -37,7 +37,7 @@ const tracedTables = `
 	INSERT INTO "Odd @0 name" VALUES (1, 'x'), (2, 'y'), (3, 'x');
 	GRANT SELECT ON ALL TABLES IN SCHEMA public TO glasshouse_reader`
 
-// openTraced returns a reader of a database with tracedTables, of which two columns are masked.
+// openTraced returns a reader of a database that has tracedTables. Two columns of these are masked.
 func openTraced(t testing.TB) *dbaccess.Reader {
 	t.Helper()
 	s := dbtest.Start(t)

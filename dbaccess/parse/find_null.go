@@ -243,7 +243,7 @@ func findLostNulls(d *stageDeriver, parts *blockParts) {
 	}
 }
 
-// findNullArithmetic finds sums of an expression of which one operand is often NULL.
+// findNullArithmetic finds sums over an expression such as a - b, where one operand is often NULL.
 func findNullArithmetic(d *stageDeriver, parts *blockParts) {
 	for _, a := range parts.aggregates() {
 		if name := functionName(a.call); name != "sum" && name != "avg" || len(a.call.Args) != 1 {

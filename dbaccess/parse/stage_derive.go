@@ -126,7 +126,7 @@ type draft struct {
 // scope has the WITH queries that a query can read: those of the statements around it, the outermost first.
 type scope []*withLevel
 
-// withLevel is a list of WITH queries, of which the first ones are visible.
+// withLevel is a list of WITH queries. Only the first ones are visible.
 type withLevel struct {
 	owner   *pg_query.WithClause
 	queries []withQuery

@@ -38,9 +38,9 @@ const maxDeltaBytes = 2 * maxStateBytes
 // Codes that replace the tag of a value. No tag is as low.
 const (
 	equalValue = 0                          // it equals the previous value
-	firstPlace = 1                          // and the next maxRecentValues-1: the place of a recent value
-	firstSum   = 1 + maxRecentValues        // likewise: the previous value plus a recent one
-	firstInt   = firstSum + maxRecentValues // likewise, of recentIntegers
+	firstPlace = 1                          // first of maxRecentValues codes: a recent value, by its place
+	firstSum   = 1 + maxRecentValues        // first of as many: the previous float plus a recent value
+	firstInt   = firstSum + maxRecentValues // first of maxRecentIntegers codes: a recent integer, by its place
 	firstTotal = firstInt + maxRecentIntegers
 	firstTag   = firstTotal + maxRecentIntegers
 )
