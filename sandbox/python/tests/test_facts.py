@@ -292,6 +292,7 @@ UNTRUE = {
     "a product of matrices": ("x = np.ones((4, 2)) @ np.ones((2, 8))\n", "broadcasting"),
     "places": ("x = np.array([[1, 5], [7, 2]]).argmin(1)\n", "none before"),
     "a list that is changed": ("h = [3, 1, 2]\nx = h.pop()\n", "computed from"),
+    "a length": ("h = [3, 300, 2]\nx = len(h)\n", "the median"),
     "a recursion": ("def f(n):\n    return 1 if n < 2 else f(n - 1) + f(n - 2)\nx = f(5)\n", "changed none"),
     "the order of texts": ("x = [int(t) for t in ['99', '449', '1000']]\n", "the largest"),
     "keys": ("x = list({'a': 1, 'b': 2})\n", "type changed"),
