@@ -432,8 +432,8 @@ class Comparison:
             text = f"none of {count(column.n, 'value')} was True (never true), and {self._name} gave {show(value)}"
             self._probe.note("never", 84, text)
         if self._name == "len":  # the values themselves do not matter
-            if column.missing:
-                self._probe.note("reduced", 56, f"{show(value)}, and {column.missing} of them are missing (NaN)")
+            missing = f", and {column.missing} of them are missing (NaN)" if column.missing else ""
+            self._probe.note("reduced", 56 if missing else 41, show(value) + missing)
             return
         text = f"{show(value)}, computed from {count(column.n, 'value')}"
         if column.low is not None:
