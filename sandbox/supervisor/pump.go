@@ -27,6 +27,7 @@ type recordingPump struct {
 	debugger DebugDriver
 	meter    *workMeter
 	ring     *ring
+	full     chan struct{} // has one value after the ring was full
 	stopping chan struct{}
 	ended    chan struct{}
 
@@ -35,8 +36,10 @@ type recordingPump struct {
 	held       uint64 // as the debugger knows it: steps that the guest holds
 	failed     error  // the guest broke the protocol
 
-	mu      sync.Mutex // guards the ring and pending
+	mu      sync.Mutex // guards the ring and the fields below
 	pending []byte     // read from the ring, not delivered yet
+	broken  bool       // nobody takes pending records at intervals any more
+	taken   *sync.Cond // pending or broken has changed
 }
 
 // startRecordingPump starts a pump with a new ring. The caller stops it.
@@ -47,8 +50,9 @@ func startRecordingPump(process *isolate.Process, debugger DebugDriver, meter *w
 	}
 	p := &recordingPump{
 		process: process, debugger: debugger, meter: meter, ring: ring,
-		stopping: make(chan struct{}), ended: make(chan struct{}),
+		full: make(chan struct{}, 1), stopping: make(chan struct{}), ended: make(chan struct{}),
 	}
+	p.taken = sync.NewCond(&p.mu)
 	go p.deliverAtIntervals()
 	return p, nil
 }
@@ -62,11 +66,16 @@ func (p *recordingPump) deliverAtIntervals() {
 		select {
 		case <-p.stopping:
 			return
+		case <-p.full:
 		case <-timer.C:
 		}
 		delivered, err := p.deliver()
 		if err != nil {
 			p.process.Kill() // ends the run loop
+			p.mu.Lock()
+			p.broken = true
+			p.mu.Unlock()
+			p.taken.Broadcast()
 			return
 		}
 		if interval = min(2*interval, maxPumpInterval); delivered {
@@ -88,6 +97,7 @@ func (p *recordingPump) deliver() (delivered bool, err error) {
 		p.mu.Lock()
 		p.pending, p.delivery = p.delivery[:0], p.pending
 		p.mu.Unlock()
+		p.taken.Broadcast()
 		held := p.ring.heldSteps()
 		if delivered = len(p.delivery) > 0; delivered || held != p.held {
 			p.held = held
@@ -109,11 +119,28 @@ func (p *recordingPump) readRing() (pending int, err error) {
 	return len(p.pending), err
 }
 
-// emptyRing frees the space of the ring for a waiting guest. It waits for the debugger only if
-// more than maxPendingBytes are pending.
+// emptyRing frees the space of the ring for a waiting guest, and lets the pump deliver at once. It waits for the debugger
+// only if more than maxPendingBytes are pending, and only until the pump takes them: the guest then runs on while they
+// are delivered.
 func (p *recordingPump) emptyRing() error {
 	pending, err := p.readRing()
-	if err == nil && pending > maxPendingBytes {
+	if err != nil {
+		return err
+	}
+	select {
+	case p.full <- struct{}{}:
+	default: // the pump has not seen the last one
+	}
+	if pending <= maxPendingBytes {
+		return nil
+	}
+	p.mu.Lock()
+	for len(p.pending) > maxPendingBytes && !p.broken {
+		p.taken.Wait()
+	}
+	broken := p.broken
+	p.mu.Unlock()
+	if broken {
 		_, err = p.deliver()
 	}
 	return err

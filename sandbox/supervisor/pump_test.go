@@ -57,14 +57,14 @@ func TestFullRingWaitsForTheDebuggerOnlyIfMuchIsPending(t *testing.T) {
 		t.Error("emptyRing returned while more than maxPendingBytes waited for the debugger")
 	case debugger.goOn <- struct{}{}:
 	}
+	if err := <-emptied; err != nil { // while the debugger has the next records
+		t.Error(err)
+	}
 	go func() {
 		for range debugger.called {
 			debugger.goOn <- struct{}{}
 		}
 	}()
-	if err := <-emptied; err != nil {
-		t.Error(err)
-	}
 	if err := p.stop(); err != nil {
 		t.Error(err)
 	}
