@@ -446,7 +446,7 @@ func (run *stageRun) find(ctx context.Context) {
 			}
 			e.rows = append(e.rows, row)
 		}
-		judge := judges[p.Kind]
+		judge := judgeOf(p.Kind)
 		if !isComplete || judge == nil {
 			continue
 		}

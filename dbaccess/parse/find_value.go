@@ -52,51 +52,8 @@ func findDeadBranches(d *stageDeriver, parts *blockParts) {
 	})
 }
 
-// frameIsDefault is set in WindowDef.frame_options unless the window has a frame (FRAMEOPTION_NONDEFAULT).
+// frameNonDefault is set in WindowDef.frame_options if the window has a frame (FRAMEOPTION_NONDEFAULT).
 const frameNonDefault = 1
-
-// findFrames finds window functions whose frame ends at the last row with the same value of ORDER BY.
-func findFrames(d *stageDeriver, parts *blockParts) {
-	if parts.isGrouped() {
-		return
-	}
-	for _, t := range parts.node.TargetList {
-		forEachNode(t, func(n *pg_query.Node) bool {
-			f := n.GetFuncCall()
-			if f == nil || f.Over == nil || f.Over.Name != "" || f.Over.Refname != "" || len(f.Over.OrderClause) == 0 ||
-				f.Over.FrameOptions&frameNonDefault != 0 {
-				return n.GetSelectStmt() == nil
-			}
-			kind, frame := "", ""
-			switch functionName(f) {
-			case "last_value", "nth_value":
-				kind, frame = ProbeFrame, " ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
-			case "sum", "count", "avg":
-				kind, frame = ProbeRunningTies, " ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
-			default:
-				return true
-			}
-			s, ok := d.spanOf(n)
-			if !ok || !d.is(s.end-1, pg_query.Token_ASCII_41) {
-				return true
-			}
-			other := proto.CloneOf(n)
-			framed := parsedSelect("SELECT sum(1) OVER (ORDER BY 1" + frame +
-				")").TargetList[0].GetResTarget().Val.GetFuncCall().Over
-			over := other.GetFuncCall().Over
-			over.FrameOptions, over.StartOffset, over.EndOffset = framed.FrameOptions, framed.StartOffset,
-				framed.EndOffset
-			text := d.text(span{s.start, s.end - 1}) + frame + ")"
-			var g filler
-			a, b := g.put(exprHole(d.text(s), n)), g.put(exprHole(text, other))
-			inner := fill("SELECT "+a+` AS "a", `+b+` AS "b"`+d.source(&g, parts), g.holes...)
-			d.addProbe(parts, kind, -1, s, nil,
-				fill(`SELECT count(*), count(*) FILTER (WHERE "a" IS DISTINCT FROM "b") FROM (@0) AS "q"`,
-					queryHole(inner)))
-			return true
-		})
-	}
-}
 
 // findISOWeeks finds ISO weeks next to calendar years.
 func findISOWeeks(d *stageDeriver, parts *blockParts) {

@@ -23,7 +23,7 @@ type Probe struct {
 }
 
 // maxProbes bounds the probes of a statement.
-const maxProbes = 40
+const maxProbes = 80
 
 // place is the clause in which an expression is.
 type place int
@@ -52,7 +52,13 @@ var finders = []func(*stageDeriver, *blockParts){
 	findFanOuts, findNullableSides, findArbitraryRows, findFineGroups, findIntegerDivisions, findLastDays,
 	findTextNumbers, findWrongKeys, findPairs, findEmptyCounts, findTextKeys, findMixedUnits, findRemovedRows,
 	findWildcards, findNullArithmetic, findTies, findPrecedence, findLostNulls, findMeansOfMeans, findCountedColumns,
-	findDenominators, findMonths, findSoftDeletes, findDays, findDuplicates, findDistinctSums,
+	findDenominators, findMonths, findSoftDeletes, findDays, findDuplicates, findDistinctSums, findUnpartitioned,
+	findNeighbourTies, findGaps, findRowTies, findLateFilters, findNullsFirst, findLoneRows, findNumberedDistinct,
+	findCountedCases, findDistinctAmounts, findApartMaxima, findRoundedParts, findZerosForNull, findProductCounts,
+	findMissingZeros, findMeansOfRatios, findSharedLabels, findDoubleKeys, findPartialKeys, findPeriods, findOuterFilters,
+	findNullableMarks, findLostRows, findSelfPairs, findOtherMaxima, findContradictions, findNullEquals, findLiteralForms,
+	findUncorrelated, findUnordered, findSwappedColumns, findCaseGaps, findOrsInJoins, findLabelOrders, findNullsInTexts,
+	findCaseRemainders, findOtherTotals, findIntervalParts, findTwoZones, findDayEqualities, findMonthJoins,
 }
 
 // add adds a probe about a part of the text, unless one of its statements cannot be derived.

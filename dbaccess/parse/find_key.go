@@ -1,0 +1,479 @@
+package parse
+
+import (
+	"slices"
+	"strings"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+)
+
+// The kinds of probes about keys.
+const (
+	ProbeSharedLabel  = "group-by-label"
+	ProbeDoubleKey    = "duplicate-key"
+	ProbePartialKey   = "partial-key"
+	ProbePeriod       = "period-ignored"
+	ProbeOuterFilter  = "filter-in-on"
+	ProbeNullableMark = "anti-join-column"
+	ProbeLostRows     = "inner-join-loses"
+	ProbeSelfPairs    = "pairs-with-itself"
+	ProbeOtherMaximum = "maximum-of-another"
+)
+
+// findSharedLabels finds GROUP BY of a text that is almost a key: a few rows of the table share it, and become one
+// group.
+func findSharedLabels(d *stageDeriver, parts *blockParts) {
+	keys, ok := d.groupKeys(parts)
+	if !ok || len(keys) == 0 || parts.node.HavingClause != nil {
+		return
+	}
+	for i, key := range keys {
+		item := d.tableOf(parts.tables(), key.GetColumnRef())
+		if key.GetColumnRef() == nil || item == nil || item.table == nil || len(item.table.PrimaryKey) != 1 {
+			continue
+		}
+		_, name := columnName(key.GetColumnRef())
+		column := item.table.column(name)
+		if column == nil || !isTextType(column.Type) || slices.Contains(item.table.Unique, name) ||
+			d.hasOtherKey(parts, keys, i, item) || len(parts.tables()) == 1 && d.countsRows(parts) {
+			continue
+		}
+		var f filler
+		list, ok := d.marks(&f, keys)
+		if !ok {
+			return
+		}
+		identity, _ := d.rowIdentity(item)
+		inner := "SELECT " + list[i] + ` AS "l", count(DISTINCT ` + f.put(identity) + `) AS "n"` + d.source(&f, parts) +
+			" GROUP BY " + list[i]
+		d.addProbe(parts, ProbeSharedLabel, d.groupStage(parts), d.groupSpan(parts, i),
+			[]string{name, item.table.Name, item.table.PrimaryKey[0]},
+			fill(`SELECT count(*), count(*) FILTER (WHERE "n" > 1), coalesce(max("n"), 0) FROM (@0) AS "g" `+
+				`WHERE "l" IS NOT NULL`, queryHole(fill(inner, f.holes...))))
+	}
+}
+
+// hasOtherKey reports whether the groups have another key of a table, or one that refers to its rows.
+func (d *stageDeriver) hasOtherKey(parts *blockParts, keys []*pg_query.Node, but int, item *fromItem) bool {
+	for i, key := range keys {
+		ref := key.GetColumnRef()
+		if i == but || ref == nil {
+			continue
+		}
+		_, name := columnName(ref)
+		other := d.tableOf(parts.tables(), ref)
+		if other == item {
+			return true
+		}
+		if other != nil && other.table != nil {
+			if parent, _ := references(other.table, name); item.table.isNamed(parent) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// countsRows reports whether a block looks how many rows share something.
+func (d *stageDeriver) countsRows(parts *blockParts) bool {
+	return slices.ContainsFunc(parts.aggregates(), func(a aggregate) bool {
+		return functionName(a.call) == "count"
+	})
+}
+
+// findDoubleKeys finds a join over columns that are almost a key of one side: a few rows of it have the same, and
+// repeat the rows of the other side.
+func findDoubleKeys(d *stageDeriver, parts *blockParts) {
+	for _, j := range parts.joins {
+		pairs := d.equalPairs(j)
+		if len(pairs) == 0 || len(j.right.tables()) != 1 || !d.hasOnlyKeys(j) {
+			continue
+		}
+		item := j.right.tables()[0]
+		if item.isLateral || item.node.GetRangeFunction() != nil || d.isReference(j, pairs) {
+			continue
+		}
+		var f filler
+		right, left := f.put(j.right.hole(d.clauseText)), f.put(j.left.hole(d.clauseText))
+		var rightKeys, leftKeys []string
+		for _, p := range pairs {
+			rightKeys = append(rightKeys, f.put(exprHole(d.text(p.right), p.rightNode)))
+			leftKeys = append(leftKeys, f.put(exprHole(d.text(p.left), p.leftNode)))
+		}
+		own := ""
+		if quals := j.node.GetJoinExpr().Quals; quals != nil {
+			for _, c := range d.splitWhere(quals, span{j.qual.start + 1, j.qual.end}) {
+				if d.isOnly(parts, c.node, item) {
+					own += " AND " + f.put(exprHole(d.text(c.span), c.node))
+				}
+			}
+		}
+		for _, c := range parts.conjuncts {
+			if d.isOnly(parts, c.node, item) {
+				own += " AND " + f.put(exprHole(d.text(c.span), c.node))
+			}
+		}
+		own = strings.Replace(own, " AND ", " WHERE ", 1)
+		counted := func(from string, keys []string) derivedQuery {
+			return fill("SELECT "+keys[0]+` IS NULL AS "null", count(*) AS "n" FROM `+from+" GROUP BY "+
+				strings.Join(keys, ", "), f.holes...)
+		}
+		const list = `SELECT count(*), count(*) FILTER (WHERE "n" > 1), coalesce(sum("n" - 1), 0)::bigint, ` +
+			`coalesce(sum("n"), 0)::bigint FROM (@0) AS "g" WHERE NOT "null"`
+		d.addProbe(parts, ProbeDoubleKey, j.stage, j.qual, []string{item.name, d.text(pairs[0].right)},
+			fill(list, queryHole(counted(right+own, rightKeys))), fill(list, queryHole(counted(left, leftKeys))))
+	}
+}
+
+// isReference reports whether the columns of a join are a foreign key of one of the sides, whose rows may repeat.
+func (d *stageDeriver) isReference(j *fromItem, pairs []equalPair) bool {
+	for _, p := range pairs {
+		l := d.tableOf(j.left.tables(), p.leftNode.GetColumnRef())
+		r := d.tableOf(j.right.tables(), p.rightNode.GetColumnRef())
+		if p.leftNode.GetColumnRef() == nil || p.rightNode.GetColumnRef() == nil || l == nil || r == nil ||
+			l.table == nil || r.table == nil {
+			continue
+		}
+		_, lc := columnName(p.leftNode.GetColumnRef())
+		_, rc := columnName(p.rightNode.GetColumnRef())
+		if hasKey(l, r, lc, rc) {
+			return true
+		}
+		if a, _ := references(l.table, lc); a != "" {
+			if b, _ := references(r.table, rc); a == b {
+				return true // rows of the same third table
+			}
+		}
+	}
+	return false
+}
+
+// findPartialKeys finds a join that has some columns of a key of several, where the other side has the others, too.
+func findPartialKeys(d *stageDeriver, parts *blockParts) {
+	for _, j := range parts.joins {
+		pairs := d.equalPairs(j)
+		for _, item := range j.right.tables() {
+			if item.table == nil || len(item.table.PrimaryKey) < 2 || len(pairs) == 0 || len(j.right.tables()) != 1 {
+				continue
+			}
+			isUsed := map[string]bool{}
+			for _, p := range pairs {
+				_, name := columnName(p.rightNode.GetColumnRef())
+				isUsed[name] = true
+			}
+			missing, of := "", (*fromItem)(nil)
+			count := 0
+			for _, column := range item.table.PrimaryKey {
+				if isUsed[column] {
+					count++
+					continue
+				}
+				missing = column
+			}
+			if count == 0 || count != len(item.table.PrimaryKey)-1 || d.mentions(parts, item, missing) {
+				continue
+			}
+			for _, other := range parts.tables() {
+				if other != item && other.table != nil && other.table.column(missing) != nil &&
+					isSameValue(item.table, other.table, missing) && slices.Contains(j.left.tables(), other) {
+					of = other
+					break
+				}
+			}
+			if of == nil {
+				continue
+			}
+			var f filler
+			join := f.put(j.hole(d.clauseText))
+			full := quoteName(of.name) + "." + quoteName(missing) + " = " + quoteName(item.name) + "." +
+				quoteName(missing)
+			m := f.put(ownHole(full))
+			d.addProbe(parts, ProbePartialKey, j.stage, j.qual, []string{item.name, missing, of.name,
+				strings.Join(item.table.PrimaryKey, ", ")},
+				fill("SELECT count(*), count(*) FILTER (WHERE "+m+") FROM "+join, f.holes...))
+		}
+	}
+}
+
+// isSameValue reports whether the columns of two tables with the same name are values of the same key: one refers to
+// the other, or both to a third one.
+func isSameValue(a, b *Table, column string) bool {
+	aTable, aColumn := references(a, column)
+	bTable, bColumn := references(b, column)
+	return aTable != "" && (aTable == bTable && aColumn == bColumn || b.isNamed(aTable) && aColumn == column) ||
+		bTable != "" && a.isNamed(bTable) && bColumn == column
+}
+
+// mentions reports whether a block has a column of an item anywhere.
+func (d *stageDeriver) mentions(parts *blockParts, item *fromItem, column string) (is bool) {
+	parts.visit(func(n *pg_query.Node, _ place) {
+		if ref := n.GetColumnRef(); ref != nil {
+			_, name := columnName(ref)
+			is = is || name == column && d.tableOf(parts.tables(), ref) == item || name == "*"
+		}
+	})
+	for _, link := range parts.sublinks() {
+		for _, ref := range columnsOf(link) {
+			_, name := columnName(ref)
+			is = is || name == column
+		}
+	}
+	return is
+}
+
+// sublinks returns the subqueries in the expressions of a block.
+func (p *blockParts) sublinks() (list []*pg_query.Node) {
+	p.visit(func(n *pg_query.Node, _ place) {
+		if n.GetSubLink() != nil {
+			list = append(list, n)
+		}
+	})
+	return list
+}
+
+// findPeriods finds a join with a table that has several rows of a key, each for a period of time, where nothing
+// chooses the period.
+func findPeriods(d *stageDeriver, parts *blockParts) {
+	for _, j := range parts.joins {
+		pairs := d.equalPairs(j)
+		if len(pairs) == 0 {
+			continue
+		}
+		for _, side := range []struct {
+			item, other *fromItem
+			isLeft      bool
+		}{{j.right, j.left, false}, {j.left, j.right, true}} {
+			if len(side.item.tables()) != 1 || side.item.tables()[0].table == nil {
+				continue
+			}
+			item := side.item.tables()[0]
+			from, to := d.periodOf(item)
+			if from == "" || d.mentions(parts, item, from) || d.mentions(parts, item, to) {
+				continue
+			}
+			var keys []hole
+			for _, p := range pairs {
+				if side.isLeft {
+					keys = append(keys, exprHole(d.text(p.left), p.leftNode))
+				} else {
+					keys = append(keys, exprHole(d.text(p.right), p.rightNode))
+				}
+			}
+			var f filler
+			table := f.put(side.item.hole(d.clauseText))
+			list := ""
+			for i, k := range keys {
+				if i > 0 {
+					list += ", "
+				}
+				list += f.put(k)
+			}
+			a := f.put(ownHole(quoteName(item.name) + "." + quoteName(from)))
+			b := f.put(ownHole(quoteName(item.name) + "." + quoteName(to)))
+			inner := fill("SELECT ROW("+list+`) AS "key", `+a+` AS "a", `+b+` AS "b", lead(`+a+") OVER (PARTITION BY "+
+				list+" ORDER BY "+a+`) AS "next" FROM `+table, f.holes...)
+			var g filler
+			joined := g.put(j.hole(d.clauseText))
+			d.addProbe(parts, ProbePeriod, j.stage, j.qual, []string{item.name, from, to},
+				fill(`SELECT count(*), count(*) FILTER (WHERE "next" IS NOT NULL), count(*) FILTER (WHERE "b" < "a"), `+
+					`count(*) FILTER (WHERE "next" IS NOT NULL AND ("b" IS NULL OR "b" > "next")), `+
+					`count(DISTINCT "key") FROM (@0) AS "q"`, queryHole(inner)),
+				fill("SELECT count(*) FROM "+joined, g.holes...),
+				fill("SELECT count(*) FROM @0", side.other.hole(d.clauseText)))
+			break
+		}
+	}
+}
+
+// periodOf returns two columns of a table that may be the begin and the end of a period, or "": the end may be absent.
+func (d *stageDeriver) periodOf(item *fromItem) (from, to string) {
+	var times []Column
+	for _, c := range item.table.Columns {
+		if isTimeType(c.Type) {
+			times = append(times, c)
+		}
+	}
+	for i, a := range times {
+		for _, b := range times[i+1:] {
+			if a.Type == b.Type {
+				return a.Name, b.Name
+			}
+		}
+	}
+	return "", ""
+}
+
+// findOuterFilters finds a condition of a LEFT JOIN that is on the side whose rows are all kept.
+func findOuterFilters(d *stageDeriver, parts *blockParts) {
+	for _, n := range parts.nullSides() {
+		quals := n.join.node.GetJoinExpr().Quals
+		if quals == nil {
+			continue
+		}
+		kept := n.join.left
+		if n.isLeft {
+			kept = n.join.right
+		}
+		for _, c := range d.splitWhere(quals, span{n.join.qual.start + 1, n.join.qual.end}) {
+			refs := columnsOf(c.node)
+			if len(refs) == 0 || d.sideOf(c.node, kept.tables(), n.side.tables()) != 1 || !isCompared(c.node) {
+				continue
+			}
+			isShown := false
+			parts.visit(func(x *pg_query.Node, at place) {
+				if ref := x.GetColumnRef(); ref != nil && at != inJoin {
+					for _, own := range refs {
+						_, a := columnName(own)
+						_, b := columnName(ref)
+						isShown = isShown || a == b || b == "*"
+					}
+				}
+			})
+			hasOthers := false // a column of another table that is joined after it
+			for _, t := range parts.node.TargetList {
+				for _, ref := range columnsOf(t) {
+					item := d.tableOf(parts.tables(), ref)
+					hasOthers = hasOthers || item == nil || !slices.Contains(kept.tables(), item) &&
+						!slices.Contains(n.side.tables(), item)
+				}
+			}
+			var f filler
+			m, from := f.put(exprHole(d.text(c.span), c.node)), f.put(kept.hole(d.clauseText))
+			d.addFlagged(parts, ProbeOuterFilter, n.join.stage, c.span, []string{n.join.joinWord(), kept.tables()[0].name},
+				map[string]bool{"only": !isShown && !hasOthers},
+				fill("SELECT count(*), count(*) FILTER (WHERE "+m+" IS NOT TRUE) FROM "+from, f.holes...))
+		}
+	}
+}
+
+// isCompared reports whether a condition compares with constants.
+func isCompared(n *pg_query.Node) bool {
+	e := n.GetAExpr()
+	return e != nil && (len(columnsOf(e.Lexpr)) == 0 || len(columnsOf(e.Rexpr)) == 0)
+}
+
+// findNullableMarks finds IS NULL after a LEFT JOIN of a column that rows with a match may lack, too.
+func findNullableMarks(d *stageDeriver, parts *blockParts) {
+	for _, n := range parts.nullSides() {
+		key, ok := d.nullKey(n)
+		if !ok {
+			continue
+		}
+		for _, c := range parts.conjuncts {
+			test := c.node.GetNullTest()
+			if test == nil || test.Nulltesttype != pg_query.NullTestType_IS_NULL ||
+				test.Arg.GetColumnRef() == nil || !d.has(c.node, parts.tables(), n.side.tables()) {
+				continue
+			}
+			var f filler
+			k, m := f.put(key), f.put(exprHole(d.text(c.span), c.node))
+			d.addProbe(parts, ProbeNullableMark, c.stage, c.span, []string{n.side.name, d.textOf(test.Arg)},
+				fill("SELECT count(*) FILTER (WHERE "+m+" AND "+k+" IS NULL), count(*) FILTER (WHERE "+m+" AND "+k+
+					" IS NOT NULL)"+d.from(&f, parts), f.holes...))
+		}
+	}
+}
+
+// findLostRows finds inner joins that leave out rows of the table before, because nothing matches them.
+func findLostRows(d *stageDeriver, parts *blockParts) {
+	for _, j := range parts.joins {
+		join := j.node.GetJoinExpr()
+		if join.Jointype != pg_query.JoinType_JOIN_INNER || join.IsNatural || join.Quals == nil {
+			continue
+		}
+		pairs := d.equalPairs(j)
+		if len(pairs) != 1 || j.right.left != nil || len(d.splitWhere(join.Quals, span{j.qual.start + 1,
+			j.qual.end})) != 1 {
+			continue
+		}
+		right := j.right.tables()[0]
+		left := d.tableOf(j.left.tables(), pairs[0].leftNode.GetColumnRef())
+		if pairs[0].leftNode.GetColumnRef() == nil || left == nil || right.isLateral ||
+			len(j.left.tables()) > 1 && d.isNullable(parts, left) {
+			continue
+		}
+		var f filler
+		l, r := f.put(left.hole(d.clauseText)), f.put(j.right.hole(d.clauseText))
+		a, b := f.put(exprHole(d.text(pairs[0].left), pairs[0].leftNode)),
+			f.put(exprHole(d.text(pairs[0].right), pairs[0].rightNode))
+		query := "SELECT count(*), count(*) FILTER (WHERE " + a + " IS NULL), count(*) FILTER (WHERE " + a +
+			" IS NOT NULL AND NOT EXISTS (SELECT 1 FROM " + r + " WHERE " + a + " = " + b + ")) FROM " + l
+		own := ""
+		for _, c := range parts.conjuncts {
+			if d.isOnly(parts, c.node, left) {
+				own += " AND " + f.put(exprHole(d.text(c.span), c.node))
+			}
+		}
+		d.addFlagged(parts, ProbeLostRows, j.stage, span{j.left.end, j.end}, []string{left.name, right.name,
+			d.text(pairs[0].left)}, map[string]bool{"grouped": parts.isGrouped()},
+			fill(query+strings.Replace(own, " AND ", " WHERE ", 1), f.holes...))
+	}
+}
+
+// findSelfPairs finds joins of a table with itself over a shared value that also join each row with itself.
+func findSelfPairs(d *stageDeriver, parts *blockParts) {
+	for _, j := range parts.joins {
+		if len(j.right.tables()) != 1 || !d.hasOnlyKeys(j) || j.node.GetJoinExpr().Quals == nil ||
+			j.node.GetJoinExpr().Jointype != pg_query.JoinType_JOIN_INNER {
+			continue
+		}
+		r := j.right.tables()[0]
+		if r.table == nil || len(r.table.PrimaryKey) != 1 {
+			continue
+		}
+		for _, pair := range d.equalPairs(j) {
+			l := d.tableOf(j.left.tables(), pair.leftNode.GetColumnRef())
+			_, lc := columnName(pair.leftNode.GetColumnRef())
+			_, rc := columnName(pair.rightNode.GetColumnRef())
+			if pair.leftNode.GetColumnRef() == nil || pair.rightNode.GetColumnRef() == nil || l == nil ||
+				l.table != r.table || lc != rc || lc == r.table.PrimaryKey[0] {
+				continue
+			}
+			key := quoteName(r.table.PrimaryKey[0])
+			var f filler
+			m := f.put(ownHole(quoteName(l.name) + "." + key + " = " + quoteName(r.name) + "." + key))
+			d.addProbe(parts, ProbeSelfPairs, j.stage, j.qual, []string{r.table.Name, l.name, r.name,
+				r.table.PrimaryKey[0]},
+				fill("SELECT count(*), count(*) FILTER (WHERE "+m+")"+d.source(&f, parts), f.holes...))
+			break
+		}
+	}
+}
+
+// findOtherMaxima finds x IN (SELECT max(x) FROM t GROUP BY k), which also keeps rows with the maximum of another k.
+func findOtherMaxima(d *stageDeriver, parts *blockParts) {
+	for _, c := range parts.conjuncts {
+		link := c.node.GetSubLink()
+		query := link.GetSubselect().GetSelectStmt()
+		if query == nil || link.SubLinkType != pg_query.SubLinkType_ANY_SUBLINK || len(query.TargetList) != 1 ||
+			len(query.GroupClause) != 1 || len(query.FromClause) != 1 || link.Testexpr.GetColumnRef() == nil ||
+			len(link.OperName) > 0 {
+			continue
+		}
+		call := query.TargetList[0].GetResTarget().GetVal().GetFuncCall()
+		item := d.tableOf(parts.tables(), link.Testexpr.GetColumnRef())
+		inner := query.FromClause[0].GetRangeVar()
+		if name := functionName(call); name != "max" && name != "min" || item == nil || item.table == nil ||
+			inner == nil || d.table(inner) != item.table {
+			continue
+		}
+		_, key := columnName(query.GroupClause[0].GetColumnRef())
+		if key == "" || item.table.column(key) == nil {
+			continue
+		}
+		value, ok1 := d.expression(link.Testexpr)
+		extreme, ok2 := d.expression(query.TargetList[0].GetResTarget().GetVal())
+		_ = extreme
+		if !ok1 || !ok2 {
+			continue
+		}
+		var f filler
+		m, v := f.put(exprHole(d.text(c.span), c.node)), f.put(value)
+		k := f.put(ownHole(quoteName(item.name) + "." + quoteName(key)))
+		rows := fill("SELECT "+m+` AS "in", `+v+` AS "v", `+functionName(call)+"("+v+") OVER (PARTITION BY "+k+
+			`) AS "own"`+" FROM "+f.put(item.hole(d.clauseText)), f.holes...)
+		d.addProbe(parts, ProbeOtherMaximum, c.stage, c.span, []string{functionName(call), key},
+			fill(`SELECT count(*) FILTER (WHERE "in"), count(*) FILTER (WHERE "in" AND "v" <> "own") FROM (@0) AS "q"`,
+				queryHole(rows)))
+	}
+}
