@@ -73,10 +73,20 @@ func (r *Reader) tables(ctx context.Context) ([]catalogTable, error) {
 // forEachRow runs a query of the service that prints names by the path of the login. The names in the query itself are
 // looked up in pg_catalog first.
 func (r *Reader) forEachRow(ctx context.Context, sql string, into []any, take func(), args ...any) error {
-	const setPath = `SELECT pg_catalog.set_config('search_path',
-		pg_catalog.concat('pg_catalog, ', pg_catalog.current_setting('search_path')), true)`
+	return r.forEachRowOn(ctx, "", sql, into, take, args...)
+}
+
+// forEachRowOn runs a query of the service on a search path, or on that of forEachRow if it is empty.
+func (r *Reader) forEachRowOn(
+	ctx context.Context, path, sql string, into []any, take func(), args ...any,
+) error {
+	setPath, pathArgs := `SELECT pg_catalog.set_config('search_path',
+		pg_catalog.concat('pg_catalog, ', pg_catalog.current_setting('search_path')), true)`, []any{}
+	if path != "" {
+		setPath, pathArgs = `SELECT pg_catalog.set_config('search_path', $1, true)`, []any{path}
+	}
 	return pgx.BeginTxFunc(ctx, r.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, setPath); err != nil {
+		if _, err := tx.Exec(ctx, setPath, pathArgs...); err != nil {
 			return err
 		}
 		rows, _ := tx.Query(ctx, sql, args...)

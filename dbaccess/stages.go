@@ -129,8 +129,7 @@ func (r *Reader) planStages(
 		run.values[i] = map[parse.CountKind]int64{}
 		s := &stages.Stage{
 			ID: i, Block: p.Block, Kind: p.Kind, Name: p.Name, Text: p.Text, FromLine: p.From, ToLine: p.To,
-			Reads:    p.Reads,
-			JoinKind: p.JoinKind, State: stages.Skipped, Reason: p.Reason, Message: p.Message,
+			Reads: p.Reads, PartOf: p.PartOf, ViewLine: p.ViewLine, JoinKind: p.JoinKind, State: stages.Skipped, Reason: p.Reason, Message: p.Message,
 		}
 		if p.Reason != "" {
 			s.State = stages.Refused
@@ -143,7 +142,7 @@ func (r *Reader) planStages(
 		if err != nil && !isRefused {
 			return nil, err
 		}
-		if isRefused && !c.IsMore {
+		if isRefused && c.Class != parse.CountsMatches {
 			run.end(c.Values, stages.Refused, no.Reason, no.Message)
 		}
 		run.counts = append(run.counts, q)
@@ -190,11 +189,15 @@ func (r *Reader) tablesIn(
 	if err := r.describe(ctx, all); err != nil {
 		return nil, false, r.unavailable(err)
 	}
+	definitions, err := r.definitions(ctx, all)
+	if err != nil {
+		return nil, false, r.unavailable(err)
+	}
 	for _, t := range all {
 		isLarge = isLarge || t.Kind == "view" || t.RowEstimate != nil && *t.RowEstimate >= largeTable
 		one := parse.Table{
 			Schema: t.schema, Name: t.relname, PrimaryKey: t.PrimaryKey, IsView: strings.HasSuffix(t.Kind, "view"),
-			IsVisible: t.isVisible,
+			IsVisible: t.isVisible, Definition: definitions[t.oid],
 		}
 		for _, c := range t.Columns {
 			one.Columns = append(one.Columns, parse.Column{
@@ -244,16 +247,13 @@ func (run *stageRun) execute(ctx context.Context, set *QuerySet) error {
 	if run.isLarge {
 		run.ownCost, _, _ = run.explain(ctx, run.itself.statement.Original, run.params)
 	}
-	for _, isMore := range []bool{false, true} {
-		run.runShared(ctx, isMore)
-		for i := range run.plan.Counts {
-			if run.plan.Counts[i].IsMore == isMore {
-				run.runCount(ctx, i)
-			}
-		}
-	}
+	run.runCounts(ctx, parse.CountsRows)
+	run.runCounts(ctx, parse.CountsMatches)
 	run.settle()
 	run.find(ctx)
+	run.runCounts(ctx, parse.CountsPart)
+	run.settle()
+	run.settleParts()
 	run.runSamples(ctx)
 	if ctx.Err() != nil {
 		return errCancelledWaiting()
@@ -288,11 +288,27 @@ func (run *stageRun) isCounted(c *parse.CountStatement) bool {
 	})
 }
 
+// runCounts runs the statements of counts of a class.
+func (run *stageRun) runCounts(ctx context.Context, class parse.CountClass) {
+	run.runShared(ctx, class)
+	for i := range run.plan.Counts {
+		if run.plan.Counts[i].Class == class {
+			run.runCount(ctx, i)
+		}
+	}
+}
+
+// isLate reports whether the time for counts of a class is used up, which is less than the whole time for those that
+// are not the rows of a stage.
+func (run *stageRun) isLate(class parse.CountClass) bool {
+	return class != parse.CountsRows && time.Now().After(run.more)
+}
+
 // runShared runs the statements that compute several counts at once. Where one fails, each count is computed alone.
-func (run *stageRun) runShared(ctx context.Context, isMore bool) {
+func (run *stageRun) runShared(ctx context.Context, class parse.CountClass) {
 	for _, shared := range run.plan.Shared {
 		first := &run.plan.Counts[shared.Counts[0]]
-		if first.IsMore != isMore || run.remaining() <= 0 || isMore && time.Now().After(run.more) {
+		if first.Class != class || run.remaining() <= 0 || run.isLate(class) {
 			continue
 		}
 		q, err := run.reader.checkQuery(ctx, shared.SQL, run.valuesOf(shared.Names), run.limits.User)
@@ -331,8 +347,11 @@ func (run *stageRun) runCount(ctx context.Context, i int) {
 		run.end(c.Values, stages.Skipped, stages.ReasonOverBudget, "the time for the stages of a statement is used up")
 		return
 	}
-	if c.IsMore && time.Now().After(run.more) {
-		run.tooSlow = true
+	if run.isLate(c.Class) {
+		run.tooSlow = run.tooSlow || c.Class == parse.CountsMatches
+		if c.Class == parse.CountsPart {
+			run.end(c.Values, stages.Skipped, stages.ReasonOverBudget, "the time for parts of stages is used up")
+		}
 		return
 	}
 	if run.ownCost > 0 {
@@ -347,7 +366,7 @@ func (run *stageRun) runCount(ctx context.Context, i int) {
 	if err == nil && len(rows.Rows) == 1 {
 		err = run.take(c.Values, rows.Rows[0], time.Since(began))
 	}
-	if err == nil || c.IsMore {
+	if err == nil || c.Class == parse.CountsMatches {
 		return
 	}
 	no, isRefusal := errors.AsType[*sandbox.Refusal](err)
@@ -374,7 +393,7 @@ func (run *stageRun) isTooCostly(cost float64) bool {
 
 // estimate sets the planner's estimate of the first count of a statement.
 func (run *stageRun) estimate(c *parse.CountStatement, rows int64) {
-	if c.IsMore {
+	if c.Class == parse.CountsMatches {
 		return
 	}
 	if first := c.Values[0]; first.What == parse.CountOut { // the others are parts of it
@@ -555,6 +574,9 @@ func (run *stageRun) answer() *stages.Stages {
 	if run.tooSlow {
 		out.NotLooked = append(out.NotLooked, "how the sides of some joins match, because the statement is slow")
 	}
+	if run.plan.HasMoreParts {
+		out.NotLooked = append(out.NotLooked, "some views, subqueries, filters or windows: the statement has too many")
+	}
 	out.NotLooked = append(out.NotLooked, run.notLooked...)
 	if out.Findings == nil {
 		out.Findings = []stages.Finding{}
@@ -563,7 +585,7 @@ func (run *stageRun) answer() *stages.Stages {
 		p := run.plan.Blocks[id]
 		b := stages.Block{
 			ID: id, Parent: p.Parent, Kind: p.Kind, Name: p.Name, FromLine: p.From, ToLine: p.To, Reason: p.Reason,
-			Stages: []*stages.Stage{},
+			Definition: p.Definition, Stages: []*stages.Stage{},
 		}
 		for _, s := range run.stages {
 			if s.Block == id {
@@ -576,6 +598,7 @@ func (run *stageRun) answer() *stages.Stages {
 		out.Blocks = append(out.Blocks, b)
 	}
 	run.checkRows()
+	run.checkViews()
 	return out
 }
 
@@ -586,10 +609,5 @@ func (run *stageRun) checkRows() {
 	if main.Rows == nil || run.out.Truncated || *main.Rows == run.out.Rows {
 		return
 	}
-	main.Rows, main.Reason = nil, stages.ReasonInconsistent
-	for _, s := range main.Stages {
-		s.RowsIn, s.RowsRight, s.RowsOut, s.Lost, s.Null, s.Multiplied, s.Sample = nil, nil, nil, nil, nil, nil, nil
-		s.State, s.Reason = stages.Refused, stages.ReasonInconsistent
-		s.Message = "the derived counts do not fit to the number of rows of the statement"
-	}
+	refuseBlock(main, "the derived counts do not fit to the number of rows of the statement")
 }

@@ -104,7 +104,7 @@ func (run *whyNotRun) execute(ctx context.Context) (err error) {
 	lost := -1 // the index of the stage
 	for i := range run.plan.Stages.Counts {
 		c := &run.plan.Stages.Counts[i]
-		if c.IsMore {
+		if c.Class == parse.CountsMatches {
 			continue
 		}
 		at := run.runCount(ctx, i)
@@ -225,7 +225,7 @@ func (run *whyNotRun) conclude(ctx context.Context, lost int) {
 	if lost >= 0 {
 		for i := range run.plan.Stages.Counts {
 			c := &run.plan.Stages.Counts[i]
-			if c.IsMore && c.Values[0].Stage == run.out.Stages[lost].ID {
+			if c.Class == parse.CountsMatches && c.Values[0].Stage == run.out.Stages[lost].ID {
 				run.runCount(ctx, i)
 			}
 		}

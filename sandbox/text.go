@@ -10,8 +10,8 @@ import (
 )
 
 // The sizes, in bytes, of what clients name. Such texts are kept while a sandbox lives and come back in lists, so their
-// sizes bound the memory of sandboxes and of lists. An ID counts as a name, and CheckPath has the same limit for a path.
-// Linux allows 128 KiB for one environment variable.
+// sizes bound the memory of sandboxes and of lists. An ID counts as a name, and CheckPath has the same limit for a
+// path. Linux allows 128 KiB for one environment variable.
 const (
 	MaxNameBytes      = 1 << 10  // each name
 	MaxMetadataBytes  = 16 << 10 // all names and values of a sandbox's metadata

@@ -151,19 +151,28 @@ func (d *stageDeriver) groupKeys(parts *blockParts) (keys []*pg_query.Node, ok b
 		if n.GetGroupingSet() != nil {
 			return nil, false
 		}
-		key := n
-		if c := n.GetAConst(); c != nil {
-			i := int(c.GetIval().GetIval()) - 1
-			if i < 0 || i >= len(parts.node.TargetList) {
-				return nil, false
-			}
-			key = parts.node.TargetList[i].GetResTarget().GetVal()
-		} else if target := d.aliased(parts, n); target != nil {
-			key = target
+		key := d.groupKey(parts, n)
+		if key == nil {
+			return nil, false
 		}
 		keys = append(keys, key)
 	}
 	return keys, true
+}
+
+// groupKey returns the expression of an item of GROUP BY, or nil if there is none.
+func (d *stageDeriver) groupKey(parts *blockParts, n *pg_query.Node) *pg_query.Node {
+	if c := n.GetAConst(); c != nil {
+		i := int(c.GetIval().GetIval()) - 1
+		if i < 0 || i >= len(parts.node.TargetList) {
+			return nil
+		}
+		return parts.node.TargetList[i].GetResTarget().GetVal()
+	}
+	if target := d.aliased(parts, n); target != nil {
+		return target
+	}
+	return n
 }
 
 // aliased returns the expression that a name of GROUP BY means by its alias, or nil if it means a column.

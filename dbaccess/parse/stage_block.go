@@ -36,7 +36,7 @@ func (d *stageDeriver) fillBlock(id int, query *pg_query.SelectStmt, s span, sc 
 	d.origins[id] = query
 	if query.WithClause != nil {
 		body := d.find(s, pg_query.Token_SELECT, pg_query.Token_VALUES, pg_query.Token_TABLE)
-		level := &withLevel{owner: query.WithClause, queries: d.splitWith(span{s.start, body})}
+		level := &withLevel{source: d.clauseText, owner: query.WithClause, queries: d.splitWith(span{s.start, body})}
 		if len(level.queries) != len(query.WithClause.Ctes) {
 			return stages.ReasonNotTraceable
 		}
@@ -375,7 +375,7 @@ func (d *stageDeriver) whereStages(parts *blockParts, last int) int {
 	where = strings.Replace(where, " AND ", " WHERE ", 1)
 	// The first value is that of FROM, too, so FROM is counted alone only if the conditions fail.
 	d.drafts = slices.Insert(d.drafts, parts.firstDraft, draft{
-		fill("SELECT "+strings.Join(columns, ", ")+from+where, holes...), parts.scope, values, false,
+		fill("SELECT "+strings.Join(columns, ", ")+from+where, holes...), parts.scope, values, CountsRows,
 	})
 	// All conditions together may be fast where each row of FROM is too much.
 	var f filler

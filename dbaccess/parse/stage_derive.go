@@ -24,6 +24,9 @@ func deriveStages(numbered string, names []string, tables []Table, samples bool)
 	}
 	d.finish()
 	d.findProbes()
+	d.addParts(d.parts, false)
+	d.finish()
+	d.plan.Order = d.order
 	return d.plan, nil
 }
 
@@ -47,7 +50,7 @@ func deriveBlocks(numbered string, names []string, tables []Table, samples bool)
 	d := &stageDeriver{
 		clauseText: c, names: names, tables: tables, samples: samples, tree: tree.Stmts[0].Stmt,
 		plan: &StagePlan{Lines: strings.Count(numbered, "\n") + 1}, origins: map[int]*pg_query.SelectStmt{},
-		bareSets: map[int]bareSet{},
+		bareSets: map[int]bareSet{}, views: map[*Table]int{},
 	}
 	all := span{0, len(c.tokens)}
 	for all.end > 0 && c.is(all.end-1, pg_query.Token_ASCII_59) {
@@ -73,7 +76,8 @@ type Table struct {
 	Unique       []string // columns that are unique by themselves
 	ForeignKeys  []ForeignKey
 	IsView       bool
-	IsVisible    bool // without its schema
+	Definition   string // of a view: its query
+	IsVisible    bool   // without its schema
 }
 
 // Column is a column of a Table.
@@ -105,6 +109,7 @@ type stageDeriver struct {
 	tree     *pg_query.Node               // of the whole statement
 	origins  map[int]*pg_query.SelectStmt // by block: its node in tree
 	samples  bool
+	views    map[*Table]int // the blocks of views
 }
 
 // bareSet is a set operation without its ORDER BY and LIMIT.
@@ -120,7 +125,7 @@ type draft struct {
 	derivedQuery
 	scope  scope
 	values []CountValue
-	isMore bool
+	class  CountClass
 }
 
 // scope has the WITH queries that a query can read: those of the statements around it, the outermost first.
@@ -128,6 +133,7 @@ type scope []*withLevel
 
 // withLevel is a list of WITH queries. Only the first ones are visible.
 type withLevel struct {
+	source  *clauseText
 	owner   *pg_query.WithClause
 	queries []withQuery
 	visible int
@@ -201,13 +207,13 @@ func (d *stageDeriver) withText(l *withLevel, isMaterialized bool) (string, *pg_
 			out.WriteString(", ")
 		}
 		if !isMaterialized {
-			out.WriteString(d.text(q.all))
+			out.WriteString(l.source.text(q.all))
 			continue
 		}
 		clause.Ctes[i].GetCommonTableExpr().Ctematerialized = pg_query.CTEMaterialize_CTEMaterializeAlways
-		out.WriteString(d.text(span{q.all.start, q.as}) + " AS MATERIALIZED (" + d.text(q.body) + ")")
+		out.WriteString(l.source.text(span{q.all.start, q.as}) + " AS MATERIALIZED (" + l.source.text(q.body) + ")")
 		if rest := (span{q.body.end + 1, q.all.end}); !rest.isEmpty() {
-			out.WriteString(" " + d.text(rest))
+			out.WriteString(" " + l.source.text(rest))
 		}
 	}
 	return out.String(), clause
@@ -257,7 +263,7 @@ func (d *stageDeriver) addStage(block int, kind, name string, s span) int {
 	}
 	d.plan.Stages = append(d.plan.Stages, PlanStage{
 		Block: block, Kind: kind, Name: name, Text: text, From: from, To: to, Reads: -1, Left: -1, Right: -1,
-		Follows: -1,
+		Follows: -1, PartOf: -1, Same: -1,
 	})
 	return len(d.plan.Stages) - 1
 }
@@ -266,7 +272,11 @@ func (d *stageDeriver) stage(id int) *PlanStage { return &d.plan.Stages[id] }
 
 // count adds a statement of counts.
 func (d *stageDeriver) count(q derivedQuery, s scope, isMore bool, values ...CountValue) {
-	d.drafts = append(d.drafts, draft{q, s, values, isMore})
+	class := CountsRows
+	if isMore {
+		class = CountsMatches
+	}
+	d.drafts = append(d.drafts, draft{q, s, values, class})
 }
 
 // sample gives a stage a statement for a few of its rows. q has all of them.
@@ -280,24 +290,26 @@ func (d *stageDeriver) sample(stage int, q derivedQuery, s scope) {
 	}
 }
 
-// finish derives the statements of the drafts.
+// finish derives the statements of the drafts since it was last called.
 func (d *stageDeriver) finish() {
 	var kept []draft
+	first := len(d.plan.Counts)
 	for _, one := range d.drafts {
 		statement, err := d.derive(d.inScope(one.derivedQuery, one.scope, false))
 		if err != nil {
 			for _, v := range one.values {
-				if !one.isMore {
+				if one.class != CountsMatches {
 					d.refuse(v.Stage, err)
 				}
 			}
 			continue
 		}
 		kept = append(kept, one)
-		d.plan.Counts = append(d.plan.Counts, CountStatement{statement, one.values, one.isMore})
+		d.plan.Counts = append(d.plan.Counts, CountStatement{statement, one.values, one.class})
 	}
-	for _, isMore := range []bool{false, true} {
-		d.share(kept, isMore)
+	d.drafts = nil
+	for _, class := range []CountClass{CountsRows, CountsMatches, CountsPart} {
+		d.share(kept, first, class)
 	}
 }
 
@@ -313,14 +325,15 @@ func (d *stageDeriver) refuse(stage int, err error) {
 	}
 }
 
-// share makes one statement of the counts that read WITH queries, which computes each of these once.
-func (d *stageDeriver) share(drafts []draft, isMore bool) {
+// share makes one statement of the counts that read WITH queries, which computes each of these once. first is the index
+// of the first draft in plan.Counts.
+func (d *stageDeriver) share(drafts []draft, first int, class CountClass) {
 	var all *withLevel
 	var holes []hole
 	known := map[CountValue]bool{}
 	var out SharedCounts
 	for i, one := range drafts {
-		if one.isMore != isMore || len(one.scope) != 1 || one.node.WithClause != nil {
+		if one.class != class || len(one.scope) != 1 || one.node.WithClause != nil {
 			continue
 		}
 		level := one.scope[0]
@@ -344,7 +357,7 @@ func (d *stageDeriver) share(drafts []draft, isMore bool) {
 			continue
 		}
 		holes = append(holes, queryHole(one.derivedQuery))
-		out.Counts = append(out.Counts, i)
+		out.Counts = append(out.Counts, first+i)
 	}
 	if len(holes) < 2 {
 		return

@@ -10,6 +10,8 @@ type StagePlan struct {
 	// Shared are statements that compute several of Counts with one computation of the WITH queries.
 	Shared []SharedCounts
 	Probes []Probe
+	// HasMoreParts says that views, subqueries and so on were left out, because the plan is full.
+	HasMoreParts bool
 }
 
 // PlanBlock is a block without its values.
@@ -18,7 +20,8 @@ type PlanBlock struct {
 	Kind, Name string
 	From, To   int // lines
 	Reason     string
-	Last       int // the stage that has the block's rows; -1: none
+	Last       int    // the stage that has the block's rows; -1: none
+	Definition string // of a view: its query
 }
 
 // PlanStage is a stage without its values.
@@ -28,6 +31,9 @@ type PlanStage struct {
 	From, To         int // lines
 	Left, Right      int // the stages whose rows come in; -1: none
 	Follows          int // the stage with the same number of rows, which has no statement of its own; -1: none
+	PartOf           int // the stage that it is a part of, whose rows it does not change; -1: none
+	Same             int // the stage with the same values, of a subquery that is a condition; -1: none
+	ViewLine         int // of a stage of a view: its line in the definition
 	Reason, Message  string
 	JoinKind         string // of a join: "inner", "left", "right", "full" or "cross"
 	Sample           *DerivedStatement
@@ -43,8 +49,18 @@ type DerivedStatement struct {
 type CountStatement struct {
 	DerivedStatement
 	Values []CountValue // by column
-	IsMore bool         // of less importance: how the sides of a join match
+	Class  CountClass
 }
+
+// CountClass says how important counts are.
+type CountClass int
+
+// The classes, the most important first.
+const (
+	CountsRows    CountClass = iota // the rows after a stage
+	CountsMatches                   // how the sides of a join match
+	CountsPart                      // of what is in a stage: a view, a subquery, a filter, a window
+)
 
 // SharedCounts is a statement with the values of several of StagePlan.Counts.
 type SharedCounts struct {
@@ -63,17 +79,20 @@ type CountKind int
 
 // The values of a stage.
 const (
-	CountIn         CountKind = iota // rows before it
-	CountOut                         // rows after it
-	CountNull                        // rows for which its condition is NULL
-	CountPairs                       // rows of both sides of a join that match
-	CountWithLeft                    // the same, and each row of the left side that matches none
-	CountWithRight                   // the same for the right side
-	CountMaxLeft                     // the most rows of the left side with one key
-	CountMaxRight                    // the same for the right side
-	CountNullLeft                    // rows of the left side whose key is NULL
-	CountNullRight                   // the same for the right side
-	CountUnmatchedL                  // rows of the left side that match none
+	CountIn          CountKind = iota // rows before it
+	CountOut                          // rows after it
+	CountNull                         // rows for which its condition is NULL
+	CountPairs                        // rows of both sides of a join that match
+	CountWithLeft                     // the same, and each row of the left side that matches none
+	CountWithRight                    // the same for the right side
+	CountMaxLeft                      // the most rows of the left side with one key
+	CountMaxRight                     // the same for the right side
+	CountNullLeft                     // rows of the left side whose key is NULL
+	CountNullRight                    // the same for the right side
+	CountEmptyGroups                  // groups in which no row passes a filter
+	CountPartitions                   // of a window
+	CountLargest                      // the rows of the largest partition
+	CountTied                         // rows that are equal to others of their partition in the order of a window
 )
 
 // Bounds of a plan.

@@ -37,7 +37,7 @@ func TestStagesOfConditions(t *testing.T) {
 		}
 		var got []string
 		for _, s := range r.Stages.Stages {
-			if s.Kind == stages.KindWhere {
+			if s.Kind == stages.KindWhere && r.Stages.Blocks[s.Block].Kind == stages.BlockMain {
 				got = append(got, s.Text)
 				if s.Reason != "" {
 					t.Errorf("%s: %s is refused: %s", where, s.Text, s.Message)

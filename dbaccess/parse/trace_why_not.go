@@ -79,7 +79,7 @@ func deriveWhyNot(numbered string, names []string, q *Request) (*WhyNotPlan, *Fa
 			w.note("line " + strconv.Itoa(w.stage(d.values[0].Stage).From) + ": " + err.Error())
 			continue
 		}
-		w.plan.Stages.Counts = append(w.plan.Stages.Counts, CountStatement{statement, d.values, d.isMore})
+		w.plan.Stages.Counts = append(w.plan.Stages.Counts, CountStatement{statement, d.values, d.class})
 	}
 	w.plan.NotLooked = w.notLooked
 	return w.plan, nil

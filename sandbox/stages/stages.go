@@ -32,19 +32,24 @@ const (
 	BlockCTE      = "cte"
 	BlockSubquery = "subquery" // in FROM
 	BlockArm      = "arm"      // of a set operation
+	BlockView     = "view"     // the query of a view that the statement reads
+	// BlockCorrelated is a subquery in an expression that reads columns of the block around it.
+	BlockCorrelated = "correlated"
 )
 
 // Block is a SELECT of a statement: one list of FROM, WHERE and so on.
 type Block struct {
-	ID       int      `json:"id"`
-	Parent   int      `json:"parent" doc:"The block that reads it; -1: none does"`
-	Kind     string   `json:"kind" enum:"main,cte,subquery,arm"`
-	Name     string   `json:"name,omitempty" doc:"Of a WITH query, or of a subquery in FROM"`
-	FromLine int      `json:"from_line"`
-	ToLine   int      `json:"to_line"`
-	Rows     *int64   `json:"rows,omitempty" doc:"The rows of its last stage, if they were counted"`
-	Reason   string   `json:"reason,omitempty" doc:"Why it has no stages"`
-	Stages   []*Stage `json:"stages"`
+	ID       int    `json:"id"`
+	Parent   int    `json:"parent" doc:"The block that reads it; -1: none does"`
+	Kind     string `json:"kind" enum:"main,cte,subquery,arm,view,correlated"`
+	Name     string `json:"name,omitempty" doc:"Of a WITH query, a view, a subquery; EXISTS, IN, scalar"`
+	FromLine int    `json:"from_line"`
+	ToLine   int    `json:"to_line"`
+	Rows     *int64 `json:"rows,omitempty" doc:"The rows of its last stage, if they were counted"`
+	Reason   string `json:"reason,omitempty" doc:"Why it has no stages"`
+	// Definition is the text that the stages of a view are of.
+	Definition string   `json:"definition,omitempty" doc:"Of a view: its query"`
+	Stages     []*Stage `json:"stages"`
 }
 
 // The kinds of stages, in the order in which a block has them.
@@ -60,6 +65,11 @@ const (
 	KindSet      = "set"
 	KindOrder    = "order"
 	KindLimit    = "limit" // with OFFSET
+
+	KindGroupingSet = "grouping-set" // a part of the groups
+	KindFilter      = "filter"       // FILTER of an aggregate, a part of the groups
+	KindWindow      = "window"       // a part of the stage whose rows it divides
+	KindSubquery    = "subquery"     // all of a correlated subquery
 )
 
 // The states of a stage.
@@ -90,19 +100,23 @@ const (
 type Stage struct {
 	ID           int      `json:"id"`
 	Block        int      `json:"block"`
-	Kind         string   `json:"kind" enum:"cte,from,join,where,group,having,project,distinct,set,order,limit"`
+	Kind         string   `json:"kind" enum:"cte,from,join,where,group,having,project,distinct,set,order,limit,grouping-set,filter,window,subquery"`
 	JoinKind     string   `json:"join,omitempty" enum:"inner,left,right,full,cross" doc:"Of a join"`
 	Name         string   `json:"name,omitempty" doc:"Of the table or its alias; the operation of a set"`
 	Text         string   `json:"text" doc:"The part of the statement"`
 	FromLine     int      `json:"from_line"`
 	ToLine       int      `json:"to_line"`
 	Reads        int      `json:"reads" doc:"The block whose rows it reads; -1: none"`
-	RowsIn       *int64   `json:"rows_in,omitempty" doc:"Before it; of a join: rows of the left side"`
+	PartOf       int      `json:"part_of" doc:"The stage that it is a part of, and does not change; -1: none"`
+	ViewLine     int      `json:"view_line,omitempty" doc:"Of a stage of a view: its line in the view's definition"`
+	RowsIn       *int64   `json:"rows_in,omitempty" doc:"Before it; of a join: left ones; of a subquery: its runs at most"`
 	RowsRight    *int64   `json:"rows_right,omitempty" doc:"Of a join: rows of the right side"`
 	RowsOut      *int64   `json:"rows_out,omitempty"`
 	Lost         *int64   `json:"lost,omitempty" doc:"Rows of rows_in that are not in its result"`
 	Null         *int64   `json:"null,omitempty" doc:"Rows for which the condition is NULL"`
 	Multiplied   *Matches `json:"multiplied,omitempty" doc:"Of a join: how the rows of both sides match"`
+	EmptyGroups  *int64   `json:"empty_groups,omitempty" doc:"Of a filter: groups in which no row passes"`
+	Window       *Window  `json:"window,omitempty"`
 	State        string   `json:"state" enum:"counted,estimated,skipped,refused,failed"`
 	Reason       string   `json:"reason,omitempty"`
 	Message      string   `json:"message,omitempty"`
@@ -119,6 +133,13 @@ type Matches struct {
 	MaxLeft        *int64 `json:"max_left,omitempty" doc:"The most rows of the left side with one key"`
 	MaxRight       *int64 `json:"max_right,omitempty" doc:"The most rows of the right side with one key"`
 	NullKeys       *int64 `json:"null_keys,omitempty" doc:"Rows of both sides whose key is NULL, which match nothing"`
+}
+
+// Window says how a window divides the rows of a stage.
+type Window struct {
+	Partitions int64  `json:"partitions"`
+	Largest    int64  `json:"largest" doc:"Rows of the largest partition"`
+	Tied       *int64 `json:"tied,omitempty" doc:"Rows equal to others in the order, if values depend on that"`
 }
 
 // Sample has a few rows after a stage.

@@ -71,6 +71,8 @@ func (s *Stages) renderBlock(w *strings.Builder, b *Block) {
 		name = "main"
 	case b.Kind == BlockArm:
 		name = "arm"
+	case b.Kind == BlockView || b.Kind == BlockCorrelated:
+		name = b.Kind + " " + name
 	case name == "":
 		name = "subquery"
 	}
@@ -80,15 +82,25 @@ func (s *Stages) renderBlock(w *strings.Builder, b *Block) {
 		return
 	}
 	line := b.FromLine
-	for i, stage := range b.Stages {
-		if i > 0 {
+	isFirst := true
+	for _, stage := range b.Stages {
+		if stage.PartOf >= 0 {
+			continue
+		}
+		if !isFirst {
 			w.WriteString(" ->")
 		}
+		isFirst = false
 		if stage.FromLine != line {
 			fmt.Fprintf(w, " l%d", stage.FromLine)
 			line = stage.FromLine
 		}
 		w.WriteString(" " + stage.describe())
+	}
+	for _, stage := range b.Stages {
+		if stage.PartOf >= 0 {
+			fmt.Fprintf(w, " | l%d %s", stage.FromLine, stage.describe())
+		}
 	}
 	w.WriteString("\n")
 }
@@ -114,6 +126,16 @@ func (s *Stage) describe() string {
 		text = "SELECT"
 	case KindHaving:
 		text = "HAVING " + text
+	case KindGroupingSet:
+		return Clip(s.Name) + " " + s.groups()
+	case KindFilter:
+		return text + " " + s.rows() + s.of() + s.details()
+	case KindWindow:
+		return text + ": " + s.partitions()
+	case KindSubquery:
+		if s.RowsIn != nil {
+			text += fmt.Sprintf(" runs at most %s, gives", times(*s.RowsIn))
+		}
 	}
 	return text + " " + s.rows() + s.details()
 }
@@ -131,11 +153,49 @@ func (s *Stage) rows() string {
 	return "?"
 }
 
+// groups returns the number of groups of a grouping set, or why it is not known.
+func (s *Stage) groups() string {
+	if s.RowsOut != nil {
+		return plural(*s.RowsOut, "group")
+	}
+	return s.rows()
+}
+
+// of returns the rows that come to a filter.
+func (s *Stage) of() string {
+	if s.RowsIn == nil {
+		return ""
+	}
+	return fmt.Sprintf(" of %d", *s.RowsIn)
+}
+
+// partitions returns how a window divides rows, or why it is not known.
+func (s *Stage) partitions() string {
+	if s.Window == nil {
+		return s.rows()
+	}
+	text := fmt.Sprintf("%s of up to %s", plural(s.Window.Partitions, "partition"), plural(s.Window.Largest, "row"))
+	if s.Window.Tied != nil && *s.Window.Tied > 0 {
+		text += fmt.Sprintf(", %d tied in the order", *s.Window.Tied)
+	}
+	return text
+}
+
+func times(n int64) string {
+	if n == 1 {
+		return "once"
+	}
+	return plural(n, "time")
+}
+
 // details returns what else is worth a word: rows without a match, and conditions that are NULL.
 func (s *Stage) details() string {
 	var list []string
 	if s.Null != nil && *s.Null > 0 {
 		list = append(list, fmt.Sprintf("%d NULL", *s.Null))
+	}
+	if s.EmptyGroups != nil && *s.EmptyGroups > 0 {
+		list = append(list, "none in "+plural(*s.EmptyGroups, "group"))
 	}
 	if m := s.Multiplied; m != nil {
 		add := func(n *int64, format string, least int64) {

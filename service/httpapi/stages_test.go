@@ -164,3 +164,38 @@ func TestStagesCountAsAStatement(t *testing.T) {
 	group.Wait()
 	c.ok(t, "POST", "/database/stages", body)
 }
+
+// A view, a subquery for each row, a filter, a window and grouping sets have counts of their own.
+func TestStagesOfPartsOfStatements(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	s := c.counted(t, "/database/stages", map[string]any{"samples": true, "sql": `WITH RECURSIVE days (n) AS (
+  SELECT 1 UNION ALL SELECT n + 1 FROM days WHERE n < :days
+)
+SELECT c.city, count(*) FILTER (WHERE v.revenue > 100) AS large, sum(count(*)) OVER (ORDER BY c.city) AS running
+FROM customer_revenue v
+JOIN customers c USING (id)
+WHERE EXISTS (SELECT 1 FROM orders o WHERE o.customer_id = c.id AND o.status = 'paid')
+  AND c.id > (SELECT count(*) FROM days)
+GROUP BY ROLLUP (c.city)`, "params": map[string]any{"days": 7}})
+	kinds := map[string]stages.Block{}
+	for _, b := range s.Blocks {
+		kinds[b.Kind] = b
+	}
+	wantCount(t, "view", kinds[stages.BlockView].Rows, c.number(t, "SELECT count(*) AS n FROM customer_revenue"))
+	if v := kinds[stages.BlockView]; v.Name != "customer_revenue" || v.FromLine != 5 || v.Definition == "" {
+		t.Errorf("got the view %+v, want customer_revenue of line 5 with its definition", v)
+	}
+	wantCount(t, "recursion", kinds[stages.BlockCTE].Rows, 7)
+	exists := find(t, s, stages.KindSubquery, "EXISTS")
+	const paid = "SELECT count(DISTINCT customer_id) AS n FROM orders WHERE status = 'paid'"
+	wantCount(t, "EXISTS runs", exists.RowsIn, 300)
+	wantCount(t, "EXISTS", exists.RowsOut, c.number(t, paid))
+	passed := c.number(t, paid+" AND customer_id > 7")
+	wantCount(t, "filter of", find(t, s, stages.KindFilter, "revenue").RowsIn, passed)
+	cities := find(t, s, stages.KindGroupingSet, "c.city")
+	wantCount(t, "cities", cities.RowsOut, s.Rows-1)
+	if text := compactJSON(s); strings.Contains(text, "@customer.example") {
+		t.Errorf("an answer has a masked value: %s", text)
+	}
+}
