@@ -201,6 +201,9 @@ func (s *Session) Variables(ctx context.Context, number int, kind PartKind, star
 	if count <= 0 || count > maxPageVariables {
 		count = maxPageVariables
 	}
+	if isSQLReference(number) {
+		return s.sqlVariables(ctx, number, start, count)
+	}
 	r, err := s.reference(number)
 	if err != nil {
 		return nil, err
@@ -242,6 +245,9 @@ func (s *Session) Variables(ctx context.Context, number int, kind PartKind, star
 }
 
 func (s *Session) reference(number int) (reference, error) {
+	if isSQLReference(number) {
+		return reference{}, fmt.Errorf("%w: values of a statement can only be read", ErrRequest)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.references.get(number)

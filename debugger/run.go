@@ -133,6 +133,15 @@ func (s *Session) Stopped(
 		e := &stop.Earlier[i]
 		e.Type, e.Message = shorten(e.Type, maxReasonChars), shorten(e.Message, maxMessageChars)
 	}
+	isEnd := stop.Reason == string(ReasonEnd)
+	if isEnd && (s.sqlStep == nil || len(s.statementsAt(s.sqlStep.step)) == 0) { // its last line sent no statement
+		s.sqlStep = nil
+		s.mu.Unlock()
+		return map[string]any{"do": "resume"}, nil
+	}
+	if isEnd {
+		stop.Reason = string(ReasonStep)
+	}
 	s.pausing, s.liveMessage, s.liveEarlier = false, stop.Message, stop.Earlier
 	s.liveInner = checkedInner(stop.Inner)
 	s.evaluated.stop(stop.IDs, s.recording.Steps())
@@ -142,7 +151,15 @@ func (s *Session) Stopped(
 	}
 	s.live = s.positionAt(step,
 		Position{Reason: stop.Reason, Description: stop.Text, HitIDs: stop.IDs, Live: true})
-	s.moveTo(s.live)
+	if !isEnd && s.goesOnInLine() {
+		s.evaluated.set(s.stops.Lines, s.recording.Steps())
+		resume := map[string]any{"do": "resume", "mode": string(StepIn), "stops": s.stops, "end": true}
+		s.mu.Unlock()
+		return resume, nil
+	}
+	if !s.endSQLStep(isEnd) {
+		s.moveTo(s.live)
+	}
 	s.mu.Unlock()
 	for {
 		select {
@@ -179,7 +196,7 @@ func (s *Session) Ended(exit Exited) {
 	close(s.over)
 	s.running, s.state = false, StateEnded
 	s.position = s.positionAt(s.recording.Steps(), Position{Reason: string(ReasonEnd)})
-	s.references = references{}
+	s.references, s.sql = references{}, nil
 	s.live = s.position
 	s.addEvent(exit)
 	s.addEvent(Terminated{})

@@ -83,6 +83,11 @@ type Session struct {
 	editCount   int           // edits that changed something
 	onEdit      func(sandbox.Edit)
 	events      eventLog
+
+	statements     []sandbox.Query // of the run
+	sql            *sqlFrame       // of the statement in which the session is; nil if it is in none
+	sqlStep        *sqlStep        // of the running program; nil if the step enters no statement
+	sqlBreakpoints map[int][]sqlBreakpoint
 }
 
 // NewSession returns a session over the recording of a run that is about to begin.
@@ -195,7 +200,7 @@ func (s *Session) positionAt(step int, p Position) Position {
 
 // moveTo makes p the session's position and adds the event. The caller holds mu.
 func (s *Session) moveTo(p Position) {
-	s.position, s.references = p, references{}
+	s.position, s.references, s.sql = p, references{}, nil
 	s.moves++
 	if s.state != StateEnded {
 		s.state = StateStopped
@@ -231,7 +236,13 @@ func search(ctx context.Context, f func(context.Context) error) error {
 // Move moves the session. At the live position it resumes the program and returns when the program runs; WaitForStop
 // waits for the stop. At any other position it searches the recording and returns when it has found the stop. A search
 // ends with ctx.
-func (s *Session) Move(ctx context.Context, move Move) error { return s.moveInto(ctx, move, nil) }
+func (s *Session) Move(ctx context.Context, move Move) error {
+	then, isLeft, err := s.moveInSQL(ctx, move, 0)
+	if err != nil || !isLeft {
+		return err
+	}
+	return s.moveInto(ctx, then, nil)
+}
 
 // moveInto is Move. At the live position, the step of a place goes into the call there.
 func (s *Session) moveInto(ctx context.Context, move Move, place []int) error {
@@ -251,20 +262,28 @@ func (s *Session) moveInto(ctx context.Context, move Move, place []int) error {
 		s.state, s.references = StateRunning, references{}
 		s.moves++
 		s.stops.Entry = false
+		s.beginSQLStep(ctx, move)
 		s.evaluated.set(s.stops.Lines, s.recording.Steps())
-		resume := map[string]any{"do": "resume", "mode": string(move), "stops": s.stops, "place": place}
+		resume := map[string]any{
+			"do": "resume", "mode": string(move), "stops": s.stops, "place": place, "end": s.sqlStep != nil,
+		}
 		s.addEvent(Continued{s.position.Thread})
 		s.mu.Unlock()
 		return s.ask(ctx, resume, nil)
 	}
-	breaks, moves, from := s.pastBreakpoints(), s.moves, s.position.Step
+	breaks, moves, from, frame := s.pastBreakpoints(), s.moves, s.position.Step, s.position.Frame
 	if move.isBackward() && s.position.Reason == string(ReasonEnd) {
 		from = s.recording.Steps() + 1
 	}
 	s.mu.Unlock()
 	var stop Stop
+	sent := from // the step that may have sent a statement
 	err := search(ctx, func(ctx context.Context) (err error) {
-		stop, err = s.recording.FindStop(ctx, from, move, breaks)
+		if move == StepIn {
+			stop, sent, err = s.findStepIn(ctx, frame, from, breaks)
+		} else {
+			stop, err = s.recording.FindStop(ctx, from, move, breaks)
+		}
 		return err
 	})
 	s.mu.Lock()
@@ -274,6 +293,10 @@ func (s *Session) moveInto(ctx context.Context, move Move, place []int) error {
 	}
 	if err != nil {
 		return err
+	}
+	if number, ok := s.statementBefore(ctx, move, sent, stop); ok {
+		s.enterSQL(number, sent, false)
+		return nil
 	}
 	if s.running && (stop.Reason == ReasonEnd || stop.Step == s.live.Step) {
 		s.moveTo(s.live)

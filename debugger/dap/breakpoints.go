@@ -42,13 +42,21 @@ func setBreakpoints(ctx context.Context, s *debugger.Session, in godap.SetBreakp
 			in.Breakpoints = append(in.Breakpoints, SourceBreakpoint{Line: line})
 		}
 	}
+	if number := statementOf(&in.Source); number > 0 {
+		views, err := s.SetSQLBreakpoints(number, LineBreakpoints(in.Breakpoints))
+		return breakpointsBody(views), err
+	}
 	views, err := s.SetLineBreakpoints(ctx, LineBreakpoints(in.Breakpoints))
 	return breakpointsBody(views), err
 }
 
 func breakpointLocations(_ context.Context, s *debugger.Session, in godap.BreakpointLocationsArguments) (any, error) {
+	lines := s.BreakpointLines
+	if number := statementOf(&in.Source); number > 0 {
+		lines = func(first, last int) []int { return s.SQLBreakpointLines(number, first, last) }
+	}
 	list := []godap.BreakpointLocation{}
-	for _, line := range s.BreakpointLines(in.Line, max(in.Line, in.EndLine)) {
+	for _, line := range lines(in.Line, max(in.Line, in.EndLine)) {
 		list = append(list, godap.BreakpointLocation{Line: line})
 	}
 	return godap.BreakpointLocationsResponseBody{Breakpoints: list}, nil

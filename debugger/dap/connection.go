@@ -51,6 +51,9 @@ type Target struct {
 	// Search calls the searches of this client; nil: they have no limits.
 	Search debugger.Searcher
 
+	// Statements lets this client step into the statements of the run; nil: it cannot.
+	Statements *debugger.Statements
+
 	// Authorize returns an error if the client's token is not valid any more; may be nil.
 	Authorize func(context.Context) error
 }
@@ -125,6 +128,9 @@ func (c *connection) executeAttached(ctx context.Context, r *request, arguments 
 	ctx = debugger.WithPerson(ctx, c.target.Person)
 	if c.target.Search != nil {
 		ctx = debugger.WithSearcher(ctx, c.target.Search)
+	}
+	if c.target.Statements != nil {
+		ctx = debugger.WithSQL(ctx, *c.target.Statements)
 	}
 	body, err := r.do(ctx, c.target.Session, c.fromClient(arguments))
 	return c.toClient(body), err

@@ -16,12 +16,24 @@ import (
 // program is the source of every frame. Clients request its text by the reference.
 var program = godap.Source{Name: "code", SourceReference: 1}
 
-func source(_ context.Context, s *debugger.Session, _ json.RawMessage) (any, error) {
+func source(_ context.Context, s *debugger.Session, in godap.SourceArguments) (any, error) {
+	number := statementOf(&godap.Source{SourceReference: in.SourceReference})
+	if in.Source != nil && number == 0 {
+		number = statementOf(in.Source)
+	}
+	if number > 0 {
+		text, err := s.StatementText(number)
+		return godap.SourceResponseBody{Content: text, MimeType: "text/x-sql"}, err
+	}
 	return godap.SourceResponseBody{Content: s.Source(), MimeType: "text/x-python"}, nil
 }
 
-func loadedSources(context.Context, *debugger.Session, json.RawMessage) (any, error) {
-	return godap.LoadedSourcesResponseBody{Sources: []godap.Source{program}}, nil
+func loadedSources(_ context.Context, s *debugger.Session, _ json.RawMessage) (any, error) {
+	list := []godap.Source{program}
+	if number := s.SQLStatement(); number > 0 {
+		list = append(list, *statementSource(number))
+	}
+	return godap.LoadedSourcesResponseBody{Sources: list}, nil
 }
 
 // modules returns the user's module only: libraries are not recorded.
@@ -39,9 +51,23 @@ func threads(_ context.Context, s *debugger.Session, _ json.RawMessage) (any, er
 	return godap.ThreadsResponseBody{Threads: list}, err
 }
 
-func stackTrace(_ context.Context, s *debugger.Session, in godap.StackTraceArguments) (any, error) {
-	calls, total, err := s.Stack(uint64(in.ThreadId), in.StartFrame, in.Levels)
+func stackTrace(ctx context.Context, s *debugger.Session, in godap.StackTraceArguments) (any, error) {
+	sql, err := s.SQLStack(ctx, uint64(in.ThreadId))
+	if err != nil {
+		return nil, err
+	}
 	frames := []godap.StackFrame{}
+	for _, f := range sql[min(max(in.StartFrame, 0), len(sql)):] {
+		if in.Levels <= 0 || len(frames) < in.Levels {
+			frames = append(frames, statementFrame(f))
+		}
+	}
+	levels := in.Levels - len(frames)
+	if in.Levels > 0 && levels == 0 { // only the number of frames is needed
+		_, total, err := s.Stack(uint64(in.ThreadId), 0, 1)
+		return godap.StackTraceResponseBody{StackFrames: frames, TotalFrames: total + len(sql)}, err
+	}
+	calls, total, err := s.Stack(uint64(in.ThreadId), max(in.StartFrame-len(sql), 0), max(levels, 0))
 	for _, c := range calls {
 		name := c.Function
 		if in.Format != nil && in.Format.Module {
@@ -56,11 +82,15 @@ func stackTrace(_ context.Context, s *debugger.Session, in godap.StackTraceArgum
 		}
 		frames = append(frames, f)
 	}
-	return godap.StackTraceResponseBody{StackFrames: frames, TotalFrames: total}, err
+	return godap.StackTraceResponseBody{StackFrames: frames, TotalFrames: total + len(sql)}, err
 }
 
-func scopes(_ context.Context, s *debugger.Session, in godap.ScopesArguments) (any, error) {
-	found, err := s.Scopes(uint64(in.FrameId))
+func scopes(ctx context.Context, s *debugger.Session, in godap.ScopesArguments) (any, error) {
+	ofFrame := func(_ context.Context, frame uint64) ([]debugger.ScopeView, error) { return s.Scopes(frame) }
+	if debugger.IsSQLFrame(uint64(in.FrameId)) {
+		ofFrame = s.SQLScopes
+	}
+	found, err := ofFrame(ctx, uint64(in.FrameId))
 	hints := map[string]string{"Locals": "locals", "Globals": "globals"}
 	list := []godap.Scope{}
 	for _, v := range found {
@@ -114,7 +144,9 @@ func evaluate(ctx context.Context, s *debugger.Session, in godap.EvaluateArgumen
 	var v debugger.ValueView
 	var origin []string
 	var err error
-	if in.Context == "hover" {
+	if debugger.IsSQLFrame(uint64(in.FrameId)) {
+		v, err = s.EvaluateSQL(ctx, in.Expression, uint64(in.FrameId))
+	} else if in.Context == "hover" {
 		v, origin, err = s.Hover(ctx, in.Expression, uint64(in.FrameId))
 	} else {
 		v, err = s.Evaluate(ctx, in.Expression, uint64(in.FrameId), evaluateModes[in.Context])
@@ -132,6 +164,9 @@ func setVariable(ctx context.Context, s *debugger.Session, in godap.SetVariableA
 }
 
 func setExpression(ctx context.Context, s *debugger.Session, in godap.SetExpressionArguments) (any, error) {
+	if debugger.IsSQLFrame(uint64(in.FrameId)) {
+		return nil, errSQLFrame
+	}
 	v, err := s.SetExpression(ctx, in.Expression, in.Value, uint64(in.FrameId))
 	return godap.SetExpressionResponseBody{Value: formatValue(v.Value, v.Type, in.Format), Type: v.Type}, err
 }
@@ -145,6 +180,9 @@ type completionItem struct {
 }
 
 func completions(ctx context.Context, s *debugger.Session, in godap.CompletionsArguments) (any, error) {
+	if debugger.IsSQLFrame(uint64(in.FrameId)) {
+		return map[string]any{"targets": []completionItem{}}, nil
+	}
 	text := []rune(in.Text)
 	begin := 0 // of the line of the cursor
 	for line := 1; line < in.Line; line++ {

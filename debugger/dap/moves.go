@@ -3,6 +3,7 @@ package dap
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
 	godap "github.com/google/go-dap"
 
@@ -25,6 +26,8 @@ func stepIn(ctx context.Context, s *debugger.Session, in godap.StepInArguments) 
 	return continued, s.Move(ctx, debugger.StepIn)
 }
 
+// stepInTargets has the calls of a live line. At a past step it has the statements that the line has sent, and in a
+// frame of SQL the blocks of the statement.
 func stepInTargets(ctx context.Context, s *debugger.Session, in godap.StepInTargetsArguments) (any, error) {
 	found, err := s.StepTargets(ctx, uint64(in.FrameId))
 	targets := []godap.StepInTarget{}
@@ -45,6 +48,9 @@ func gotoStep(_ context.Context, s *debugger.Session, in gotoArguments) (any, er
 }
 
 func gotoTargets(ctx context.Context, s *debugger.Session, in godap.GotoTargetsArguments) (any, error) {
+	if statementOf(&in.Source) > 0 {
+		return nil, fmt.Errorf("%w: step through a statement; goto is for lines of the program", debugger.ErrRequest)
+	}
 	found, err := s.GotoTargets(ctx, in.Line)
 	targets := []godap.GotoTarget{}
 	for _, t := range found {
@@ -54,6 +60,9 @@ func gotoTargets(ctx context.Context, s *debugger.Session, in godap.GotoTargetsA
 }
 
 func restartFrame(ctx context.Context, s *debugger.Session, in godap.RestartFrameArguments) (any, error) {
+	if debugger.IsSQLFrame(uint64(in.FrameId)) {
+		return nil, errSQLFrame
+	}
 	return empty{}, s.RestartFrame(ctx, uint64(in.FrameId))
 }
 

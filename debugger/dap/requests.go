@@ -93,7 +93,7 @@ func init() {
 			capabilities: "supportsCompletionsRequest"},
 		{name: "exceptionInfo", needsStop: true, session: exceptionInfo, capabilities: "supportsExceptionInfoRequest"},
 
-		{name: "source", session: source},
+		{name: "source", session: decoded(source)},
 		{name: "loadedSources", session: loadedSources, capabilities: "supportsLoadedSourcesRequest"},
 		{name: "modules", session: modules, capabilities: "supportsModulesRequest"},
 	}

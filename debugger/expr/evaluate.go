@@ -29,7 +29,18 @@ type object uint64
 // Holds reports whether the condition is true in the current frame of s. It returns an error if the recording does not
 // have the values that the condition needs.
 func (c *Condition) Holds(s *recording.State, t *recording.Table) (bool, error) {
-	e := evaluator{s, t, s.Current, new(int)}
+	e := evaluator{state: s, table: t, frame: s.Current, operations: new(int)}
+	v, err := e.eval(c.node)
+	if err != nil {
+		return false, err
+	}
+	return e.isTrue(v)
+}
+
+// HoldsFor reports whether the condition is true for values of its names, which are bool, *big.Int, float64 or string.
+// It returns an error if the condition needs a name without a value.
+func (c *Condition) HoldsFor(values map[string]any) (bool, error) {
+	e := evaluator{state: &recording.State{}, values: values, operations: new(int)}
 	v, err := e.eval(c.node)
 	if err != nil {
 		return false, err
@@ -47,7 +58,7 @@ func (c *Condition) Value(s *recording.State, t *recording.Table, frame uint64) 
 		}
 		return v, nil
 	}
-	v, err := evaluator{s, t, frame, new(int)}.eval(c.node)
+	v, err := evaluator{state: s, table: t, frame: frame, operations: new(int)}.eval(c.node)
 	if err != nil {
 		return recording.Value{}, err
 	}
@@ -79,6 +90,8 @@ type evaluator struct {
 	table      *recording.Table
 	frame      uint64
 	operations *int // number of operations so far
+
+	values map[string]any // of the names, in place of those of state; nil: there are none
 }
 
 // mangled returns the name that Python gives to a private name, such as __x, in the methods of a class.
@@ -121,6 +134,13 @@ func (e evaluator) eval(n node) (any, error) {
 	case opValue:
 		return n.value, nil
 	case opName:
+		if e.values != nil {
+			v, ok := e.values[n.text]
+			if !ok {
+				return nil, undefined(n.text)
+			}
+			return v, nil
+		}
 		v, ok := e.state.LookUp(e.table, e.frame, e.mangled(n.text))
 		if !ok {
 			return nil, undefined(n.text)

@@ -153,7 +153,7 @@ func TestChainedOperandsAreEvaluatedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := evaluator{s, table, s.Current, new(int)}
+	e := evaluator{state: s, table: table, frame: s.Current, operations: new(int)}
 	if v, err := e.eval(c.node); err != nil || v != true || *e.operations > len(text) {
 		t.Errorf("got %v, %v, with %d operations, want true with at most %d", v, err, *e.operations, len(text))
 	}
@@ -164,7 +164,7 @@ func TestLargeIntegersCountAsManyOperations(t *testing.T) {
 	t.Parallel()
 	s, table := variables(t)
 	large := strings.Repeat("9", 1200) // 4000 bits
-	e := evaluator{s, table, s.Current, new(int)}
+	e := evaluator{state: s, table: table, frame: s.Current, operations: new(int)}
 	square := node{op: "*", operands: []node{parsed(t, large), parsed(t, large)}}
 	for range 2 { // 16 000 bits
 		square = node{op: "*", operands: []node{square, square}}

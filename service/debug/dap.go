@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 
+	"glasshouse/debugger"
 	"glasshouse/debugger/dap"
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
+	"glasshouse/sandbox/stages"
 	"glasshouse/service/access"
 	"glasshouse/service/run"
 )
@@ -51,6 +53,24 @@ func (s *Service) Attach(ctx context.Context, in dap.Attach) (*dap.Target, error
 	return target, nil
 }
 
+// StatementsOf returns what lets a caller step into the statements of a session. They run again as executions of the
+// caller.
+func (s *Service) StatementsOf(caller sandbox.Key, d *Session) debugger.Statements {
+	return debugger.Statements{
+		Reader: caller.ID + " " + caller.User,
+		Stages: func(ctx context.Context, number int) (*stages.Stages, error) {
+			return s.Runs.StagesOf(ctx, caller, d.Execution(), number, stages.Options{Samples: true})
+		},
+	}
+}
+
+// statementsFor does the same for an editor, whose steps into a line enter the statement there.
+func (s *Service) statementsFor(caller sandbox.Key, d *Session) *debugger.Statements {
+	of := s.StatementsOf(caller, d)
+	of.EntersOnStepIn = true
+	return &of
+}
+
 func (s *Service) openDAP(ctx context.Context, caller sandbox.Key, in dap.Attach) (*dap.Target, error) {
 	driver := "dap " + s.NewID()
 	switch {
@@ -61,7 +81,7 @@ func (s *Service) openDAP(ctx context.Context, caller sandbox.Key, in dap.Attach
 		}
 		d.attachEditor(driver, in.Drive)
 		return &dap.Target{
-			Session:  d.Session,
+			Session: d.Session, Statements: s.statementsFor(caller, d),
 			Close:    func() error { return s.CloseSession(caller, d.ID) },
 			MayDrive: func() error { return d.Drive(driver, false) },
 			Detach:   func() { d.detachEditor(driver) },
@@ -72,9 +92,9 @@ func (s *Service) openDAP(ctx context.Context, caller sandbox.Key, in dap.Attach
 			return nil, err
 		}
 		return &dap.Target{
-			Session: d.Session,
-			Close:   func() error { return s.CloseSession(caller, d.ID) },
-			Detach:  func() { s.sessions.remove(d.ID) }, // no other client knows it
+			Session: d.Session, Statements: s.statementsFor(caller, d),
+			Close:  func() error { return s.CloseSession(caller, d.ID) },
+			Detach: func() { s.sessions.remove(d.ID) }, // no other client knows it
 		}, nil
 	case in.Replay != "":
 		replay, err := s.Runs.Replay(ctx, caller, in.Replay, run.ReplayOptions{Record: true})
@@ -91,8 +111,10 @@ func (s *Service) openDAP(ctx context.Context, caller sandbox.Key, in dap.Attach
 			return nil, err
 		}
 		d.WaitForStop(ctx) // waits until the code stops at its first line, or has ended because it has no line
-		return &dap.Target{Session: d.Session, Fresh: true,
-			Close: func() error { return s.CloseSession(caller, d.ID) }}, nil
+		return &dap.Target{
+			Session: d.Session, Fresh: true, Statements: s.statementsFor(caller, d),
+			Close: func() error { return s.CloseSession(caller, d.ID) },
+		}, nil
 	}
 	return nil, errors.New("attach needs a session, an execution, a replay, or a sandbox with code")
 }

@@ -60,6 +60,9 @@ func (i *interactiveRun) flush() {
 	}
 }
 
+// StatementEnded tells the session of a statement that its steps can enter.
+func (i *interactiveRun) StatementEnded(q sandbox.Query) { i.session.StatementEnded(q) }
+
 // Note does nothing: the execution has the notes at the end.
 func (i *interactiveRun) Note(sandbox.Note) {}
 

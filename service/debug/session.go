@@ -115,6 +115,7 @@ func (s *Service) OpenPast(ctx context.Context, caller sandbox.Key, executionID,
 		over: make(chan struct{}), driver: driver, lastUsed: s.Clock(), idleTimeout: pastIdleTimeout, result: &e,
 	}
 	d.OnUse(func() { d.touch(s.Clock()) })
+	d.SetStatements(e.Queries)
 	close(d.over)
 	return d, s.sessions.add(d, s.isLive)
 }

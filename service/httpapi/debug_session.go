@@ -251,6 +251,7 @@ func (a *api) sendDebugCommand(g *gin.Context) (map[string]any, error) {
 	}
 	caller := callerFrom(ctx)
 	ctx = debugger.WithSearcher(debugger.WithPerson(ctx, debug.PersonOf(caller)), a.debug.SearcherOf(caller))
+	ctx = debugger.WithSQL(ctx, a.debug.StatementsOf(caller, session))
 	body, err := dap.Do(ctx, session.Session, command, arguments)
 	if err != nil {
 		return nil, sessionError(err)

@@ -45,6 +45,7 @@ type Debugger interface {
 	supervisor.OutputListener
 	Begun(executionID string, maxOutput int) // the execution is on record, and may print so many bytes to each stream
 	IsStopped() bool
+	StatementEnded(sandbox.Query) // the next statement on record
 }
 
 // ErrDebuggerIdle is the cause of a run's cancellation if nobody used its stopped debugger.
@@ -445,7 +446,7 @@ func (r *run) runCode(ctx context.Context) (sandbox.Outcome, error) {
 	switch {
 	case r.observers.debug != nil:
 		r.recording = r.service.startRecording(&r.opening, r.observers.debug.recorded, nil)
-		r.recording.DebugDriver = r.observers.debug
+		r.recording.DebugDriver, r.handler.debug = r.observers.debug, r.observers.debug
 		r.observers.debug.Begun(r.opening.ID, r.sandbox.Policy.MaxOutputSize)
 		callbacks.Listener, callbacks.Ordered = r.observers.debug, true
 	case r.isRecorded():

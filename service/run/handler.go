@@ -36,6 +36,7 @@ type guestHandler struct {
 	sandbox   sandbox.Sandbox
 	execution *sandbox.Execution  // the opening; the handler does not change it
 	events    *EventLog           // nil if the run is not streamed
+	debug     Debugger            // nil if the run is not debugged
 	recorded  *debugger.Recording // nil if the run is not recorded
 	inputs    *inputlog.Recorder  // nil if the run is not logged
 	isReplay  bool                // earlier code runs again: it captures no write
@@ -143,6 +144,9 @@ func (h *guestHandler) Query(
 	h.queryTexts[textOf(&q)] = true
 	if h.events != nil {
 		h.events.query(q)
+	}
+	if h.debug != nil {
+		h.debug.StatementEnded(q)
 	}
 	return summary, err
 }

@@ -88,6 +88,7 @@ class DebugControl:
         self._raises: dict[int, _Raise] = {}  # by the id of the exception, the latest last
         self._left: dict = {}  # frames that an uncaught exception has left, by their numbers
         self._has_ended = False  # the program has left all its frames
+        self._stops_at_end = False  # the step that runs stops there, too
         self.set_breakpoints(breakpoints)
 
     def set_breakpoints(self, breakpoints: dict) -> None:
@@ -215,11 +216,14 @@ class DebugControl:
         self._stop(frame, known, why, step)
 
     def ended(self) -> None:
-        """Stops the program at its end if its last line called breakpoint(): no line comes after it."""
-        if self._called_in == threading.get_ident():
+        """Stops the program at its end if its last line called breakpoint(), or if a step shall stop there: no line
+        comes after it."""
+        called = self._called_in == threading.get_ident()
+        if called or self._stops_at_end:
             with self._recorder._lock:
-                self._has_ended = True
-                self._stop(None, None, {"reason": "breakpoint", "ids": [], "text": ""}, self._recorder.steps)
+                self._has_ended, self._stops_at_end = True, False
+                reason = "breakpoint" if called else "end"
+                self._stop(None, None, {"reason": reason, "ids": [], "text": ""}, self._recorder.steps)
 
     def _hit(self, b: debug_expressions.LineBreakpoint, frame) -> str | None:
         """Counts a hit. Returns a text for the stop, or None to go on; a log point logs its text and goes on.
@@ -294,6 +298,7 @@ class DebugControl:
                 if "stops" in command:
                     self.set_breakpoints(command["stops"])
                 if command["do"] == "resume":
+                    self._stops_at_end = bool(command.get("end"))
                     break
                 channel.send(protocol.VALUE, self._answer(command))
         self._changed_data()  # changes that commands have made do not count
