@@ -168,7 +168,7 @@ func findGaps(d *stageDeriver, parts *blockParts) {
 func (d *stageDeriver) isRowFrame(parts *blockParts, w windowCall) bool {
 	def := w.call.Over
 	if def.Name != "" {
-		def = parts.window(def.Name)
+		def = parts.namedWindow(def.Name)
 	}
 	const rows = 0x4 // FRAMEOPTION_ROWS
 	_, isNumber := constantNumber(def.GetStartOffset())

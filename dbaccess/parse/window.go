@@ -28,7 +28,7 @@ func (p *blockParts) windowCalls() (list []windowCall) {
 			}
 			w := f.Over
 			if w.Name != "" {
-				if w = p.window(w.Name); w == nil {
+				if w = p.namedWindow(w.Name); w == nil {
 					return true
 				}
 			}
@@ -42,8 +42,8 @@ func (p *blockParts) windowCalls() (list []windowCall) {
 	return list
 }
 
-// window returns a window of the clause WINDOW, or nil.
-func (p *blockParts) window(name string) *pg_query.WindowDef {
+// namedWindow returns a window of the clause WINDOW, or nil.
+func (p *blockParts) namedWindow(name string) *pg_query.WindowDef {
 	for _, n := range p.node.WindowClause {
 		if w := n.GetWindowDef(); w.GetName() == name {
 			return w
