@@ -88,7 +88,7 @@ func refuseBlock(b *stages.Block, message string) {
 	b.Rows, b.Reason = nil, stages.ReasonInconsistent
 	for _, s := range b.Stages {
 		s.RowsIn, s.RowsRight, s.RowsOut, s.Lost, s.Null, s.Multiplied, s.Sample = nil, nil, nil, nil, nil, nil, nil
-		s.EmptyGroups, s.Window, s.EstimatedOut = nil, nil, nil
+		s.Keys, s.EmptyGroups, s.Window, s.EstimatedOut = nil, nil, nil, nil
 		s.State, s.Reason, s.Message = stages.Refused, stages.ReasonInconsistent, message
 	}
 }

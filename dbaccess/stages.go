@@ -545,6 +545,44 @@ func (run *stageRun) runSamples(ctx context.Context) {
 			run.stages[i].Sample = sampleOf(rows, stages.MaxSampleRows)
 		}
 	}
+	for i, p := range run.plan.Stages {
+		for j := range p.Keys {
+			run.runKeys(ctx, run.stages[i], &p.Keys[j])
+		}
+	}
+}
+
+// runKeys reads a few keys of a join, if there are such keys.
+func (run *stageRun) runKeys(ctx context.Context, s *stages.Stage, k *parse.KeySample) {
+	if !hasKeys(s.Multiplied, k) || time.Now().After(run.more) || run.set.isEnded() || ctx.Err() != nil {
+		return
+	}
+	q, err := run.reader.checkQuery(ctx, k.SQL, run.valuesOf(k.Names), run.limits.User)
+	if err != nil {
+		return
+	}
+	if rows, err := run.query(ctx, q, run.remaining()/2); err == nil && len(rows.Rows) > 0 {
+		s.Keys = append(s.Keys, stages.Keys{
+			Kind: k.Kind, Side: k.Side, Sample: *sampleOf(rows, stages.MaxSampleRows),
+		})
+	}
+}
+
+// hasKeys reports whether a join is known to have keys of a kind.
+func hasKeys(m *stages.Matches, k *parse.KeySample) bool {
+	if m == nil {
+		return false
+	}
+	n, least := m.RightUnmatched, int64(0)
+	switch {
+	case k.Kind == stages.KeysRepeated && k.Side == "left":
+		n, least = m.MaxLeft, 1
+	case k.Kind == stages.KeysRepeated:
+		n, least = m.MaxRight, 1
+	case k.Side == "left":
+		n = m.LeftUnmatched
+	}
+	return n != nil && *n > least
 }
 
 // sampleOf returns the first rows and columns as short texts.

@@ -353,6 +353,7 @@ func (d *stageDeriver) joinStage(parts *blockParts, item *fromItem) {
 		return
 	}
 	left, right := d.joinKeys(item)
+	d.keySamples(item, left, right, parts.scope)
 	for _, side := range []struct {
 		item      *fromItem
 		keys      []hole

@@ -37,6 +37,7 @@ type PlanStage struct {
 	Reason, Message  string
 	JoinKind         string // of a join: "inner", "left", "right", "full" or "cross"
 	Sample           *DerivedStatement
+	Keys             []KeySample // of a join
 }
 
 // DerivedStatement is a statement that is made of parts of another, with :name, and the names of its parameters.

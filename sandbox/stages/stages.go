@@ -123,6 +123,7 @@ type Stage struct {
 	EstimatedOut *int64   `json:"estimated_out,omitempty" doc:"The planner's estimate of rows_out, of state estimated"`
 	MS           float64  `json:"ms,omitempty" doc:"How long the count took, with those that ran together with it"`
 	Sample       *Sample  `json:"sample,omitempty"`
+	Keys         []Keys   `json:"keys,omitempty" doc:"Of a join, with samples: keys that repeat or lose rows"`
 }
 
 // Matches says how the rows of two sides of a join match. What is not known is absent.
@@ -147,6 +148,19 @@ type Sample struct {
 	Columns     []string `json:"columns"`
 	Rows        [][]any  `json:"rows" doc:"Values as texts; NULL is null; a masked one is ***"`
 	MoreColumns int      `json:"more_columns,omitempty" doc:"The number of columns that are not shown"`
+}
+
+// The kinds of keys.
+const (
+	KeysRepeated = "repeated"
+	KeysLost     = "lost"
+)
+
+// Keys has a few keys of one side of a join.
+type Keys struct {
+	Kind string `json:"kind" enum:"repeated,lost" doc:"repeated: of several rows, their number in the last column"`
+	Side string `json:"side" enum:"left,right" doc:"The side whose rows have the keys"`
+	Sample
 }
 
 // Bounds of a sample.
