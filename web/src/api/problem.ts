@@ -5,6 +5,7 @@ export class Problem extends Error {
     readonly title: string,
     readonly detail: string,
     readonly retryAfter = 0, // seconds; 0: the service does not say when to try again
+    readonly reason = "", // of a refused statement, such as "masked-column"
   ) {
     super(detail || title);
   }
@@ -14,8 +15,9 @@ export class Problem extends Error {
     const retryAfter = Number(response.headers.get("Retry-After")) || 0;
     const fallback = `The service answered ${response.status} ${response.statusText}`.trim() + ".";
     try {
-      const body = (await response.json()) as { title?: string; detail?: string };
-      return new Problem(response.status, body.title ?? fallback, body.detail ?? "", retryAfter);
+      const body = (await response.json()) as { title?: string; detail?: string; refusal?: { reason?: string } };
+      const reason = body.refusal?.reason ?? "";
+      return new Problem(response.status, body.title ?? fallback, body.detail ?? "", retryAfter, reason);
     } catch {
       return new Problem(response.status, fallback, "", retryAfter);
     }

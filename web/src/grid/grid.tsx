@@ -1,6 +1,6 @@
 import { useEffect, useId, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { Failure, Loading } from "../parts/feedback";
-import { copySelection, GridBar } from "./grid_bar";
+import { type AskCell, copySelection, GridBar } from "./grid_bar";
 import { OpenedCell } from "./grid_cell";
 import { GridFilters, GridHead, GridStats } from "./grid_head";
 import { GridRows } from "./grid_rows";
@@ -12,11 +12,12 @@ export interface GridProps {
   source: Source;
   label: string;
   whole?: { rows: number; columns: number } | undefined; // of the table, if the source may have fewer
+  ask?: AskCell | undefined;
 }
 
 // Grid shows a table of any size: it draws the cells that one sees. One cell is active; its keys are those of a
 // spreadsheet.
-export function Grid({ source, label, whole }: GridProps) {
+export function Grid({ source, label, whole, ask }: GridProps) {
   const state = useMemo(() => new GridState(source), [source]);
   state.whole = whole;
   useEffect(() => () => state.end(), [state]);
@@ -41,7 +42,7 @@ export function Grid({ source, label, whole }: GridProps) {
         </p>
       )}
       {model.problem.value && <Failure problem={model.problem.value} retry={() => state.retry()} />}
-      <GridBar state={state} label={label} />
+      <GridBar state={state} label={label} ask={ask} />
     </div>
   );
 }

@@ -2,13 +2,16 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { Problem } from "../api/problem";
 import { count, plural } from "../format";
 import { putOnClipboard } from "../parts/feedback";
-import { csvLine, tabbed } from "./cell";
+import { csvLine, plain, tabbed } from "./cell";
 import type { GridState } from "./state";
 
 const fewRows = 20; // of which one sees every one soon
 
+// AskCell answers which rows made a cell.
+export type AskCell = (cell: { row: number; column: string; text: string }) => void;
+
 // GridBar says how much the table has, and has the actions on it.
-export function GridBar({ state, label }: { state: GridState; label: string }) {
+export function GridBar({ state, label, ask }: { state: GridState; label: string; ask?: AskCell | undefined }) {
   const { model } = state;
   model.version.value;
   const said = state.message.value;
@@ -30,9 +33,27 @@ export function GridBar({ state, label }: { state: GridState; label: string }) {
           Filter
         </button>
       )}
+      {ask && <AskAboutCell state={state} ask={ask} />}
       <CopyCells state={state} />
       <Download state={state} label={label} />
     </div>
+  );
+}
+
+// AskAboutCell asks which rows made the active cell.
+function AskAboutCell({ state, ask }: { state: GridState; ask: AskCell }) {
+  const { model } = state;
+  const { row, column } = state.active.value;
+  const name = model.columns[column]?.name;
+  const number = model.number(row);
+  if (name === undefined || number === undefined) return null;
+  return (
+    <button
+      title={`Row ${count(number + 1)}, ${name}: the rows of tables that it was made from. Asks the database, for at most 10 s`}
+      onClick={() => ask({ row: number, column: name, text: plain(model.row(row)?.[column] ?? null) })}
+    >
+      Which rows made this cell?
+    </button>
   );
 }
 

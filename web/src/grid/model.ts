@@ -21,6 +21,7 @@ export class GridModel {
   view: View = everything;
   onRows: () => void = () => {}; // is called when there are more
   private kept = new Map<number, Cell[]>(); // by place in the view
+  private numbers = new Map<number, number>(); // of the same rows in the table, from 0
   private seen: [number, number] = [0, pageRows];
   private request: AbortController | undefined;
   private isEnded = false;
@@ -29,6 +30,11 @@ export class GridModel {
 
   row(index: number): Cell[] | undefined {
     return this.kept.get(index);
+  }
+
+  // number returns the number of a row in the table, from 0, if the row is there.
+  number(index: number): number | undefined {
+    return this.kept.has(index) ? this.numbers.get(index) : undefined;
   }
 
   // show loads the rows from first to last, if they are not there.
@@ -47,6 +53,7 @@ export class GridModel {
     this.request?.abort();
     this.request = undefined;
     this.kept = new Map();
+    this.numbers = new Map();
     this.isLoaded = false;
     this.problem.value = undefined;
     this.seen = [0, Math.max(this.seen[1] - this.seen[0], 1)];
@@ -127,7 +134,10 @@ export class GridModel {
     this.total = page.total;
     this.matching = page.matching;
     this.isLoaded = true;
-    for (const [n, row] of page.rows.entries()) this.kept.set(page.start + n, row);
+    for (const [n, row] of page.rows.entries()) {
+      this.kept.set(page.start + n, row);
+      this.numbers.set(page.start + n, page.numbers[n] ?? page.start + n);
+    }
     if (this.kept.size > maxKeptRows) {
       const middle = (this.seen[0] + this.seen[1]) / 2;
       for (const index of this.kept.keys()) if (Math.abs(index - middle) > maxKeptRows / 3) this.kept.delete(index);

@@ -1,6 +1,7 @@
 import { useMemo } from "preact/hooks";
 import { type Cell, type Column, cellOf, kindOf } from "./cell";
 import { Grid } from "./grid";
+import type { AskCell } from "./grid_bar";
 import { RecordedSource } from "./recorded";
 import { FirstRowsSource, LocalSource, RemoteSource, type Source } from "./source";
 
@@ -54,7 +55,7 @@ export function RecordedTable(props: { path: string; label: string; rows: number
 }
 
 // RemoteTable shows rows of which none are here.
-export function RemoteTable({ path, label }: { path: string; label: string }) {
+export function RemoteTable({ path, label, ask }: { path: string; label: string; ask?: AskCell | undefined }) {
   const source = useMemo(() => new RemoteSource(path), [path]);
-  return <Grid source={source} label={label} />;
+  return <Grid source={source} label={label} ask={ask} />;
 }

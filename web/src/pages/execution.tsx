@@ -211,7 +211,8 @@ export function Execution({ id }: { id: string }) {
             <Queries
               queries={e.queries}
               cut={e.truncated["queries"]}
-              execution={e.input_log && isOver(e) ? e.execution_id : undefined}
+              execution={e.execution_id}
+              isKept={e.input_log !== undefined && isOver(e)}
             />
           )}
           {e.connections.length > 0 && <Connections connections={e.connections} />}

@@ -18,7 +18,7 @@ import {
 } from "../format";
 import { SandboxLink, Status } from "../parts/label";
 import { Panel } from "../parts/panel";
-import { RemoteTable } from "../parts/table";
+import { mostSeconds, Stages, StatementRows } from "../parts/stages";
 import { isAdmin } from "../session";
 import { annotationsOf } from "./executions_filter";
 import { FailedTables } from "./failed_tables";
@@ -129,9 +129,15 @@ export function Missing({ of: e }: { of: Execution }) {
 }
 
 // Queries shows statements. With the execution, which has ended and keeps what it got, the rows of each can be shown.
-export function Queries(props: { queries: Query[]; cut?: number | undefined; execution?: string | undefined }) {
-  const { queries, cut, execution } = props;
+export function Queries(props: {
+  queries: Query[];
+  cut?: number | undefined;
+  execution: string;
+  isKept: boolean; // the rows that they returned
+}) {
+  const { queries, cut, execution, isKept } = props;
   const [shown, setShown] = useState<number>();
+  const [counted, setCounted] = useState<number>();
   return (
     <Panel title="Statements" note={count(queries.length) + (cut ? `, ${count(cut)} more were left out` : "")}>
       <div class="scroll-x" tabIndex={0} role="group" aria-label="Statements">
@@ -153,7 +159,7 @@ export function Queries(props: { queries: Query[]; cut?: number | undefined; exe
               <Fragment key={index}>
                 <tr>
                   <td class="sql">
-                    <pre>{statementText(q.query)}</pre>
+                    {counted !== index && <pre>{statementText(q.query)}</pre>}
                     {q.parameters && Object.keys(q.parameters).length > 0 && (
                       <pre class="muted">{JSON.stringify(q.parameters)}</pre>
                     )}
@@ -171,6 +177,14 @@ export function Queries(props: { queries: Query[]; cut?: number | undefined; exe
                         db_frame(..., exact=True) keeps them
                       </div>
                     )}
+                    {execution && q.status === "ok" && (
+                      <CountRows
+                        of={q}
+                        number={index + 1}
+                        isShown={counted === index}
+                        toggle={() => setCounted(counted === index ? undefined : index)}
+                      />
+                    )}
                     <StatementDetails of={q} />
                   </td>
                   <td>
@@ -184,7 +198,7 @@ export function Queries(props: { queries: Query[]; cut?: number | undefined; exe
                   <td class="number">
                     {changedRows(q)}
                     {q.truncated && <div class="muted">truncated</div>}
-                    {execution && hasRows(q) && (
+                    {isKept && hasRows(q) && (
                       <button
                         class="link"
                         aria-expanded={shown === index}
@@ -197,10 +211,17 @@ export function Queries(props: { queries: Query[]; cut?: number | undefined; exe
                   </td>
                   <td class="number">{duration(q.duration_ms)}</td>
                 </tr>
-                {execution && shown === index && (
+                {counted === index && (
                   <tr>
                     <td colSpan={4} class="statement-rows">
-                      <RemoteTable path={queryPath(execution, index + 1)} label={`Rows of statement ${index + 1}`} />
+                      <Stages path={queryPath(execution, index + 1)} sql={q.query} label={`statement ${index + 1}`} />
+                    </td>
+                  </tr>
+                )}
+                {isKept && shown === index && (
+                  <tr>
+                    <td colSpan={4} class="statement-rows">
+                      <StatementRows path={queryPath(execution, index + 1)} label={`Rows of statement ${index + 1}`} />
                     </td>
                   </tr>
                 )}
@@ -216,9 +237,24 @@ export function Queries(props: { queries: Query[]; cut?: number | undefined; exe
 // hasRows reports whether a statement has returned rows.
 export const hasRows = (q: Query) => q.status === "ok" && q.rows > 0;
 
-// queryPath returns the path of the rows of a statement, which the log of its execution keeps.
+// queryPath returns the path of a statement.
 export function queryPath(execution: string, number: number): string {
-  return `/executions/${encodeURIComponent(execution)}/queries/${number}/rows`;
+  return `/executions/${encodeURIComponent(execution)}/queries/${number}`;
+}
+
+// CountRows is the button for the rows after each line of a statement. It says what they cost.
+function CountRows(props: { of: Query; number: number; isShown: boolean; toggle: () => void }) {
+  return (
+    <p class="count-rows">
+      <button aria-expanded={props.isShown} onClick={props.toggle}>
+        {props.isShown ? "Hide the rows after each line" : "Rows after each line"}
+        <span class="visually-hidden"> of statement {props.number}</span>
+      </button>
+      {!props.isShown && (
+        <span class="muted">runs it again and counts, for at most {mostSeconds(props.of.duration_ms)} s</span>
+      )}
+    </p>
+  );
 }
 
 function StatementDetails({ of: q }: { of: Query }) {

@@ -163,7 +163,8 @@ function Body({ run, session }: { run: Run; session: Session }) {
         <Queries
           queries={[...run.queries]}
           cut={run.left.queries}
-          execution={run.isOver && run.record ? run.id : undefined}
+          execution={run.isOver && run.record ? run.id : ""}
+          isKept={run.isOver && run.record !== undefined}
         />
       )}
       {record && record.artifacts.length > 0 && <Artifacts of={record} />}

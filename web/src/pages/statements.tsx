@@ -18,7 +18,7 @@ import {
 import { ExecutionLink, Status, Time, timeHeading } from "../parts/label";
 import { ListTable, NoMatch, Rows, useList } from "../parts/list";
 import { Panel } from "../parts/panel";
-import { RemoteTable } from "../parts/table";
+import { StatementRows } from "../parts/stages";
 import { here, parameter } from "../router";
 import { isAdmin } from "../session";
 import { Page } from "../shell";
@@ -129,7 +129,7 @@ function RowsOf({ statement: s, close }: { statement: Statement; close: () => vo
   return (
     <div ref={panel}>
       <Panel title="Rows" note={statementText(s.query)} actions={<button onClick={close}>Close</button>}>
-        <RemoteTable key={path} path={path} label="Rows of the statement" />
+        <StatementRows key={path} path={path} label="Rows of the statement" />
       </Panel>
     </div>
   );

@@ -1,0 +1,139 @@
+import { Fragment } from "preact";
+import { plural } from "../format";
+import type { Stages } from "./answer";
+import { isAbout, type Line, linesOf, mostRows, type Step } from "./lines";
+import { SQLText } from "./sql_text";
+import { StepChange, StepDetails, StepRows } from "./step";
+
+interface Opening {
+  opened: number | undefined; // the stage whose details are shown
+  open: (stage: number | undefined) => void;
+}
+
+// buttonOf returns the id of the button that opens a stage.
+export const buttonOf = (table: string, stage: number) => `${table}-stage-${stage}`;
+
+interface TableProps extends Opening {
+  sql: string;
+  answer: Stages;
+  id: string;
+}
+
+// LinesTable shows a statement with the rows after each of its lines.
+export function LinesTable({ sql, answer, id, ...opening }: TableProps) {
+  const most = mostRows(answer);
+  return (
+    <table class="lines-table">
+      <caption class="visually-hidden">The lines of the statement, with the rows after each</caption>
+      <thead>
+        <tr>
+          <th scope="col">Line</th>
+          <th scope="col">Statement</th>
+          <th scope="col">Rows after it</th>
+          <th scope="col">Lost or repeated</th>
+        </tr>
+      </thead>
+      <tbody>
+        {linesOf(sql, answer).map((line) => (
+          <LineRows key={line.number} line={line} most={most} id={id} {...opening} />
+        ))}
+      </tbody>
+      <tfoot>
+        <tr>
+          <td />
+          <th scope="row">Result</th>
+          <td>
+            <span class="step-count">
+              {answer.truncated && "more than "}
+              {plural(answer.rows, "row")}
+            </span>
+          </td>
+          <td />
+        </tr>
+      </tfoot>
+    </table>
+  );
+}
+
+interface RowProps extends Opening {
+  line: Line;
+  most: number;
+  id: string;
+}
+
+// LineRows shows a line. If it has several steps, each has a row of its own below.
+function LineRows({ line, ...props }: RowProps) {
+  const [only] = line.steps;
+  if (line.steps.length === 1) return <StepRow {...props} line={line} step={only!} isLine />;
+  const mark = line.findings.length > 0 && line.steps.length === 0;
+  return (
+    <>
+      <tr class={mark ? "has-finding" : ""}>
+        <th scope="row">{line.number}</th>
+        <td class="line-text">
+          <SQLText text={line.text} />
+        </td>
+        <td />
+        <td />
+      </tr>
+      {line.steps.map((step) => (
+        <StepRow key={step.stage.id} {...props} line={line} step={step} />
+      ))}
+    </>
+  );
+}
+
+function StepRow({ line, step, isLine = false, most, id, opened, open }: RowProps & { step: Step; isLine?: boolean }) {
+  const { stage } = step;
+  const isOpened = opened === stage.id;
+  const findings = line.findings.filter((finding) => isLine || isAbout(finding, step));
+  const classes = [findings.length > 0 && "has-finding", isOpened && "is-opened", !isLine && "part"];
+  return (
+    <Fragment>
+      <tr class={classes.filter(Boolean).join(" ")}>
+        <th scope="row">{isLine ? line.number : <span class="visually-hidden">{line.number}, a part</span>}</th>
+        <td class="line-text">
+          <button
+            id={buttonOf(id, stage.id)}
+            aria-expanded={isOpened}
+            title="What it does to the rows, with a few of them"
+            onClick={() => open(isOpened ? undefined : stage.id)}
+          >
+            <SQLText text={isLine ? line.text : partText(step)} />
+          </button>
+          {findings.length > 0 && (
+            <span class="finding-mark">{findings.some(({ score }) => score >= 90) ? "check first" : "check"}</span>
+          )}
+        </td>
+        <td>
+          <StepRows of={stage} most={most} />
+        </td>
+        <td>
+          <StepChange of={stage} />
+        </td>
+      </tr>
+      {isOpened && (
+        <tr class="opened-step">
+          <td colSpan={4}>
+            <StepDetails of={step} />
+          </td>
+        </tr>
+      )}
+    </Fragment>
+  );
+}
+
+const words: Record<string, string> = {
+  group: "GROUP BY",
+  having: "HAVING",
+  where: "WHERE",
+  from: "FROM",
+  cte: "WITH",
+};
+
+// partText returns the text of a step that is a part of a line.
+function partText({ stage }: Step): string {
+  const text = stage.text.replace(/\s+/g, " ");
+  const word = Object.hasOwn(words, stage.kind) ? words[stage.kind]! : "";
+  return word && !text.toUpperCase().startsWith(word) ? `${word} ${text}` : text;
+}
