@@ -18,7 +18,7 @@ import {
 import { ExecutionLink, Status, Time, timeHeading } from "../parts/label";
 import { ListTable, NoMatch, Rows, useList } from "../parts/list";
 import { Panel } from "../parts/panel";
-import { StatementRows } from "../parts/stages";
+import { mostSeconds, Stages, StatementRows } from "../parts/stages";
 import { here, parameter } from "../router";
 import { isAdmin } from "../session";
 import { Page } from "../shell";
@@ -124,11 +124,31 @@ function AllStatements() {
 // RowsOf shows the rows that a statement returned, from the log of its execution.
 function RowsOf({ statement: s, close }: { statement: Statement; close: () => void }) {
   const panel = useRef<HTMLDivElement>(null);
-  useEffect(() => panel.current?.scrollIntoView({ block: "nearest" }), [s]);
+  const [isCounted, setCounted] = useState(false);
+  useEffect(() => {
+    panel.current?.scrollIntoView({ block: "nearest" });
+    setCounted(false);
+  }, [s]);
   const path = queryPath(s.execution_id, s.number);
   return (
     <div ref={panel}>
-      <Panel title="Rows" note={statementText(s.query)} actions={<button onClick={close}>Close</button>}>
+      <Panel
+        title="Rows"
+        note={statementText(s.query)}
+        actions={
+          <span class="run-actions">
+            <button
+              aria-expanded={isCounted}
+              title={`Runs the statement again and counts, for at most ${mostSeconds(s.duration_ms)} s`}
+              onClick={() => setCounted(!isCounted)}
+            >
+              Rows after each line
+            </button>
+            <button onClick={close}>Close</button>
+          </span>
+        }
+      >
+        {isCounted && <Stages key={path} path={path} sql={s.query} label="the statement" />}
         <StatementRows key={path} path={path} label="Rows of the statement" />
       </Panel>
     </div>

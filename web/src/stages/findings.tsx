@@ -39,7 +39,7 @@ function List(props: { title: string; look: string; of: Finding[]; show: (findin
   if (props.of.length === 0) return null;
   return (
     <div class={`finding-list ${props.look}`}>
-      <h4>{props.title}</h4>
+      <h3>{props.title}</h3>
       <ul>
         {props.of.map((finding) => (
           <li key={`${finding.kind} ${finding.line} ${finding.clause}`}>

@@ -2,7 +2,7 @@ import { count } from "../format";
 import type { Keys, Stage } from "./answer";
 import { barOf, repeatedOf, type Step } from "./lines";
 import { SampleTable, shownOf } from "./sample";
-import { describe, rowsOf, uncounted } from "./words";
+import { describe, rowsOf, sideOf, uncounted } from "./words";
 
 // The parts of the table of lines that show one step.
 
@@ -17,7 +17,9 @@ export function StepRows({ of, most }: { of: Stage; most: number }) {
       <span class="step-bar" aria-hidden="true">
         {bar && (
           <>
-            <span class={of.state === "estimated" ? "kept estimated" : "kept"} style={{ width: percent(bar.kept) }} />
+            {bar.kept > 0 && (
+              <span class={of.state === "estimated" ? "kept estimated" : "kept"} style={{ width: percent(bar.kept) }} />
+            )}
             {bar.repeated > 0 && <span class="repeated" style={{ width: percent(bar.repeated) }} />}
             {bar.lost > 0 && <span class="lost" style={{ width: percent(bar.lost) }} />}
           </>
@@ -53,15 +55,15 @@ export function StepDetails({ of: { stage, right } }: { of: Step }) {
         <div class="step-keys">
           {keys.map((one) => (
             <div key={`${one.kind} ${one.side}`} class={one.kind}>
-              <h4>{keysTitle(one, right?.name ?? stage.name ?? "the other side")}</h4>
-              <SampleTable of={one} label={keysTitle(one, stage.name ?? "")} />
+              <h3>{keysTitle(one, sideOf(stage, right))}</h3>
+              <SampleTable of={one} label={keysTitle(one, sideOf(stage, right))} />
             </div>
           ))}
         </div>
       )}
       {sample && sample.rows.length > 0 && (
         <div>
-          <h4>Rows after it, {shownOf(sample, stage.rows_out)}</h4>
+          <h3>Rows after it, {shownOf(sample, stage.rows_out)}</h3>
           <SampleTable of={sample} label={`Rows after ${stage.text}`} />
         </div>
       )}

@@ -1,6 +1,6 @@
 import { Fragment } from "preact";
 import { plural } from "../format";
-import type { Stages } from "./answer";
+import type { Finding, Stages } from "./answer";
 import { isAbout, type Line, linesOf, mostRows, type Step } from "./lines";
 import { SQLText } from "./sql_text";
 import { StepChange, StepDetails, StepRows } from "./step";
@@ -69,7 +69,10 @@ function LineRows({ line, ...props }: RowProps) {
   return (
     <>
       <tr class={mark ? "has-finding" : ""}>
-        <th scope="row">{line.number}</th>
+        <th scope="row">
+          {mark && <Mark of={line.findings} />}
+          {line.number}
+        </th>
         <td class="line-text">
           <SQLText text={line.text} />
         </td>
@@ -83,6 +86,18 @@ function LineRows({ line, ...props }: RowProps) {
   );
 }
 
+// Mark says that there are findings about a line.
+function Mark({ of }: { of: Finding[] }) {
+  if (of.length === 0) return null;
+  const text = of.some(({ score }) => score >= 90) ? "Check first" : "Check if intended";
+  return (
+    <span class="finding-mark" title={text}>
+      <span aria-hidden="true">!</span>
+      <span class="visually-hidden">{text}: line </span>
+    </span>
+  );
+}
+
 function StepRow({ line, step, isLine = false, most, id, opened, open }: RowProps & { step: Step; isLine?: boolean }) {
   const { stage } = step;
   const isOpened = opened === stage.id;
@@ -91,7 +106,10 @@ function StepRow({ line, step, isLine = false, most, id, opened, open }: RowProp
   return (
     <Fragment>
       <tr class={classes.filter(Boolean).join(" ")}>
-        <th scope="row">{isLine ? line.number : <span class="visually-hidden">{line.number}, a part</span>}</th>
+        <th scope="row">
+          <Mark of={findings} />
+          {isLine ? line.number : <span class="visually-hidden">{line.number}, a part</span>}
+        </th>
         <td class="line-text">
           <button
             id={buttonOf(id, stage.id)}
@@ -99,11 +117,8 @@ function StepRow({ line, step, isLine = false, most, id, opened, open }: RowProp
             title="What it does to the rows, with a few of them"
             onClick={() => open(isOpened ? undefined : stage.id)}
           >
-            <SQLText text={isLine ? line.text : partText(step)} />
+            <SQLText text={isLine ? line.text : partText(line, step)} />
           </button>
-          {findings.length > 0 && (
-            <span class="finding-mark">{findings.some(({ score }) => score >= 90) ? "check first" : "check"}</span>
-          )}
         </td>
         <td>
           <StepRows of={stage} most={most} />
@@ -132,8 +147,11 @@ const words: Record<string, string> = {
 };
 
 // partText returns the text of a step that is a part of a line.
-function partText({ stage }: Step): string {
-  const text = stage.text.replace(/\s+/g, " ");
-  const word = Object.hasOwn(words, stage.kind) ? words[stage.kind]! : "";
+function partText({ steps }: Line, step: Step): string {
+  const { kind, block } = step.stage;
+  const text = step.stage.text.replace(/\s+/g, " ");
+  const before = steps[steps.indexOf(step) - 1]?.stage;
+  const isNext = before?.kind === kind && before.block === block && kind === "where";
+  const word = isNext ? "AND" : Object.hasOwn(words, kind) ? words[kind]! : "";
   return word && !text.toUpperCase().startsWith(word) ? `${word} ${text}` : text;
 }

@@ -88,6 +88,7 @@ function Notes({ of: answer, all, show }: { of: Stages; all: () => void; show: (
               <button class="link" onClick={() => show(empty.id)}>
                 line {empty.from_line}
               </button>
+              .
             </>
           )}
         </p>

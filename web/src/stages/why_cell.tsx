@@ -1,5 +1,6 @@
 import { useEffect } from "preact/hooks";
-import { plural } from "../format";
+import { count, plural } from "../format";
+import { grouped } from "../grid/cell";
 import type { TableRows, WhyCell } from "./answer";
 import { useAsk } from "./ask";
 import { Asking, Stopped, Unanswered } from "./asking";
@@ -17,7 +18,7 @@ export function RowsBehind({ path, cell, close }: { path: string; cell: CellPlac
   const { answer, problem, isRunning, isStopped, ask, stop } = useAsk<WhyCell>(`${path}/why`);
   const again = () => void ask({ row: cell.row, column: cell.column });
   useEffect(again, [path, cell.row, cell.column]);
-  const name = `Row ${cell.row + 1}, ${cell.column}`;
+  const name = `${cell.column} of row ${count(cell.row + 1)}`;
   return (
     <section class="rows-behind" aria-label={`Rows that made ${name}`}>
       <header>
@@ -32,6 +33,8 @@ export function RowsBehind({ path, cell, close }: { path: string; cell: CellPlac
   );
 }
 
+const shownValue = (text: string) => (/^-?\d+(\.\d+)?$/.test(text) ? grouped(text) : text);
+
 // differs reports whether two texts are different numbers.
 const differs = (a: string, b: string) => a !== "" && Number.isFinite(+a) && Number.isFinite(+b) && +a !== +b;
 
@@ -40,7 +43,7 @@ function Behind({ of: answer, shown }: { of: WhyCell; shown: string }) {
   return (
     <>
       <p>
-        <code>{answer.column}</code> is <strong>{value}</strong>
+        <code>{answer.column}</code> is <strong>{shownValue(value)}</strong>
         {answer.predicate && (
           <>
             {" "}
@@ -51,7 +54,7 @@ function Behind({ of: answer, shown }: { of: WhyCell; shown: string }) {
       </p>
       {differs(shown, value) ? (
         <p class="notice warn">
-          The table above has {shown} there: the data has changed since, or the rows came in another order.
+          The table above has {shownValue(shown)} there: the data has changed since, or the rows came in another order.
         </p>
       ) : (
         sameResult(answer.same_result) && <p class="notice warn">{sameResult(answer.same_result)}</p>
@@ -73,7 +76,8 @@ function Checked({ of: { check } }: { of: WhyCell }) {
   if (check.state === "differs")
     return (
       <>
-        These rows alone give {check.value ?? "NULL"}: {check.message || "the cell depends on other rows, too"}.
+        These rows alone give {shownValue(check.value ?? "NULL")}:{" "}
+        {check.message || "the cell depends on other rows, too"}.
       </>
     );
   return <span class="muted">Not checked{check.message && `: ${check.message}`}.</span>;

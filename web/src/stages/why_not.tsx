@@ -16,7 +16,7 @@ export function WhyMissing(props: { path: string; columns: string[]; show: (stag
   const again = () => void ask({ values: { [column.trim()]: isNull ? null : value } });
   return (
     <section class="why-missing" aria-label="Why is this row missing?">
-      <h4>Why is this row missing?</h4>
+      <h3>Why is this row missing?</h3>
       <form
         onSubmit={(event) => {
           event.preventDefault();

@@ -102,9 +102,15 @@ function nulls(none: number | undefined, lost: number): string {
   return none === lost ? ", because the condition is NULL" : `; for ${count(none)} of them the condition is NULL`;
 }
 
+// sideOf returns what a join joins to the rows before it.
+export function sideOf(join: Stage, right: Stage | undefined): string {
+  const text = right?.text.replace(/\s+/g, " ") ?? "";
+  return (text.length < 50 && !text.includes("(") && text) || join.name || "the other side";
+}
+
 function describeJoin(stage: Stage, right: Stage | undefined): string[] {
   const { rows_in: left, rows_right: other, rows_out: after, multiplied: m } = stage;
-  const name = right?.name ?? stage.name ?? "the other side";
+  const name = sideOf(stage, right);
   const sides =
     left !== undefined && other !== undefined ? `${plural(left, "row")} with ${count(other)} of ${name}` : name;
   const sentences = [`Joins ${sides}: ${plural(after!, "row")}.`];
@@ -130,7 +136,7 @@ function unmatched(n: number, of: string, isKept: boolean): string {
 }
 
 // plainText returns a text of the service for the page: it writes (l4) for a line.
-export const plainText = (text: string) => text.replace(/\(l(\d+)\)/g, "(line $1)");
+export const plainText = (text: string) => text.replace(/ \(l(\d+)\)/g, " (line $1)");
 
 // sameResult says whether a statement of the past gives other rows today, or "" if that is not known.
 export function sameResult(of: string | undefined): string {
