@@ -129,19 +129,20 @@ module.exports = {
   async 'a question is cancelled when the reader stops it or leaves'(ids) {
     const page = await open(adminKey);
     const cancelled = [];
-    page.on('requestfailed', (request) => cancelled.push(new URL(request.url()).pathname.split('/').at(-1)));
+    const isQuestion = (request) => request.url().endsWith('/queries/1/stages');
+    page.on('requestfailed', (request) => isQuestion(request) && cancelled.push(request.method()));
     await page.route('**/queries/1/stages', () => {}); // no answer
     await page.goto(`${address}/ui/executions/${await execute(ids, revenue)}`);
     await ask(page);
     await page.getByRole('button', { name: 'Stop' }).click();
     await page.getByText('Stopped, and cancelled in the database.').waitFor();
-    assert.deepStrictEqual(cancelled, ['stages']);
+    assert.deepStrictEqual(cancelled, ['POST']);
     await page.getByRole('button', { name: 'Ask again' }).click();
     await page.getByText('Counting the rows after each line').waitFor();
-    const gone = page.waitForEvent('requestfailed');
+    const gone = page.waitForEvent('requestfailed', isQuestion);
     await page.getByRole('link', { name: 'Statements' }).click();
     await gone;
-    assert.deepStrictEqual(cancelled, ['stages', 'stages']);
+    assert.deepStrictEqual(cancelled, ['POST', 'POST']);
     page.wrong = page.wrong.filter((text) => !/ERR_ABORTED|ERR_FAILED/.test(text));
     await wantNothingWrong(page);
   },
