@@ -101,7 +101,8 @@ test("the first stage without rows is not a stage whose rows are not known", () 
     stage({ id: 1, kind: "where", state: "skipped" }),
     stage({ id: 2, kind: "where", rows_out: 0 }),
   ];
-  expect(firstEmpty(answer([stages]))?.id).toBe(2);
+  expect(firstEmpty(answer([stages]))).toEqual({ stage: stages[2], isFirst: false });
+  expect(firstEmpty(answer([[stages[0]!, stages[2]!]]))).toEqual({ stage: stages[2], isFirst: true });
 });
 
 test("the columns that a question can name are those of tables", () => {

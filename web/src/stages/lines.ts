@@ -99,10 +99,12 @@ export function barOf(stage: Stage, most: number): Bar | undefined {
   return { kept: (rows - repeated) / most, repeated: repeated / most, lost: (stage.lost ?? 0) / most };
 }
 
-// firstEmpty returns the first stage that left no row of those that it got.
-export function firstEmpty(answer: Stages): Stage | undefined {
+// firstEmpty returns the first stage that is known to leave no row, and whether all stages before it were counted.
+export function firstEmpty(answer: Stages): { stage: Stage; isFirst: boolean } | undefined {
   const stages = answer.blocks.flatMap((block) => block.stages);
-  return stages.find(({ rows_out: out, kind }) => out === 0 && kind !== "order");
+  const n = stages.findIndex(({ rows_out: out, kind }) => out === 0 && kind !== "order");
+  const stage = stages[n];
+  return stage && { stage, isFirst: stages.slice(0, n).every(({ rows_out: out }) => out !== undefined) };
 }
 
 // columnsOf returns the columns of the tables of a statement, as a question about a row names them.

@@ -1,5 +1,5 @@
 import { Fragment } from "preact";
-import { plural } from "../format";
+import { count } from "../format";
 import type { Finding, Stages } from "./answer";
 import { isAbout, type Line, linesOf, mostRows, type Step } from "./lines";
 import { SQLText } from "./sql_text";
@@ -12,6 +12,9 @@ interface Opening {
 
 // buttonOf returns the id of the button that opens a stage.
 export const buttonOf = (table: string, stage: number) => `${table}-stage-${stage}`;
+
+// lineID returns the id of the row of a line.
+export const lineID = (table: string, line: number) => `${table}-line-${line}`;
 
 interface TableProps extends Opening {
   sql: string;
@@ -45,7 +48,7 @@ export function LinesTable({ sql, answer, id, ...opening }: TableProps) {
           <td>
             <span class="step-count">
               {answer.truncated && "more than "}
-              {plural(answer.rows, "row")}
+              {count(answer.rows)}
             </span>
           </td>
           <td />
@@ -68,7 +71,7 @@ function LineRows({ line, ...props }: RowProps) {
   const mark = line.findings.length > 0 && line.steps.length === 0;
   return (
     <>
-      <tr class={mark ? "has-finding" : ""}>
+      <tr id={lineID(props.id, line.number)} tabIndex={-1} class={mark ? "has-finding" : ""}>
         <th scope="row">
           {mark && <Mark of={line.findings} />}
           {line.number}
@@ -105,7 +108,11 @@ function StepRow({ line, step, isLine = false, most, id, opened, open }: RowProp
   const classes = [findings.length > 0 && "has-finding", isOpened && "is-opened", !isLine && "part"];
   return (
     <Fragment>
-      <tr class={classes.filter(Boolean).join(" ")}>
+      <tr
+        id={isLine ? lineID(id, line.number) : undefined}
+        tabIndex={isLine ? -1 : undefined}
+        class={classes.filter(Boolean).join(" ")}
+      >
         <th scope="row">
           <Mark of={findings} />
           {isLine ? line.number : <span class="visually-hidden">{line.number}, a part</span>}
@@ -144,11 +151,13 @@ const words: Record<string, string> = {
   where: "WHERE",
   from: "FROM",
   cte: "WITH",
+  distinct: "DISTINCT",
 };
 
 // partText returns the text of a step that is a part of a line.
 function partText({ steps }: Line, step: Step): string {
-  const { kind, block } = step.stage;
+  const { kind, block, name } = step.stage;
+  if (kind === "set" && name) return name;
   const text = step.stage.text.replace(/\s+/g, " ");
   const before = steps[steps.indexOf(step) - 1]?.stage;
   const isNext = before?.kind === kind && before.block === block && kind === "where";

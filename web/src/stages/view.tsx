@@ -5,7 +5,7 @@ import { useAsk } from "./ask";
 import { Asking, Stopped, Unanswered } from "./asking";
 import { Findings } from "./findings";
 import { columnsOf, firstEmpty } from "./lines";
-import { buttonOf, LinesTable } from "./table";
+import { buttonOf, LinesTable, lineID } from "./table";
 import { WhyMissing } from "./why_not";
 import { sameResult } from "./words";
 
@@ -33,19 +33,23 @@ export function StagesView({ path, sql, label }: StagesProps) {
 function Answer({ path, sql, of: answer, all }: { path: string; sql: string; of: Stages; all: () => void }) {
   const id = useId();
   const [opened, setOpened] = useState<number>();
-  const show = (stage: number) => {
-    const isShown = document.getElementById(buttonOf(id, stage));
-    setOpened(stage);
-    isShown?.focus({ preventScroll: true });
-    isShown?.scrollIntoView({ block: "center" });
+  const goTo = (name: string) => {
+    const place = document.getElementById(name);
+    place?.focus({ preventScroll: true });
+    place?.scrollIntoView({ block: "center" });
   };
-  const lineOf = (finding: Finding) => finding.stage >= 0 && show(tableStage(answer, finding.stage));
+  const show = (stage: number) => {
+    const shown = tableStage(answer, stage);
+    setOpened(shown);
+    goTo(buttonOf(id, shown));
+  };
+  const showFinding = ({ stage, line }: Finding) => (stage >= 0 ? show(stage) : goTo(lineID(id, line)));
   return (
     <>
       <Notes of={answer} all={all} show={show} />
       <LinesTable sql={sql} answer={answer} id={id} opened={opened} open={setOpened} />
-      <Findings of={answer} show={lineOf} />
-      <WhyMissing path={path} columns={columnsOf(answer)} show={(stage) => show(tableStage(answer, stage))} />
+      <Findings of={answer} show={showFinding} />
+      <WhyMissing path={path} columns={columnsOf(answer)} show={show} />
       <p class="muted cost">
         As of now: the statement took {duration(answer.ms)}, all of this {duration(answer.total_ms)} with{" "}
         {plural(answer.statements, "count")}.
@@ -84,9 +88,11 @@ function Notes({ of: answer, all, show }: { of: Stages; all: () => void; show: (
           The statement returns no rows now.{" "}
           {empty && (
             <>
-              The first line that leaves none is{" "}
-              <button class="link" onClick={() => show(empty.id)}>
-                line {empty.from_line}
+              {empty.isFirst
+                ? "The first line that leaves none is "
+                : "Not all lines are counted. None are left after "}
+              <button class="link" onClick={() => show(empty.stage.id)}>
+                line {empty.stage.from_line}
               </button>
               .
             </>

@@ -18,7 +18,7 @@ const stage = (of: Partial<Stage>): Stage => ({
 test("a number that is not known is never 0, and the reason is in words", () => {
   for (const [of, rows, why] of [
     [{ rows_out: 0 }, "0", ""],
-    [{ state: "estimated", estimated_out: 12000 }, "about 12,000", "The planner's estimate"],
+    [{ state: "estimated", estimated_out: 12000 }, "about 12K", "The planner's estimate"],
     [{ state: "skipped", reason: "over-budget" }, "not counted", "it would take too long"],
     [{ state: "refused", reason: "masked-column" }, "not counted", "it needs a masked column"],
     [
@@ -26,7 +26,7 @@ test("a number that is not known is never 0, and the reason is in words", () => 
       "not counted",
       "words of the service",
     ],
-    [{ state: "failed", message: "division by zero" }, "failed", "The count failed: division by zero."],
+    [{ state: "failed", message: "division by zero" }, "not counted", "The count failed: division by zero."],
   ] as [Partial<Stage>, string, string][]) {
     expect(rowsOf(stage(of))).toBe(rows);
     expect(uncounted(stage(of))).toContain(why);

@@ -39,11 +39,13 @@ export function refusalOf(problem: Problem): { title: string; detail: string; is
   return { title, detail: problem.detail, isFinal: !mayPass };
 }
 
+const rough = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 2 });
+
 // rowsOf returns the rows after a stage as a short text.
 export function rowsOf(stage: Stage): string {
   if (stage.rows_out !== undefined) return count(stage.rows_out);
-  if (stage.estimated_out !== undefined) return `about ${count(stage.estimated_out)}`;
-  return { skipped: "not counted", refused: "not counted", failed: "failed" }[stage.state as string] ?? "not known";
+  if (stage.estimated_out !== undefined) return `about ${rough.format(stage.estimated_out)}`;
+  return "not counted";
 }
 
 // uncounted returns why the rows after a stage are not known for certain, or "".
