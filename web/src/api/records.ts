@@ -116,6 +116,7 @@ export interface Query {
   rounded_columns?: string[]; // numeric columns that lost digits in db_frame
   duration_ms: number;
   started_at: string;
+  step?: number; // of a recorded run, whose line sent it
 }
 
 export interface Connection {
@@ -427,17 +428,37 @@ export interface VariableChange {
   type: string;
 }
 
+// Finding is what may explain a wrong value. From a score of 70 on, numbers of the run show that it had an effect.
+export interface Finding {
+  kind: string;
+  step?: number;
+  line_number?: number;
+  text: string;
+  score: number;
+}
+
+// Fact is what an expression got and gave.
+export interface Fact {
+  line: number;
+  column: number;
+  code: string;
+  kind: string;
+  score: number;
+  text: string;
+}
+
 export interface Why {
   name: string;
-  value: string;
-  findings: { step: number; line_number: number; text: string }[] | null;
+  value?: string;
+  type?: string;
+  findings: Finding[] | null;
   steps:
     | {
         step: number;
         line_number: number;
         line_code: string;
-        name: string;
-        value: string;
+        name?: string; // that it set
+        value?: string;
         first_value?: string; // of a line that ran often
         role: string;
         times: number; // how often the line ran
@@ -446,7 +467,7 @@ export interface Why {
     | null;
   limits: string[] | null; // what the answer leaves out
   not_looked_at: string[] | null; // what may explain a wrong value, too
-  facts?: { line: number; column: number; code: string; kind: string; score: number; text: string }[];
+  facts?: Fact[];
   replay_id?: string; // the execution that found the facts
   cell?: Cell; // if the question is a path, such as rows[3]["x"]
 }

@@ -1,6 +1,6 @@
 import { useEffect, useId, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { Failure, Loading } from "../parts/feedback";
-import { type AskCell, copySelection, GridBar } from "./grid_bar";
+import { type Ask, copySelection, GridBar } from "./grid_bar";
 import { OpenedCell } from "./grid_cell";
 import { GridFilters, GridHead, GridStats } from "./grid_head";
 import { GridRows } from "./grid_rows";
@@ -12,7 +12,7 @@ export interface GridProps {
   source: Source;
   label: string;
   whole?: { rows: number; columns: number } | undefined; // of the table, if the source may have fewer
-  ask?: AskCell | undefined;
+  ask?: Ask | undefined;
 }
 
 // Grid shows a table of any size: it draws the cells that one sees. One cell is active; its keys are those of a

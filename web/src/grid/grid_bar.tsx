@@ -7,11 +7,15 @@ import type { GridState } from "./state";
 
 const fewRows = 20; // of which one sees every one soon
 
-// AskCell answers which rows made a cell.
-export type AskCell = (cell: { row: number; column: string; text: string }) => void;
+// Ask is a question about a cell: the row is its number in the table, from 0, whatever the order that is shown.
+export interface Ask {
+  label: string;
+  title: string; // what it costs, after the name of the cell
+  cell: (cell: { row: number; column: string; text: string }) => void;
+}
 
 // GridBar says how much the table has, and has the actions on it.
-export function GridBar({ state, label, ask }: { state: GridState; label: string; ask?: AskCell | undefined }) {
+export function GridBar({ state, label, ask }: { state: GridState; label: string; ask?: Ask | undefined }) {
   const { model } = state;
   model.version.value;
   const said = state.message.value;
@@ -40,19 +44,20 @@ export function GridBar({ state, label, ask }: { state: GridState; label: string
   );
 }
 
-// AskAboutCell asks which rows made the active cell.
-function AskAboutCell({ state, ask }: { state: GridState; ask: AskCell }) {
+// AskAboutCell asks about the active cell.
+function AskAboutCell({ state, ask }: { state: GridState; ask: Ask }) {
   const { model } = state;
   const { row, column } = state.active.value;
   const name = model.columns[column]?.name;
   const number = model.number(row);
-  if (name === undefined || number === undefined) return null;
+  if (row < 0 || name === undefined || number === undefined) return null;
   return (
     <button
-      title={`Row ${count(number + 1)}, ${name}: the rows of tables that it was made from. Asks the database, for at most 10 s`}
-      onClick={() => ask({ row: number, column: name, text: plain(model.row(row)?.[column] ?? null) })}
+      class="grid-ask"
+      title={`Row ${count(number + 1)}, ${name}: ${ask.title}`}
+      onClick={() => ask.cell({ row: number, column: name, text: plain(model.row(row)?.[column] ?? null) })}
     >
-      Which rows made this cell?
+      {ask.label}
     </button>
   );
 }

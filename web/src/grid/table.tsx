@@ -1,7 +1,7 @@
 import { useMemo } from "preact/hooks";
 import { type Cell, type Column, cellOf, kindOf } from "./cell";
 import { Grid } from "./grid";
-import type { AskCell } from "./grid_bar";
+import type { Ask } from "./grid_bar";
 import { RecordedSource } from "./recorded";
 import { FirstRowsSource, LocalSource, RemoteSource, type Source } from "./source";
 
@@ -15,6 +15,7 @@ export interface TableProps {
   totalColumns?: number | undefined;
   remote?: string | undefined; // the path of the rows of the whole table
   label: string;
+  ask?: Ask | undefined;
 }
 
 const maxNamed = 1000; // rows whose keys are looked at for columns
@@ -25,7 +26,7 @@ export function Table(props: TableProps) {
   const { rows, remote, label } = props;
   const source = useMemo(() => sourceOf(props), [rows, remote]);
   const whole = props.total !== undefined && { rows: props.total, columns: props.totalColumns ?? 0 };
-  return <Grid source={source} label={label} whole={whole || undefined} />;
+  return <Grid source={source} label={label} whole={whole || undefined} ask={props.ask} />;
 }
 
 function sourceOf({ rows, columns, types, total, totalColumns, remote }: TableProps): Source {
@@ -55,7 +56,7 @@ export function RecordedTable(props: { path: string; label: string; rows: number
 }
 
 // RemoteTable shows rows of which none are here.
-export function RemoteTable({ path, label, ask }: { path: string; label: string; ask?: AskCell | undefined }) {
+export function RemoteTable({ path, label, ask }: { path: string; label: string; ask?: Ask | undefined }) {
   const source = useMemo(() => new RemoteSource(path), [path]);
   return <Grid source={source} label={label} ask={ask} />;
 }

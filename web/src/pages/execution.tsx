@@ -9,14 +9,14 @@ import { Copy, Failure, Loading, TwoSteps } from "../parts/feedback";
 import { Ago, Status } from "../parts/label";
 import { Panel, TextPanel } from "../parts/panel";
 import { Rename } from "../parts/rename";
-import { isTable, Value } from "../parts/value";
-import { navigate } from "../router";
+import { navigate, setParameters } from "../router";
 import { isAdmin, mayDebug } from "../session";
 import { Page } from "../shell";
+import { Answer, useAnswer } from "./execution_answer";
 import { asCurl, asPython } from "./execution_commands";
 import { Artifacts, Comparison, Connections, Facts, Failed, Logs, Queries } from "./execution_details";
 import { marks } from "./execution_marks";
-import { Outputs, resultPath } from "./execution_outputs";
+import { Outputs } from "./execution_outputs";
 import { TimeAxis } from "./execution_time_axis";
 import { forgetList, listAddress } from "./executions";
 
@@ -110,6 +110,7 @@ export function useNow(runs: boolean): number {
 // Execution is the page of one execution.
 export function Execution({ id }: { id: string }) {
   const { record: e, problem, stdout, stderr, reload, rename } = useExecution(id);
+  const answer = useAnswer(e);
   const runs = e !== undefined && !isOver(e);
   const now = useNow(runs);
   useEffect(() => {
@@ -138,9 +139,7 @@ export function Execution({ id }: { id: string }) {
   }
   const code = e.code ?? "";
   const name = titleOf(e) || `Execution ${shortID(id)}`;
-  const hasResult = e.result !== null && !e.outputs.some((output) => output.role === "result");
-  // With a figure, the result is often the object that drew it.
-  const hasFigure = e.outputs.some((output) => output.role === "figure");
+  const hasResult = e.result !== null;
   const logs = e.debug_info.logs.length + Object.keys(e.debug_info.variables).length;
   return (
     <Page
@@ -180,27 +179,24 @@ export function Execution({ id }: { id: string }) {
       <div class="columns">
         <div class="main">
           <Failed of={e} />
-          {e.replay && <Comparison of={e.replay} />}
-          {code && (
-            <Panel
-              title="Code"
-              note={plural(code.trimEnd().split("\n").length, "line")}
-              actions={<Copy label="Copy" text={() => code} />}
-            >
-              <Code code={code} marks={marks(e)} label="Code" />
-            </Panel>
-          )}
-          {hasFigure && <Outputs outputs={e.outputs} execution={e.execution_id} />}
-          {hasResult && (
-            <Panel
-              title="Result"
-              note={isTable(e.result) ? plural(e.result.length, "row") : undefined}
-              actions={<Copy label="Copy JSON" text={() => JSON.stringify(e.result, null, 2)} />}
-            >
-              <Value of={e.result} label="Result" remote={resultPath(e)} />
-            </Panel>
-          )}
-          {!hasFigure && <Outputs outputs={e.outputs} execution={e.execution_id} />}
+          {e.replay && <Comparison of={e.replay} by={e.execution_id} />}
+          <Answer of={e} answer={answer}>
+            {code && (
+              <Panel
+                title="Code"
+                note={plural(code.trimEnd().split("\n").length, "line")}
+                actions={<Copy label="Copy" text={() => code} />}
+              >
+                <Code
+                  code={code}
+                  marks={[...marks(e), ...answer.marks]}
+                  label="Code"
+                  onName={answer.recording ? (name) => setParameters({ why: name }, true) : undefined}
+                />
+              </Panel>
+            )}
+          </Answer>
+          <Outputs outputs={e.outputs.filter((output) => output !== answer.output)} execution={e.execution_id} />
           {(e.stdout || (runs && stdout)) && (
             <TextPanel title="stdout" text={e.stdout || stdout} cut={e.truncated["stdout"]} />
           )}

@@ -395,7 +395,7 @@ function statementsNow(r: Replay): string {
 }
 
 // Comparison says how a replay compares with its original.
-export function Comparison({ of: r }: { of: Replay }) {
+export function Comparison({ of: r, by }: { of: Replay; by: string }) {
   const differences = r.differences ?? [];
   return (
     <Panel title="Replay" note={r.grade} danger={r.grade === "diverged"}>
@@ -403,7 +403,8 @@ export function Comparison({ of: r }: { of: Replay }) {
         <p>
           {grades[r.grade]} <a href={`/ui/executions/${encodeURIComponent(r.of)}`}>The original</a>
           {r.rows === "now" && " had other rows: this run asked the databases again."}
-          {r.edited && " had other code or rows."}
+          {r.edited && " had other code or rows."}{" "}
+          <a href={`/ui/compare?a=${encodeURIComponent(r.of)}&b=${encodeURIComponent(by)}`}>Both side by side</a>
         </p>
         {r.rows === "mixed" && <p>The databases of now answered {statementsNow(r)} of this run.</p>}
         {(r.sources ?? []).length > 0 && <p class="muted">What may differ: {(r.sources ?? []).join(", ")}.</p>}

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
 import type { Artifact, Execution, Output } from "../api/records";
 import { asText } from "../format";
+import type { Ask } from "../grid/grid_bar";
 import { Figure, figureType, StoredFigure } from "../parts/figure";
 import { framed } from "../parts/frame";
 import { Panel } from "../parts/panel";
@@ -36,14 +37,22 @@ export function Outputs({ outputs, execution }: { outputs: Output[]; execution?:
   );
 }
 
-export function OutputPanel(props: { output: Output; execution?: string | undefined; actions?: ComponentChildren }) {
-  const { output, execution, actions } = props;
+export function OutputPanel(props: {
+  output: Output;
+  execution?: string | undefined;
+  actions?: ComponentChildren;
+  onAsk?: AskTable | undefined;
+}) {
+  const { output, execution, actions, onAsk } = props;
   return (
     <Panel title={titles[output.role ?? ""] ?? "Output"} note={output.summary} actions={actions}>
-      <Shown output={output} execution={execution} />
+      <Shown output={output} execution={execution} onAsk={onAsk} />
     </Panel>
   );
 }
+
+// AskTable asks why a cell of a table has its value. column is the number among the columns that are no labels of rows.
+export type AskTable = (row: number, column: { name: string; index: number }) => void;
 
 const titles: Record<string, string> = { result: "Last value", display: "Shown", figure: "Figure" };
 
@@ -57,7 +66,15 @@ export function resultPath(e: Execution): string | undefined {
   return e.truncated["result"] ? tablePath(e.execution_id, 0) : undefined;
 }
 
-function Shown({ output, execution }: { output: Output; execution: string | undefined }) {
+// whyCell is the question why a cell of a result has its value.
+export const whyCell = (cell: Ask["cell"]): Ask => ({
+  label: "Why this cell?",
+  title: "what its value comes from",
+  cell,
+});
+
+function Shown(props: { output: Output; execution: string | undefined; onAsk: AskTable | undefined }) {
+  const { output, execution, onAsk } = props;
   const { data, summary } = output;
   const stored = (data[references] ?? {}) as Record<string, Artifact>;
   for (const type of pictures) {
@@ -75,7 +92,11 @@ function Shown({ output, execution }: { output: Output; execution: string | unde
   if (table) {
     const number = output.role === "result" ? 0 : table.number;
     const remote = execution && number !== undefined ? tablePath(execution, number) : undefined;
-    return <RowTable {...table} label={summary} remote={remote} />;
+    const ask = whyCell(({ row, column: name }) => {
+      const index = table.columns.indexOf(name) - table.labels;
+      if (index >= 0) onAsk?.(row, { name, index });
+    });
+    return <RowTable {...table} label={summary} remote={remote} ask={onAsk && ask} />;
   }
   if (data["text/html"] !== undefined) {
     return (
@@ -140,6 +161,7 @@ function tableOf(value: unknown) {
     types: shown.map((field, index) =>
       String(dtypes[index + hidden - indexes] ?? field?.extDtype ?? field?.type ?? ""),
     ),
+    labels: indexes - hidden, // columns of labels, which come first
     number: typeof resource?.number === "number" ? resource.number : undefined,
     total: Number.isFinite(total) ? total : undefined,
     totalColumns:

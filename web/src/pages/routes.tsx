@@ -12,12 +12,12 @@ import { Home } from "./home";
 import { Keys } from "./keys";
 import { Sandboxes } from "./sandboxes";
 import { Statements } from "./statements";
-import { Steps } from "./steps";
 import { System } from "./system";
 import { Writes } from "./writes";
 
 const Chat = lazily("Chat", async () => (await import("./chat")).Chat);
 const Debugger = lazily("Debugger", async () => (await import("./debug")).Debugger);
+const Steps = lazily("Steps", async () => (await import("./steps")).Steps);
 const Playground = lazily("Playground", async () => (await import("./play")).Playground);
 
 const pages = new Map<string, FunctionComponent>([

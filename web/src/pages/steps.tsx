@@ -1,40 +1,97 @@
-import { useCallback, useMemo, useRef } from "preact/hooks";
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Problem } from "../api/problem";
-import type { Output } from "../api/records";
-import { count, shortID } from "../format";
+import type { Execution, Output, StepFrame } from "../api/records";
+import { count, shortID, titleOf } from "../format";
 import { Code } from "../parts/code";
 import { useDelay } from "../parts/delay";
 import { Empty, Failure, Loading } from "../parts/feedback";
 import { Panel } from "../parts/panel";
+import type { Names } from "../parts/python_names";
 import { parameter, setParameters } from "../router";
 import { Page } from "../shell";
+import { linesOf, sectionsOf } from "../why/answer";
+import { useWhy } from "../why/use_why";
 import { Find } from "./steps_find";
 import { useStepKeys } from "./steps_keys";
-import { StepOutputs, stepsOf } from "./steps_outputs";
+import { runBeside } from "./steps_lines";
+import { marksOf } from "./steps_marks";
+import { StepOutputs } from "./steps_outputs";
 import { type Recording, useRecording } from "./steps_recording";
 import { Scrubber } from "./steps_scrubber";
-import { Jump, Story } from "./steps_story";
+import { Answer, History, Jump } from "./steps_story";
 import { Contents } from "./steps_value";
+import { valuesByLine } from "./steps_values";
 import { Values } from "./steps_variables";
 
 const noOutputs: Output[] = [];
-
-const title = (id: string) => `Steps of ${shortID(id)}`;
+const noNames: Names = { assignments: [], prints: [] };
 
 // slowDelay is the time in milliseconds after which the values of another step are shown as such. Most values are there sooner.
 const slowDelay = 150;
+
+// shortRun is the time in milliseconds of a run that is run again for the facts without another click.
+const shortRun = 10_000;
 
 // Steps shows a recorded execution at one of its steps, and moves through them both ways. The step number and the
 // current line follow the pointer at once, from the lines of all steps; the values follow when they arrive.
 export function Steps({ id }: { id: string }) {
   const recording = useRecording(id);
-  const { path, record, lines, total, step, addressed, shown, isShown, problem, go } = recording;
+  const { record, isShown, problem } = recording;
+  const isReady = isShown && record !== undefined;
+  const name = record ? titleOf(record) || shortID(id) : shortID(id);
+  return (
+    <Page
+      title={`Steps of ${name}`}
+      heading={
+        <>
+          <a class="crumb" href={`/ui/executions/${encodeURIComponent(id)}`}>
+            {name}
+          </a>{" "}
+          <span class="muted" aria-hidden="true">
+            /
+          </span>{" "}
+          Steps
+        </>
+      }
+      intro={isReady && <Intro />}
+    >
+      {isReady ? <Recorded recording={recording} record={record} /> : <Unshown id={id} problem={problem} />}
+    </Page>
+  );
+}
+
+const Intro = () => (
+  <>
+    The program before each line ran. <span class="with-keys">Drag the slider, or press ← and →. </span>
+    Click a name in the code or a variable to see why it has its value.
+  </>
+);
+
+// useNames parses the code, once the editor is loaded.
+function useNames(code: string): Names {
+  const [names, setNames] = useState(noNames);
+  useEffect(() => {
+    let gone = false;
+    import("../parts/python_names").then(
+      ({ namesOf }) => gone || setNames(namesOf(code)),
+      () => {}, // the code has no values then
+    );
+    return () => {
+      gone = true;
+    };
+  }, [code]);
+  return names;
+}
+
+function Recorded({ recording, record }: { recording: Recording; record: Execution }) {
+  const { path, lines, total, step, addressed, shown, problem, go } = recording;
   const picked = Math.floor(Number(parameter("line"))) || 0;
   const pick = (line: number) => setParameters({ line: line > 0 && line !== picked ? String(line) : "" }, true);
   useStepKeys(recording, picked, pick);
-  const line = lines.lineOf(step);
-  const outputs = record?.outputs ?? noOutputs;
-  const outputSteps = useMemo(() => stepsOf(outputs), [outputs]);
+  const code = record.code ?? "";
+  const names = useNames(code);
+  const outputs = record.outputs ?? noOutputs;
+  const marks = useMemo(() => marksOf(record, lines, names.prints), [record, lines, names]);
   const latestGo = useRef(go);
   latestGo.current = go;
   const show = useCallback((to: number) => latestGo.current(to), []);
@@ -43,49 +100,52 @@ export function Steps({ id }: { id: string }) {
   const frame = frames[Math.min(frames.length - 1, Number(parameter("frame")) || 0)];
   const isCurrent = shown?.view.step === step;
   const isSlow = useDelay(!isCurrent, slowDelay);
-  const opened = useRef<{ step: number; name: string; reference: number; length: number | undefined } | undefined>(
-    undefined,
+  const chosen = parameter("name");
+  const isResult = chosen === "result" && !knows(shown, frame, chosen);
+  // Of the end, the answer is that of the whole run, which can follow cells, too.
+  const asked = useWhy(
+    chosen ? path : "",
+    isResult ? "" : chosen,
+    addressed > total ? 0 : addressed,
+    record.usage.wall_ms <= shortRun,
   );
+  const result = step > total && record.result !== null ? record.result : undefined;
   // While only the step moves, the values need no work.
-  const values = useMemo(() => shown && <Values shown={shown} frames={frames} frame={frame} />, [shown, frame]);
-
-  if (!isShown || !record) {
-    return (
-      <Page title={title(id)}>
-        <Unshown id={id} problem={isShown ? undefined : problem} />
-      </Page>
-    );
-  }
+  const variables = useMemo(
+    () => shown && <Values shown={shown} frames={frames} frame={frame} result={result} />,
+    [shown, frame, result],
+  );
+  const behind = useMemo(
+    () =>
+      valuesByLine(
+        names.assignments,
+        lines,
+        lines.positionOf(shown?.view.step ?? 0),
+        shown?.view.frames ?? [],
+        shown?.view.globals ?? [],
+      ),
+    [names, lines, shown],
+  );
+  const contents = useContents(recording, frame, chosen);
+  const line = lines.lineOf(step);
   const shownLine =
     (isCurrent && frame !== frames[0] ? frame?.line_number : line) ?? (isCurrent ? frame?.line_number : undefined) ?? 0;
-  const chosen = parameter("name");
-  // The contents are those of the step at which the slider rests. They stay while it moves, with the page of the table.
-  if (!chosen) opened.current = undefined;
-  else if (isCurrent && step === addressed) {
-    const of = [...(frame?.variables ?? []), ...(shown?.view.globals ?? [])].find((v) => v.name === chosen && v.ref);
-    opened.current = of && { step, name: chosen, reference: of.ref!, length: of.length };
-  }
+  // A name that has no value here is looked for where its line ran last.
+  const choose = (name: string, at: number) => {
+    const runs = lines.runsOf(at);
+    const position = lines.positionOf(step);
+    const to = runBeside(runs, position, -1) ?? runBeside(runs, position - 1, 1);
+    if (!knows(shown, frame, name) && to !== undefined) go(lines.stepAt(to));
+    setParameters({ name }, true);
+  };
+  const named = asked.why ? linesOf(sectionsOf(asked.why)) : [];
   return (
-    <Page
-      title={title(id)}
-      heading={
-        <>
-          <a class="crumb" href={`/ui/executions/${encodeURIComponent(id)}`}>
-            Execution <span class="mono">{shortID(id)}</span>
-          </a>{" "}
-          <span class="muted" aria-hidden="true">
-            /
-          </span>{" "}
-          Steps
-        </>
-      }
-      intro="The program before each line ran. Drag the slider, or press ← and →. A click on a variable tells when it changed, and why."
-    >
-      <Scrubber recording={recording} picked={picked} pick={pick} line={shownLine} outputs={outputSteps} />
+    <>
+      <Scrubber recording={recording} picked={picked} pick={pick} line={shownLine} marks={marks} />
       {problem && <Failure problem={problem} />}
       <Gaps recording={recording} />
       <div class="columns steps">
-        <div class="main">
+        <div class="steps-code">
           <Panel
             title="Code"
             note={
@@ -94,19 +154,63 @@ export function Steps({ id }: { id: string }) {
                 : "the line is not in this code"
             }
           >
-            <Code code={record.code ?? ""} marks={[]} label="Code" current={shownLine} picked={picked} onLine={pick} />
+            <Code
+              code={code}
+              marks={named.map((each) => ({ line: each, isFailure: false }))}
+              label="Code"
+              current={shownLine}
+              picked={picked}
+              onLine={pick}
+              onName={choose}
+              values={behind}
+            />
           </Panel>
-          <Find path={path} step={addressed} found={go} />
-          {opened.current && <Contents key={opened.current.name} path={path} {...opened.current} />}
-          {chosen && <Story path={path} name={chosen} step={addressed} go={go} />}
-          <StepOutputs outputs={outputs} step={step} go={show} />
         </div>
         <div class={isSlow ? "state late" : "state"} aria-busy={!isCurrent}>
-          {values}
+          {variables}
+          {chosen && (
+            <Answer
+              asked={asked}
+              path={path}
+              ms={record.usage.wall_ms}
+              go={go}
+              close={() => setParameters({ name: "" }, true)}
+            />
+          )}
+        </div>
+        <div class="steps-more">
+          {contents && <Contents key={contents.name} path={path} {...contents} />}
+          {chosen && !isResult && <History path={path} name={chosen} step={addressed} go={go} />}
+          <Find path={path} step={addressed} found={go} />
+          <StepOutputs outputs={outputs} step={step} go={show} />
         </div>
       </div>
-    </Page>
+    </>
   );
+}
+
+// knows reports whether a variable has a value at a step.
+function knows(shown: Recording["shown"], frame: StepFrame | undefined, name: string): boolean {
+  return [...(frame?.variables ?? []), ...(shown?.view.globals ?? [])].some((v) => v.name === name);
+}
+
+interface OpenedContents {
+  step: number;
+  name: string;
+  reference: number;
+  length: number | undefined;
+}
+
+// useContents returns the chosen object, if the recording has its parts. The contents are those of the step at which the
+// slider rests. They stay while it moves, with the page of the table.
+function useContents({ shown, step, addressed }: Recording, frame: StepFrame | undefined, name: string) {
+  const opened = useRef<OpenedContents | undefined>(undefined);
+  if (!name) opened.current = undefined;
+  else if (shown?.view.step === step && step === addressed) {
+    const of = [...(frame?.variables ?? []), ...(shown.view.globals ?? [])].find((v) => v.name === name && v.ref);
+    opened.current = of && { step, name, reference: of.ref!, length: of.length };
+  }
+  return opened.current;
 }
 
 // Unshown is there before the first values are, or says why there are none.

@@ -2,6 +2,7 @@ import { useMemo } from "preact/hooks";
 import { count, plural } from "../format";
 import { Icon } from "../shell";
 import { buckets, firstAtLeast, type StepLines } from "./steps_lines";
+import { after, type Mark } from "./steps_marks";
 
 const bucketCount = 1000; // more than a slider has pixels on most screens
 
@@ -62,20 +63,50 @@ export function LineRuns(props: {
   );
 }
 
-// Ticks draws the axis: where a line ran, which steps showed an output, and where steps are missing.
-export function Ticks({ lines, line, outputs }: { lines: StepLines; line: number; outputs: number[] }) {
+// MarkButtons say what the marks on the axis are, and go from one to the next.
+export function MarkButtons({ marks, step, go }: { marks: Mark[]; step: number; go: (step: number) => void }) {
+  if (marks.length === 0) return null;
+  return (
+    <div class="mark-buttons" role="group" aria-label="What happened">
+      {marks.map(({ kind, label, steps }) => (
+        <button
+          key={kind}
+          class="mark-button"
+          title={`Go to the next ${label}, step ${count(after(steps, step))}`}
+          onClick={() => go(after(steps, step))}
+        >
+          <svg viewBox="0 0 8 12" width="8" height="12" aria-hidden="true">
+            <rect class={`mark-${kind}`} x="2" width="4" height="12" rx="1" />
+          </svg>
+          {kind === "failure" ? "failure" : plural(steps.length, label, label === "query" ? "queries" : undefined)}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+// Ticks draws the axis: where a line ran, what happened at which steps, and where steps are missing.
+export function Ticks({ lines, line, marks }: { lines: StepLines; line: number; marks: Mark[] }) {
   const runs = useMemo(() => {
     if (!line) return "";
     const numbers = buckets(lines.runsOf(line), lines.count, bucketCount);
     const most = Math.max(1, ...numbers);
     return [...numbers].map((n, x) => (n ? `M${x}.5 12V${(8 - (8 * n) / most).toFixed(1)}` : "")).join("");
   }, [lines, line]);
-  if (!runs && lines.gaps.length === 0 && outputs.length === 0) return null;
-  const across = (step: number, width = lines.count) =>
-    ((lines.positionOf(step) * bucketCount) / Math.max(1, width)).toFixed(1);
+  const width = Math.max(1, lines.count - 1);
+  const paths = useMemo(
+    () =>
+      marks.map(({ kind, steps }) => {
+        const places = new Set(steps.map((step) => Math.round((lines.positionOf(step) * bucketCount) / width)));
+        return { kind, path: [...places].map((x) => `M${x} 6V12`).join("") };
+      }),
+    [marks, lines],
+  );
+  if (!runs && lines.gaps.length === 0 && marks.length === 0) return null;
+  const across = (step: number) => ((lines.positionOf(step) * bucketCount) / Math.max(1, lines.count)).toFixed(1);
   const label = [
     line ? `Runs of line ${line}` : "",
-    outputs.length ? `${plural(outputs.length, "step")} with outputs` : "",
+    ...marks.map(({ label: what, steps }) => `${plural(steps.length, "step")} with ${what}`),
     lines.gaps.length ? plural(lines.gaps.length, "gap") : "",
   ]
     .filter(Boolean)
@@ -83,8 +114,8 @@ export function Ticks({ lines, line, outputs }: { lines: StepLines; line: number
   return (
     <svg class="ticks" viewBox={`0 0 ${bucketCount} 12`} preserveAspectRatio="none" role="img" aria-label={label}>
       <path class="runs" d={runs} />
-      {outputs.map((step) => (
-        <path key={step} class="shown" d={`M${across(step, lines.count - 1)} 6V12`} />
+      {paths.map(({ kind, path }) => (
+        <path key={kind} class={`shown mark-${kind}`} d={path} />
       ))}
       {lines.gaps.map((gap) => (
         <path key={gap.first} class="cut" d={`M${across(gap.first)} 0V12`} />

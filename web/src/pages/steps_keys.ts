@@ -9,7 +9,7 @@ export function useStepKeys(recording: Recording, picked: number, pick: (line: n
     const move = (event: KeyboardEvent) => {
       const target = event.target as HTMLElement;
       if (event.ctrlKey || event.metaKey || event.altKey) return;
-      if (target.matches("input, select, textarea, .cm-content, .editor")) return;
+      if (event.defaultPrevented || target.matches("input:not([type=range]), select, textarea")) return;
       const { lines, go } = recording;
       const by = event.shiftKey ? 10 : 1;
       const goPosition = (to: number | undefined) => to !== undefined && go(lines.stepAt(to));

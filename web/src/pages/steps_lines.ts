@@ -20,6 +20,7 @@ export class StepLines {
   readonly gaps: Gap[];
   private readonly segments: Segment[] = [];
   private readonly lines: Uint32Array;
+  private readonly runs = new Map<number, Uint32Array>(); // by line
 
   private constructor(
     readonly total: number,
@@ -77,11 +78,14 @@ export class StepLines {
 
   // runsOf returns the positions of the steps at a line, in order.
   runsOf(line: number): Uint32Array {
+    const known = this.runs.get(line);
+    if (known) return known;
     let count = 0;
     for (const each of this.lines) if (each === line) count++;
     const out = new Uint32Array(count);
     let next = 0;
     for (let i = 0; next < count; i++) if (this.lines[i] === line) out[next++] = i;
+    this.runs.set(line, out);
     return out;
   }
 }

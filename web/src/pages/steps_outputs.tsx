@@ -2,11 +2,7 @@ import { useMemo } from "preact/hooks";
 import type { Output } from "../api/records";
 import { count } from "../format";
 import { OutputPanel, Outputs } from "./execution_outputs";
-
-// stepsOf returns the steps that showed an output, in order.
-export function stepsOf(outputs: Output[]): number[] {
-  return [...new Set(outputs.flatMap(({ step }) => step ?? []))].sort((a, b) => a - b);
-}
+import { stepsOf } from "./steps_marks";
 
 // StepOutputs shows the figures and other outputs that the run has shown up to a step, the newest first. A recording of
 // an older version has outputs without steps, which are those of the whole run.

@@ -35,7 +35,9 @@ export function useRecording(id: string): Recording {
   const [shown, setShown] = useState<ShownStep>();
   const [missing, setMissing] = useState(0);
   const [problem, setProblem] = useState<Problem>();
-  const addressed = Math.max(1, Math.floor(Number(parameter("step"))) || 1);
+  // A recording is opened at its end, or where the run failed: there is what one looks for.
+  const last = !record ? 0 : record.status === "failed" ? record.recorded_steps : record.recorded_steps + 1;
+  const addressed = Math.max(parameter("step") ? 1 : last, Math.floor(Number(parameter("step"))) || 0);
   const [step, setStep] = useState(addressed);
   const timer = useRef(0);
   const fail = (thrown: unknown) => {
@@ -78,7 +80,9 @@ export function useRecording(id: string): Recording {
     if (timer.current) return; // the person moves on
     setStep(addressed);
   }, [addressed]);
-  useEffect(() => views.want(step), [views, step]);
+  useEffect(() => {
+    if (step > 0) views.want(step);
+  }, [views, step]);
 
   // Keys can come faster than the page is drawn.
   const at = useRef(step);

@@ -1,6 +1,8 @@
-import { count } from "../format";
+import { useState } from "preact/hooks";
+import { count, plural } from "../format";
 import { Icon } from "../shell";
-import { LineRuns, Ticks } from "./steps_axis";
+import { LineRuns, MarkButtons, Ticks } from "./steps_axis";
+import type { Mark } from "./steps_marks";
 import type { Recording } from "./steps_recording";
 
 // Scrubber has the axis of all steps with a slider, and buttons that move along it.
@@ -9,14 +11,15 @@ export function Scrubber(props: {
   picked: number; // the line whose runs are marked, or 0
   pick: (line: number) => void;
   line: number; // of the step
-  outputs: number[]; // steps that showed an output
+  marks: Mark[];
 }) {
-  const { recording, picked, pick, line, outputs } = props;
+  const { recording, picked, pick, line, marks } = props;
+  const [isOpen, setOpen] = useState(false); // on a phone, where the marks are folded
   const { lines, step, total, go } = recording;
   const position = lines.positionOf(step);
   const goPosition = (to: number) => go(lines.stepAt(to));
   return (
-    <div class="scrubber panel" role="group" aria-label="Step">
+    <div class={isOpen ? "scrubber panel open" : "scrubber panel"} role="group" aria-label="Step">
       <button aria-label="First step" title="First step (Home)" disabled={position <= 0} onClick={() => goPosition(0)}>
         <Icon of="M4 3v10M13 3L6 8l7 5z" />
       </button>
@@ -45,7 +48,7 @@ export function Scrubber(props: {
         <Icon of="M12 3v10M3 3l7 5-7 5z" />
       </button>
       <div class="step-axis">
-        <Ticks lines={lines} line={picked} outputs={outputs} />
+        <Ticks lines={lines} line={picked} marks={marks} />
         <input
           type="range"
           aria-label="Step"
@@ -56,10 +59,16 @@ export function Scrubber(props: {
           onInput={(event) => goPosition(Number(event.currentTarget.value) - 1)}
         />
       </div>
-      <output>
-        {step > total ? "end, after" : "step"} {count(Math.min(step, total))} of {count(total)}
-      </output>
-      {recording.areLinesLoaded && <LineRuns lines={lines} line={picked} step={step} go={go} pick={pick} />}
+      <output>{step > total ? `end, ${plural(total, "step")}` : `step ${count(step)} of ${count(total)}`}</output>
+      <button class="fold" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        Marks
+      </button>
+      {recording.areLinesLoaded && (
+        <div class="scrubber-more">
+          <MarkButtons marks={marks} step={step} go={go} />
+          <LineRuns lines={lines} line={picked} step={step} go={go} pick={pick} />
+        </div>
+      )}
     </div>
   );
 }

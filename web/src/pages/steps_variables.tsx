@@ -1,7 +1,8 @@
 import type { StepFrame, StepVariable, StepView } from "../api/records";
-import { count } from "../format";
+import { asText, count } from "../format";
 import { Panel } from "../parts/panel";
 import { parameter, setParameters } from "../router";
+import { clipped } from "../why/answer";
 import type { ShownStep } from "./steps_views";
 
 // Values shows the calls and the variables of a step.
@@ -9,10 +10,12 @@ export function Values({
   shown,
   frames,
   frame,
+  result,
 }: {
   shown: ShownStep;
   frames: StepFrame[];
   frame: StepFrame | undefined;
+  result: unknown; // at the end of the run, or undefined
 }) {
   return (
     <>
@@ -28,6 +31,7 @@ export function Values({
       ) : null}
       <Variables
         title="Global variables"
+        result={result}
         of={shown.view.globals ?? []}
         total={shown.view.total_globals}
         before={shown.before && (shown.before.globals ?? [])}
@@ -68,38 +72,58 @@ function Variables(props: {
   total: number;
   before: StepVariable[] | null | undefined;
   unread?: string | undefined;
+  result?: unknown;
 }) {
   const old = props.before && new Map(props.before.map((v) => [v.name, v.value]));
-  const chosen = parameter("name");
   return (
     <Panel
       title={props.title}
       note={props.total > props.of.length ? `${props.of.length} of ${count(props.total)}` : undefined}
     >
       {props.unread && <p class="body muted">{props.unread}</p>}
-      {props.of.length === 0 && !props.unread && <p class="body muted">There are none yet.</p>}
+      {props.of.length === 0 && !props.unread && props.result === undefined && (
+        <p class="body muted">There are none yet.</p>
+      )}
       <ul class="variables">
+        {props.result !== undefined && !props.of.some((v) => v.name === "result") && (
+          <li>
+            <Row name="result" value={clipped(asText(props.result), 300)} type="value of the last line" mark="" />
+          </li>
+        )}
         {props.of.map((v) => {
           const changed = old ? old.get(v.name) !== v.value : false;
           return (
             <li key={v.name} class={changed ? "changed" : ""}>
-              <button
-                class="row-button"
-                aria-pressed={chosen === v.name}
-                title={`${v.type}: show when it changed, and why`}
-                onClick={() => setParameters({ name: chosen === v.name ? "" : v.name }, true)}
-              >
-                <code class="name">{v.name}</code>
-                <code class="value">{v.value}</code>
-                <span class="muted">
-                  {changed && <strong class="mark">{old?.has(v.name) ? "changed" : "new"} </strong>}
-                  {v.type}
-                </span>
-              </button>
+              <Row
+                name={v.name}
+                value={v.value}
+                type={v.type}
+                mark={changed ? (old?.has(v.name) ? "changed" : "new") : ""}
+              />
             </li>
           );
         })}
       </ul>
     </Panel>
+  );
+}
+
+// Row is a variable that a click chooses.
+function Row({ name, value, type, mark }: { name: string; value: string; type: string; mark: string }) {
+  const isChosen = parameter("name") === name;
+  return (
+    <button
+      class="row-button"
+      aria-pressed={isChosen}
+      title={`${type}: show why, and when it changed`}
+      onClick={() => setParameters({ name: isChosen ? "" : name }, true)}
+    >
+      <code class="name">{name}</code>
+      <code class="value">{value}</code>
+      <span class="muted">
+        {mark && <strong class="mark">{mark} </strong>}
+        {type}
+      </span>
+    </button>
   );
 }

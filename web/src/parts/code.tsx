@@ -20,6 +20,8 @@ export function Code({
   current,
   picked,
   onLine,
+  onName,
+  values,
 }: {
   code: string;
   marks: LineMark[];
@@ -27,19 +29,27 @@ export function Code({
   current?: number;
   picked?: number;
   onLine?: (line: number) => void;
+  onName?: ((name: string, line: number) => void) | undefined; // a name in the code was clicked
+  values?: Map<number, string>; // of variables, by the line behind which they are shown
 }) {
   const place = useRef<HTMLDivElement>(null);
   const [shown, setShown] = useState<ShownCode>();
   const key = JSON.stringify(marks);
   const clicked = useRef(onLine);
   clicked.current = onLine;
+  const named = useRef(onName);
+  named.current = onName;
+  const asksNames = onName !== undefined;
   useEffect(() => {
     let mine: ShownCode | undefined;
     let gone = false;
     import("./editor").then(
       ({ showCode }) => {
         if (gone || !place.current) return;
-        mine = showCode(place.current, code, marks, label, onLine && ((line) => clicked.current?.(line)));
+        mine = showCode(place.current, code, marks, label, {
+          onLine: onLine && ((line) => clicked.current?.(line)),
+          onName: asksNames ? (name, line) => named.current?.(name, line) : undefined,
+        });
         setShown(mine);
       },
       () => {},
@@ -48,11 +58,14 @@ export function Code({
       gone = true;
       mine?.remove();
     };
-  }, [code, key, label]);
+  }, [code, key, label, asksNames]);
   useLayoutEffect(() => {
     // in the same picture as the number of the step
     if (current !== undefined) shown?.moveTo(current);
   }, [shown, current]);
+  useLayoutEffect(() => {
+    if (values) shown?.setValues(values);
+  }, [shown, values]);
   useEffect(() => {
     if (picked !== undefined) shown?.pick(picked);
   }, [shown, picked]);

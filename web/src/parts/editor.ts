@@ -1,6 +1,6 @@
 import { pythonLanguage } from "@codemirror/lang-python";
-import { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
-import { EditorState, RangeSetBuilder, StateEffect, StateField } from "@codemirror/state";
+import { HighlightStyle, syntaxHighlighting, syntaxTree } from "@codemirror/language";
+import { EditorState, type Extension, RangeSetBuilder, StateEffect, StateField } from "@codemirror/state";
 import {
   Decoration,
   type DecorationSet,
@@ -40,6 +40,9 @@ export const theme = EditorView.theme({
   ".cm-gutters": { backgroundColor: "var(--ground)", color: "var(--muted)", border: "none", padding: "0 6px" },
   ".cm-line": { padding: "0 12px" },
   ".cm-current": { backgroundColor: "var(--accent-ground)", boxShadow: "inset 3px 0 var(--accent)" },
+  ".cm-value": { color: "var(--muted)", fontStyle: "italic", marginLeft: "24px", cursor: "default" },
+  "&.cm-asking .cm-name": { cursor: "pointer" },
+  "&.cm-asking .cm-name:hover": { textDecoration: "underline", textUnderlineOffset: "3px" },
   ".cm-picked": { boxShadow: "inset 3px 0 var(--warn)" },
   "&.cm-choosable .cm-lineNumbers": { cursor: "pointer" },
   "&.cm-choosable .cm-gutterElement:hover": { color: "var(--accent)" },
@@ -170,26 +173,98 @@ export function markedLine(className: string) {
 const current = markedLine("cm-current"); // at which a recorded program stands
 const picked = markedLine("cm-picked"); // that a person chose by its number
 
+// Value is shown behind a line.
+class Value extends WidgetType {
+  constructor(private readonly text: string) {
+    super();
+  }
+
+  override eq(other: Value): boolean {
+    return other.text === this.text;
+  }
+
+  override toDOM(): HTMLElement {
+    return element("span", "cm-value", this.text);
+  }
+}
+
+const setShownValues = StateEffect.define<Map<number, string>>();
+
+const shownValues = StateField.define<DecorationSet>({
+  create: () => Decoration.none,
+  update(shown, transaction) {
+    for (const effect of transaction.effects) {
+      if (!effect.is(setShownValues)) continue;
+      const { doc } = transaction.state;
+      const lines = [...effect.value].filter(([line]) => line >= 1 && line <= doc.lines).sort(([a], [b]) => a - b);
+      return Decoration.set(
+        lines.map(([line, text]) => Decoration.widget({ widget: new Value(text), side: 1 }).range(doc.line(line).to)),
+      );
+    }
+    return shown;
+  },
+  provide: (from) => EditorView.decorations.from(from),
+});
+
+// nameAt returns the name of a variable at a place of the code, or "".
+function nameAt(state: EditorState, at: number): string {
+  for (const side of [1, -1] as const) {
+    const node = syntaxTree(state).resolveInner(at, side);
+    if (node.name === "VariableName") return state.sliceDoc(node.from, node.to);
+  }
+  return "";
+}
+
+// askNames makes the names of variables in code choosable.
+function askNames(state: EditorState, onName: (name: string, line: number) => void): Extension {
+  const builder = new RangeSetBuilder<Decoration>();
+  syntaxTree(state).iterate({
+    enter: (node) => {
+      if (node.name === "VariableName") builder.add(node.from, node.to, Decoration.mark({ class: "cm-name" }));
+    },
+  });
+  return [
+    EditorView.editorAttributes.of({ class: "cm-asking" }),
+    EditorView.decorations.of(builder.finish()),
+    EditorView.domEventHandlers({
+      click: (event, view) => {
+        if (!(event.target as Element).closest?.(".cm-name") || !view.state.selection.main.empty) return false;
+        const at = view.posAtCoords(event);
+        const name = at === null ? "" : nameAt(view.state, at);
+        if (!name) return false;
+        onName(name, view.state.doc.lineAt(at!).number);
+        return true;
+      },
+    }),
+  ];
+}
+
 export interface ShownCode {
   moveTo: (line: number) => void; // marks the current line and shows it
+  setValues: (values: Map<number, string>) => void; // shows them behind their lines
   pick: (line: number) => void; // marks the line that a person chose
   remove: () => void;
+}
+
+interface CodeActions {
+  onLine?: ((line: number) => void) | undefined; // the number of a line was clicked
+  onName?: ((name: string, line: number) => void) | undefined; // the name of a variable was clicked
 }
 
 // showCode draws code that cannot be edited into an element, and returns what moves in it and removes it.
 //
 // The editor lives in a shadow tree: there, CodeMirror uses style sheets that are objects. In the document it would
-// add style elements, which the policy of these pages forbids. onLine is called with a line whose number is clicked.
+// add style elements, which the policy of these pages forbids.
 export function showCode(
   parent: HTMLElement,
   code: string,
   marks: LineMark[],
   label: string,
-  onLine?: (line: number) => void,
+  { onLine, onName }: CodeActions,
 ): ShownCode {
   const root = parent.shadowRoot ?? parent.attachShadow({ mode: "open" });
   code = code.replace(/\n$/, ""); // not a line of its own
-  let state = EditorState.create({ doc: code });
+  let state = EditorState.create({ doc: code, extensions: [pythonLanguage] });
   const marked = decorations(state, marks);
   state = EditorState.create({
     doc: code,
@@ -212,6 +287,9 @@ export function showCode(
       EditorView.decorations.of(marked),
       picked.field,
       current.field,
+      shownValues,
+      onName ? askNames(state, onName) : [],
+      EditorView.lineWrapping,
       pythonLanguage,
       syntaxHighlighting(highlighting),
       theme,
@@ -235,6 +313,7 @@ export function showCode(
       view.dispatch({ effects: current.set.of(line) });
       if (line >= 1 && line <= view.state.doc.lines) show(line, false);
     },
+    setValues: (values) => view.dispatch({ effects: setShownValues.of(values) }),
     pick: (line) => view.dispatch({ effects: picked.set.of(line) }),
     remove: () => view.destroy(),
   };

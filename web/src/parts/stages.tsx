@@ -43,13 +43,18 @@ function RowsBehind(props: { path: string; cell: CellPlace; close: () => void })
   return parts ? <parts.RowsBehind {...props} /> : <Waiting />;
 }
 
+const rowsBehind = {
+  label: "Which rows made this cell?",
+  title: "the rows of tables that it was made from. Asks the database, for at most 10 s",
+};
+
 // StatementRows shows the rows that a statement returned, and on request which rows made a cell of them. path is that of
 // the statement.
 export function StatementRows({ path, label }: { path: string; label: string }) {
   const [cell, setCell] = useState<CellPlace>();
   return (
     <>
-      <RemoteTable path={`${path}/rows`} label={label} ask={setCell} />
+      <RemoteTable path={`${path}/rows`} label={label} ask={{ ...rowsBehind, cell: setCell }} />
       {cell && <RowsBehind path={path} cell={cell} close={() => setCell(undefined)} />}
     </>
   );

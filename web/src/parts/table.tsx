@@ -1,7 +1,7 @@
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { Problem } from "../api/problem";
-import type { AskCell } from "../grid/grid_bar";
+import type { Ask } from "../grid/grid_bar";
 import type { TableProps } from "../grid/table";
 import { Failure, Loading } from "./feedback";
 
@@ -49,7 +49,7 @@ export function RecordedTable(props: { path: string; label: string; rows: number
 }
 
 // RemoteTable shows the rows that the service has at a path.
-export function RemoteTable(props: { path: string; label: string; ask?: AskCell | undefined }) {
+export function RemoteTable(props: { path: string; label: string; ask?: Ask | undefined }) {
   const grid = useGrid();
   return grid ? <grid.RemoteTable {...props} /> : <Waiting />;
 }

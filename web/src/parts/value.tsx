@@ -1,4 +1,5 @@
 import { asText } from "../format";
+import type { Ask } from "../grid/grid_bar";
 import { isolated } from "./isolated";
 import { RowTable } from "./table";
 
@@ -17,9 +18,10 @@ export function isTable(value: unknown): value is Row[] {
 }
 
 // Value shows a JSON value. remote is the path of the rows of a table of which the value may have a part.
-export function Value({ of, label, remote }: { of: unknown; label: string; remote?: string | undefined }) {
+export function Value(props: { of: unknown; label: string; remote?: string | undefined; ask?: Ask | undefined }) {
+  const { of, label, remote, ask } = props;
   if (isTable(of))
-    return <RowTable rows={of} label={label} remote={remote} total={remote ? of.length + 1 : undefined} />;
+    return <RowTable rows={of} label={label} remote={remote} total={remote ? of.length + 1 : undefined} ask={ask} />;
   return (
     <pre class="text" tabIndex={0} role="group" aria-label={label}>
       {typeof of === "string" ? of : isolated(asText(of))}

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { rowsOf } from "./steps_cell";
+import { rowsOf } from "./cell_origin";
 
 const step = { line: 1, code: "", what: "", cells: [], total_cells: 0, times: 1 };
 

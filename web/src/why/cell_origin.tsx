@@ -2,12 +2,17 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { get } from "../api/client";
 import { isAborted, Problem } from "../api/problem";
 import type { Cell, CellStep, Why } from "../api/records";
+import { count } from "../format";
 import { Failure } from "../parts/feedback";
+import { isTableType } from "../parts/table";
+import { clipped } from "./answer";
 
 const maxShown = 8; // rows and values of a step that the page shows; the answer has more
+const hasParts = /^(list|tuple|dict|Rows|defaultdict|OrderedDict|Counter)$/;
 
-// CellOrigin asks for a part of a variable, and lists the rows and cells that it was made from. It replays the run.
-export function CellOrigin({ path, name }: { path: string; name: string }) {
+// CellOrigin asks for a part of a variable that has parts, and lists the rows and cells that it was made from. It replays
+// the run.
+export function CellOrigin({ path, name, type }: { path: string; name: string; type: string }) {
   const [part, setPart] = useState("");
   const [cell, setCell] = useState<Cell>();
   const [problem, setProblem] = useState<Problem>();
@@ -17,8 +22,10 @@ export function CellOrigin({ path, name }: { path: string; name: string }) {
     setCell(undefined);
     setProblem(undefined);
     setLooking(false);
+    setPart("");
     return () => request.current?.abort();
   }, [path, name]);
+  if (!isTableType(type) && !hasParts.test(type)) return null;
   const ask = (event: Event) => {
     event.preventDefault();
     request.current?.abort();
@@ -33,16 +40,18 @@ export function CellOrigin({ path, name }: { path: string; name: string }) {
   };
   return (
     <>
-      <form class="body" onSubmit={ask}>
+      <form class="why-cell" onSubmit={ask}>
         <label>
-          A cell at the end: <code>{name}</code>{" "}
+          Follow one cell: <code>{name}</code>
           <input
+            class="mono"
             value={part}
-            placeholder=".loc['Oslo', 'price'] or [3]['x']"
+            placeholder={isTableType(type) ? ".iloc[0, 1] or .loc['Oslo', 'price']" : "[3]['price']"}
             aria-label={`Part of ${name}`}
+            spellcheck={false}
             onInput={(event) => setPart(event.currentTarget.value)}
           />
-        </label>{" "}
+        </label>
         <button disabled={isLooking || part.trim() === ""}>{isLooking ? "Running again…" : "Follow it"}</button>
       </form>
       {problem && <Failure problem={problem} />}
@@ -52,37 +61,49 @@ export function CellOrigin({ path, name }: { path: string; name: string }) {
 }
 
 // Origin lists the steps of a cell, the last first.
-function Origin({ of: cell }: { of: Cell }) {
+export function Origin({ of: cell }: { of: Cell }) {
   return (
-    <ul class="story" aria-label="Origin of the cell">
-      {cell.value && (
-        <li>
-          It is <code>{cell.value}</code>
-        </li>
-      )}
-      {cell.from.map((step, index) => (
-        <li key={index}>
-          <span class="muted">line {step.line}</span> <code>{step.code}</code> {step.what}
-          {step.total_rows > 0 && <span class="muted"> {rowsOf(step)}</span>} <Values of={step} />
-        </li>
-      ))}
-      {cell.ends && <li class="muted">Followed until {cell.ends}</li>}
-    </ul>
+    <div class="why-part chain">
+      <h3>Where this cell came from{cell.value && `: ${clipped(cell.value, 40)}`}</h3>
+      <ul aria-label="Origin of the cell">
+        {cell.from.map((step, index) => (
+          <li key={index}>
+            <span class="why-line">line {step.line}</span>
+            <span>
+              <code title={step.code}>{clipped(step.code, 90)}</code>{" "}
+              <span class="why-effect">
+                <strong>{step.what}</strong>
+                {step.total_rows > 0 && `, ${rowsOf(step)}`} <Values of={step} />
+              </span>
+            </span>
+          </li>
+        ))}
+        {cell.ends && (
+          <li class="muted">
+            <span class="why-line" />
+            <span>Followed until {cell.ends}</span>
+          </li>
+        )}
+      </ul>
+    </div>
   );
 }
 
 // rowsOf returns the rows of a step, such as "2 of 6 rows: 0, 3".
 export function rowsOf({ rows, total_rows: total, of }: CellStep): string {
   const shown = rows.slice(0, maxShown);
-  return `${total}${of ? ` of ${of}` : ""} rows: ${shown.join(", ")}${total > shown.length ? ", …" : ""}`;
+  return `${count(total)}${of ? ` of ${count(of)}` : ""} rows: ${shown.join(", ")}${total > shown.length ? ", …" : ""}`;
 }
 
 function Values({ of: step }: { of: CellStep }) {
   const shown = step.cells.slice(0, maxShown);
   if (shown.length === 0) return null;
-  const texts = shown.map(({ column, value }) => (column ? `${column} = ${value}` : value));
+  const column = shown[0]!.column;
+  const isOne = shown.every((each) => each.column === column);
+  const texts = shown.map((each) => (isOne || !each.column ? each.value : `${each.column} = ${each.value}`));
   return (
     <code>
+      {isOne && column && `${column}: `}
       {texts.join(", ")}
       {step.total_cells > shown.length && ", …"}
     </code>

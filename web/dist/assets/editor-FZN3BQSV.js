@@ -1,1 +1,0 @@
-import{$ as a,aa as b,ba as c,ca as d,da as e,ea as f,fa as g,ga as h}from"/ui/assets/chunk-J5TZBB3V.js";import"/ui/assets/chunk-MQMXMABL.js";import"/ui/assets/chunk-G3KJPQ67.js";import"/ui/assets/chunk-PY2GMOMY.js";export{e as decorations,a as highlighting,h as largeEdits,d as leave,f as markedLine,g as showCode,c as specialCharacters,b as theme};

@@ -1,0 +1,170 @@
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { post } from "../api/client";
+import { Problem } from "../api/problem";
+import type { Execution, Output } from "../api/records";
+import { duration, plural } from "../format";
+import type { LineMark } from "../parts/code";
+import { Copy, Failure } from "../parts/feedback";
+import { Panel } from "../parts/panel";
+import { isTable, Value } from "../parts/value";
+import { parameter, setParameters } from "../router";
+import { mayDebug } from "../session";
+import { cellPath, lastName, linesOf, sectionsOf } from "../why/answer";
+import { useWhy } from "../why/use_why";
+import { WhyPanel } from "../why/why_panel";
+import { OutputPanel, resultPath, whyCell } from "./execution_outputs";
+
+// shortRun is the time in milliseconds of a run that is run again for the facts without another click.
+const shortRun = 10_000;
+
+const isOver = (e: Execution) => e.completed_at !== null;
+
+// AnswerState is the result of a run, and what the reader wants to know about it.
+interface AnswerState {
+  output: Output | undefined; // that is the result
+  subject: string; // the variable of the result; "result" is the value of the last line, "" none
+  name: string; // of the last line: cells are asked by it, or ""
+  recording: string; // the execution whose recording answers, or ""
+  marks: LineMark[]; // of the lines that the answer names
+  asked: ReturnType<typeof useWhy>;
+}
+
+// useAnswer finds what a run has answered. The address has the question, and the replay that answers it if the run itself
+// was not recorded.
+export function useAnswer(e: Execution | undefined): AnswerState {
+  const output = e?.outputs.find(({ role }) => role === "result");
+  const { name, isShown } = lastName(e?.code ?? "");
+  const hasResult = output !== undefined || (e !== undefined && e.result !== null);
+  const recording = !e ? "" : e.recorded_steps > 0 && isOver(e) ? e.execution_id : parameter("recording");
+  const question = recording ? parameter("why") : "";
+  const steps = question && question !== "result" && e?.status === "failed" ? e.recorded_steps : 0;
+  const asked = useWhy(
+    question ? `/executions/${encodeURIComponent(recording)}` : "",
+    question === "result" ? "" : question,
+    steps,
+    (e?.usage.wall_ms ?? 0) <= shortRun,
+  );
+  const lines = asked.why ? linesOf(sectionsOf(asked.why)) : [];
+  return {
+    output,
+    subject: hasResult ? "result" : isOver(e ?? ({} as Execution)) ? name : "",
+    name: isShown ? name : "",
+    recording,
+    marks: lines.map((line) => ({ line, isFailure: false })),
+    asked,
+  };
+}
+
+// Answer shows the result, the code, and beside them why the result is so. A run that was not recorded is run again once.
+export function Answer(props: { of: Execution; answer: AnswerState; children: ComponentChildren }) {
+  const { of: e, answer } = props;
+  const { output, recording, name } = answer;
+  const question = recording ? parameter("why") : "";
+  const ask = (why: string) => setParameters({ why }, true);
+  const askOfRow =
+    name && recording
+      ? whyCell(({ row, column }) => ask(cellPath(name, row, { name: column, index: 0 }, false)))
+      : undefined;
+  const button = <WhyButton of={e} answer={answer} ask={ask} />;
+  const wide = output !== undefined || isTable(e.result);
+  const path = `/ui/executions/${encodeURIComponent(recording)}/steps`;
+  const hasValue = output !== undefined || e.result !== null;
+  const result = (
+    <>
+      {output ? (
+        <OutputPanel
+          output={output}
+          execution={e.execution_id}
+          actions={button}
+          onAsk={name && recording ? (row, column) => ask(cellPath(name, row, column, true)) : undefined}
+        />
+      ) : e.result !== null ? (
+        <Panel
+          title="Result"
+          note={isTable(e.result) ? plural(e.result.length, "row") : undefined}
+          actions={
+            <>
+              {button}
+              <Copy label="Copy JSON" text={() => JSON.stringify(e.result, null, 2)} />
+            </>
+          }
+        >
+          <Value of={e.result} label="Result" remote={resultPath(e)} ask={askOfRow} />
+        </Panel>
+      ) : null}
+      {!hasValue && <div class="answer-ask">{button}</div>}
+    </>
+  );
+  return (
+    <>
+      {wide && result}
+      <div class={question ? "answer asked" : "answer"}>
+        <div>
+          {!wide && result}
+          {props.children}
+        </div>
+        {question && (
+          <WhyPanel
+            asked={answer.asked}
+            path={`/executions/${encodeURIComponent(recording)}`}
+            ms={e.usage.wall_ms}
+            jump={(step, text) => <a href={`${path}?step=${step}`}>{text}</a>}
+            close={() => ask("")}
+          />
+        )}
+      </div>
+    </>
+  );
+}
+
+// WhyButton asks why the result is so. Of a failed run it asks for the variables that the failed line names.
+function WhyButton({ of: e, answer, ask }: { of: Execution; answer: AnswerState; ask: (name: string) => void }) {
+  const [problem, setProblem] = useState<Problem>();
+  const [isRecording, setRecording] = useState(false);
+  const { recording, subject } = answer;
+  const subjects = e.status === "failed" ? namedAt(e) : subject ? [subject] : [];
+  if (!isOver(e) || subjects.length === 0 || (recording && parameter("why") === subjects[0])) return null;
+  if (!recording && (!mayDebug.value || !e.input_log || !e.code || e.kind === "database-query")) return null;
+  const record = async (name: string) => {
+    setRecording(true);
+    setProblem(undefined);
+    try {
+      const path = `/executions/${encodeURIComponent(e.execution_id)}/replay`;
+      const again = await post<Execution>(path, { record: true });
+      setParameters({ recording: again.execution_id, why: name }, true);
+    } catch (thrown) {
+      setProblem(Problem.from(thrown));
+    }
+    setRecording(false);
+  };
+  const label = (name: string) => (name === "result" ? "Why this result?" : `Why this ${name}?`);
+  return (
+    <>
+      {problem && <Failure problem={problem} />}
+      {subjects.map((name) => (
+        <button
+          key={name}
+          class="primary"
+          disabled={isRecording}
+          title={recording ? "" : "The run was not recorded. It runs again with the rows that it got, and is recorded."}
+          onClick={() => (recording ? ask(name) : void record(name))}
+        >
+          {isRecording
+            ? "Running again…"
+            : recording
+              ? label(name)
+              : `${label(name)} (runs again, ${duration(e.usage.wall_ms)})`}
+        </button>
+      ))}
+    </>
+  );
+}
+
+// namedAt returns the variables that the line of a failure names, at most three.
+export function namedAt(e: Execution): string[] {
+  const frame = (e.exception?.traceback ?? []).filter(({ file }) => !file).at(-1);
+  if (!frame) return [];
+  const words = frame.code.replace(/"[^"]*"|'[^']*'/g, "").match(/[\p{L}_][\p{L}\p{N}_]*/gu) ?? [];
+  return [...new Set(words)].filter((word) => Object.hasOwn(frame.variables ?? {}, word)).slice(0, 3);
+}
