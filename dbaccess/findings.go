@@ -158,7 +158,7 @@ var judges = map[string]judge{
 	},
 	parse.ProbeEmptyCount: func(e *evidence) (judgement, bool) {
 		groups, empty, score := e.n(0, 0), e.n(0, 1), 65
-		if e.Flags["named"] {
+		if e.n(0, 2) == 1 { // each group is one row of the other side, which nobody needs to count
 			score = 88
 		}
 		return judgement{score, fmt.Sprintf("%s counts the row without a match of the %s as 1: %d of %d groups have "+
@@ -188,17 +188,7 @@ var judges = map[string]judge{
 				literal)},
 			literal > 0 && literal < got
 	},
-	parse.ProbeNullArithmetic: func(e *evidence) (judgement, bool) {
-		rows, left, right := e.n(0, 0), e.n(0, 1), e.n(0, 2)
-		lost, operand := left, e.name(1)
-		if right > left {
-			lost, operand = right, e.name(0)
-		}
-		return judgement{82, fmt.Sprintf("%s is NULL for %d of %d rows, because %s is NULL there: the aggregate "+
-			"leaves "+
-			"these rows out. Use coalesce(..., 0).", stages.Clip(e.Clause), lost, rows, operand),
-			facts("rows", rows, "null_rows", lost)}, lost > 0
-	},
+	parse.ProbeNullArithmetic: judgeNullArithmetic,
 	parse.ProbeCountedColumn: func(e *evidence) (judgement, bool) {
 		rows, nulls := e.n(0, 0), e.n(0, 1)
 		return judgement{82, fmt.Sprintf("%s counts rows whose %s is not NULL, and leaves %d of %d rows out. COUNT(*) "+
@@ -224,8 +214,11 @@ var judges = map[string]judge{
 			sum > distinct
 	},
 	parse.ProbePrecedence: func(e *evidence) (judgement, bool) {
-		got, other := e.n(0, 0), e.n(0, 1)
-		return judgement{67, fmt.Sprintf("AND binds stronger than OR, so %s counts without the conditions before it: "+
+		got, other, score := e.n(0, 0), e.n(0, 1), 67
+		if e.Flags["same"] {
+			score = 86
+		}
+		return judgement{score, fmt.Sprintf("AND binds stronger than OR, so %s counts without the conditions before it: "+
 				"%d "+
 				"rows pass. With parentheses around the OR, %d.", stages.Clip(e.Clause), got, other), facts("rows",
 				got, "grouped",
@@ -241,14 +234,13 @@ var judges = map[string]judge{
 	},
 	parse.ProbeMeanOfMeans: func(e *evidence) (judgement, bool) {
 		groups, least, most := e.n(0, 0), e.n(0, 1), e.n(0, 2)
-		return judgement{67, fmt.Sprintf("%s is a mean of the means of %d groups with %d to %d rows: each group "+
-			"counts the "+
-			"same, however many rows it has.", stages.Clip(e.Clause), groups, least, most),
+		return judgement{67, fmt.Sprintf("%s is an average of the averages of %d groups with %d to %d rows: each "+
+			"group has the same weight, however many rows it has.", stages.Clip(e.Clause), groups, least, most),
 			facts("groups", groups, "least_rows", least, "most_rows", most)}, groups > 1 && least < most
 	},
 	parse.ProbeDenominator: func(e *evidence) (judgement, bool) {
 		rows, removed := e.n(0, 0), e.n(0, 1)
-		return judgement{55, fmt.Sprintf("%s removes %d of %d rows by the column %s, by which the numerator of the "+
+		return judgement{65, fmt.Sprintf("%s removes %d of %d rows by the column %s, by which the numerator of the "+
 			"share "+
 			"is chosen: the share is of the rest only.", stages.Clip(e.Clause), removed, rows, e.name(0)),
 			facts("rows", rows, "removed", removed)}, removed > 0
@@ -261,10 +253,11 @@ var judges = map[string]judge{
 			years > 1
 	},
 	parse.ProbeSoftDelete: func(e *evidence) (judgement, bool) {
-		rows, deleted := e.n(0, 0), e.n(0, 1)
-		return judgement{50, fmt.Sprintf("%d of %d rows of %s have %s set, and no condition leaves them out.", deleted,
-			rows,
-			e.name(0), e.name(1)), facts("rows", rows, "deleted", deleted)}, deleted > 0
+		rows, marked := e.n(0, 0), e.n(0, 1)
+		return judgement{58, fmt.Sprintf("%d of %d rows of %s have %s, such as deleted ones: the view %s reads this column to "+
+				"leave rows out, and no condition here does.", marked, rows, e.name(0), e.name(1), e.name(2)),
+				facts("rows", rows, "marked", marked)},
+			marked > 0 && marked*2 < rows
 	},
 	parse.ProbeDayOfZone: func(e *evidence) (judgement, bool) {
 		rows, late := e.n(0, 0), e.n(0, 1)
@@ -342,8 +335,8 @@ func judgeFanOut(e *evidence) (judgement, bool) {
 		by = fmt.Sprintf(" by %s (l%d)", stages.Clip(join.Text), join.FromLine)
 		e.Line, e.Stage = join.FromLine, join.ID
 	}
-	return judgement{92, fmt.Sprintf("%s counts rows of %s several times: the joins make %d rows of %d%s. Aggregate "+
-		"before the join, or count distinct keys.", stages.Clip(e.Clause), table, rows, distinct, by),
+	return judgement{92, fmt.Sprintf("%s counts rows of %s several times: they are multiplied to %d rows of "+
+		"%d%s (fan-out). Aggregate before the join, or count distinct keys.", stages.Clip(e.Clause), table, rows, distinct, by),
 		facts("rows", rows, "distinct_rows", distinct)}, true
 }
 
@@ -396,7 +389,7 @@ func judgeIntegerDivision(e *evidence) (judgement, bool) {
 	}
 	rows, cut, zero := e.n(1, 0), e.n(1, 1), e.n(1, 2)
 	score := 65
-	if zero > 0 || e.Flags["rounded"] {
+	if !e.Flags["constant"] && (zero > 0 || e.Flags["rounded"]) {
 		score = 88
 	}
 	return judgement{score, fmt.Sprintf("%s divides integers, which cuts the fraction off: %d of %d values have one, "+
@@ -413,9 +406,40 @@ func judgeTextNumber(e *evidence) (judgement, bool) {
 		"lengths", lengths)}, values > 0 && digits == values && lengths > 1 && zeros == 0
 }
 
+// judgeNullArithmetic finds an expression that is NULL because one operand is. A time that is absent is not known, so
+// that a difference of times has no value either.
+func judgeNullArithmetic(e *evidence) (judgement, bool) {
+	rows, left, right := e.n(0, 0), e.n(0, 1), e.n(0, 2)
+	lost, operand := left, e.name(1)
+	if right > left {
+		lost, operand = right, e.name(0)
+	}
+	what, score := "which the result shows as NULL", 72
+	switch {
+	case e.Flags["aggregated"]:
+		what, score = "and the aggregate leaves these rows out", 82
+	case e.Flags["tested"]:
+		what, score = "and these rows do not pass", 80
+	}
+	if e.Flags["time"] || len(e.rows) > 0 && len(e.rows[0]) > 3 && !isNumber(e.rows[0][3]) {
+		score = 60
+	}
+	return judgement{score, fmt.Sprintf("%s is NULL for %d of %d rows, because %s is NULL there, %s. Use coalesce(..., 0).",
+			stages.Clip(e.Clause), lost, rows, operand, what), facts("rows", rows, "null_rows", lost)},
+		lost > 0 && lost < rows
+}
+
+func isNumber(typ string) bool {
+	return slices.Contains([]string{"integer", "bigint", "smallint", "numeric", "double precision", "real", "money"}, typ)
+}
+
 func judgeMixedUnits(e *evidence) (judgement, bool) {
-	groups, mixed, most := e.n(0, 0), e.n(0, 1), e.n(0, 2)
-	return judgement{82, fmt.Sprintf("%s adds up amounts of several %s values of %s: up to %d in one group, in %d of "+
+	units, values, own := e.n(0, 0), e.n(0, 1), e.n(0, 2)
+	if units < 2 || units < values || own > 0 { // other values, or the name of the amount has its unit
+		return judgement{}, false
+	}
+	groups, mixed, most := e.n(1, 0), e.n(1, 1), e.n(1, 2)
+	return judgement{68, fmt.Sprintf("%s adds up amounts of several %s values of %s (units or currencies): up to %d in one group, in %d of "+
 		"%d "+
 		"groups. Group by it, or convert first.", stages.Clip(e.Clause), e.name(0), e.name(1), most, mixed, groups),
 		facts("groups", groups, "mixed_groups", mixed, "most_units", most)}, mixed > 0

@@ -14,7 +14,7 @@ var keyJudges = map[string]judge{
 		return judgement{86, fmt.Sprintf("%s is not unique: %d of %d values are the same for up to %d rows of %s, which become "+
 				"one group (merged). Group by the key, %s, too.", e.name(0), shared, labels, most, e.name(1), e.name(2)),
 				facts("values", labels, "shared", shared, "most_rows", most)},
-			labels >= 5 && shared > 0 && shared*5 <= labels
+			labels >= 5 && shared > 0 && shared*4 <= labels
 	},
 	parse.ProbeDoubleKey: func(e *evidence) (judgement, bool) {
 		keys, double, more := e.n(0, 0), e.n(0, 1), e.n(0, 2)

@@ -38,12 +38,18 @@ var windowJudges = map[string]judge{
 			e.name(0), lost, groups, e.name(2)), facts("partitions", groups, "fall_out", lost)}, lost > 0
 	},
 	parse.ProbeNullFirst: func(e *evidence) (judgement, bool) {
-		rows, nulls := e.n(0, 0), e.n(0, 1)
+		rows, nulls, score := e.n(0, 0), e.n(0, 1), 86
+		if e.Flags["time"] { // a time that is absent may be one that is still to come, and the latest
+			score = 66
+		}
 		if e.Flags["limit"] {
-			return judgement{90, fmt.Sprintf("DESC puts NULL first: %d of the %d rows that LIMIT keeps have no %s. Use DESC "+
+			if nulls == rows { // nothing is sorted at all
+				score = 90
+			}
+			return judgement{score, fmt.Sprintf("DESC puts NULL first: %d of the %d rows that LIMIT keeps have no %s. Use DESC "+
 				"NULLS LAST, or leave the NULLs out.", nulls, rows, e.name(0)), facts("rows", rows, "null_rows", nulls)}, nulls > 0
 		}
-		return judgement{86, fmt.Sprintf("DESC puts NULL first: in %d of %d groups the first row has no %s, although others "+
+		return judgement{score, fmt.Sprintf("DESC puts NULL first: in %d of %d groups the first row has no %s, although others "+
 			"do. Use DESC NULLS LAST, or leave the NULLs out.", nulls, rows, e.name(0)),
 			facts("groups", rows, "null_first", nulls)}, nulls > 0
 	},

@@ -193,6 +193,10 @@ func (r *Reader) tablesIn(
 	if err != nil {
 		return nil, false, r.unavailable(err)
 	}
+	filters, err := r.filteredColumns(ctx, all)
+	if err != nil {
+		return nil, false, r.unavailable(err)
+	}
 	for _, t := range all {
 		isLarge = isLarge || t.Kind == "view" || t.RowEstimate != nil && *t.RowEstimate >= largeTable
 		one := parse.Table{
@@ -202,6 +206,7 @@ func (r *Reader) tablesIn(
 		for _, c := range t.Columns {
 			one.Columns = append(one.Columns, parse.Column{
 				Name: c.Name, Type: c.Type, IsNullable: c.IsNullable == "YES", IsMasked: c.Masked,
+				FilteredBy: filters[filteredColumn{t.oid, c.Name}],
 			})
 			if c.Unique {
 				one.Unique = append(one.Unique, c.Name)
@@ -215,6 +220,34 @@ func (r *Reader) tablesIn(
 		tables = append(tables, one)
 	}
 	return tables, isLarge, nil
+}
+
+// filteredColumn is a column of a table.
+type filteredColumn struct {
+	oid  int64
+	name string
+}
+
+const filteredColumnsSQL = `
+SELECT DISTINCT ON (1, 2) d.refobjid::int8, a.attname, r.ev_class::regclass::text
+FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+WHERE d.classid = 'pg_rewrite'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjsubid > 0
+  AND d.refobjid = ANY ($1::int8[]::oid[]) AND r.ev_class <> d.refobjid AND has_table_privilege(r.ev_class, 'SELECT')
+  AND NOT EXISTS (SELECT FROM pg_attribute v WHERE v.attrelid = r.ev_class AND v.attname = a.attname)
+ORDER BY 1, 2, 3`
+
+// filteredColumns returns the columns that a view over a table reads and does not show, with the name of such a view:
+// the view may leave rows out by them.
+func (r *Reader) filteredColumns(ctx context.Context, tables []catalogTable) (map[filteredColumn]string, error) {
+	oids := make([]int64, len(tables))
+	for i := range tables {
+		oids[i] = tables[i].oid
+	}
+	out := map[filteredColumn]string{}
+	var c filteredColumn
+	var view string
+	err := r.forEachRow(ctx, filteredColumnsSQL, []any{&c.oid, &c.name, &view}, func() { out[c] = view }, oids)
+	return out, err
 }
 
 // execute runs the statement itself and those that count its rows.

@@ -80,8 +80,12 @@ func findFineGroups(d *stageDeriver, parts *blockParts) {
 				return a == b
 			})
 		})
-		if at < 0 {
-			continue
+		isUnseen := at < 0
+		if isUnseen {
+			if parts.id != 0 || len(labels) == 0 || d.isUniqueKey(parts, key) || d.readsKey(parts, key) {
+				continue
+			}
+			at = 0
 		}
 		var f filler
 		list := ""
@@ -125,6 +129,30 @@ func (d *stageDeriver) textOf(n *pg_query.Node) string {
 	return d.text(s)
 }
 
+// isUniqueKey reports whether a column is a key of its table by itself, or a part of a key of several.
+func (d *stageDeriver) isUniqueKey(parts *blockParts, key *pg_query.Node) bool {
+	item := d.tableOf(parts.tables(), key.GetColumnRef())
+	_, name := columnName(key.GetColumnRef())
+	return item == nil || item.table == nil || slices.Contains(item.table.PrimaryKey, name) ||
+		slices.Contains(item.table.Unique, name) || isReferenced(item.table, name)
+}
+
+func isReferenced(t *Table, column string) bool {
+	table, _ := references(t, column)
+	return table != ""
+}
+
+// readsKey reports whether HAVING, ORDER BY or an expression of the SELECT list has a key of GROUP BY.
+func (d *stageDeriver) readsKey(parts *blockParts, key *pg_query.Node) (reads bool) {
+	_, name := columnName(key.GetColumnRef())
+	parts.visit(func(n *pg_query.Node, at place) {
+		if _, other := columnName(n.GetColumnRef()); at != inGroup && at != inWhere && at != inJoin && other == name {
+			reads = true
+		}
+	})
+	return reads
+}
+
 // groupSpan returns the span of a key of GROUP BY, with the words.
 func (d *stageDeriver) groupSpan(parts *blockParts, i int) span {
 	items := d.split(parts.clause.group, pg_query.Token_ASCII_44)
@@ -146,8 +174,13 @@ func (d *stageDeriver) groupStage(parts *blockParts) int {
 
 // findIntegerDivisions finds divisions that may be of integers.
 func findIntegerDivisions(d *stageDeriver, parts *blockParts) {
-	isRounded := map[*pg_query.Node]bool{}
+	isRounded, isBucket := map[*pg_query.Node]bool{}, map[*pg_query.Node]bool{}
 	parts.visit(func(n *pg_query.Node, at place) {
+		if left, right, _, ok := operator(n, "*"); ok { // x / 10 * 10
+			if _, divisor, _, ok := operator(left, "/"); ok && equalNodes(divisor, right) {
+				isBucket[left] = true
+			}
+		}
 		if f := n.GetFuncCall(); f != nil && functionName(f) == "round" {
 			for _, a := range f.Args {
 				isRounded[a] = true
@@ -155,19 +188,17 @@ func findIntegerDivisions(d *stageDeriver, parts *blockParts) {
 		}
 		e := n.GetAExpr()
 		if e == nil || len(e.Name) != 1 || e.Name[0].GetString_().GetSval() != "/" || e.Lexpr == nil ||
-			at != inTarget &&
-				at != inHaving {
+			at != inTarget && at != inHaving && at != inWhere && at != inOrder {
 			return
 		}
-		if e.Rexpr.GetAConst() != nil || d.isGroupKey(parts, n) {
+		if isBucket[n] || d.isGroupKey(parts, n) || len(columnsOf(e.Lexpr)) == 0 && !hasCall(e.Lexpr) {
 			return // buckets
 		}
 		for _, side := range []*pg_query.Node{e.Lexpr, e.Rexpr} {
 			if c := d.columnOf(parts, side); c != nil && !strings.Contains("integer bigint smallint", c.Type) {
 				return
 			}
-			if side.GetTypeCast() != nil || callsIn([]*pg_query.Node{side},
-				func(f *pg_query.FuncCall) bool { return f.Over != nil }) {
+			if side.GetTypeCast() != nil {
 				return
 			}
 		}
@@ -179,17 +210,18 @@ func findIntegerDivisions(d *stageDeriver, parts *blockParts) {
 		var f filler
 		list := "SELECT " + f.put(left) + ` AS "a", ` + f.put(right) + ` AS "b"`
 		from, ok := d.source(&f, parts), true
-		if parts.isGrouped() && callsIn([]*pg_query.Node{n}, isAggregate) {
+		isAggregated := callsIn([]*pg_query.Node{n}, isAggregate)
+		if parts.isGrouped() && isAggregated {
 			f.holes = f.holes[:2]
 			if from, ok = d.groups(&f, parts); !ok {
 				return
 			}
-		} else if parts.isGrouped() {
+		} else if parts.isGrouped() && hasWindow(n) {
 			return
 		}
 		const whole = `"a" OPERATOR(pg_catalog.%) nullif("b", 0)`
 		s, _ := d.spanOf(n)
-		d.addFlagged(parts, ProbeIntegerDivision, -1, s, nil, map[string]bool{"rounded": isRounded[n]},
+		d.addFlagged(parts, ProbeIntegerDivision, -1, s, nil, map[string]bool{"rounded": isRounded[n], "constant": e.Rexpr.GetAConst() != nil},
 			fill(`SELECT min(pg_typeof("a")::text), min(pg_typeof("b")::text) FROM (@0) AS "q"`,
 				queryHole(fill(list+from,
 					f.holes...))),
@@ -197,6 +229,15 @@ func findIntegerDivisions(d *stageDeriver, parts *blockParts) {
 				`count(*) FILTER (WHERE `+whole+` <> 0 AND abs("a") < abs("b")) FROM (@0) AS "q"`,
 				queryHole(fill(list+from, f.holes...))))
 	})
+}
+
+// hasCall reports whether an expression calls a function.
+func hasCall(n *pg_query.Node) bool {
+	return callsIn([]*pg_query.Node{n}, func(*pg_query.FuncCall) bool { return true })
+}
+
+func hasWindow(n *pg_query.Node) bool {
+	return callsIn([]*pg_query.Node{n}, func(f *pg_query.FuncCall) bool { return f.Over != nil })
 }
 
 func (d *stageDeriver) isGroupKey(parts *blockParts, n *pg_query.Node) bool {
@@ -211,36 +252,26 @@ func (d *stageDeriver) isGroupKey(parts *blockParts, n *pg_query.Node) bool {
 	})
 }
 
-// findMixedUnits finds sums of amounts in several currencies or units.
+// findMixedUnits finds sums of a column of a table whose rows have different units, as the values of another column
+// say: the codes of currencies, or the symbols of units. Nothing else of the query reads that column.
 func findMixedUnits(d *stageDeriver, parts *blockParts) {
+	seen := map[*fromItem]bool{}
 	for _, a := range parts.aggregates() {
 		if name := functionName(a.call); name != "sum" && name != "avg" || len(a.call.Args) != 1 {
 			continue
 		}
-		var used []*fromItem
-		converts := false
-		if !d.isAmount(parts, a.call.Args[0]) {
+		amount := d.amountOf(parts, a.call.Args[0])
+		item := d.onlyTable(parts, a.call.Args[0])
+		if amount == nil || item == nil || item.table == nil || seen[item] {
 			continue
 		}
-		for _, ref := range columnsOf(a.call.Args[0]) {
-			_, name := columnName(ref)
-			converts = converts || strings.Contains(name, "rate") || strings.Contains(name, "eur") ||
-				strings.Contains(name,
-					"usd")
-			if item := d.tableOf(parts.tables(), ref); item != nil && !slices.Contains(used, item) {
-				used = append(used, item)
-			}
-		}
-		if len(used) != 1 || converts {
-			continue
-		}
-		for _, c := range used[0].columns {
-			if !slices.Contains([]string{"currency", "currency_code", "unit", "uom", "unit_of_measure"}, c) {
+		seen[item] = true
+		for _, c := range item.table.Columns {
+			if !isTextType(c.Type) || c.IsMasked || d.mentions(parts, item, c.Name) {
 				continue
 			}
-			unit := ownHole(quoteName(used[0].name) + "." + quoteName(c))
 			var f filler
-			u := f.put(unit)
+			u := f.put(ownHole(quoteName(item.name) + "." + quoteName(c.Name)))
 			filter := ""
 			if a.call.AggFilter != nil {
 				h, ok := d.expression(a.call.AggFilter)
@@ -253,33 +284,49 @@ func findMixedUnits(d *stageDeriver, parts *blockParts) {
 			if !ok {
 				continue
 			}
+			whole := "SELECT count(DISTINCT " + u + ") FILTER (WHERE " + u + " IN (" + unitList + ")), count(DISTINCT " + u +
+				"), count(*) FILTER (WHERE position(lower(" + u + ") IN " + quoteText(strings.ToLower(amount.Name)) +
+				") > 0)" + d.source(&f, parts)
 			inner := fill("SELECT count(DISTINCT "+u+")"+filter+` AS "n"`+groups, f.holes...)
-			d.addProbe(parts, ProbeMixedUnits, -1, d.spanOr(a.node, parts.clause.targets), []string{c, used[0].name},
+			d.addProbe(parts, ProbeMixedUnits, -1, d.spanOr(a.node, parts.clause.targets),
+				[]string{c.Name, item.table.Name}, fill(whole, f.holes...),
 				fill(`SELECT count(*), count(*) FILTER (WHERE "n" > 1), coalesce(max("n"), 0) FROM (@0) AS "g"`,
 					queryHole(inner)))
 		}
 	}
 }
 
-// isAmount reports whether an expression may be an amount of money: it has a column with an amount, outside of the
-// conditions of CASE.
-func (d *stageDeriver) isAmount(parts *blockParts, n *pg_query.Node) (is bool) {
+// unitList has the codes of currencies of ISO 4217 that are used most, and symbols of units.
+var unitList = func() string {
+	var list []string
+	for _, unit := range strings.Fields(`EUR USD GBP JPY CHF CNY AUD CAD NZD SEK NOK DKK PLN CZK HUF RON BGN TRY RUB UAH INR
+		BRL MXN ARS CLP COP ZAR KRW SGD HKD TWD THB IDR MYR PHP VND ILS AED SAR EGP NGN KES ISK kg g mg lb oz t l L ml mL cl
+		m cm mm km mi ft in h min s ms kWh MWh Wh GB MB KB`) {
+		list = append(list, quoteText(unit))
+	}
+	return strings.Join(list, ", ")
+}()
+
+// amountOf returns the column that an aggregate adds up, if it is a number that is not converted by another one.
+func (d *stageDeriver) amountOf(parts *blockParts, n *pg_query.Node) (amount *Column) {
 	forEachNode(n, func(n *pg_query.Node) bool {
 		if when := n.GetCaseWhen(); when != nil {
-			is = is || d.isAmount(parts, when.Result)
+			if c := d.amountOf(parts, when.Result); c != nil {
+				amount = c
+			}
 			return false
 		}
-		if c := d.columnOf(parts, n); c != nil {
-			is = is || strings.HasPrefix(c.Type, "numeric") || c.Type == "double precision" || c.Type == "real" ||
-				c.Type == "money" ||
-				slices.ContainsFunc([]string{"amount", "total", "price", "cents", "revenue", "cost"},
-					func(word string) bool {
-						return strings.Contains(c.Name, word)
-					})
+		if left, right, _, ok := operator(n, "*", "/"); ok && (len(columnsOf(left)) > 0) == (len(columnsOf(right)) > 0) {
+			amount = nil
+			return false
 		}
-		return !is
+		if c := d.columnOf(parts, n); c != nil && (strings.HasPrefix(c.Type, "numeric") ||
+			c.Type == "double precision" || c.Type == "real" || c.Type == "money") {
+			amount = c
+		}
+		return true
 	})
-	return is
+	return amount
 }
 
 // findMeansOfMeans finds AVG of a column that is an AVG itself.

@@ -143,7 +143,14 @@ func (d *stageDeriver) repeatedRows(parts *blockParts, kind string, s span, a ag
 			flags["no-key-"+strconv.Itoa(i)] = true
 		}
 	}
-	queries = append(queries, fill(list+d.source(&f, parts), f.holes...))
+	rows := fill(list+d.source(&f, parts), f.holes...)
+	if d.isSelfJoin(parts.tables()) && len(parts.node.GroupClause) > 0 {
+		// A row is counted for each of its peers, once in the group of each.
+		if rows = d.repeatedInGroups(parts, list, f); rows.node == nil {
+			return
+		}
+	}
+	queries = append(queries, rows)
 	for i, item := range used {
 		if flags["no-key-"+strconv.Itoa(i)] {
 			identity, _ := d.rowIdentity(item)
@@ -152,6 +159,25 @@ func (d *stageDeriver) repeatedRows(parts *blockParts, kind string, s span, a ag
 		}
 	}
 	d.addFlagged(parts, kind, used[0].stage, s, names, flags, queries...)
+}
+
+// repeatedInGroups returns the rows of a list of counts that are computed for each group and added up.
+func (d *stageDeriver) repeatedInGroups(parts *blockParts, list string, f filler) (q derivedQuery) {
+	from, ok := d.groups(&f, parts)
+	if !ok {
+		return q
+	}
+	columns, sums := strings.Split(strings.TrimPrefix(list, "SELECT "), ", count("), ""
+	inner := ""
+	for i, c := range columns {
+		name := quoteName("n" + strconv.Itoa(i))
+		if i > 0 {
+			inner, sums, c = inner+", ", sums+", ", "count("+c
+		}
+		inner += c + " AS " + name
+		sums += "coalesce(sum(" + name + "), 0)::bigint"
+	}
+	return fill("SELECT "+sums+` FROM (@0) AS "g"`, queryHole(fill("SELECT "+inner+from, f.holes...)))
 }
 
 // nullSides returns the joins of a block whose right or left side may have no row, with that side.
@@ -402,12 +428,16 @@ func findEmptyCounts(d *stageDeriver, parts *blockParts) {
 			}
 			inner := fill("SELECT count(*) FILTER (WHERE "+k+" IS NULL"+filter+`) AS "u", count(`+k+`) AS "m"`+groups,
 				f.holes...)
-			isNamed := slices.ContainsFunc(n.side.tables(), func(t *fromItem) bool {
-				return namesTable(a.alias, d.tableName(t))
-			})
-			d.addFlagged(parts, ProbeEmptyCount, n.join.stage, d.spanOr(a.node, parts.clause.targets),
-				[]string{n.side.name, n.join.joinWord()}, map[string]bool{"named": isNamed},
-				fill(`SELECT count(*), count(*) FILTER (WHERE "u" > 0 AND "m" = 0) FROM (@0) AS "g"`, queryHole(inner)))
+			kept := n.join.left
+			if n.isLeft {
+				kept = n.join.right
+			}
+			var g filler
+			own := g.put(kept.hole(d.clauseText))
+			d.addProbe(parts, ProbeEmptyCount, n.join.stage, d.spanOr(a.node, parts.clause.targets),
+				[]string{n.side.name, n.join.joinWord()},
+				fill(`SELECT count(*), count(*) FILTER (WHERE "u" > 0 AND "m" = 0), coalesce(max("u"), 0) FROM (@0) AS "g"`,
+					queryHole(inner)), fill("SELECT count(*) FROM "+own, g.holes...))
 		}
 	}
 }

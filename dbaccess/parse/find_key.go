@@ -397,7 +397,8 @@ func findLostRows(d *stageDeriver, parts *blockParts) {
 		a, b := f.put(exprHole(d.text(pairs[0].left), pairs[0].leftNode)),
 			f.put(exprHole(d.text(pairs[0].right), pairs[0].rightNode))
 		query := "SELECT count(*), count(*) FILTER (WHERE " + a + " IS NULL), count(*) FILTER (WHERE " + a +
-			" IS NOT NULL AND NOT EXISTS (SELECT 1 FROM " + r + " WHERE " + a + " = " + b + ")) FROM " + l
+			` IS NOT NULL AND "other"."k" IS NULL) FROM ` + l + " LEFT JOIN (SELECT DISTINCT " + b + ` AS "k" FROM ` + r +
+			`) AS "other" ON ` + a + ` = "other"."k"`
 		own := ""
 		for _, c := range parts.conjuncts {
 			if d.isOnly(parts, c.node, left) {

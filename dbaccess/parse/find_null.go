@@ -190,12 +190,13 @@ func (d *stageDeriver) rangeColumns(query *pg_query.SelectStmt, sc scope) (colum
 
 // findSelfComparisons finds a column that is compared with itself, also in the condition of a join and of a subquery.
 func findSelfComparisons(d *stageDeriver, parts *blockParts) {
+	sc := parts.scope
 	add := func(n *pg_query.Node, condition conjunct, from hole, stage int) {
+		isSame := d.sameColumns(n, sc)
 		forEachNode(n, func(n *pg_query.Node) bool {
 			e := n.GetAExpr()
 			if e == nil || e.Kind != pg_query.A_Expr_Kind_AEXPR_OP || e.Lexpr.GetColumnRef() == nil ||
-				!equalNodes(e.Lexpr,
-					e.Rexpr) {
+				!equalNodes(e.Lexpr, e.Rexpr) && !isSame[n] {
 				return true
 			}
 			if s, ok := d.spanOf(n); ok {
@@ -221,6 +222,37 @@ func findSelfComparisons(d *stageDeriver, parts *blockParts) {
 	}
 }
 
+// sameColumns returns the comparisons in the subqueries of an expression whose sides are the same column, which one of
+// them has with the name of its table, and the other without: a name without a table is first of the innermost query.
+func (d *stageDeriver) sameColumns(n *pg_query.Node, sc scope) map[*pg_query.Node]bool {
+	is := map[*pg_query.Node]bool{}
+	forEachNode(n, func(n *pg_query.Node) bool {
+		query := n.GetSubLink().GetSubselect().GetSelectStmt()
+		if query == nil || len(query.FromClause) != 1 || query.FromClause[0].GetRangeVar() == nil {
+			return true
+		}
+		columns, isKnown := d.rangeColumns(query, sc)
+		names := rangeNames(&pg_query.SelectStmt{FromClause: query.FromClause})
+		if !isKnown || len(names) != 1 || query.WhereClause == nil {
+			return true
+		}
+		for _, condition := range andArgs(query.WhereClause) {
+			left, right, _, ok := operator(condition, "=")
+			if !ok || left.GetColumnRef() == nil || right.GetColumnRef() == nil {
+				continue
+			}
+			lq, lc := columnName(left.GetColumnRef())
+			rq, rc := columnName(right.GetColumnRef())
+			isInner := func(q string) bool { return q == "" || q == names[0] }
+			if lc == rc && isInner(lq) && isInner(rq) && slices.Contains(columns, lc) {
+				is[condition] = true
+			}
+		}
+		return true
+	})
+	return is
+}
+
 // findLostNulls finds conditions that rows with NULL do not pass, although they differ from the value.
 func findLostNulls(d *stageDeriver, parts *blockParts) {
 	for _, c := range parts.conjuncts {
@@ -240,30 +272,66 @@ func findLostNulls(d *stageDeriver, parts *blockParts) {
 	}
 }
 
-// findNullArithmetic finds sums over an expression such as a - b, where one operand is often NULL.
+// findNullArithmetic finds an expression such as a - b in an aggregate, a column or a condition, where one operand is
+// NULL for some rows, and the whole with it.
 func findNullArithmetic(d *stageDeriver, parts *blockParts) {
+	isInner := map[*pg_query.Node]bool{}
+	inAggregate := map[*pg_query.Node]bool{}
 	for _, a := range parts.aggregates() {
-		if name := functionName(a.call); name != "sum" && name != "avg" || len(a.call.Args) != 1 {
-			continue
+		if name := functionName(a.call); (name == "sum" || name == "avg") && len(a.call.Args) == 1 {
+			inAggregate[a.call.Args[0]] = true
 		}
-		e := a.call.Args[0].GetAExpr()
-		if e == nil || e.Kind != pg_query.A_Expr_Kind_AEXPR_OP || e.Lexpr == nil || len(e.Name) != 1 ||
-			!strings.Contains("+ - *", e.Name[0].GetString_().GetSval()) {
-			continue
-		}
-		whole, ok1 := d.expression(a.call.Args[0])
-		left, ok2 := d.expression(e.Lexpr)
-		right, ok3 := d.expression(e.Rexpr)
-		if !ok1 || !ok2 || !ok3 {
-			continue
-		}
-		s, _ := d.spanOf(a.call.Args[0])
-		var f filler
-		w, l, r := f.put(whole), f.put(left), f.put(right)
-		query := "SELECT count(*), count(*) FILTER (WHERE " + w + " IS NULL AND " + l + " IS NOT NULL), " +
-			"count(*) FILTER (WHERE " + w + " IS NULL AND " + r + " IS NOT NULL)" + d.source(&f, parts)
-		d.addProbe(parts, ProbeNullArithmetic, -1, s, []string{left.inner(), right.inner()}, fill(query, f.holes...))
 	}
+	parts.visit(func(n *pg_query.Node, at place) {
+		left, right, _, ok := operator(n, "+", "-", "*")
+		if !ok || at == inGroup || isInner[n] || hasCallOf(n, func(f *pg_query.FuncCall) bool {
+			return isAggregate(f) || f.Over != nil
+		}) {
+			return
+		}
+		for _, side := range []*pg_query.Node{left, right} {
+			forEachNode(side, func(x *pg_query.Node) bool {
+				isInner[x] = true
+				return true
+			})
+		}
+		isTested := at == inWhere
+		if !inAggregate[n] && (at != inTarget && !isTested || parts.isGrouped() && at == inTarget) {
+			return
+		}
+		if isTested && parts.conjunctWith(n) == nil {
+			return
+		}
+		d.nullOperand(parts, n, left, right, isTested, inAggregate[n])
+	})
+}
+
+// nullOperand adds the probe of an expression with two operands.
+func (d *stageDeriver) nullOperand(parts *blockParts, n, left, right *pg_query.Node, isTested, isAggregated bool) {
+	var f filler
+	list, ok := d.marks(&f, []*pg_query.Node{n, left, right})
+	if !ok || isValue(left) || isValue(right) {
+		return
+	}
+	source := d.source(&f, parts)
+	if isTested {
+		source = d.from(&f, parts)
+	}
+	s := d.spanOr(n, parts.clause.targets)
+	isTime := false
+	for _, ref := range columnsOf(n) {
+		c := d.columnOf(parts, &pg_query.Node{Node: &pg_query.Node_ColumnRef{ColumnRef: ref}})
+		isTime = isTime || c != nil && isTimeType(c.Type)
+	}
+	query := "SELECT count(*), count(*) FILTER (WHERE " + list[0] + " IS NULL AND " + list[1] + " IS NOT NULL), " +
+		"count(*) FILTER (WHERE " + list[0] + " IS NULL AND " + list[2] + " IS NOT NULL), " +
+		"coalesce(min(pg_typeof(" + list[0] + ")::text), '')" + source
+	d.addFlagged(parts, ProbeNullArithmetic, parts.stageWith(n), s, []string{d.textOf(left), d.textOf(right)},
+		map[string]bool{"time": isTime, "aggregated": isAggregated, "tested": isTested}, fill(query, f.holes...))
+}
+
+func hasCallOf(n *pg_query.Node, isWanted func(*pg_query.FuncCall) bool) bool {
+	return callsIn([]*pg_query.Node{n}, isWanted)
 }
 
 // inner returns the text of an expression without the parentheses of its hole.

@@ -300,13 +300,26 @@ func findPrecedence(d *stageDeriver, parts *blockParts) {
 			}
 		}
 		whole := f.put(exprHole(d.text(c.span), c.node))
-		d.addProbe(parts, ProbePrecedence, c.stage, d.spanOr(b.Args[neighbour], c.span), nil,
+		at := len(and.Args) - 1
+		if neighbour < i {
+			at = 0
+		}
+		isSame := d.isSameColumn(and.Args[at], b.Args[neighbour]) && len(b.Args) == 2
+		d.addFlagged(parts, ProbePrecedence, c.stage, d.spanOr(b.Args[neighbour], c.span), nil,
+			map[string]bool{"same": isSame},
 			fill("SELECT count(*) FILTER (WHERE "+whole+" IS TRUE), count(*) FILTER (WHERE ("+other+") IS TRUE)"+
 				d.from(&f,
 					parts),
 				f.holes...))
 		return
 	}
+}
+
+// isSameColumn reports whether two conditions compare the same column with the same operator.
+func (d *stageDeriver) isSameColumn(a, b *pg_query.Node) bool {
+	x, y := a.GetAExpr(), b.GetAExpr()
+	return x != nil && y != nil && x.Kind == y.Kind && len(x.Name) == 1 && len(y.Name) == 1 &&
+		equalNodes(x.Name[0], y.Name[0]) && x.Lexpr.GetColumnRef() != nil && equalNodes(x.Lexpr, y.Lexpr)
 }
 
 // isWrapped reports whether an expression in a span has parentheses around it.
@@ -353,53 +366,47 @@ func findMonths(d *stageDeriver, parts *blockParts) {
 		fill("SELECT count(*), count(DISTINCT extract(year FROM "+m+"))"+d.source(&f, parts), f.holes...))
 }
 
-// findSoftDeletes finds tables with deleted rows that no condition leaves out.
+// findSoftDeletes finds tables with rows that a view over them leaves out by a time or a flag, and no condition here.
 func findSoftDeletes(d *stageDeriver, parts *blockParts) {
 	for _, item := range parts.tables() {
 		if item.table == nil || item.table.IsView {
 			continue
 		}
-		for _, name := range []string{"deleted_at", "is_deleted", "deleted", "archived_at"} {
-			column := item.table.column(name)
-			if column == nil {
+		for _, column := range item.table.Columns {
+			isFlag := column.Type == "boolean"
+			if column.FilteredBy == "" || !isFlag && (!isTimeType(column.Type) || !column.IsNullable) ||
+				d.mentions(parts, item, column.Name) {
 				continue
 			}
-			isUsed := false
-			parts.visit(func(n *pg_query.Node, _ place) {
-				if ref := n.GetColumnRef(); ref != nil {
-					_, used := columnName(ref)
-					isUsed = isUsed || used == name
-				}
-			})
-			if isUsed {
-				continue
-			}
-			h := ownHole(quoteName(item.name) + "." + quoteName(name))
 			var f filler
-			m := f.put(h)
+			m := f.put(ownHole(quoteName(item.name) + "." + quoteName(column.Name)))
 			is := " IS NOT NULL"
-			if column.Type == "boolean" {
+			if isFlag {
 				is = " IS TRUE"
 			}
-			d.addProbe(parts, ProbeSoftDelete, item.stage, item.span, []string{item.name, name},
+			d.addProbe(parts, ProbeSoftDelete, item.stage, item.span, []string{item.name, column.Name,
+				column.FilteredBy},
 				fill("SELECT count(*), count(*) FILTER (WHERE "+m+is+")"+d.source(&f, parts), f.holes...))
 		}
 	}
 }
 
-// findDays finds days of a time with a zone that are cut in the zone of the session.
+// findDays finds days and hours of a time with a zone that are those of the session's zone.
 func findDays(d *stageDeriver, parts *blockParts) {
 	found := false
 	parts.visit(func(n *pg_query.Node, at place) {
-		f := n.GetFuncCall()
-		if f == nil || found || at != inTarget && at != inGroup || functionName(f) != "date_trunc" || len(f.Args) != 2 {
+		p, ok := partOf(n)
+		if c := n.GetTypeCast(); c != nil && c.TypeName != nil && isDateName(c.TypeName) {
+			p, ok = timePart{argument: c.Arg}, true
+		}
+		if !ok || found || at != inTarget && at != inGroup || p.field == "EPOCH" {
 			return
 		}
-		column := d.columnOf(parts, f.Args[1])
-		if column == nil || column.Type != "timestamp with time zone" && column.Type != "timestamptz" {
+		column := d.columnOf(parts, p.argument)
+		if column == nil || column.Type != "timestamp with time zone" {
 			return
 		}
-		h, ok := d.expression(f.Args[1])
+		h, ok := d.expression(p.argument)
 		if !ok {
 			return
 		}

@@ -379,7 +379,7 @@ func findNullsFirst(d *stageDeriver, parts *blockParts) {
 		}
 		inner := fill("SELECT "+mark+` AS "k"`+from+" ORDER BY 1 DESC LIMIT "+strconv.Itoa(limit), f.holes...)
 		d.addFlagged(parts, ProbeNullFirst, parts.last, parts.clause.tail, []string{d.textOf(sorts[0].GetSortBy().Node)},
-			map[string]bool{"limit": true},
+			map[string]bool{"limit": true, "time": d.isTime(parts, key)},
 			fill(`SELECT count(*), count(*) FILTER (WHERE "k" IS NULL) FROM (@0) AS "q"`, queryHole(inner)))
 	case !parts.clause.distinctOn.isEmpty() && len(sorts) > len(parts.node.DistinctClause) && !parts.isGrouped() &&
 		isNullsFirst(sorts[len(parts.node.DistinctClause)]):
@@ -427,7 +427,8 @@ func (d *stageDeriver) nullInPartition(parts *blockParts, partition []*pg_query.
 	if len(list) > 0 {
 		inner += " GROUP BY " + strings.Join(list, ", ")
 	}
-	d.addProbe(parts, ProbeNullFirst, stage, s, []string{d.textOf(key)},
+	d.addFlagged(parts, ProbeNullFirst, stage, s, []string{d.textOf(key)},
+		map[string]bool{"time": d.isTime(parts, key)},
 		fill(`SELECT count(*), count(*) FILTER (WHERE "null" AND "value") FROM (@0) AS "g"`,
 			queryHole(fill(inner, f.holes...))))
 }

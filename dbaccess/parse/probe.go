@@ -240,7 +240,8 @@ func (p *blockParts) visit(f func(n *pg_query.Node, at place)) {
 	}
 }
 
-// aggregates returns the aggregates of a block without those of window functions, each with the alias of its column.
+// aggregates returns the aggregates of a block without those of window functions, each with the alias of its column:
+// those of the SELECT list first.
 func (p *blockParts) aggregates() (list []aggregate) {
 	for _, t := range p.node.TargetList {
 		alias := t.GetResTarget().GetName()
@@ -251,10 +252,21 @@ func (p *blockParts) aggregates() (list []aggregate) {
 			return n.GetSelectStmt() == nil
 		})
 	}
+	for _, n := range append(slices.Clone(p.node.SortClause), p.node.HavingClause) {
+		if n == nil {
+			continue
+		}
+		forEachNode(n, func(n *pg_query.Node) bool {
+			if f := n.GetFuncCall(); isAggregate(f) {
+				list = append(list, aggregate{f, n, "", false})
+			}
+			return n.GetSelectStmt() == nil
+		})
+	}
 	return list
 }
 
-// aggregate is a call of an aggregate in a SELECT list.
+// aggregate is a call of an aggregate.
 type aggregate struct {
 	call    *pg_query.FuncCall
 	node    *pg_query.Node
@@ -311,21 +323,18 @@ func (p *blockParts) stageWith(n *pg_query.Node) int {
 // quoteText returns a text as a literal of SQL.
 func quoteText(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
-// namesTable reports whether what an alias counts, such as customers, active_customers or number_of_customers, is the
-// rows of a table.
+// namesTable reports whether an alias, such as customers or active_customers, ends with the name of a table.
 func namesTable(alias, table string) bool {
-	words := strings.FieldsFunc(strings.ToLower(alias), func(r rune) bool { return r == '_' || r == ' ' })
-	for i, word := range words { // customers_with_orders
-		if i > 0 && slices.Contains([]string{"with", "who", "by", "per", "in", "that", "from", "for"}, word) {
-			words = words[:i]
-			break
-		}
+	words, name := nameWords(alias), nameWords(table)
+	return len(name) > 0 && len(words) >= len(name) && slices.Equal(words[len(words)-len(name):], name)
+}
+
+// nameWords returns the words of a name without the endings of plurals.
+func nameWords(name string) (words []string) {
+	for _, w := range strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r == '_' || r == ' ' }) {
+		words = append(words, singular(w))
 	}
-	for len(words) > 1 && slices.Contains([]string{"count", "cnt", "total", "number", "num", "n"},
-		words[len(words)-1]) {
-		words = words[:len(words)-1]
-	}
-	return len(words) > 0 && singular(words[len(words)-1]) == singular(strings.ToLower(table))
+	return words
 }
 
 // sharesWord reports whether two names have a word in common.

@@ -85,6 +85,7 @@ type Column struct {
 	Name, Type string
 	IsNullable bool
 	IsMasked   bool
+	FilteredBy string // a view over the table that reads the column and does not show it; "": none
 }
 
 // ForeignKey says that columns of a table have values of another's.
