@@ -227,9 +227,11 @@ var judges = map[string]judge{
 	},
 	parse.ProbeLostNulls: func(e *evidence) (judgement, bool) {
 		pass, nulls := e.n(0, 0), e.n(0, 1)
-		return judgement{55, fmt.Sprintf("%s is NULL for %d rows, which do not pass (%d do). IS DISTINCT FROM would "+
-			"keep "+
-			"them.",
+		score, what := 53, "coalesce"
+		if e.Flags["negated"] {
+			score, what = 62, "IS DISTINCT FROM"
+		}
+		return judgement{score, fmt.Sprintf("%s is NULL (unknown) for %d rows, which do not pass (%d do). "+what+" would keep them.",
 			stages.Clip(e.Clause), nulls, pass), facts("null_rows", nulls, "rows", pass)}, nulls > 0
 	},
 	parse.ProbeMeanOfMeans: func(e *evidence) (judgement, bool) {
@@ -254,7 +256,7 @@ var judges = map[string]judge{
 	},
 	parse.ProbeSoftDelete: func(e *evidence) (judgement, bool) {
 		rows, marked := e.n(0, 0), e.n(0, 1)
-		return judgement{58, fmt.Sprintf("%d of %d rows of %s have %s, such as deleted ones: the view %s reads this column to "+
+		return judgement{51, fmt.Sprintf("%d of %d rows of %s have %s, such as deleted ones: the view %s reads this column to "+
 				"leave rows out, and no condition here does.", marked, rows, e.name(0), e.name(1), e.name(2)),
 				facts("rows", rows, "marked", marked)},
 			marked > 0 && marked*2 < rows
@@ -360,9 +362,25 @@ func (run *stageRun) multiplying(stage int) *stages.Stage {
 		if most == nil && s.RowsOut != nil && s.RowsIn != nil && inside[p.Left] && *s.RowsOut > *s.RowsIn ||
 			most != nil &&
 				*most > 1 {
+			if p.LeftIsKey && inside[p.Right] { // a join before it has repeated the key
+				if before := run.repeatingKey(p.Left); before != nil {
+					return before
+				}
+			}
 			return s
 		}
 		inside[i] = true
+	}
+	return nil
+}
+
+// repeatingKey returns the last join of those up to a stage that repeats its left rows, or nil.
+func (run *stageRun) repeatingKey(stage int) *stages.Stage {
+	for stage >= 0 && run.plan.Stages[stage].Kind == stages.KindJoin {
+		if m := run.stages[stage].Multiplied; m != nil && m.MaxRight != nil && *m.MaxRight > 1 {
+			return run.stages[stage]
+		}
+		stage = run.plan.Stages[stage].Left
 	}
 	return nil
 }

@@ -58,9 +58,9 @@ var keyJudges = map[string]judge{
 	},
 	parse.ProbeLostRows: func(e *evidence) (judgement, bool) {
 		rows, nulls, unmatched := e.n(0, 0), e.n(0, 1), e.n(0, 2)
-		score := 56
-		if nulls > 0 && e.Flags["grouped"] {
-			score = 59
+		score := 54
+		if e.Flags["grouped"] && (nulls > 0 || e.Flags["group"]) {
+			score = 57
 		}
 		return judgement{score, fmt.Sprintf("the inner join with %s leaves out %d of %d rows of %s: %s is NULL for %d, and %d have no "+
 			"match (unmatched). A LEFT JOIN would keep them.", e.name(1), nulls+unmatched, rows, e.name(0), e.name(2), nulls, unmatched),
@@ -170,6 +170,29 @@ var timeJudges = map[string]judge{
 		return judgement{84, fmt.Sprintf("%s is taken in the time zone %s here and in %s elsewhere: the local time differs for %d of %d "+
 			"rows, and the day for %d.", e.name(0), e.name(1), e.name(2), differ, rows, days),
 			facts("rows", rows, "differ", differ, "other_day", days)}, differ > 0
+	},
+	parse.ProbeEmptyPeriods: func(e *evidence) (judgement, bool) {
+		groups, all := e.n(0, 0), e.n(0, 1)
+		return judgement{56, fmt.Sprintf("a %s without rows has no group: %d of %d between the first and the last are absent, not 0. Join "+
+			"a generated series to show them.", e.name(0), all-groups, all), facts("groups", groups, "periods", all)}, all > groups && groups > 1
+	},
+	parse.ProbeTwiceZoned: func(e *evidence) (judgement, bool) {
+		rows, differ := e.n(0, 0), e.n(0, 1)
+		return judgement{92, fmt.Sprintf("%s has a time zone already: the second AT TIME ZONE reads the local time as one of %s, and "+
+			"shifts it the wrong way, for %d of %d rows. One AT TIME ZONE is enough.", e.name(0), e.name(1), differ, rows),
+			facts("rows", rows, "differ", differ)}, differ > 0
+	},
+	parse.ProbeReadAsZone: func(e *evidence) (judgement, bool) {
+		rows, differ := e.n(0, 0), e.n(0, 1)
+		return judgement{76, fmt.Sprintf("%s has no time zone, so AT TIME ZONE reads it as a local time of that zone and gives the time in "+
+			"the zone of the session: for %d of %d rows the day changes.", e.name(0), differ, rows),
+			facts("rows", rows, "differ", differ)}, differ > 0
+	},
+	parse.ProbeZoneColumn: func(e *evidence) (judgement, bool) {
+		rows, zones, distinct := e.n(0, 0), e.n(0, 1), e.n(0, 2)
+		return judgement{61, fmt.Sprintf("%s.%s has the time zone of each row (%d different ones), and this takes the local day or hour in "+
+				"one zone for all.", e.name(0), e.name(1), distinct), facts("rows", rows, "zones", distinct)},
+			rows > 0 && zones == rows && distinct > 1
 	},
 	parse.ProbeDayEquality: func(e *evidence) (judgement, bool) {
 		equal, day := e.n(0, 0), e.n(0, 1)

@@ -11,6 +11,12 @@ import (
 // windowJudges judge the probes about windows and the first rows of an order.
 var windowJudges = map[string]judge{
 	parse.ProbeNoPartition: judgeNoPartition,
+	parse.ProbeRunningShare: func(e *evidence) (judgement, bool) {
+		rows, differ := e.n(0, 0), e.n(0, 1)
+		return judgement{86, fmt.Sprintf("%s has ORDER BY and no frame, so it is a running total up to the current row: for %d of %d "+
+			"rows the share is not of the whole. Leave ORDER BY out.", stages.Clip(e.Clause), differ, rows),
+			facts("rows", rows, "differ", differ)}, differ > 0
+	},
 	parse.ProbeNeighbours: func(e *evidence) (judgement, bool) {
 		rows, tied := e.n(0, 0), e.n(0, 1)
 		return judgement{78, fmt.Sprintf("%s takes the row before or after by %s, but %d of %d rows share this order with "+
@@ -99,9 +105,9 @@ func judgeGaps(e *evidence) (judgement, bool) {
 	switch {
 	case inDay > 0 || same > 0: // times of events
 		return judgement{}, false
-	case inMonth == 0 && monthStep == 1:
+	case inMonth == 0 && (monthStep == 1 || e.Flags["MONTH"]):
 		unit, gaps = "month", monthGaps
-	case inMonth > 0 && dayStep == 86400:
+	case inMonth > 0 && (dayStep == 86400 || e.Flags["DAY"]):
 		unit, gaps = "day", dayGaps
 	default:
 		return judgement{}, false
@@ -166,6 +172,12 @@ var countJudges = map[string]judge{
 		return judgement{80, fmt.Sprintf("%s counts combinations: the joins repeat rows of each of %s, so none of the %d rows "+
 			"stands for one row of a table (many-to-many, rows are counted several times).", stages.Clip(e.Clause),
 			strings.Join(e.Names, ", "), rows), facts("rows", rows)}, len(e.Names) > 1
+	},
+	parse.ProbeKeptGroups: func(e *evidence) (judgement, bool) {
+		rows, pass := e.n(0, 0), e.n(0, 1)
+		return judgement{60, fmt.Sprintf("HAVING keeps whole groups by %s: %d of the %d rows of these groups do not pass it "+
+			"themselves, and are counted. WHERE would leave them out.", stages.Clip(e.Clause), rows-pass, rows),
+			facts("rows", rows, "pass", pass)}, pass > 0 && pass < rows
 	},
 	parse.ProbeMissingZero: func(e *evidence) (judgement, bool) {
 		groups, all := e.n(0, 0), e.n(1, 0)

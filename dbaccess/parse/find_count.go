@@ -18,6 +18,7 @@ const (
 	ProbeProductCount = "count-of-combinations"
 	ProbeMissingZero  = "mean-without-empty"
 	ProbeMeanOfRatio  = "mean-of-ratios"
+	ProbeKeptGroups   = "having-keeps-group"
 )
 
 // isBoolean reports whether the form of an expression shows that it is true, false or NULL.
@@ -374,4 +375,30 @@ func findMeansOfRatios(d *stageDeriver, parts *blockParts) {
 			fill(`SELECT count(*), count(*) FILTER (WHERE "n" > 1 AND abs("a" - "b") > 0.001 * abs("b")) FROM (@0) `+
 				`AS "g"`, queryHole(fill(inner, f.holes...))))
 	}
+}
+
+// findKeptGroups finds HAVING with the largest or smallest value of a column: all rows of a group stay if one passes.
+func findKeptGroups(d *stageDeriver, parts *blockParts) {
+	if parts.node.HavingClause == nil || len(parts.node.GroupClause) == 0 {
+		return
+	}
+	left, right, name, ok := operator(parts.node.HavingClause, "<", ">", "<=", ">=")
+	call := left.GetFuncCall()
+	if function := functionName(call); !ok || function != "max" && function != "min" || len(call.Args) != 1 ||
+		len(columnsOf(right)) > 0 || hasCallOf(right, isAggregate) ||
+		!slices.ContainsFunc(parts.aggregates(), func(a aggregate) bool { return !isInvariant(a.call) }) {
+		return
+	}
+	var f filler
+	list, ok := d.marks(&f, []*pg_query.Node{call.Args[0], right})
+	from, ok2 := d.groups(&f, parts)
+	if !ok || !ok2 {
+		return
+	}
+	having := f.put(exprHole(d.text(parts.clause.having), parts.node.HavingClause))
+	inner := "SELECT count(*) AS \"n\", count(*) FILTER (WHERE " + list[0] + " " + name + " " + list[1] + `) AS "p"` + from +
+		" HAVING " + having
+	d.addProbe(parts, ProbeKeptGroups, -1, parts.clause.having, nil,
+		fill(`SELECT coalesce(sum("n"), 0)::bigint, coalesce(sum("p"), 0)::bigint FROM (@0) AS "g"`,
+			queryHole(fill(inner, f.holes...))))
 }

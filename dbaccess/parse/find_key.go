@@ -392,23 +392,40 @@ func findLostRows(d *stageDeriver, parts *blockParts) {
 			len(j.left.tables()) > 1 && d.isNullable(parts, left) {
 			continue
 		}
-		var f filler
-		l, r := f.put(left.hole(d.clauseText)), f.put(j.right.hole(d.clauseText))
-		a, b := f.put(exprHole(d.text(pairs[0].left), pairs[0].leftNode)),
-			f.put(exprHole(d.text(pairs[0].right), pairs[0].rightNode))
-		query := "SELECT count(*), count(*) FILTER (WHERE " + a + " IS NULL), count(*) FILTER (WHERE " + a +
-			` IS NOT NULL AND "other"."k" IS NULL) FROM ` + l + " LEFT JOIN (SELECT DISTINCT " + b + ` AS "k" FROM ` + r +
-			`) AS "other" ON ` + a + ` = "other"."k"`
-		own := ""
+		d.lostRows(parts, j, left, right, pairs[0], false)
+		if parts.isGroupedBy(d, right) {
+			d.lostRows(parts, j, right, left, equalPair{pairs[0].right, pairs[0].left, pairs[0].rightNode,
+				pairs[0].leftNode}, true)
+		}
+	}
+}
+
+// isGroupedBy reports whether the groups of a block have a column of an item.
+func (p *blockParts) isGroupedBy(d *stageDeriver, item *fromItem) bool {
+	return slices.ContainsFunc(p.node.GroupClause, func(n *pg_query.Node) bool {
+		return n.GetColumnRef() != nil && d.tableOf(p.tables(), n.GetColumnRef()) == item
+	})
+}
+
+// lostRows adds a probe for the rows of one side of a join without a match among those rows of the other side that pass
+// their own conditions.
+func (d *stageDeriver) lostRows(parts *blockParts, j, left, right *fromItem, pair equalPair, isGroup bool) {
+	var f filler
+	l, r := f.put(left.hole(d.clauseText)), f.put(right.hole(d.clauseText))
+	a, b := f.put(exprHole(d.text(pair.left), pair.leftNode)), f.put(exprHole(d.text(pair.right), pair.rightNode))
+	own := func(item *fromItem) (out string) {
 		for _, c := range parts.conjuncts {
-			if d.isOnly(parts, c.node, left) {
-				own += " AND " + f.put(exprHole(d.text(c.span), c.node))
+			if d.isOnly(parts, c.node, item) {
+				out += " AND " + f.put(exprHole(d.text(c.span), c.node))
 			}
 		}
-		d.addFlagged(parts, ProbeLostRows, j.stage, span{j.left.end, j.end}, []string{left.name, right.name,
-			d.text(pairs[0].left)}, map[string]bool{"grouped": parts.isGrouped()},
-			fill(query+strings.Replace(own, " AND ", " WHERE ", 1), f.holes...))
+		return strings.Replace(out, " AND ", " WHERE ", 1)
 	}
+	query := "SELECT count(*), count(*) FILTER (WHERE " + a + " IS NULL), count(*) FILTER (WHERE " + a +
+		` IS NOT NULL AND "other"."k" IS NULL) FROM ` + l + " LEFT JOIN (SELECT DISTINCT " + b + ` AS "k" FROM ` + r +
+		own(right) + `) AS "other" ON ` + a + ` = "other"."k"` + own(left)
+	d.addFlagged(parts, ProbeLostRows, j.stage, span{j.left.end, j.end}, []string{left.name, right.name,
+		d.text(pair.left)}, map[string]bool{"grouped": parts.isGrouped(), "group": isGroup}, fill(query, f.holes...))
 }
 
 // findSelfPairs finds joins of a table with itself over a shared value that also join each row with itself.
@@ -438,6 +455,46 @@ func findSelfPairs(d *stageDeriver, parts *blockParts) {
 				fill("SELECT count(*), count(*) FILTER (WHERE "+m+")"+d.source(&f, parts), f.holes...))
 			break
 		}
+	}
+}
+
+// findJoinedMaxima finds joins of a table with the largest value of each of its groups that do not compare the group.
+func findJoinedMaxima(d *stageDeriver, parts *blockParts) {
+	for _, j := range parts.joins {
+		pairs := d.equalPairs(j)
+		if len(j.right.tables()) != 1 || len(pairs) == 0 || !d.hasOnlyKeys(j) {
+			continue
+		}
+		item := j.right.tables()[0]
+		inner := d.partsOf(item.child)
+		if inner == nil || len(inner.node.GroupClause) != 1 || len(inner.tables()) != 1 {
+			continue
+		}
+		keys, ok := d.groupKeys(inner)
+		if !ok || keys[0].GetColumnRef() == nil {
+			continue
+		}
+		_, key := columnName(keys[0].GetColumnRef())
+		isCompared, hasExtreme := false, false
+		var left *fromItem
+		for _, p := range pairs {
+			_, name := columnName(p.rightNode.GetColumnRef())
+			target := inner.targetOf(name)
+			isCompared = isCompared || equalNodes(target, keys[0])
+			if call := functionName(target.GetFuncCall()); call == "max" || call == "min" {
+				hasExtreme, left = true, d.tableOf(j.left.tables(), p.leftNode.GetColumnRef())
+			}
+		}
+		if isCompared || !hasExtreme || left == nil || left.table == nil || left.table != inner.tables()[0].table ||
+			inner.targetOf(key) == nil {
+			continue
+		}
+		var f filler
+		from := f.put(j.hole(d.clauseText))
+		m := f.put(ownHole(quoteName(left.name) + "." + quoteName(key) + " IS DISTINCT FROM " + quoteName(item.name) + "." +
+			quoteName(key)))
+		d.addProbe(parts, ProbeOtherMaximum, j.stage, j.qual, []string{"extreme", key},
+			fill("SELECT count(*), count(*) FILTER (WHERE "+m+") FROM "+from, f.holes...))
 	}
 }
 

@@ -256,20 +256,31 @@ func (d *stageDeriver) sameColumns(n *pg_query.Node, sc scope) map[*pg_query.Nod
 // findLostNulls finds conditions that rows with NULL do not pass, although they differ from the value.
 func findLostNulls(d *stageDeriver, parts *blockParts) {
 	for _, c := range parts.conjuncts {
-		e := c.node.GetAExpr()
-		if e == nil || len(e.Name) == 0 || e.Name[0].GetString_().GetSval() != "<>" ||
-			e.Kind != pg_query.A_Expr_Kind_AEXPR_OP && e.Kind != pg_query.A_Expr_Kind_AEXPR_IN {
-			continue
-		}
-		if e.Lexpr.GetColumnRef() == nil || c.stage < 0 {
+		if c.stage < 0 || len(columnsOf(c.node)) == 0 || !d.isSingle(parts, c.node) || c.node.GetNullTest() != nil {
 			continue
 		}
 		var f filler
 		mark := f.put(exprHole(d.text(c.span), c.node))
-		d.addProbe(parts, ProbeLostNulls, c.stage, c.span, nil,
+		d.addFlagged(parts, ProbeLostNulls, c.stage, c.span, nil, map[string]bool{"negated": isNegated(c.node)},
 			fill("SELECT count(*) FILTER (WHERE "+mark+" IS TRUE), count(*) FILTER (WHERE "+mark+" IS UNKNOWN)"+
 				d.from(&f, parts), f.holes...))
 	}
+}
+
+// isSingle reports whether an expression has columns of one table that no outer join leaves without a row.
+func (d *stageDeriver) isSingle(parts *blockParts, n *pg_query.Node) bool {
+	item := d.onlyTable(parts, n)
+	return item != nil && !d.isNullable(parts, item)
+}
+
+// isNegated reports whether a condition is true for what is not something: <>, NOT, NOT IN, NOT LIKE.
+func isNegated(n *pg_query.Node) bool {
+	if b := n.GetBoolExpr(); b != nil {
+		return b.Boolop == pg_query.BoolExprType_NOT_EXPR && b.Args[0].GetSubLink() == nil
+	}
+	e := n.GetAExpr()
+	return e != nil && len(e.Name) == 1 && (slices.Contains([]string{"<>", "!~~", "!~~*", "!~", "!~*"},
+		e.Name[0].GetString_().GetSval()) || e.Kind == pg_query.A_Expr_Kind_AEXPR_NOT_BETWEEN)
 }
 
 // findNullArithmetic finds an expression such as a - b in an aggregate, a column or a condition, where one operand is

@@ -14,6 +14,10 @@ const (
 	ProbeDayEquality  = "date-equals-timestamp"
 	ProbeMonthJoin    = "month-join-without-year"
 	ProbeDayOfZone    = "day-of-zone"
+	ProbeEmptyPeriods = "periods-without-rows"
+	ProbeTwiceZoned   = "time-zone-twice"
+	ProbeReadAsZone   = "read-as-time-zone"
+	ProbeZoneColumn   = "zone-of-the-row"
 )
 
 // timePart is a call that takes a part of a time: EXTRACT, date_part, date_trunc or to_char.
@@ -309,4 +313,137 @@ func (d *stageDeriver) hasYearPair(parts *blockParts, j *fromItem) bool {
 		}
 	}
 	return false
+}
+
+// findEmptyPeriods finds groups by month, week or day where some between the first and the last one have no rows.
+func findEmptyPeriods(d *stageDeriver, parts *blockParts) {
+	keys, ok := d.groupKeys(parts)
+	if !ok || parts.id != 0 {
+		return
+	}
+	for i, key := range keys {
+		unit, time := "", (*pg_query.Node)(nil)
+		inner := key
+		for inner.GetTypeCast() != nil {
+			inner = inner.GetTypeCast().Arg
+		}
+		switch p, ok := partOf(inner); {
+		case ok && p.isTrunc:
+			unit, time = p.field, inner
+		case ok && p.isFormat && p.field == "YYYY-MM":
+			unit, time = "MONTH", p.argument
+		case key.GetTypeCast() != nil && isDateName(key.GetTypeCast().TypeName):
+			unit, time = "DAY", key
+		}
+		if !slices.Contains([]string{"DAY", "WEEK", "MONTH"}, unit) {
+			continue
+		}
+		h, ok := d.expression(time)
+		if !ok {
+			return
+		}
+		var f filler
+		t := f.put(h)
+		rows := fill("SELECT date_trunc("+quoteText(strings.ToLower(unit))+", "+t+`::timestamp) AS "t"`+d.source(&f, parts),
+			f.holes...)
+		span := map[string]string{
+			"DAY":  `extract(epoch FROM max("t") - min("t")) / 86400 + 1`,
+			"WEEK": `extract(epoch FROM max("t") - min("t")) / 604800 + 1`,
+			"MONTH": `extract(year FROM max("t")) * 12 + extract(month FROM max("t")) - extract(year FROM min("t")) * 12 - ` +
+				`extract(month FROM min("t")) + 1`,
+		}[unit]
+		d.addProbe(parts, ProbeEmptyPeriods, d.groupStage(parts), d.groupSpan(parts, i),
+			[]string{strings.ToLower(unit)},
+			fill(`SELECT count(DISTINCT "t"), coalesce(`+span+`, 0)::bigint FROM (@0) AS "q"`, queryHole(rows)))
+		return
+	}
+}
+
+// findTwiceZoned finds a time with a zone that AT TIME ZONE takes to one zone, and then reads as one of another; and a
+// time without a zone that is read as one of a zone where its day or hour is taken.
+func findTwiceZoned(d *stageDeriver, parts *blockParts) {
+	parts.visit(func(n *pg_query.Node, at place) {
+		time, zone, ok := zoneOf(n)
+		if !ok || len(columnsOf(zone)) > 0 {
+			return
+		}
+		first, _, ok := zoneOf(time)
+		column := d.columnOf(parts, first)
+		if !ok || column == nil || column.Type != "timestamp with time zone" {
+			return
+		}
+		var f filler
+		list, ok := d.marks(&f, []*pg_query.Node{n, first})
+		if !ok {
+			return
+		}
+		z, ok := d.expression(zone)
+		if !ok {
+			return
+		}
+		d.addProbe(parts, ProbeTwiceZoned, -1, d.spanOr(n, parts.clause.all), []string{d.textOf(first), d.textOf(zone)},
+			fill("SELECT count(*), count(*) FILTER (WHERE ("+list[0]+" AT TIME ZONE 'UTC') <> ("+list[1]+" AT TIME ZONE "+
+				f.put(z)+"))"+d.source(&f, parts), f.holes...))
+	})
+	parts.visit(func(n *pg_query.Node, at place) {
+		p, ok := partOf(n)
+		if c := n.GetTypeCast(); c != nil && c.TypeName != nil && isDateName(c.TypeName) {
+			p, ok = timePart{argument: c.Arg}, true
+		}
+		if !ok {
+			return
+		}
+		time, _, ok := zoneOf(p.argument)
+		column := d.columnOf(parts, time)
+		if !ok || column == nil || column.Type != "timestamp without time zone" {
+			return
+		}
+		var f filler
+		list, ok := d.marks(&f, []*pg_query.Node{p.argument, time})
+		if !ok {
+			return
+		}
+		d.addProbe(parts, ProbeReadAsZone, -1, d.spanOr(n, parts.clause.all), []string{d.textOf(time)},
+			fill("SELECT count(*), count(*) FILTER (WHERE "+list[0]+"::date <> "+list[1]+"::date)"+d.source(&f, parts),
+				f.holes...))
+	})
+}
+
+// findZoneColumns finds days and hours of a time in one zone for all rows, where a table of the query has the zone of
+// each row, as its values show, and nothing reads it.
+func findZoneColumns(d *stageDeriver, parts *blockParts) {
+	var used *pg_query.Node
+	parts.visit(func(n *pg_query.Node, at place) {
+		p, ok := partOf(n)
+		if c := n.GetTypeCast(); c != nil && c.TypeName != nil && isDateName(c.TypeName) {
+			p, ok = timePart{argument: c.Arg}, true
+		}
+		time := p.argument
+		if inner, zone, isZoned := zoneOf(time); isZoned && len(columnsOf(zone)) == 0 {
+			time = inner
+		}
+		c := d.columnOf(parts, time)
+		if ok && used == nil && p.field != "EPOCH" && c != nil && c.Type == "timestamp with time zone" {
+			used = n
+		}
+	})
+	if used == nil {
+		return
+	}
+	for _, item := range parts.tables() {
+		if item.table == nil {
+			continue
+		}
+		for _, c := range item.table.Columns {
+			if !isTextType(c.Type) || c.IsMasked || d.mentions(parts, item, c.Name) {
+				continue
+			}
+			var f filler
+			m := f.put(ownHole(quoteName(item.name) + "." + quoteName(c.Name)))
+			d.addProbe(parts, ProbeZoneColumn, -1, d.spanOr(used, parts.clause.all), []string{item.name, c.Name},
+				fill("SELECT count("+m+"), count(*) FILTER (WHERE "+m+
+					" ~ '^(Africa|America|Antarctica|Asia|Atlantic|Australia|Europe|Indian|Pacific)/'), count(DISTINCT "+m+
+					") FROM "+f.put(item.hole(d.clauseText)), f.holes...))
+		}
+	}
 }

@@ -21,6 +21,7 @@ const (
 	ProbeNullFirst    = "null-first"
 	ProbeLoneRows     = "window-of-one-row"
 	ProbeDistinctRows = "distinct-of-numbered"
+	ProbeRunningShare = "share-of-running-total"
 )
 
 // findFrames finds window functions whose frame ends at the last row with the same value of ORDER BY.
@@ -52,6 +53,61 @@ func findFrames(d *stageDeriver, parts *blockParts) {
 			fill(`SELECT count(*), count(*) FILTER (WHERE "a" IS DISTINCT FROM "b") FROM (@0) AS "q"`,
 				queryHole(inner)))
 	}
+}
+
+// findRunningShares finds x / SUM(x) OVER (... ORDER BY ...), which is a share of the rows so far.
+func findRunningShares(d *stageDeriver, parts *blockParts) {
+	windows := parts.windowCalls()
+	for _, t := range parts.node.TargetList {
+		forEachNode(t, func(n *pg_query.Node) bool {
+			left, right, _, ok := operator(n, "/")
+			if !ok {
+				return n.GetSelectStmt() == nil
+			}
+			for _, w := range windows {
+				if !hasNode(right, w.node) || functionName(w.call) != "sum" || w.frame || len(w.order) == 0 ||
+					len(w.call.Args) != 1 || !containsEqual(left, w.call.Args[0]) {
+					continue
+				}
+				var f filler
+				arguments, ok1 := d.arguments(&f, w.call)
+				over, ok2 := d.over(&f, w)
+				partition, ok3 := d.marks(&f, w.partition)
+				from, ok4 := d.rows(&f, parts)
+				if !ok1 || !ok2 || !ok3 || !ok4 {
+					continue
+				}
+				whole := ""
+				if len(partition) > 0 {
+					whole = "PARTITION BY " + strings.Join(partition, ", ")
+				}
+				inner := fill("SELECT sum"+arguments+" OVER ("+over+`) AS "a", sum`+arguments+" OVER ("+whole+`) AS "b"`+from,
+					f.holes...)
+				d.addProbe(parts, ProbeRunningShare, -1, d.spanOr(w.node, parts.clause.targets), nil,
+					fill(`SELECT count(*), count(*) FILTER (WHERE "a" IS DISTINCT FROM "b") FROM (@0) AS "q"`,
+						queryHole(inner)))
+			}
+			return true
+		})
+	}
+}
+
+// hasNode reports whether an expression has a node in it.
+func hasNode(n, wanted *pg_query.Node) (has bool) {
+	forEachNode(n, func(x *pg_query.Node) bool {
+		has = has || x == wanted
+		return !has
+	})
+	return has
+}
+
+// containsEqual reports whether an expression has one in it that is equal to another.
+func containsEqual(n, wanted *pg_query.Node) (has bool) {
+	forEachNode(n, func(x *pg_query.Node) bool {
+		has = has || equalNodes(x, wanted)
+		return !has
+	})
+	return has
 }
 
 // isNeighbour reports whether a window function takes the value of a row before or after the current one.
@@ -158,10 +214,27 @@ func findGaps(d *stageDeriver, parts *blockParts) {
 			`coalesce(mode() WITHIN GROUP (ORDER BY abs(` + days + `)), 0)::bigint, ` +
 			`count(*) FILTER (WHERE abs(` + days + `) > 86400), count(*) FILTER (WHERE ` + days + ` = 0)`
 		d.addFlagged(parts, ProbeGaps, -1, d.spanOr(w.node, parts.clause.targets),
-			[]string{functionName(w.call), d.textOf(key)}, map[string]bool{"neighbour": isNeighbour(w)},
+			[]string{functionName(w.call), d.textOf(key)}, map[string]bool{"neighbour": isNeighbour(w), "MONTH": d.cutTo(parts, key) == "MONTH",
+				"DAY": d.cutTo(parts, key) == "DAY"},
 			fill(`SELECT coalesce(min(pg_typeof("k")::text), '') FROM (@0) AS "q"`, queryHole(typed)),
 			fill("SELECT "+steps+` FROM (@0) AS "q"`, queryHole(inner)))
 	}
+}
+
+// cutTo returns the unit to which an expression cuts a time, as date_trunc does, or "".
+func (d *stageDeriver) cutTo(parts *blockParts, n *pg_query.Node) string {
+	n = d.resolve(parts, n)
+	for n.GetTypeCast() != nil {
+		inner := n.GetTypeCast()
+		if p, ok := partOf(inner.Arg); (!ok || !p.isTrunc) && isDateName(inner.TypeName) {
+			return "DAY"
+		}
+		n = inner.Arg
+	}
+	if p, ok := partOf(n); ok && p.isTrunc {
+		return p.field
+	}
+	return ""
 }
 
 // isRowFrame reports whether the frame of a window is a number of rows.

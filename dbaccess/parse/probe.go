@@ -59,6 +59,7 @@ var finders = []func(*stageDeriver, *blockParts){
 	findNullableMarks, findLostRows, findSelfPairs, findOtherMaxima, findContradictions, findNullEquals, findLiteralForms,
 	findUncorrelated, findUnordered, findSwappedColumns, findCaseGaps, findOrsInJoins, findLabelOrders, findNullsInTexts,
 	findCaseRemainders, findOtherTotals, findIntervalParts, findTwoZones, findDayEqualities, findMonthJoins,
+	findRunningShares, findJoinedMaxima, findEmptyPeriods, findTwiceZoned, findZoneColumns, findKeptGroups,
 }
 
 // add adds a probe about a part of the text, unless one of its statements cannot be derived.

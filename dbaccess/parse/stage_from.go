@@ -328,6 +328,12 @@ func (d *stageDeriver) joinStage(parts *blockParts, item *fromItem) {
 	if join.Jointype == pg_query.JoinType_JOIN_INNER && !join.IsNatural && item.qual.isEmpty() {
 		st.JoinKind = "cross"
 	}
+	for _, pair := range d.equalPairs(item) {
+		of := d.tableOf(item.left.tables(), pair.leftNode.GetColumnRef())
+		_, name := columnName(pair.leftNode.GetColumnRef())
+		st.LeftIsKey = st.LeftIsKey || pair.leftNode.GetColumnRef() != nil && of != nil && of.table != nil &&
+			(slices.Contains(of.table.Unique, name) || slices.Equal(of.table.PrimaryKey, []string{name}))
+	}
 	d.count(fill("SELECT count(*) FROM @0", item.hole(d.clauseText)), parts.scope, false,
 		CountValue{item.stage, CountOut})
 	d.sample(item.stage, fill("SELECT * FROM @0", item.hole(d.clauseText)), parts.scope)

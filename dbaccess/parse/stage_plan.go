@@ -28,12 +28,13 @@ type PlanBlock struct {
 type PlanStage struct {
 	Block, Reads     int
 	Kind, Name, Text string
-	From, To         int // lines
-	Left, Right      int // the stages whose rows come in; -1: none
-	Follows          int // the stage with the same number of rows, which has no statement of its own; -1: none
-	PartOf           int // the stage that it is a part of, whose rows it does not change; -1: none
-	Same             int // the stage with the same values, of a subquery that is a condition; -1: none
-	ViewLine         int // of a stage of a view: its line in the definition
+	From, To         int  // lines
+	Left, Right      int  // the stages whose rows come in; -1: none
+	LeftIsKey        bool // of a join: its left side compares a column that is unique in its own table
+	Follows          int  // the stage with the same number of rows, which has no statement of its own; -1: none
+	PartOf           int  // the stage that it is a part of, whose rows it does not change; -1: none
+	Same             int  // the stage with the same values, of a subquery that is a condition; -1: none
+	ViewLine         int  // of a stage of a view: its line in the definition
 	Reason, Message  string
 	JoinKind         string // of a join: "inner", "left", "right", "full" or "cross"
 	Sample           *DerivedStatement
