@@ -37,7 +37,7 @@ function OpenDebugger() {
     void session.attach();
     return () => session.detach();
   }, [session]);
-  const { draft, setDraft, loads, isLoading, stopsAtEntry, setStopsAtEntry, start, isStarting, problem } =
+  const { draft, setDraft, loads, isLoading, stopsAtEntry, setStopsAtEntry, start, isStarting, problem, failedLine } =
     useDraft(session);
   const editor = useRef<DebugEditor | undefined>(undefined);
 
@@ -78,7 +78,7 @@ function OpenDebugger() {
     <Page
       title="Debugger"
       actions={<Where position={position} />}
-      intro="Stop code at a line, look at its variables, and step forward or back. Steps that are past come from the recording."
+      intro="Stop code at a line, look at its variables, click a value to change it, and step forward or back."
     >
       <Toolbar
         session={session}
@@ -87,6 +87,11 @@ function OpenDebugger() {
         isStarting={isStarting}
         mayStart={!isStarting && Boolean(code?.trim())}
       />
+      {!session && failedLine > 0 && breakpoints.some((b) => b.line === failedLine) && (
+        <p class="notice">
+          The run failed in line {failedLine}: there is a breakpoint. Start it, and look at the values there.
+        </p>
+      )}
       <Notices session={session} failure={failure} isGone={isGone} edit={edit} />
       <div class="columns debug">
         <div class="main">

@@ -5,6 +5,7 @@ import type { DebugSessionRecord, Execution } from "../api/records";
 import { readDraft, writeDraft } from "../parts/draft";
 import { parameter, setParameters } from "../router";
 import type { DebugSession, RequestedBreakpoint } from "./debug_session";
+import { marks } from "./execution_marks";
 
 const example = `def double(n):
     return n * 2
@@ -41,6 +42,7 @@ interface DraftState {
   start: () => Promise<void>; // begins a session
   isStarting: boolean;
   problem: Problem | undefined;
+  failedLine: number; // of the execution in the address, 0: it did not fail in a line
 }
 
 // useDraft keeps the draft of this tab. If the address names an execution and no session, it is the code of that.
@@ -51,6 +53,7 @@ export function useDraft(session: DebugSession | undefined): DraftState {
   const [isStarting, setStarting] = useState(false);
   const [problem, setProblem] = useState<Problem>();
   const execution = parameter("execution");
+  const [failedLine, setFailedLine] = useState(0);
   const [context, setContext] = useState<{ execution: string; of: string; values: Record<string, unknown> }>();
   const isLoading = !session && execution !== "" && context?.execution !== execution;
 
@@ -62,7 +65,15 @@ export function useDraft(session: DebugSession | undefined): DraftState {
       (record) => {
         setContext({ execution, of: record.code ?? "", values: record.context ?? {} });
         setLoads((before) => before + 1);
-        setDraft((before) => (before.code === record.code ? before : { code: record.code ?? "", breakpoints: [] }));
+        // A run that failed is debugged to see what was there when it failed.
+        const line = record.status === "failed" ? (marks(record).find((mark) => mark.isFailure)?.line ?? 0) : 0;
+        setFailedLine(line);
+        if (line > 0) setStopsAtEntry(false);
+        setDraft((before) => {
+          const kept = before.code === record.code ? before.breakpoints : [];
+          const isSet = line === 0 || kept.some((b) => b.line === line);
+          return { code: record.code ?? "", breakpoints: isSet ? kept : [...kept, { line }] };
+        });
       },
       (thrown) => {
         if (isAborted(thrown)) return;
@@ -96,5 +107,5 @@ export function useDraft(session: DebugSession | undefined): DraftState {
     }
     setStarting(false);
   };
-  return { draft, setDraft, loads, isLoading, stopsAtEntry, setStopsAtEntry, start, isStarting, problem };
+  return { draft, setDraft, loads, isLoading, stopsAtEntry, setStopsAtEntry, start, isStarting, problem, failedLine };
 }

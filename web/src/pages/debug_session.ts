@@ -44,6 +44,7 @@ export class DebugSession {
   readonly stop = signal(0); // changes with each position; references are of one position
   readonly console = signal<ConsoleLine[]>([]);
   readonly table = signal<{ expression: string; path: string; step: number | undefined } | undefined>(undefined); // the last value, while the program is at the step
+  readonly assigned = signal<{ step: number | undefined; paths: Set<string> }>({ step: undefined, paths: new Set() }); // by the person, at the step
   readonly breakpoints = signal<DebugBreakpoint[]>([]);
   readonly result = signal<Execution>();
   readonly problem = signal<Problem>();
@@ -167,6 +168,15 @@ export class DebugSession {
       count,
     });
     return answer.variables ?? [];
+  }
+
+  // assign gives a variable, or a part of one, another value. path names it for the page. It throws what the service says.
+  async assign(reference: number, name: string, value: string, path: string): Promise<void> {
+    await this.send("setVariable", { variablesReference: reference, name, value });
+    const { step, paths } = this.assigned.peek();
+    const now = this.position.peek()?.step;
+    this.assigned.value = { step: now, paths: new Set(step === now ? [...paths, path] : [path]) };
+    void this.refresh();
   }
 
   async evaluate(expression: string): Promise<void> {

@@ -1,5 +1,6 @@
 import { signal } from "@preact/signals";
-import { useEffect, useState } from "preact/hooks";
+import type { ComponentChildren } from "preact";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { isAborted, Problem } from "../api/problem";
 import type { DebugVariable } from "../api/records";
 import { count } from "../format";
@@ -130,15 +131,7 @@ function VariableTree({
         const isOpen = opened.value.has(own);
         return (
           <li key={`${part.name} ${index}`} class={changed?.includes(part.name) ? "changed" : ""}>
-            {part.variablesReference > 0 ? (
-              <button class="row-button" aria-expanded={isOpen} onClick={() => toggle(own, path, part)}>
-                <Names part={part} mark={isOpen ? "▾" : "▸"} />
-              </button>
-            ) : (
-              <div class="row-button">
-                <Names part={part} mark="" />
-              </div>
-            )}
+            <Variable session={session} part={part} parent={path} reference={reference} isOpen={isOpen} />
             {isOpen && part.variablesReference > 0 && (
               <VariableTree
                 session={session}
@@ -156,14 +149,116 @@ function VariableTree({
   );
 }
 
-function Names({ part, mark }: { part: DebugVariable; mark: string }) {
-  return (
+// Variable is a variable with its value, which a click changes where the program stands. One with parts opens at a click
+// on it, and has a button for another value.
+function Variable(props: {
+  session: DebugSession;
+  part: DebugVariable;
+  parent: string;
+  reference: number;
+  isOpen: boolean;
+}) {
+  const { session, part, parent, reference, isOpen } = props;
+  const [isEdited, setEdited] = useState(false);
+  const position = session.position.value;
+  const mayChange = position?.state === "stopped" && position.live;
+  const path = `${parent}/${part.name}`;
+  const { step, paths } = session.assigned.value;
+  const isAssigned = step === position?.step && paths.has(path);
+  if (isEdited && mayChange) {
+    return (
+      <ValueEditor
+        part={part}
+        save={(value) => session.assign(reference, part.name, value, path)}
+        close={() => setEdited(false)}
+      />
+    );
+  }
+  const edit = () => setEdited(true);
+  const label = `Change ${part.name}`;
+  const names = (value: ComponentChildren) => (
     <>
       <span class="twist" aria-hidden="true">
-        {mark}
+        {part.variablesReference > 0 ? (isOpen ? "▾" : "▸") : ""}
       </span>
-      <code class="name">{part.name}</code> <code class="value">{part.value}</code>{" "}
-      <span class="muted">{part.type}</span>
+      <code class="name">{part.name}</code> {value}{" "}
+      <span class="muted">
+        {isAssigned && <strong class="mark">changed by you </strong>}
+        {part.type}
+      </span>
     </>
+  );
+  const value = <code class="value">{part.value}</code>;
+  if (part.variablesReference > 0) {
+    return (
+      <div class="variable">
+        <button class="row-button" aria-expanded={isOpen} onClick={() => toggle(path, parent, part)}>
+          {names(value)}
+        </button>
+        {mayChange && (
+          <button class="change" aria-label={label} onClick={edit}>
+            Change
+          </button>
+        )}
+      </div>
+    );
+  }
+  return (
+    <div class="row-button">
+      {names(
+        mayChange ? (
+          <button class="value-button" aria-label={`${label}, ${part.value}`} title="Click to change it" onClick={edit}>
+            {value}
+          </button>
+        ) : (
+          value
+        ),
+      )}
+    </div>
+  );
+}
+
+// ValueEditor takes another value for a variable: an expression of Python.
+function ValueEditor(props: { part: DebugVariable; save: (value: string) => Promise<void>; close: () => void }) {
+  const { part, save, close } = props;
+  const [failure, setFailure] = useState("");
+  const [isSaving, setSaving] = useState(false);
+  const field = useRef<HTMLInputElement>(null);
+  useLayoutEffect(() => field.current?.select(), []); // before the next key
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    setSaving(true);
+    try {
+      await save(field.current?.value ?? "");
+      close();
+    } catch (thrown) {
+      setFailure(Problem.from(thrown).message);
+      setSaving(false);
+    }
+  };
+  return (
+    <form class="value-editor" onSubmit={submit} onKeyDown={(event) => event.key === "Escape" && close()}>
+      <label>
+        <code class="name">{part.name}</code>
+        <input
+          ref={field}
+          class="mono"
+          aria-label={`New value of ${part.name}`}
+          defaultValue={part.value}
+          spellcheck={false}
+          autocomplete="off"
+          onInput={() => setFailure("")}
+        />
+      </label>
+      <button disabled={isSaving}>Set</button>
+      <button type="button" onClick={close}>
+        Cancel
+      </button>
+      {failure && (
+        <p class="field-error" role="alert">
+          {failure}
+        </p>
+      )}
+    </form>
   );
 }

@@ -84,10 +84,10 @@ export function Answer(props: { of: Execution; answer: AnswerState; children: Co
           title="Result"
           note={isTable(e.result) ? plural(e.result.length, "row") : undefined}
           actions={
-            <>
+            <span class="panel-actions">
               {button}
               <Copy label="Copy JSON" text={() => JSON.stringify(e.result, null, 2)} />
-            </>
+            </span>
           }
         >
           <Value of={e.result} label="Result" remote={resultPath(e)} ask={askOfRow} />

@@ -112,6 +112,7 @@ export function showDebugEditor(parent: HTMLElement, code: string, label: string
         breakpointMarkers,
         current.field,
         highlightSpecialChars(),
+        EditorView.lineWrapping,
         pythonLanguage,
         syntaxHighlighting(highlighting),
         theme,

@@ -137,7 +137,7 @@ function Chain({ of: why, jump }: { of: Why; jump: Jump }) {
 // Effect says what a line did, and with what.
 function Effect({ of }: { of: NonNullable<Why["steps"]>[number] }) {
   const { role, name, value, times, first_value: first, reads } = of;
-  const shown = (reads ?? []).filter((read) => read.name !== name).slice(0, maxReads);
+  const shown = (reads ?? []).slice(0, maxReads);
   const set = name ? `${name} = ${clipped(value ?? "", maxValue)}` : clipped(value ?? "", maxValue);
   return (
     <span class="why-effect">

@@ -409,4 +409,35 @@ done = True
       await wantRefused(page);
     }
   },
+
+  // The debugger of a failed run stops where it failed, and a click on a value there changes it.
+  async 'debug: a failed run stops at its failure, and a click changes a value'() {
+    const page = await open(adminKey);
+    const { execution_id: id } = await call('POST', '/sandbox/agent/quick-execute', {
+      code: 'rows = {"a": 0, "b": 0}\ntotal = sum(rows.values())\nshare = rows["a"] / total\nshare',
+    });
+    await page.goto(`${address}/ui/executions/${id}`);
+    await page.getByRole('link', { name: 'Debug', exact: true }).click();
+    await page.getByText('The run failed in line 3: there is a breakpoint.').waitFor();
+    await page.getByTitle('Breakpoint', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Start' }).click();
+    await current(page, 'share = rows["a"] / total');
+    await page.getByRole('button', { name: 'Change total, 0' }).click();
+    const field = page.getByLabel('New value of total');
+    await field.fill('totl');
+    await page.keyboard.press('Enter');
+    await page.locator('.value-editor .field-error', { hasText: 'totl' }).waitFor();
+    await wantAccessible(page);
+    await field.fill('2 + 2');
+    await page.keyboard.press('Enter');
+    await value(page, 'total', /^4$/);
+    await variable(page, 'total').getByText('changed by you').waitFor();
+    await page.getByRole('button', { name: 'Change rows' }).click(); // one with parts
+    await page.keyboard.press('Escape');
+    await page.getByLabel('New value of rows').waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Continue', exact: true }).click();
+    await page.getByText('The program has ended: completed').waitFor();
+    page.wrong = page.wrong.filter((text) => !/status of (400|422)/.test(text)); // the name that is none
+    await wantNothingWrong(page);
+  },
 };

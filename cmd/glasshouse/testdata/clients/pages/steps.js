@@ -109,6 +109,13 @@ module.exports = {
     const page = await open(adminKey);
     await page.goto(`${address}/ui/executions/${ids.recorded}`);
     await page.getByRole('link', { name: '9 steps' }).click();
+    // It opens at the end, with the value of the last line.
+    await page.locator('.cm-current', { hasText: /^total/ }).waitFor();
+    const result = page.locator('.variables li', { hasText: 'value of the last line' });
+    await result.locator('.value', { hasText: /^3$/ }).waitFor();
+    await result.getByRole('button').click();
+    await page.getByText('Why the result is 3').waitFor();
+    await page.keyboard.press('Home');
     await page.locator('.cm-current', { hasText: 'total = 0' }).waitFor();
     const value = (name) => page.locator('.variables li', { has: page.locator('.name', { hasText: new RegExp(`^${name}$`) }) });
     for (const line of ['for n in range(3):', 'total += n', 'for n in range(3):', 'total += n', 'for n in range(3):']) {
@@ -142,14 +149,14 @@ module.exports = {
     await page.getByText('History of total').waitFor();
     await page.getByText('Why total is 3').waitFor();
     await page.locator('.story li', { hasText: 'visible from step 8' }).getByRole('button', { name: 'step 7', exact: true }).waitFor();
-    assert.doesNotMatch((await page.locator('.story').allTextContents()).join(' '), /condition|=\s*$/);
+    assert.doesNotMatch((await page.locator('.story, .chain').allTextContents()).join(' '), /condition|=\s*$/);
     await page.getByRole('button', { name: 'step 2', exact: true }).first().click();
     await page.waitForURL(/step=2/);
     await page.getByRole('slider').fill('9');
     await page.getByText('step 9 of 9').waitFor();
     // The reason of a value names what its line has read.
     await page.goto(`${address}/ui/executions/${ids.recorded}/steps?step=9&name=total`);
-    const cause = page.locator('.story li', { hasText: 'total += n' }).first();
+    const cause = page.locator('.chain li', { hasText: 'total += n' }).first();
     await cause.getByText('total = 3', { exact: true }).waitFor();
     await cause.getByText('total = 1', { exact: true }).waitFor();
     await cause.getByText('n = 2', { exact: true }).waitFor();
@@ -178,7 +185,7 @@ module.exports = {
     const page = await open(adminKey);
     const opens = Date.now();
     await page.goto(`${address}/ui/executions/${id}/steps`, { waitUntil: 'commit' });
-    await page.locator('.scrubber output', { hasText: `of ${total.toLocaleString('en')}` }).waitFor();
+    await page.locator('.scrubber output', { hasText: `end, ${total.toLocaleString('en')} steps` }).waitFor();
     const opened = Date.now() - opens;
     await page.getByLabel('Runs of line').waitFor(); // the lines of all steps are loaded
     const note = { 'opened, ms': opened, 'all lines loaded, ms': Date.now() - opens };
@@ -264,8 +271,8 @@ module.exports = {
       await page.goto(`${address}/ui/executions/${id}/steps?step=2`);
       await page.getByText('Outputs up to this step').waitFor();
       await number(0);
-      await page.locator('.ticks .shown').nth(3).waitFor({ state: 'attached' });
-      assert.strictEqual(await page.locator('.ticks .shown').count(), 4);
+      await page.getByRole('button', { name: '4 outputs' }).waitFor();
+      assert.strictEqual((await page.locator('.ticks .mark-output').getAttribute('d')).match(/M/g).length, 4);
       const next = page.locator('details.outputs > p').getByRole('button');
       await next.filter({ hasText: /^step 4$/ }).click();
       await number(1); // the figure of the step of plt.show()
