@@ -550,7 +550,7 @@ func (run *stageRun) probe(ctx context.Context, s parse.DerivedStatement) ([]str
 	if err != nil {
 		return nil, err
 	}
-	rows, err := run.query(ctx, q, run.remaining()/4)
+	rows, err := run.query(ctx, q, min(run.remaining()/4, run.timeoutOf(parse.CountsMatches)))
 	if err != nil {
 		return nil, err
 	}

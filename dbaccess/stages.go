@@ -18,17 +18,21 @@ import (
 
 // Budgets of the counts of a statement.
 const (
-	stageTimeFactor = 10              // times the statement's own time
-	minStageTime    = 2 * time.Second // unless all is asked for
-	maxStageTime    = 10 * time.Second
+	stageTimeFactor = 10               // times the statement's own time
+	minStageTime    = 2 * time.Second  // unless all is asked for
+	maxStageTime    = 10 * time.Second // with the statement itself
+	// endMargin is the part of maxStageTime in which the last derived statement is cancelled, and the transaction ends.
+	endMargin = 250 * time.Millisecond
+	// lateStageTime is the time for the stages of a statement that takes maxStageTime alone.
+	lateStageTime = time.Second
 	// A stage is estimated if the planner's cost of its count is maxStageCost times that of the statement, and not
 	// small. The planner is asked only if a table has largeTable rows.
 	maxStageCost   = 20
 	smallStageCost = 5000
 	largeTable     = 100_000
-	// From slowStatement on, and unless all is asked for, how joins match and what may be wrong is computed only within
-	// moreTimeFactor times the
-	// statement's own time, and the rows of the statement are those of its last stage.
+	// From slowStatement or smallStageCost on, and unless all is asked for, how joins match, what may be wrong and what is
+	// in the stages is computed only within moreTimeFactor times the statement's own time, or slowStatement. The rows of
+	// a slow statement are those of its last stage.
 	slowStatement  = 100 * time.Millisecond
 	moreTimeFactor = 2
 	maxStageSets   = 2 // transactions for stages at the same time
@@ -55,10 +59,12 @@ func (r *Reader) Stages(
 		return nil, errCancelledWaiting()
 	}
 	defer release()
+	planBegan := time.Now()
 	run, err := r.planStages(ctx, sql, params, l, o)
 	if err != nil {
 		return nil, err
 	}
+	run.planTime = time.Since(planBegan)
 	if err := r.runSet(ctx, l, func(s *QuerySet) error { return run.execute(ctx, s) }); err != nil {
 		return nil, err
 	}
@@ -79,13 +85,14 @@ type stageRun struct {
 	options stages.Options
 	set     *QuerySet
 
-	itself  *checkedQuery
-	own     time.Duration // of the statement itself
-	ownCost float64       // of the planner; 0: not known
-	until   time.Time     // the end of the budget
-	more    time.Time     // the end of the time for what is not a count of rows
-	isLarge bool          // a table has many rows
-	out     stages.Stages
+	itself   *checkedQuery
+	planTime time.Duration // of the derivation and the checks
+	own      time.Duration // of the statement itself
+	ownCost  float64       // of the planner; 0: not known
+	until    time.Time     // the end of the budget
+	more     time.Time     // the end of the time for what is not a count of rows
+	isLarge  bool          // a table has many rows
+	out      stages.Stages
 
 	counts    []*checkedQuery // by index of plan.Counts; nil: it may not run
 	stages    []*stages.Stage // by ID
@@ -263,10 +270,7 @@ func (run *stageRun) execute(ctx context.Context, set *QuerySet) error {
 	if run.options.All {
 		least = maxStageTime
 	}
-	run.until = endOfBudget(ctx, run.own, least)
-	if run.more = run.until; run.own > slowStatement && !run.options.All {
-		run.more = began.Add(moreTimeFactor * run.own)
-	}
+	run.until = endOfBudget(ctx, began.Add(-run.planTime), run.own, least)
 	run.out.Fingerprint = run.itself.statement.Fingerprint
 	run.out.Rows, run.out.Truncated, run.out.MS = int64(rows.QuerySummary.Rows), rows.Truncated, milliseconds(run.own)
 	if run.own > slowStatement && !rows.Truncated {
@@ -279,6 +283,9 @@ func (run *stageRun) execute(ctx context.Context, set *QuerySet) error {
 	}
 	if run.isLarge {
 		run.ownCost, _, _ = run.explain(ctx, run.itself.statement.Original, run.params)
+	}
+	if run.more = run.until; !run.options.All && (run.own > slowStatement || run.ownCost > smallStageCost) {
+		run.more = began.Add(moreTimeFactor * max(run.own, slowStatement))
 	}
 	run.runCounts(ctx, parse.CountsRows)
 	run.runCounts(ctx, parse.CountsMatches)
@@ -294,8 +301,18 @@ func (run *stageRun) execute(ctx context.Context, set *QuerySet) error {
 	return nil
 }
 
-// remaining returns how long a derived statement may take.
+// remaining returns how long all derived statements together may take.
 func (run *stageRun) remaining() time.Duration { return time.Until(run.until) }
+
+// timeoutOf returns how long one derived statement may take: half of what remains, and for what is not the rows of a
+// stage about the time of the statement itself.
+func (run *stageRun) timeoutOf(class parse.CountClass) time.Duration {
+	half := run.remaining() / 2
+	if class == parse.CountsRows {
+		return half
+	}
+	return min(half, max(time.Until(run.more), run.own, slowStatement))
+}
 
 // take keeps the values of a row of counts from a column on.
 func (run *stageRun) take(values []parse.CountValue, row [][]byte, took time.Duration) error {
@@ -349,7 +366,7 @@ func (run *stageRun) runShared(ctx context.Context, class parse.CountClass) {
 			continue
 		}
 		began := time.Now()
-		rows, err := run.query(ctx, q, run.remaining()/2)
+		rows, err := run.query(ctx, q, run.timeoutOf(class))
 		if err != nil || len(rows.Rows) != 1 {
 			continue
 		}
@@ -395,7 +412,7 @@ func (run *stageRun) runCount(ctx context.Context, i int) {
 		}
 	}
 	began := time.Now()
-	rows, err := run.query(ctx, q, run.remaining()/2)
+	rows, err := run.query(ctx, q, run.timeoutOf(c.Class))
 	if err == nil && len(rows.Rows) == 1 {
 		err = run.take(c.Values, rows.Rows[0], time.Since(began))
 	}
@@ -446,7 +463,7 @@ func (run *stageRun) explain(
 	if err != nil {
 		return 0, 0, false
 	}
-	result, err := run.set.query(ctx, q, time.Second, 1, true)
+	result, err := run.set.query(ctx, q, min(time.Second, max(run.remaining(), deadlineMargin)), 1, true)
 	if err != nil || len(result.Rows) != 1 || len(result.Rows[0]) != 1 {
 		return 0, 0, false
 	}

@@ -100,16 +100,25 @@ func (run *traceRun) begin(ctx context.Context, q *checkedQuery) (sandbox.QueryS
 
 func (run *traceRun) setBudget(ctx context.Context, began time.Time) {
 	run.own = time.Since(began)
-	run.until = endOfBudget(ctx, run.own, minStageTime)
+	run.until = endOfBudget(ctx, began, run.own, minStageTime)
 }
 
 // deadlineMargin is the time that an answer needs between its last statement and the deadline of its caller.
 const deadlineMargin = 100 * time.Millisecond
 
-// endOfBudget returns the time at which derived statements must end. own is how long the statement itself took. They
-// get at least least, unless their caller stops waiting earlier.
-func endOfBudget(ctx context.Context, own, least time.Duration) time.Time {
-	until := time.Now().Add(min(max((stageTimeFactor-1)*own, least), max(maxStageTime-own, time.Second)))
+// endOfBudget returns the time at which derived statements must end. began is when work on the statement began, and own
+// how long the statement itself took. They get at least least, unless all of it would take longer than maxStageTime, or
+// their caller stops waiting earlier.
+func endOfBudget(ctx context.Context, began time.Time, own, least time.Duration) time.Time {
+	now := time.Now()
+	until := now.Add(max((stageTimeFactor-1)*own, least))
+	last := began.Add(maxStageTime - endMargin)
+	if last.Before(now) { // the statement alone takes as long
+		last = now.Add(lateStageTime)
+	}
+	if last.Before(until) {
+		until = last
+	}
 	if deadline, ok := ctx.Deadline(); ok && deadline.Add(-deadlineMargin).Before(until) {
 		return deadline.Add(-deadlineMargin)
 	}

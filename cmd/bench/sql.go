@@ -47,7 +47,7 @@ func sqlRows(options) []measurement {
 	oneRow := expectation{status: "completed", result: "1"}
 	allRows := expectation{status: "completed", result: "100000"}
 	large := map[string]any{"cpu_percent": 100, "max_memory_mb": 1024, "max_execution_time": 60}
-	return []measurement{
+	return append([]measurement{
 		{name: "db_query of one row, in a loop", unit: milliseconds, samples: manySamples,
 			open: inSandbox(nil, "rows = await db_query('SELECT 1 AS n')\nrows[0]['n']", oneRow.check, true)},
 		{name: "db_query of 100 000 rows", unit: milliseconds, samples: fewSamples,
@@ -55,7 +55,7 @@ func sqlRows(options) []measurement {
 		{name: "db_frame of 100 000 rows", unit: milliseconds, samples: fewSamples,
 			open: inSandbox(large, fmt.Sprintf("len(await db_frame(%q))", rowsSQL), allRows.check, false)},
 		{name: "check of a new statement of 30 lines", unit: milliseconds, samples: manySamples, open: openRefusal},
-	}
+	}, stageRows()...)
 }
 
 // openRefusal measures a statement that is checked, refused and never sent to the database, in a loop.
