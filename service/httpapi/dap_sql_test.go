@@ -120,7 +120,8 @@ func (e *dapClient) walkSQL(want stages.Stages) {
 	if !strings.HasPrefix(text["content"].(string), "WITH paid AS (") {
 		e.t.Errorf("got the source %v, want the statement", text)
 	}
-	if sample := e.scope(frame, "Sample")["0"]; !strings.Contains(sample, "city=") || !strings.Contains(sample, "email=***") {
+	sample := e.scope(frame, "Sample")["0"]
+	if !strings.Contains(sample, "city=") || !strings.Contains(sample, "email=***") {
 		e.t.Errorf("got the row %q, want a city and a masked email", sample)
 	}
 	e.wantEqual("parameters", e.scope(frame, "Parameters"), map[string]string{"status": `"paid"`})
@@ -143,4 +144,194 @@ func (e *dapClient) walkSQL(want stages.Stages) {
 	e.wantStage("next", name, "JOIN paid", nil)
 	e.wantStage("next", name, "c.city <> 'Osaka'", rows(stages.KindWhere, "Osaka"))
 	e.move("stepOut")
+}
+
+// The program does not end before its last statement is left.
+func TestDAPStepsIntoTheStatementOfTheLastLine(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleDeveloper)
+	for _, move := range []string{"stepOut", "continue", "next", "stepIn"} {
+		c.deleteSandboxes(t)
+		e := dapAttach(t, c, "x = 1\nlen(db_query('SELECT 1 AS one'))").configure(breakpointAt(2))
+		e.wantStop("breakpoint", 2)
+		e.wantStage("stepIn", "SQL: query 1", "", nil)
+		for isStopped := true; isStopped; { // next and stepIn may visit other stages
+			e.move(move)
+			for m := e.nextEvent(); ; m = e.nextEvent() {
+				if isStopped = m["event"] == "stopped"; isStopped || m["event"] == "exited" {
+					break
+				}
+			}
+			if isStopped && e.innermost()["name"] != "SQL: query 1" {
+				t.Fatalf("after %s: got the frame %v, want the statement or the end", move, e.innermost())
+			}
+		}
+		e.waitEvent("terminated")
+	}
+	c.deleteSandboxes(t)
+	e := dapAttach(t, c, "x = 1\nx + 1").configure(breakpointAt(2)) // without a statement it ends
+	e.wantStop("breakpoint", 2)
+	e.move("stepIn")
+	e.wantEqual("status", e.waitEvent("exited")["status"], "completed")
+}
+
+// A function of the program comes before the statement of the line, which stepInTargets has in the recording.
+func TestDAPStepsIntoFunctionsBeforeSQL(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleDeveloper)
+	const code = "def count(rows):\n    return len(rows)\nn = count(db_query('SELECT id FROM orders LIMIT 3'))\nm = n"
+	e := dapAttach(t, c, code).configure(breakpointAt(3))
+	e.wantStop("breakpoint", 3)
+	e.move("stepIn")
+	e.wantStop("step", 2)
+	e.move("stepBack")
+	frame := e.wantStop("breakpoint", 3)
+	targets := e.mustRequest("stepInTargets", map[string]any{"frameId": frame})["targets"]
+	e.wantEqual("targets", targets, []any{map[string]any{"id": 1.0, "label": "SQL: query 1"}})
+	e.mustRequest("stepIn", map[string]any{"threadId": 1, "targetId": 1})
+	e.waitEvent("stopped")
+	e.wantEqual("rows", e.scope(e.innermost(), "Stage")["rows"], "5000")
+	e.move("reverseContinue")
+	e.wantStop("entry", 1)
+}
+
+// A statement without stages has a frame that says why, and so has one that the reader's key may not run.
+func TestDAPFrameSaysWhyAStatementHasNoStages(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleDeveloper)
+	const code = "try:\n    db_query(\"SELECT id FROM customers WHERE email = 'a'\")\nexcept DatabaseError:\n    x = 1\n" +
+		"db_query('EXPLAIN SELECT 1')\ny = 1"
+	e := dapAttach(t, c, code).configure(breakpointAt(2), breakpointAt(5))
+	for _, want := range []struct {
+		line, next   float64
+		name, reason string
+	}{
+		{2, 3, "SQL: query 1 (masked-column)", "masked-column"}, {5, 6, "SQL: query 2 (no-stages)", "no-stages"},
+	} {
+		e.wantStop("breakpoint", want.line)
+		e.move("stepIn")
+		e.waitEvent("stopped")
+		frame := e.innermost()
+		stage := e.scope(frame, "Stage")
+		if frame["name"] != want.name || stage["reason"] != want.reason || stage["message"] == "" || stage["rows"] != "" {
+			t.Errorf("got the frame %v and the stage %v, want %s", frame, stage, want.name)
+		}
+		e.wantEqual("the sample", e.scope(frame, "Sample"), map[string]string{})
+		e.move("next")
+		e.wantStop("step", want.next)
+		e.move("continue")
+	}
+	e.waitEvent("terminated")
+}
+
+// A breakpoint in a statement may be about the numbers of a stage. It stops moves through the statement.
+func TestDAPBreakpointsInSQL(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleDeveloper)
+	const code = `x = 0
+rows = db_query("""SELECT o.id
+FROM orders o
+JOIN order_items i ON i.order_id = o.id
+WHERE o.id > 100000
+ORDER BY o.id""")
+n = len(rows)
+m = n`
+	e := dapAttach(t, c, code).configure(breakpointAt(2), breakpointAt(8))
+	e.wantStop("breakpoint", 2)
+	frame := e.wantStage("stepIn", "SQL: query 1", "orders", nil)
+	source := frame["source"]
+	set := func(list ...map[string]any) []any {
+		return e.mustRequest("setBreakpoints", map[string]any{"source": source, "breakpoints": list})["breakpoints"].([]any)
+	}
+	made := set(breakpointAt(3, "condition", "multiplied > 1 and kind == 'join'"),
+		breakpointAt(4, "condition", "rows == 0"), breakpointAt(5, "condition", "lost > 0"))
+	for n, b := range made {
+		e.wantEqual(fmt.Sprintf("breakpoint %d", n), b.(map[string]any)["verified"], true)
+	}
+	for _, text := range []string{"JOIN order_items", "o.id > 100000"} {
+		e.move("continue")
+		body := e.waitEvent("stopped")
+		stage := e.scope(e.innermost(), "Stage")
+		if body["reason"] != "breakpoint" || !strings.Contains(stage["text"], text) {
+			t.Errorf("got the stop %v at %v, want a breakpoint at %s", body, stage, text)
+		}
+	}
+	e.wantEqual("rows", e.evaluate("rows", e.innermost()["id"]), "0")
+	e.move("reverseContinue")
+	e.wantEqual("reason", e.waitEvent("stopped")["reason"], "breakpoint")
+	e.move("continue")
+	e.waitEvent("stopped")
+	e.move("continue") // lost is not known of ORDER BY: it goes on to the program's own breakpoint
+	e.wantStop("breakpoint", 8)
+
+	for condition, says := range map[string]string{"rowz == 0": "has no", "rows ==": ""} {
+		b := set(breakpointAt(4, "condition", condition))[0].(map[string]any)
+		if message := fmt.Sprint(b["message"]); b["verified"] != false || !strings.Contains(message, says) {
+			t.Errorf("the condition %q: got %v, want it refused with %q", condition, b, says)
+		}
+	}
+	e.wantEqual("a line that is none", set(breakpointAt(40))[0].(map[string]any)["verified"], false)
+	e.move("continue")
+	e.waitEvent("terminated")
+}
+
+// A client that disconnects cancels the statements that compute its stages.
+func TestDAPDisconnectCancelsStages(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleDeveloper)
+	const code = "rows = db_query('SELECT count(*) FROM generate_series(1, 400000) a, generate_series(1, 100) b')\nn = 1"
+	run := c.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": code, "record": true})
+	e := dapConnect(t)
+	e.mustRequest("initialize", map[string]any{"adapterID": "glasshouse"})
+	e.mustRequest("attach", map[string]any{"token": c.secret, "execution": run.get("execution_id")})
+	e.configure()
+	e.waitEvent("stopped")
+	e.move("stepIn")
+	e.waitEvent("stopped")
+	e.send("stackTrace", map[string]any{"threadId": 1})
+	var list []any
+	eventually(t, "the statement to run again", func() bool {
+		list, _ = c.ok(t, "GET", "/executions?status=running", nil).get("executions").([]any)
+		return len(list) > 0
+	})
+	e.send("disconnect", nil)
+	id := list[0].(map[string]any)["execution_id"].(string)
+	eventually(t, "the statement to end", func() bool {
+		return c.ok(t, "GET", "/executions/"+id, nil).get("status") != "running"
+	})
+	text := string(c.ok(t, "GET", "/executions/"+id, nil).text)
+	if strings.Contains(text, `"status":"ok"`) {
+		t.Errorf("got %s, want a statement that was ended", text)
+	}
+}
+
+// Over HTTP a step into a line stays in the program, and a target enters the statement.
+func TestDebugCommandsEnterSQLByATarget(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleDeveloper)
+	const code = "rows = db_query('SELECT id FROM orders WHERE id <= 3')\nn = 1"
+	run := c.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": code, "record": true})
+	path := "/executions/" + run.get("execution_id").(string) + "/debug/sessions"
+	session := "/debug/sessions/" + c.ok(t, "POST", path, nil).get("session_id").(string)
+	top := func() map[string]any {
+		frames := c.ok(t, "POST", session+"/stackTrace", map[string]any{}).get("stackFrames").([]any)
+		return frames[0].(map[string]any)
+	}
+	c.ok(t, "POST", session+"/stepIn", map[string]any{})
+	if frame := top(); frame["line"] != 2.0 || frame["name"] != "<module>" {
+		t.Errorf("after stepIn: got the frame %v, want line 2", frame)
+	}
+	c.ok(t, "POST", session+"/stepBack", map[string]any{})
+	c.ok(t, "POST", session+"/stepIn", map[string]any{"targetId": 1})
+	if frame := top(); frame["name"] != "SQL: query 1" {
+		t.Errorf("after stepIn with a target: got the frame %v, want the statement", frame)
+	}
+	c.ok(t, "POST", session+"/next", map[string]any{})
+	stack := top()
+	scopes := c.ok(t, "POST", session+"/scopes", map[string]any{"frameId": stack["id"]}).get("scopes").([]any)
+	reference := scopes[0].(map[string]any)["variablesReference"]
+	text := string(c.ok(t, "POST", session+"/variables", map[string]any{"variablesReference": reference}).text)
+	if !strings.Contains(text, `"value":"3"`) || !strings.Contains(text, `"value":"where"`) {
+		t.Errorf("got %s, want the condition with 3 rows", text)
+	}
 }

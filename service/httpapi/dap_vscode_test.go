@@ -18,6 +18,17 @@ import (
 // VS Code's test client drives a session. `scripts/test clients` installs the client.
 func TestVSCodeTestClient(t *testing.T) {
 	t.Parallel()
+	runVSCodeTestClient(t, "steps.js")
+}
+
+// It steps into a statement, through its stages and out again.
+func TestVSCodeTestClientStepsIntoSQL(t *testing.T) {
+	t.Parallel()
+	runVSCodeTestClient(t, "sql.js")
+}
+
+func runVSCodeTestClient(t *testing.T, script string) {
+	t.Helper()
 	if os.Getenv("GLASSHOUSE_CLIENT_VSCODE") == "" {
 		t.Fatal(
 			"GLASSHOUSE_CLIENT_VSCODE is not set; set it to a folder with the packages of testdata/clients/vscode, as `scripts/test clients` does",
@@ -41,7 +52,7 @@ func TestVSCodeTestClient(t *testing.T) {
 	ctx, done := context.WithTimeout(t.Context(), time.Minute)
 	defer done()
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	out, err := exec.CommandContext(ctx, "node", "testdata/clients/vscode/steps.js", port, c.secret,
+	out, err := exec.CommandContext(ctx, "node", "testdata/clients/vscode/"+script, port, c.secret,
 		id).CombinedOutput()
 	if err != nil || strings.TrimSpace(string(out)) != "ok" {
 		t.Fatalf("got %v\n%s\nwant ok", err, out)

@@ -298,7 +298,8 @@ class DebugControl:
                 if "stops" in command:
                     self.set_breakpoints(command["stops"])
                 if command["do"] == "resume":
-                    self._stops_at_end = bool(command.get("end"))
+                    if "mode" in command:
+                        self._stops_at_end = bool(command.get("end"))
                     break
                 channel.send(protocol.VALUE, self._answer(command))
         self._changed_data()  # changes that commands have made do not count
