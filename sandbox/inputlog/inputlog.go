@@ -87,7 +87,7 @@ type File struct {
 
 // Request is a request of the code, and the answer that it got.
 type Request struct {
-	What     string   `json:"what"`               // "query", "tables", "schema" or "history"
+	What     string   `json:"what"`               // "query", "stages", "tables", "schema" or "history"
 	Database string   `json:"database,omitempty"` // that answered; "": none did
 	SQL      string   `json:"sql,omitempty"`
 	Names    []string `json:"names,omitempty"` // of the parameters

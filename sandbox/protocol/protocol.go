@@ -190,7 +190,7 @@ type Inspect struct {
 // Request is a request of running code to the supervisor.
 type Request struct {
 	ID   uint32 `json:"id"`
-	What string `json:"what"` // "query", "tables", "schema" or "history"
+	What string `json:"what"` // "query", "stages", "tables", "schema" or "history"
 	// Database is the name of the database; "" means the default one.
 	Database string            `json:"database"`
 	SQL      string            `json:"sql"`

@@ -72,15 +72,19 @@ func answer(
 		return &protocol.IllegalFrame{Why: "a request has types of parameters, but no parameters"}
 	}
 	reply := protocol.Answer{ID: request.ID}
-	if handler == nil && slices.Contains([]string{"query", "tables", "schema", "history"}, request.What) {
+	if handler == nil && slices.Contains([]string{"query", "stages", "tables", "schema", "history"}, request.What) {
 		reply.Refused = &sandbox.Refusal{Reason: "no-database", Message: "this sandbox has no database"}
 		return conn.WriteAnswer(reply)
 	}
+	for name, kind := range request.Types {
+		request.Params[name] = sandbox.TypedParameter{Type: kind, Value: request.Params[name]}
+	}
 	switch request.What {
+	case "stages":
+		meter.add(time.Duration(queryByteWork * len(body)))
+		meter.waitForStatement(ctx)
+		reply.Value, err = handler.Stages(ctx, request.Database, request.SQL, request.Params)
 	case "query":
-		for name, kind := range request.Types {
-			request.Params[name] = sandbox.TypedParameter{Type: kind, Value: request.Params[name]}
-		}
 		meter.add(time.Duration(queryByteWork * len(body)))
 		meter.waitForStatement(ctx)
 		rows := conn.RowWriter(request.ID, request.Form, request.Exact)

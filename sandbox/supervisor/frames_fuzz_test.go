@@ -18,6 +18,7 @@ import (
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/isolate"
 	"glasshouse/sandbox/protocol"
+	"glasshouse/sandbox/stages"
 )
 
 // honestFrames has frames as our guest code sends them: the kind and the body of each, separated by null bytes.
@@ -172,6 +173,10 @@ func (answering) Query(
 	return sandbox.QuerySummary{}, sandbox.Errorf(sandbox.FaultUnavailable, "no rows")
 }
 func (answering) Tables(context.Context, string) ([]string, error) { return []string{"t"}, nil }
+func (answering) Stages(context.Context, string, string, map[string]any) (*stages.Stages, error) {
+	return &stages.Stages{Text: "stages"}, nil
+}
+
 func (answering) Schema(context.Context, string, string) (sandbox.Table, error) {
 	return sandbox.Table{}, nil
 }

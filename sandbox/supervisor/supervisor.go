@@ -11,6 +11,7 @@ import (
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/egress"
 	"glasshouse/sandbox/isolate"
+	"glasshouse/sandbox/stages"
 )
 
 // RequestHandler answers the requests of running code. The name of a database may be "". Run's goroutine calls it.
@@ -18,6 +19,8 @@ type RequestHandler interface {
 	Query(
 		ctx context.Context, database, sql string, params map[string]any, sink sandbox.RowSink,
 	) (sandbox.QuerySummary, error)
+	// Stages runs a statement, and returns the rows after each of its stages.
+	Stages(ctx context.Context, database, sql string, params map[string]any) (*stages.Stages, error)
 	Schema(ctx context.Context, database, table string) (sandbox.Table, error)
 	Tables(ctx context.Context, database string) ([]string, error)
 	History(ctx context.Context) ([]sandbox.Execution, error)

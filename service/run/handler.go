@@ -15,6 +15,7 @@ import (
 	"glasshouse/debugger"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/inputlog"
+	"glasshouse/sandbox/stages"
 	"glasshouse/service/database"
 )
 
@@ -149,6 +150,31 @@ func (h *guestHandler) Query(
 		h.debug.StatementEnded(q)
 	}
 	return summary, err
+}
+
+// maxStagesBytes bounds the stages that code gets. They have parts of the statement, some of them several times.
+const maxStagesBytes = 512 << 10
+
+// Stages runs a statement of the code as Query does, and returns the rows after each of its stages. They have no times,
+// so that a replay can compare them.
+func (h *guestHandler) Stages(
+	ctx context.Context, database, sql string, params map[string]any,
+) (*stages.Stages, error) {
+	answer := &stagesAnswer{isOfCode: true}
+	h.answer = answer.compute
+	defer func() { h.answer = nil }()
+	if _, err := h.Query(ctx, database, sql, params, nil); err != nil {
+		return nil, err
+	}
+	out := answer.out
+	out.WithoutTimes()
+	if text, err := json.Marshal(out); err != nil || len(text) > maxStagesBytes {
+		return nil, &sandbox.Refusal{
+			Reason: "too-large", Failed: true, Message: "the stages of this statement are too large for code",
+			Hint: "ask for them with POST /database/stages",
+		}
+	}
+	return out, nil
 }
 
 // runQuery records the beginning of a statement, and runs or captures it. begun reports that history has the record.

@@ -294,7 +294,7 @@ func (p *replayInputs) endLive() {
 	p.live = nil
 	switch {
 	case live == nil || live.What == "history":
-	case live.What != "query": // names of tables or columns
+	case live.What != "query" && live.What != "stages": // names of tables or columns
 		p.addSource(SourceDatabase)
 	case p.handler == nil || len(p.handler.queries) == p.recorded: // it is not recorded
 		p.addSource(SourceDatabase)

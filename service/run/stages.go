@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,8 +16,9 @@ import (
 
 // stagesAnswer computes the stages of a statement, and keeps them.
 type stagesAnswer struct {
-	options stages.Options
-	out     *stages.Stages
+	options  stages.Options
+	isOfCode bool // an input log needs the text that PostgreSQL ran, which has the masks
+	out      *stages.Stages
 }
 
 func (a *stagesAnswer) compute(
@@ -26,6 +28,9 @@ func (a *stagesAnswer) compute(
 	if err == nil {
 		a.out.Database = db.Name
 		summary.Rows, summary.Truncated, summary.Fingerprint = int(a.out.Rows), a.out.Truncated, a.out.Fingerprint
+	}
+	if err == nil && a.isOfCode {
+		summary.Ran, err = db.Reader.Permit(ctx, sql, slices.Sorted(maps.Keys(params)), l)
 	}
 	return summary, err
 }

@@ -28,6 +28,7 @@ import (
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/isolate"
 	"glasshouse/sandbox/isolate/layer"
+	"glasshouse/sandbox/stages"
 	"glasshouse/sandbox/supervisor"
 )
 
@@ -195,6 +196,11 @@ type Handler struct{}
 // Query refuses every statement.
 func (Handler) Query(context.Context, string, string, map[string]any, sandbox.RowSink) (sandbox.QuerySummary, error) {
 	return sandbox.QuerySummary{}, &sandbox.Refusal{Reason: "there is no database"}
+}
+
+// Stages returns no stages.
+func (Handler) Stages(context.Context, string, string, map[string]any) (*stages.Stages, error) {
+	return &stages.Stages{}, nil
 }
 
 // Schema returns a table without columns.

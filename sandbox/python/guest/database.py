@@ -11,6 +11,7 @@ import sys
 import pgtypes
 import protocol
 import values
+from explanation import Explanation
 from helpers import helper
 from rows import FrameResult, ListResult, Rows
 
@@ -110,18 +111,25 @@ class Database:
 
     @helper("database", awaitable=True)
     def db_explain(self, sql, params=None, database=None):
-        """Returns how the server would run a statement, without running it: total_cost, rows (an estimate) and plan,
-        the tree of EXPLAIN (FORMAT JSON)."""
-        if isinstance(sql, str):
-            sql = _EXPLAIN + sql
+        """Returns how the server would run a statement, without running it: a dict of total_cost, rows (an estimate)
+        and plan, the tree of EXPLAIN (FORMAT JSON). Its text, blocks and findings, print() and the display in a
+        notebook run the statement once: they have the rows after each table, join and condition, and what may be
+        wrong."""
+        explained = _EXPLAIN + sql if isinstance(sql, str) else sql
         result = ListResult()
         try:
-            self._query("db_explain", sql, params, database, result)
+            self._query("db_explain", explained, params, database, result)
         except DatabaseError as error:
             error.position = max(error.position - len(_EXPLAIN), 0)
             raise
         ((plan,),) = result.rows[0].values()
-        return State(total_cost=plan["Plan"]["Total Cost"], rows=plan["Plan"]["Plan Rows"], plan=plan["Plan"])
+        given = dict(params or {})
+        top = plan["Plan"]
+        return Explanation(
+            {"total_cost": top["Total Cost"], "rows": top["Plan Rows"], "plan": top},
+            lambda: self._ask("db_explain", self._channel.stages, sql, given, database),
+            DatabaseError,
+        )
 
     @helper("database", awaitable=True)
     def db_tables(self, database=None):
@@ -146,6 +154,9 @@ class Database:
         return Rows(self._request(self._channel.history) or ())
 
     def _query(self, name: str, sql, params, database, result: "ListResult | FrameResult") -> bool:
+        return self._ask(name, self._channel.query, sql, params, database, result)
+
+    def _ask(self, name: str, request, sql, params, database, *more):
         if not isinstance(sql, str):
             raise TypeError(f"{name} takes the statement as a str, not {type(sql).__name__}")
         sql = str.__str__(sql)
@@ -172,7 +183,7 @@ class Database:
             raise ValueError(
                 f"{name}: the statement and its parameters are {size} bytes, over {MAX_REQUEST}: ask in smaller parts"
             )
-        return self._request(self._channel.query, database, sql, given, types, result)
+        return self._request(request, database, sql, given, types, *more)
 
     @staticmethod
     def _request(request, *args):

@@ -209,6 +209,11 @@ class Channel:
         request = {"what": "query", "database": database, "sql": sql, "params": params, "types": types}
         return self._request({**request, "form": result.form, "exact": result.exact}, result)
 
+    def stages(self, database: str, sql: str, params: dict, types: dict) -> dict:
+        """Runs a statement, and returns the rows after each of its stages."""
+        request = {"what": "stages", "database": database, "sql": sql, "params": params, "types": types}
+        return self._request(request)
+
     def tables(self, database: str) -> "list[str]":
         return self._request({"what": "tables", "database": database})
 

@@ -193,6 +193,7 @@ class FakeChannel(protocol.Channel):
         self.columns, self.data, self.truncated = [], [], False
         self.refusal, self.refuses_late, self.count, self.part = None, False, 0, 2
         self.raw, self.form = None, ""
+        self.staged, self.stages_answer = [], None
 
     @staticmethod
     def _sent(value):
@@ -216,6 +217,12 @@ class FakeChannel(protocol.Channel):
         if self.refusal:
             raise protocol.Refused(self.refusal)
         return self.truncated
+
+    def stages(self, database, sql, params, types):
+        self.staged.append(self._sent((database, sql, params, types)))
+        if self.stages_answer is None:
+            raise protocol.Refused({"reason": "volatile", "message": "it is <volatile>"})
+        return self.stages_answer
 
     def tables(self, database):
         self.databases.append(self._sent(database))

@@ -366,3 +366,48 @@ def test_helpers_name_a_database(run, call):
         failed = run(call.replace('"sales"', value)).exception
         assert failed["type"] == error and "database" in failed["message"]
     assert len(run.channel.databases) == 2
+
+
+STAGES = {
+    "text": "Statement, 1 line, 2 rows.",
+    "blocks": [
+        {
+            "kind": "main",
+            "stages": [
+                {"text": "orders o", "from_line": 1, "state": "counted", "rows_out": 9, "kind": "from"},
+                {"text": "o.x <  3", "from_line": 2, "state": "counted", "rows_in": 9, "rows_out": 2, "lost": 7},
+                {"text": "LIMIT 5", "from_line": 3, "state": "skipped", "reason": "over-budget"},
+            ],
+        }
+    ],
+    "findings": [{"line": 2, "score": 92, "text": "it <removes> 7 rows"}],
+}
+
+
+def test_explain_runs_the_statement_once_and_only_if_its_stages_are_read(run):
+    answer = ("json", ['[{"Plan": {"Node Type": "Result", "Total Cost": 0.5, "Plan Rows": 7}}]'])
+    run.channel.answers(**{"QUERY PLAN": answer})
+    run.channel.stages_answer = STAGES
+    code = "e = {} db_explain('select :a', {{'a': 1}}, database='sales')\n[e['rows'], repr(e)[:13], len(e)]"
+    assert run(code.format("")).ok == [7, "{'total_cost'", 3]
+    assert run.channel.staged == []
+    read = "[e.text, len(e.blocks), e.findings[0]['score'], str(e)]"
+    assert run(read).ok == [STAGES["text"], 1, 92, STAGES["text"]]
+    assert [each[:3] for each in run.channel.staged] == [["sales", "select :a", {"a": 1}]]
+    page = run("e._repr_html_()").ok
+    for part in ("orders o", "o.x &lt; 3", "<td>7</td>", "over-budget", "it &lt;removes&gt; 7 rows"):
+        assert part in page
+    assert run(code.format("await") + "\ne.text").ok == STAGES["text"]
+    assert len(run.channel.staged) == 2
+    assert run("import copy, pickle\n[type(copy.copy(e)) is dict, pickle.loads(pickle.dumps(e)) == e]").ok == [True, True]
+
+
+def test_explain_shows_why_there_are_no_stages(run):
+    answer = ("json", ['[{"Plan": {"Node Type": "Result", "Total Cost": 0.5, "Plan Rows": 7}}]'])
+    run.channel.answers(**{"QUERY PLAN": answer})
+    run.channel.stages_answer = None
+    assert run("e = db_explain('select random()')\n[str(e).split('\\n')[0], e._repr_html_()]").ok == [
+        "it is <volatile>", "<p>it is &lt;volatile&gt;</p>",
+    ]  # fmt: skip
+    failure = run("e.text").failure
+    assert (failure.type, str(failure.message)) == ("DatabaseError", "it is <volatile>")
