@@ -50,7 +50,7 @@ func (r *Reader) Query(
 	defer held.Close()
 	t := transaction{
 		statement: stmt, limits: l, checksTrees: r.config.ServerCheck, held: held,
-		summary: sandbox.QuerySummary{Fingerprint: stmt.Fingerprint, Ran: stmt.SQL},
+		summary: summaryOf(stmt),
 		batcher: rowBatcher{sink: sink, held: held},
 	}
 	if err := r.runOnConnection(ctx, &t, bound); err != nil {
@@ -61,6 +61,13 @@ func (r *Reader) Query(
 		return none, r.translateError(ctx, err, stmt, l)
 	}
 	return t.summary, nil
+}
+
+// summaryOf returns what is known of a statement before it runs.
+func summaryOf(stmt *check.Statement) sandbox.QuerySummary {
+	return sandbox.QuerySummary{
+		Fingerprint: stmt.Fingerprint, Ran: stmt.SQL, Schema: stmt.Schema, ReadsClock: stmt.ReadsClock,
+	}
 }
 
 // checkStatement checks a statement of a user in the user's turn.

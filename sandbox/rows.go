@@ -62,6 +62,8 @@ type QuerySummary struct {
 	// place. nil: it did not, or the database has no --server-check, which tells.
 	ComputedWithMask []string
 	Ran              string // the text that PostgreSQL ran, which reads no masked column; "" if it ran none
+	Schema           string // fingerprint of the tables and views in the statement: columns, types, keys, definitions
+	ReadsClock       bool   // the statement gives other rows at another time
 	ExecutionID      string // of the execution that records a client's statement; "" for a statement of code
 }
 

@@ -88,6 +88,7 @@ type relation struct {
 	primaryKey        []string        // of a table with masked columns
 	userTypes         []uint32        // user-defined types of columns
 	columnTypes       []uint32        // types of all columns
+	definition        string          // changes with its columns, types, keys or query; "" of PostgreSQL's own
 }
 
 type cast struct {

@@ -22,7 +22,8 @@ const catalogVersionSQL = `SELECT concat_ws(' ',
 	(SELECT sum(hashint8(oid::int8) # hashtext(xmin::text)) FROM pg_type WHERE oid >= 16384 AND typnamespace NOT IN (SELECT oid FROM pg_namespace WHERE nspname LIKE 'pg\_%temp\_%')),
 	(SELECT sum(hashint8(oid::int8) # hashtext(xmin::text)) FROM pg_cast WHERE oid >= 16384),
 	(SELECT sum(hashint8(oid::int8) # hashtext(xmin::text)) FROM pg_policy WHERE oid >= 16384),
-	(SELECT sum(hashint8(oid::int8) # hashtext(xmin::text)) FROM pg_constraint WHERE contypid >= 16384),
+	(SELECT sum(hashint8(oid::int8) # hashtext(xmin::text)) FROM pg_constraint WHERE oid >= 16384
+	 AND connamespace NOT IN (SELECT oid FROM pg_namespace WHERE nspname LIKE 'pg\_%temp\_%')),
 	(SELECT sum(hashint8(oid::int8) # hashtext(xmin::text)) FROM pg_rewrite WHERE oid >= 16384),
 	(SELECT sum(hashint8(oid::int8) # hashtext(xmin::text)) FROM pg_extension WHERE oid >= 16384),
 	(SELECT sum(hashint8(oid::int8) # hashtext(xmin::text)) FROM pg_namespace WHERE nspname NOT LIKE 'pg\_%'),
@@ -59,15 +60,25 @@ const functionsSQL = `SELECT p.oid, nspname, proname,
 const operatorsSQL = `SELECT o.oid, nspname, oprname, oprleft, oprright, oprcode::oid
 	FROM pg_operator o JOIN pg_namespace n ON n.oid = oprnamespace`
 
+// The last column changes with what a statement may notice of a relation: columns, types, keys, and the query of a
+// view. PostgreSQL's text of a view would lock the tables in it.
 const relationsSQL = `SELECT c.oid, nspname, relname, relkind = 'v', relkind = 'm', relrowsecurity, reltype,
 	coalesce(array_agg(attname::text ORDER BY attnum) FILTER (WHERE attname IS NOT NULL), '{}'), coalesce(string_agg(CASE WHEN atttypid >= 16384 THEN atttypid::text END, ' '), ''), coalesce(bool_or(attgenerated = 'v'), false),
 	coalesce(string_agg(DISTINCT atttypid::text, ' '), ''),
 	coalesce(bool_or(atttypid < 16384 AND format_type(atttypid, NULL) ~ '^reg'), false),
 	coalesce(array_agg(attname::text ORDER BY attnum) FILTER (WHERE attname IS NOT NULL
 		AND c.oid >= 16384 AND relkind <> 'c'
-		AND has_column_privilege(c.oid, attnum, 'SELECT') AND has_schema_privilege(n.oid, 'USAGE')), '{}')
+		AND has_column_privilege(c.oid, attnum, 'SELECT') AND has_schema_privilege(n.oid, 'USAGE')), '{}'),
+	CASE WHEN c.oid < 16384 OR relkind = 'c' THEN '' ELSE relkind::text || ' ' ||
+		hashtextextended(concat(
+			string_agg(concat_ws(' ', attname, format_type(atttypid, atttypmod), attnotnull), ',' ORDER BY attnum), ';',
+			(SELECT string_agg(concat_ws(' ', contype, conkey, confrelid::regclass, confkey), ','
+				ORDER BY contype, conkey, conname)
+				FROM pg_constraint WHERE conrelid = c.oid AND contype IN ('p', 'u', 'f')), ';',
+			(SELECT string_agg(ev_action::text, ',' ORDER BY rulename) FROM pg_rewrite WHERE ev_class = c.oid)), 0) END
 	FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace LEFT JOIN pg_attribute a ON attrelid = c.oid AND attnum > 0 AND NOT attisdropped
-	WHERE relkind IN ('r', 'v', 'm', 'p', 'f', 'c') AND nspname NOT LIKE 'pg\_temp%' AND nspname NOT LIKE 'pg\_toast%' GROUP BY 1, 2, 3, 4, 5, 6, 7`
+	WHERE relkind IN ('r', 'v', 'm', 'p', 'f', 'c') AND nspname NOT LIKE 'pg\_temp%' AND nspname NOT LIKE 'pg\_toast%'
+	GROUP BY 1, 2, 3, 4, 5, 6, 7, relkind`
 
 const castsSQL = `SELECT castsource, casttarget, castfunc::oid, castcontext::text FROM pg_cast
 	WHERE oid >= 16384 AND castmethod = 'f'`
@@ -231,7 +242,7 @@ func (c *Checker) loadCatalog(ctx context.Context, tx pgx.Tx) (*Catalog, error) 
 	var userTypes, types string
 	if err := forEachRow(ctx, tx, relationsSQL, []any{
 		&rel.oid, &rel.schema, &rel.name, &rel.isView, &rel.isMaterialized, &rel.hasRowPolicies, &rel.rowType, &columns,
-		&userTypes, &rel.hasVirtualColumns, &types, &rel.hasNames, &readable,
+		&userTypes, &rel.hasVirtualColumns, &types, &rel.hasNames, &readable, &rel.definition,
 	}, func() {
 		one := rel
 		one.readable = readable

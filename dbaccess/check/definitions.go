@@ -164,15 +164,16 @@ func (c *Checker) checkDefinitions(ctx context.Context, w *walker) error {
 		if v.refused != "" {
 			return sandbox.Refusef("function-not-allowed", "the %s %s is refused: in it, %s", d.kind, d.name, v.refused)
 		}
-		w.keepsPath = w.keepsPath || v.keepsPath
+		w.keepsPath, w.readsClock = w.keepsPath || v.keepsPath, w.readsClock || v.readsClock
 	}
 	return nil
 }
 
 // verdict is the outcome of checking a definition.
 type verdict struct {
-	refused   string // why; "": it is not
-	keepsPath bool   // it calls a function that needs the search path
+	refused    string // why; "": it is not
+	keepsPath  bool   // it calls a function that needs the search path
+	readsClock bool
 }
 
 // checkDefinition checks a definition and those in it, and caches the verdict.
@@ -188,6 +189,7 @@ func (c *Checker) checkDefinition(ctx context.Context, cat *Catalog, d definitio
 	for _, text := range texts {
 		objects := nodetree.Read(text)
 		v.refused, v.keepsPath = cat.checkTree(objects, v.keepsPath)
+		v.readsClock = v.readsClock || cat.treeReadsClock(text, objects)
 		for _, inner := range cat.definitionsIn(objects, d) {
 			if v.refused != "" {
 				break
@@ -196,6 +198,7 @@ func (c *Checker) checkDefinition(ctx context.Context, cat *Catalog, d definitio
 			if err != nil {
 				return verdict{}, err
 			}
+			v.readsClock = v.readsClock || in.readsClock
 			if v.keepsPath = v.keepsPath || in.keepsPath; in.refused != "" {
 				v.refused = fmt.Sprintf("the %s %s is refused: in it, %s", inner.kind, inner.name, in.refused)
 			}

@@ -30,6 +30,7 @@ type walker struct {
 	target         *pg_query.RangeVar // of a statement that writes; it is not a WITH query
 	mentionedNames map[string]bool    // types and functions in the statement: possible targets of casts
 	relations      map[*relation]bool
+	readsClock     bool // outside of functions, or in a view
 	usedTypes      map[*Type]bool
 
 	operatorNames map[string]int // without a schema, and where
@@ -245,6 +246,7 @@ func (w *walker) checkNode(m any) {
 	case *pg_query.TypeCast:
 		if c := n.Arg.GetAConst(); c != nil {
 			w.castLiterals[n.TypeName] = c
+			w.readsClock = w.readsClock || clockLiterals[strings.ToLower(c.GetSval().GetSval())]
 		}
 	case *pg_query.A_Expr:
 		w.checkExpression(n)
@@ -322,6 +324,7 @@ func (w *walker) checkNode(m any) {
 		if n.Op == pg_query.SQLValueFunctionOp_SVFOP_CURRENT_SCHEMA {
 			w.keepsPath = true
 		}
+		w.readsClock = w.readsClock || n.Op <= lastClockOp
 	case *pg_query.JsonObjectConstructor:
 		w.checkSyntaxCall("json_object", int(n.Location))
 	case *pg_query.JsonArrayConstructor:

@@ -94,9 +94,12 @@ type Request struct {
 	Table    string   `json:"table,omitempty"`
 	Hash     string   `json:"hash"` // of the whole request but its number, with a key; hex
 
-	Statement int    `json:"statement"`      // its number in the record of the execution, from 1; 0: none
-	Ran       string `json:"ran,omitempty"`  // SHA-256 of the text that PostgreSQL ran, which has the masks; hex
-	HasRows   bool   `json:"rows,omitempty"` // the answer has rows of a database
+	Statement int    `json:"statement"`        // its number in the record of the execution, from 1; 0: none
+	Form      string `json:"form,omitempty"`   // in which the code asked for rows; "": it is not known
+	IsExact   bool   `json:"exact,omitempty"`  // it asked for all digits of numeric values
+	Schema    string `json:"schema,omitempty"` // fingerprint of the tables and views in the statement
+	Ran       string `json:"ran,omitempty"`    // SHA-256 of the text that PostgreSQL ran, which has the masks; hex
+	HasRows   bool   `json:"rows,omitempty"`   // the answer has rows of a database
 
 	Size   int    `json:"size"` // of the answer's frames, in bytes
 	IsKept bool   `json:"kept,omitempty"`

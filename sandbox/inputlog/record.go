@@ -2,11 +2,14 @@ package inputlog
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"net"
 	"slices"
+
+	"glasshouse/sandbox"
 )
 
 // request is a request of the code, as the guest sends it (protocol.Request), without its number.
@@ -35,8 +38,18 @@ func (k Keys) read(body []byte) (out Request, err error) {
 	}
 	return Request{
 		What: q.What, SQL: q.SQL, Table: q.Table, Hash: k.hash(canonical),
-		Names: slices.Sorted(maps.Keys(q.Params)),
+		Names: slices.Sorted(maps.Keys(q.Params)), Form: formOf(&q), IsExact: q.Exact,
 	}, nil
+}
+
+// plainForm is Request.Form of a request for rows in the form protocol.FormPlain, which is "".
+const plainForm = "plain"
+
+func formOf(q *request) string {
+	if q.What != "query" {
+		return ""
+	}
+	return cmp.Or(q.Form, plainForm)
 }
 
 // Recorder records the inputs of one run. One goroutine uses it.
@@ -58,6 +71,7 @@ type recordedRequest struct {
 	isLarge   bool
 	statement int
 	ran       string
+	schema    string
 	hasRows   bool
 	database  string
 }
@@ -123,13 +137,16 @@ func (r *Recorder) Database(name string) {
 
 // Statement notes the number of the last request's statement in the record of the execution, from 1, and the text that
 // PostgreSQL ran. The answer has rows.
-func (r *Recorder) Statement(number int, ran string) {
+func (r *Recorder) Statement(number int, summary *sandbox.QuerySummary) {
 	if r.dropped > 0 {
 		return
 	}
 	q := &r.requests[len(r.requests)-1]
-	q.statement, q.ran, q.hasRows = number, ran, true
+	q.statement, q.ran, q.schema, q.hasRows = number, summary.Ran, summary.Schema, true
 }
+
+// RanHash returns Request.Ran of the text that PostgreSQL ran for a statement.
+func RanHash(ran string) string { return sumOf([]byte(ran)) }
 
 // End returns the log as history stores it, for Decode. It compresses all answers, so it takes about three milliseconds
 // for each megabyte.
@@ -148,8 +165,8 @@ func (r *Recorder) End(clock []byte, clockMissing int64) ([]byte, error) {
 			return nil, err
 		}
 		out.Database, out.Statement, out.HasRows, out.Size = q.database, q.statement, q.hasRows, q.size
-		if q.ran != "" {
-			out.Ran = sumOf([]byte(q.ran))
+		if out.Schema = q.schema; q.ran != "" {
+			out.Ran = RanHash(q.ran)
 		}
 		if !q.isLarge {
 			out.Size = sizeOf(q.answer) // of what is stored: the frames have no number of their request

@@ -38,7 +38,8 @@ const (
 // NULL. The format is CPython's marshal, version 2. Its codes have not changed since Python
 // 2.5 (Python/marshal.c).
 type RowWriter struct {
-	conn  *Conn
+	conn  *Conn // nil: the frames go to sent
+	sent  []byte
 	id    uint32
 	form  string
 	exact bool
@@ -52,6 +53,24 @@ type RowWriter struct {
 // RowWriter returns a writer for the Request with this ID, form and exactness.
 func (c *Conn) RowWriter(id uint32, form string, exact bool) *RowWriter {
 	return &RowWriter{conn: c, id: id, form: form, exact: exact}
+}
+
+// NewRowEncoder returns a writer that keeps the frames, for the Request with the ID 0.
+func NewRowEncoder(form string, exact bool) *RowWriter { return &RowWriter{form: form, exact: exact} }
+
+// Frames returns the frames so far, as JoinAnswer does.
+func (w *RowWriter) Frames() []byte { return w.sent }
+
+// flush sends or keeps the frames.
+func (w *RowWriter) flush() error {
+	if w.conn != nil {
+		return w.conn.flush(&w.out)
+	}
+	for _, part := range append(w.out.before, w.out.tail) {
+		w.sent = append(w.sent, part...)
+	}
+	w.out = frames{tail: w.out.tail[:0]}
+	return nil
 }
 
 // WriteBatch is a sandbox.RowSink. It waits for a slow guest.
@@ -83,7 +102,7 @@ func (w *RowWriter) WriteBatch(rows sandbox.RowBatch) error {
 	if len(w.out.before) == 0 && len(w.out.tail) < flushBytes {
 		return nil
 	}
-	return w.conn.flush(&w.out)
+	return w.flush()
 }
 
 // End ends the answer.
@@ -91,7 +110,7 @@ func (w *RowWriter) End(truncated bool) error {
 	if err := w.out.json(KindAnswer, Answer{ID: w.id, Value: truncated}); err != nil {
 		return err
 	}
-	return w.conn.flush(&w.out)
+	return w.flush()
 }
 
 // column encodes the count values of the column with index i.

@@ -125,7 +125,7 @@ func (h *guestHandler) Query(
 	if h.isOnlyCounted(&q) {
 		h.droppedQueries++
 		if h.inputs != nil {
-			h.inputs.Statement(0, summary.Ran)
+			h.inputs.Statement(0, &summary)
 		}
 		return summary, err
 	}
@@ -140,7 +140,7 @@ func (h *guestHandler) Query(
 	}
 	h.queries = append(h.queries, q)
 	if h.inputs != nil {
-		h.inputs.Statement(len(h.queries), summary.Ran)
+		h.inputs.Statement(len(h.queries), &summary)
 	}
 	h.queryTexts[textOf(&q)] = true
 	if h.events != nil {
