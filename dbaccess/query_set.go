@@ -31,6 +31,7 @@ const savepoint = "glasshouse"
 type checkedQuery struct {
 	statement *check.Statement
 	bound     *boundParameters
+	copy      sandbox.RowSink // also gets the rows; nil: nobody does
 }
 
 // textRows are the rows of a query as PostgreSQL's texts; nil stands for NULL.
@@ -53,7 +54,7 @@ func (r *Reader) checkQuery(
 		return nil, &no
 	}
 	bound, err := bindParameters(stmt, params)
-	return &checkedQuery{stmt, bound}, err
+	return &checkedQuery{statement: stmt, bound: bound}, err
 }
 
 // runSet calls use with a QuerySet, which is valid until use returns. use checks its queries before, because a check
@@ -145,13 +146,18 @@ func (s *QuerySet) scan(
 	l.Timeout, l.MaxRows = min(timeout, l.Timeout), min(maxRows, l.MaxRows)
 	t := transaction{
 		statement: q.statement, limits: l, checksTrees: s.reader.config.ServerCheck, held: s.held, pg: s.pg, set: s,
-		summary: sandbox.QuerySummary{Fingerprint: q.statement.Fingerprint, Ran: q.statement.SQL},
+		summary: summaryOf(q.statement), batcher: rowBatcher{sink: q.copy, held: s.held},
 	}
 	t.raw = func(row [][]byte) error {
 		take(row)
-		return nil
+		if q.copy == nil {
+			return nil
+		}
+		return t.batcher.add(row)
 	}
-	err = t.runWithTypes(ctx, q.bound)
+	if err = t.runWithTypes(ctx, q.bound); err == nil && q.copy != nil {
+		err = t.batcher.finish()
+	}
 	out.QuerySummary, out.Columns = t.summary, t.batcher.rows.Columns
 	if err != nil {
 		return out, s.reader.translateError(ctx, err, t.statement, l)

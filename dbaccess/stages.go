@@ -116,6 +116,7 @@ func (r *Reader) planStages(
 	if err != nil {
 		return nil, err
 	}
+	itself.copy = l.Copy
 	tables, isLarge, err := r.tablesIn(ctx, sql, l)
 	if err != nil {
 		return nil, err
@@ -271,7 +272,8 @@ func (run *stageRun) execute(ctx context.Context, set *QuerySet) error {
 		least = maxStageTime
 	}
 	run.until = endOfBudget(ctx, began.Add(-run.planTime), run.own, least)
-	run.out.Fingerprint = run.itself.statement.Fingerprint
+	run.out.Fingerprint, run.out.Ran = rows.QuerySummary.Fingerprint, rows.Ran
+	run.out.Schema, run.out.ReadsClock = rows.Schema, rows.ReadsClock
 	run.out.Rows, run.out.Truncated, run.out.MS = int64(rows.QuerySummary.Rows), rows.Truncated, milliseconds(run.own)
 	if run.own > slowStatement && !rows.Truncated {
 		main := run.plan.Blocks[run.plan.Order[len(run.plan.Order)-1]]

@@ -59,6 +59,7 @@ func (r *Reader) deriveTrace(
 	if err != nil {
 		return nil, out, err
 	}
+	itself.copy = l.Copy
 	q.SQL, q.Names, q.Tables = sql, slices.Collect(maps.Keys(params)), tables
 	out, err = r.checker.Derive(ctx, q)
 	return itself, out, err

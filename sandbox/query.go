@@ -111,6 +111,9 @@ type QueryLimits struct {
 	// User and Sandbox count the statement against their limits of concurrency, unless empty.
 	User    string
 	Sandbox string
+	// Copy also gets the rows of a statement, if a question about it is answered: its stages, or where a row comes
+	// from. nil: nobody does.
+	Copy RowSink
 }
 
 // DefaultDatabase is the name of the database that statements could not name before databases had names: that of the

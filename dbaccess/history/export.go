@@ -32,8 +32,9 @@ type exporter struct {
 }
 
 // Export writes the ended executions of a history database that match a filter to w, the oldest first, with
-// everything that belongs to them except pending writes and conversations. It only reads, over a connection of its own,
-// so a service may use the database meanwhile. It needs memory for one execution.
+// everything that belongs to them except pending writes, conversations and the stages of statements, which can be
+// computed again. It only reads, over a connection of its own, so a service may use the database meanwhile. It needs
+// memory for one execution.
 func Export(
 	ctx context.Context, url string, f ExportFilter, blobs *blob.Store, w io.Writer,
 ) (counts ArchiveCounts, err error) {

@@ -98,6 +98,8 @@ var sizesByTime = `SELECT width_bucket(extract(epoch FROM at), extract(epoch FRO
 	UNION ALL SELECT created_at, length(definitions) + length(index) + length(data) + $4 FROM recording_chunks
 		WHERE created_at >= $1 AND created_at < $2
 	UNION ALL SELECT created_at, length(log) + $4 FROM input_logs WHERE created_at >= $1 AND created_at < $2
+	UNION ALL SELECT e.created_at, pg_column_size(k.record) + $4 FROM kept_stages k JOIN executions e
+		ON e.id = k.execution_id WHERE e.created_at >= $1 AND e.created_at < $2
 	UNION ALL SELECT started_at, pg_column_size(sql) + $4 FROM queries WHERE started_at >= $1 AND started_at < $2
 	UNION ALL SELECT started_at, $4 FROM connections WHERE started_at >= $1 AND started_at < $2
 	) sizes GROUP BY 1 ORDER BY 1 DESC`

@@ -111,7 +111,7 @@ type Query struct {
 	Truncated bool   `json:"truncated,omitempty"`
 
 	// SameResult, Stages and SQLFindings are of the query as it runs now, if it was looked at.
-	SameResult  string           `json:"same_result,omitempty" enum:"no,unknown" doc:"no: it returns other rows now"`
+	SameResult  string           `json:"same_result,omitempty" enum:"yes,yes-rounded,other-order,no-clock,no,unknown"`
 	Stages      []string         `json:"stages,omitempty" doc:"The rows after each of its stages, a line for a block"`
 	SQLFindings []stages.Finding `json:"findings,omitempty" doc:"What may be wrong in its SQL"`
 }

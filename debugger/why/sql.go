@@ -105,8 +105,8 @@ func (y *Answer) writeStages(out *strings.Builder, maxBytes int) {
 			continue
 		}
 		head := fmt.Sprintf("Query %d, rows after each stage:", q.Number)
-		if q.SameResult == "no" {
-			head = fmt.Sprintf("Query %d returns other rows now; after each stage:", q.Number)
+		if same := stages.DescribeSame(q.SameResult); same != "" {
+			head = fmt.Sprintf("Query %d, %s; rows after each stage:", q.Number, same)
 		}
 		lines = append(lines, head)
 		for _, line := range q.Stages {

@@ -8,13 +8,14 @@
 // The order is that of the language, not that of PostgreSQL's plan. Package dbaccess computes the values.
 package stages
 
+import "time"
+
 // Stages is a statement with the rows after each of its stages.
 type Stages struct {
 	Database   string    `json:"database,omitempty"`
 	Lines      int       `json:"lines" doc:"The number of lines of the statement"`
 	Rows       int64     `json:"rows" doc:"The rows that the statement returned now"`
 	Truncated  bool      `json:"truncated" doc:"It has more rows than the limit of rows, which are not counted"`
-	SameResult string    `json:"same_result,omitempty" enum:"no,unknown" doc:"Of a past run"`
 	MS         float64   `json:"ms" doc:"How long the statement itself took, in milliseconds"`
 	TotalMS    float64   `json:"total_ms" doc:"How long all of this took, in milliseconds"`
 	Statements int       `json:"statements" doc:"How many derived statements ran"`
@@ -23,7 +24,43 @@ type Stages struct {
 	NotLooked  []string  `json:"not_looked" doc:"What was not examined, and why"`
 	Text       string    `json:"text" doc:"All of it for a language model"`
 
-	Fingerprint string `json:"-"` // of the statement, as sandbox.QuerySummary has it
+	// SameResult says whether the rows of a past run are those of now: one of the constants Same... below.
+	SameResult    string    `json:"same_result,omitempty" enum:"yes,yes-rounded,other-order,no-clock,no,unknown"`
+	ComputedAt    time.Time `json:"computed_at" doc:"Over the data of this time"`
+	SchemaChanged bool      `json:"schema_changed,omitempty" doc:"Its tables have other columns or keys now"`
+
+	// Of the statement, as sandbox.QuerySummary has it.
+	Fingerprint string `json:"-"`
+	Ran         string `json:"-"`
+	Schema      string `json:"-"`
+	ReadsClock  bool   `json:"-"`
+}
+
+// How the rows of a past run compare with those of now.
+const (
+	SameYes        = "yes"
+	SameRounded    = "yes-rounded" // floats differ in their last digits, as those of a sum in another order
+	SameOtherOrder = "other-order"
+	SameNoClock    = "no-clock" // other rows, and the statement reads the clock
+	SameNo         = "no"
+	SameUnknown    = "unknown" // the rows of then are not kept
+)
+
+// DescribeSame says in a few words how the rows of a past run compare with those of now; "": that is not known.
+func DescribeSame(same string) string {
+	switch same {
+	case SameYes:
+		return "same result today as recorded"
+	case SameRounded:
+		return "same result today as recorded, up to rounding"
+	case SameOtherOrder:
+		return "same rows today as recorded, in another order"
+	case SameNoClock:
+		return "other rows than recorded, because of the clock"
+	case SameNo:
+		return "other rows than recorded"
+	}
+	return ""
 }
 
 // The kinds of blocks.
@@ -88,6 +125,7 @@ const (
 	ReasonDiffers           = "derived-statement-differs"
 	ReasonMasked            = "masked-column"
 	ReasonParametersNotKept = "parameters-not-kept"
+	ReasonSchemaChanged     = "schema-changed" // the tables of a past statement have other columns or types
 	ReasonOverBudget        = "over-budget"
 	ReasonTooManyStages     = "too-many-stages"
 	ReasonPermission        = "permission"

@@ -29,8 +29,11 @@ func (s *Stages) Render(o Options) string {
 		w.WriteString("more than ")
 	}
 	w.WriteString(plural(s.Rows, "row"))
-	if s.SameResult == "no" {
-		w.WriteString(", other rows than recorded")
+	if same := DescribeSame(s.SameResult); same != "" {
+		w.WriteString(", " + same)
+	}
+	if s.SchemaChanged {
+		w.WriteString(", schema changed since")
 	}
 	w.WriteString(". Rows after each stage:\n")
 	for i := range s.Blocks {

@@ -13,7 +13,7 @@ type Why struct {
 	Row        int         `json:"row" doc:"The row of the result, from 0"`
 	Column     string      `json:"column" doc:"The column of the result"`
 	Value      *string     `json:"value,omitempty" doc:"The cell of now as text; absent: NULL. A masked one is ***"`
-	SameResult string      `json:"same_result,omitempty" enum:"no,unknown" doc:"no: the past run had other rows"`
+	SameResult string      `json:"same_result,omitempty" enum:"yes,yes-rounded,other-order,no-clock,no,unknown"`
 	Predicate  string      `json:"predicate" doc:"What identifies the row: its group, or the keys of its tables"`
 	Tables     []TableRows `json:"tables"`
 	Check      Check       `json:"check" doc:"Whether the statement over these rows alone gives the cell again"`
@@ -71,8 +71,8 @@ func (y *Why) Render(name string) string {
 		value = shorten(*y.Value, maxClauseChars)
 	}
 	fmt.Fprintf(&w, "%s, row %d, %s = %s", name, y.Row, y.Column, value)
-	if y.SameResult == "no" {
-		w.WriteString(" (other rows than recorded)")
+	if same := DescribeSame(y.SameResult); same != "" {
+		w.WriteString(" (" + same + ")")
 	}
 	if y.Predicate != "" {
 		w.WriteString(", where " + shorten(y.Predicate, maxPredicateChars))
@@ -160,7 +160,7 @@ type WhyNot struct {
 	Lines      int              `json:"lines" doc:"The number of lines of the statement"`
 	Columns    []FollowedColumn `json:"columns"`
 	Missing    *bool            `json:"missing,omitempty" doc:"No row of the result has them; absent: not known"`
-	SameResult string           `json:"same_result,omitempty" enum:"no,unknown" doc:"no: the past run had other rows"`
+	SameResult string           `json:"same_result,omitempty" enum:"yes,yes-rounded,other-order,no-clock,no,unknown"`
 	Stages     []FollowedStage  `json:"stages" doc:"The stages in order, up to the one that loses the rows"`
 	Lost       *FollowedStage   `json:"lost,omitempty" doc:"The first stage without such a row"`
 	// Because is one of the constants Because... below.
@@ -236,8 +236,8 @@ func (y *WhyNot) Render(name string) string {
 	default:
 		w.WriteString("in the result")
 	}
-	if y.SameResult == "no" {
-		w.WriteString(" (which has other rows than recorded)")
+	if same := DescribeSame(y.SameResult); same != "" {
+		w.WriteString(" (" + same + ")")
 	}
 	w.WriteString(". Such rows after each stage:\n")
 	block, line := "", 0

@@ -21,6 +21,11 @@ type stagesInput struct {
 	}
 }
 
+type keptStagesInput struct {
+	InExecution
+	Number int `path:"n" minimum:"1" doc:"The number of the statement in queries, from 1"`
+}
+
 type stagesOfInput struct {
 	InExecution
 	Number int `path:"n" minimum:"1" doc:"The number of the statement in queries, from 1"`
@@ -37,6 +42,9 @@ func (a *api) routeStages(r *routes) {
 	route(a, r, r.describe("POST", "/executions/{id}/queries/{n}/stages", "countStagesOfQuery", tagDatabase,
 		"Count the rows after each stage of a statement of an execution, with its parameters and the data of now",
 		http.StatusForbidden), a.countStagesOf)
+	route(a, r, r.describe("GET", "/executions/{id}/queries/{n}/stages", "getStagesOfQuery", tagDatabase,
+		"Get the stages of a statement of an execution, as they were counted last", http.StatusForbidden,
+		http.StatusGone), a.keptStages)
 }
 
 func (a *api) countStages(ctx context.Context, caller sandbox.Key, in *stagesInput) (*stages.Stages, error) {
@@ -56,4 +64,8 @@ func (a *api) countStagesOf(ctx context.Context, caller sandbox.Key, in *stagesO
 		o = stages.Options{Samples: in.Body.Samples, All: in.Body.All}
 	}
 	return a.runs.StagesOf(ctx, caller, in.ID, in.Number, o)
+}
+
+func (a *api) keptStages(ctx context.Context, caller sandbox.Key, in *keptStagesInput) (*stages.Stages, error) {
+	return a.runs.KeptStages(ctx, caller, in.ID, in.Number)
 }

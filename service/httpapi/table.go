@@ -58,7 +58,7 @@ type tableRowsInput struct {
 
 type queryRowsInput struct {
 	InExecution
-	Number int `path:"number" minimum:"1" maximum:"1000000" doc:"Of the statement in the record, from 1"`
+	Number int `path:"n" minimum:"1" maximum:"1000000" doc:"Of the statement in the record, from 1"`
 	TableView
 }
 
@@ -76,7 +76,7 @@ func (a *api) routeTables(r *routes) {
 	route(a, r, r.describe("GET", "/executions/{id}/tables/{number}/rows", "getTableRows", tagExecutions,
 		"Get rows of a table that an execution returned or showed, while its sandbox still has it",
 		http.StatusConflict, http.StatusGone), a.getTableRows)
-	route(a, r, r.describe("GET", "/executions/{id}/queries/{number}/rows", "getQueryRows", tagExecutions,
+	route(a, r, r.describe("GET", "/executions/{id}/queries/{n}/rows", "getQueryRows", tagExecutions,
 		"Get rows that a statement of an ended execution returned, from the log of its inputs; "+
 			"needs the rights of a replay",
 		http.StatusForbidden, http.StatusConflict, http.StatusGone), a.getQueryRows)

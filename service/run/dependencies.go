@@ -23,6 +23,9 @@ type History interface {
 	KeepChunk(ctx context.Context, execution string, c sandbox.Chunk) error // of a recording
 	KeepInputs(ctx context.Context, e *sandbox.Execution, log []byte) error
 	Inputs(ctx context.Context, e *sandbox.Execution) (log []byte, err error) // FaultNotFound if there is none
+	// KeepStages keeps the stages of a statement with its execution. Stages returns them, or FaultNotFound.
+	KeepStages(ctx context.Context, execution string, number int, record []byte) error
+	Stages(ctx context.Context, execution string, number int) (record []byte, err error)
 
 	// A captured statement, which waits for an admin's decision.
 	AddWrite(ctx context.Context, w sandbox.PendingWrite, maxWrites, maxBytes int) error

@@ -160,7 +160,7 @@ const maxStagesBytes = 512 << 10
 func (h *guestHandler) Stages(
 	ctx context.Context, database, sql string, params map[string]any,
 ) (*stages.Stages, error) {
-	answer := &stagesAnswer{isOfCode: true}
+	answer := &stagesAnswer{}
 	h.answer = answer.compute
 	defer func() { h.answer = nil }()
 	if _, err := h.Query(ctx, database, sql, params, nil); err != nil {

@@ -18,16 +18,17 @@ type Cell struct {
 // one statement, and is recorded as one. Its errors are those of Query, or that there is no such cell, or that its
 // rows cannot be found.
 func (s *Service) WhyCell(ctx context.Context, caller sandbox.Key, q Statement, cell Cell) (*stages.Why, error) {
-	out, _, err := s.whyCell(ctx, caller, q, cell)
+	out, _, err := s.whyCell(ctx, caller, q, cell, nil)
 	return out, err
 }
 
 func (s *Service) whyCell(
-	ctx context.Context, caller sandbox.Key, q Statement, cell Cell,
+	ctx context.Context, caller sandbox.Key, q Statement, cell Cell, rows sandbox.RowSink,
 ) (out *stages.Why, summary sandbox.QuerySummary, err error) {
 	answer := func(
 		ctx context.Context, db *database.Database, sql string, params map[string]any, l sandbox.QueryLimits,
 	) (sandbox.QuerySummary, error) {
+		l.Copy = rows
 		out, summary, err = db.Reader.Why(ctx, sql, params, cell.Row, cell.Column, l)
 		if err == nil {
 			out.Database = db.Name
@@ -49,11 +50,11 @@ func (s *Service) WhyCellOf(
 	if err != nil {
 		return nil, err
 	}
-	out, summary, err := s.whyCell(ctx, caller, past.Statement, cell)
+	out, summary, err := s.whyCell(ctx, caller, past.Statement, cell, past.copy())
 	if err != nil {
 		return nil, err
 	}
-	out.SameResult = past.sameResult(summary.Rows, summary.Truncated)
+	out.SameResult = past.sameResult(&summary)
 	out.Text = out.Render(past.name)
 	return out, nil
 }
@@ -63,16 +64,17 @@ func (s *Service) WhyCellOf(
 func (s *Service) WhyNot(
 	ctx context.Context, caller sandbox.Key, q Statement, values map[string]any,
 ) (*stages.WhyNot, error) {
-	out, _, err := s.whyNot(ctx, caller, q, values)
+	out, _, err := s.whyNot(ctx, caller, q, values, nil)
 	return out, err
 }
 
 func (s *Service) whyNot(
-	ctx context.Context, caller sandbox.Key, q Statement, values map[string]any,
+	ctx context.Context, caller sandbox.Key, q Statement, values map[string]any, rows sandbox.RowSink,
 ) (out *stages.WhyNot, summary sandbox.QuerySummary, err error) {
 	answer := func(
 		ctx context.Context, db *database.Database, sql string, params map[string]any, l sandbox.QueryLimits,
 	) (sandbox.QuerySummary, error) {
+		l.Copy = rows
 		out, summary, err = db.Reader.WhyNot(ctx, sql, params, values, l)
 		if err == nil {
 			out.Database = db.Name
@@ -93,11 +95,11 @@ func (s *Service) WhyNotOf(
 	if err != nil {
 		return nil, err
 	}
-	out, summary, err := s.whyNot(ctx, caller, past.Statement, values)
+	out, summary, err := s.whyNot(ctx, caller, past.Statement, values, past.copy())
 	if err != nil {
 		return nil, err
 	}
-	out.SameResult = past.sameResult(summary.Rows, summary.Truncated)
+	out.SameResult = past.sameResult(&summary)
 	out.Text = out.Render(past.name)
 	return out, nil
 }
