@@ -199,8 +199,8 @@ func (s *Session) isWithinStep(frame uint64, from, step int) bool {
 // databaseHelpers are the helpers of code that send statements.
 var databaseHelpers = []string{"db_query", "db_frame", "db_explain"}
 
-// isOnTheWay reports whether two steps are in one statement of the program over several lines that calls a helper of the
-// database: Python visits the lines of the arguments before it makes the call.
+// isOnTheWay reports whether two steps are in one statement of the program over several lines that calls a helper of
+// the database: Python visits the lines of the arguments before it makes the call.
 func (s *Session) isOnTheWay(frame uint64, from, step int) bool {
 	isOnTheWay := false
 	_ = s.recording.journal.Read(func(reader *recording.Reader) error {

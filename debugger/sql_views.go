@@ -340,7 +340,8 @@ func (v sqlView) findings() (list []sqlVariable) {
 		return nil
 	}
 	for _, f := range v.answer.stages.Findings {
-		one := sqlVariable{name: fmt.Sprintf("line %d: %s (%d)", f.Line, f.Kind, f.Score), value: f.Text, kind: "finding"}
+		name := fmt.Sprintf("line %d: %s (%d)", f.Line, f.Kind, f.Score)
+		one := sqlVariable{name: name, value: f.Text, kind: "finding"}
 		for _, name := range slices.Sorted(maps.Keys(f.Evidence)) {
 			one.parts = append(one.parts, sqlVariable{
 				name: name, value: strconv.FormatInt(f.Evidence[name], 10), kind: "number",
@@ -360,7 +361,11 @@ func (s *Session) EvaluateSQL(ctx context.Context, expression string, frame uint
 	name := strings.TrimSpace(expression)
 	for _, scope := range []int{sqlStage, sqlParameters} {
 		for _, one := range v.variables(scope) {
-			if scope == sqlStage && strings.EqualFold(one.name, name) || scope == sqlParameters && ":"+one.name == name {
+			isMeant := strings.EqualFold(one.name, name)
+			if scope == sqlParameters {
+				isMeant = ":"+one.name == name
+			}
+			if isMeant {
 				return ValueView{Name: expression, Value: one.value, Type: one.kind}, nil
 			}
 		}
@@ -371,8 +376,8 @@ func (s *Session) EvaluateSQL(ctx context.Context, expression string, frame uint
 	}
 	column := sampleColumn(stage.Sample.Columns, name)
 	if column < 0 {
-		return ValueView{}, fmt.Errorf("%w: an expression in SQL is a column of the sample (%s), a number of the stage "+
-			"(%s) or a parameter; other expressions are not evaluated", ErrRequest,
+		return ValueView{}, fmt.Errorf("%w: an expression in SQL is a column of the sample (%s), a number of the "+
+			"stage (%s) or a parameter; other expressions are not evaluated", ErrRequest,
 			shorten(strings.Join(stage.Sample.Columns, ", "), maxReasonChars), strings.Join(stageNumbers, ", "))
 	}
 	var texts []string

@@ -117,7 +117,7 @@ func TestWalkEnds(t *testing.T) {
 	}
 }
 
-// A number that is not known is no 0: a condition about it does not hold.
+// A number that is not known is not 0: a condition about it does not hold.
 func TestConditionsAboutStages(t *testing.T) {
 	n := func(v int64) *int64 { return &v }
 	join := &stages.Stage{

@@ -8,7 +8,8 @@ import (
 	"glasshouse/sandbox"
 )
 
-const explainingCode = `sql = "SELECT c.email, o.id FROM customers c JOIN orders o ON o.customer_id = c.id WHERE o.total > :least"
+const explainingCode = `
+sql = "SELECT c.email, o.id FROM customers c JOIN orders o ON o.customer_id = c.id WHERE o.total > :least"
 e = await db_explain(sql, {"least": 50})
 before = e["plan"]["Node Type"]
 stages = [s for b in e.blocks for s in b["stages"]]
@@ -20,7 +21,8 @@ print(e)
 func TestCodeExplainsAStatement(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
-	rows := c.number(t, "SELECT count(*) AS n FROM customers c JOIN orders o ON o.customer_id = c.id WHERE o.total > 50")
+	const joined = "customers c JOIN orders o ON o.customer_id = c.id"
+	rows := c.number(t, "SELECT count(*) AS n FROM "+joined+" WHERE o.total > 50")
 	a := c.run(t, c.create(t, nil), explainingCode)
 	result, _ := a.get("result").([]any)
 	if len(result) != 4 || compactJSON(result[1]) != `["from","from","join","where"]` || result[2] != float64(rows) ||

@@ -15,14 +15,15 @@ _escape = html.escape
 
 class Explanation(dict):
     """The plan of a statement as a dict: total_cost, rows and plan, which are estimates. text, blocks and findings have
-    the rows after each stage of the statement, which runs once when one of them is first read, and so do print() and the
-    display of a notebook."""
+    the rows after each stage of the statement, which runs once when one of them is first read. print() and the display
+    of a notebook read them."""
 
     __module__ = "builtins"  # the module that user code sees
 
-    def __init__(self, plan: dict, ask, failure: type):
+    def __init__(self, plan: dict, ask, failure: type[Exception]):
         super().__init__(plan)
-        self._ask, self._failure, self._stages = ask, failure, None
+        self._ask, self._failure = ask, failure
+        self._stages: dict | None = None
 
     def __await__(self):
         return self
@@ -32,9 +33,10 @@ class Explanation(dict):
         return dict, (dict(self),)  # a copy has no connection
 
     def _answer(self) -> dict:
-        if self._stages is None:
-            self._stages = self._ask()
-        return self._stages
+        stages = self._stages
+        if stages is None:
+            self._stages = stages = self._ask()
+        return stages
 
     @property
     def text(self) -> str:
