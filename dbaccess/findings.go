@@ -337,7 +337,11 @@ func judgeFanOut(e *evidence) (judgement, bool) {
 		by = fmt.Sprintf(" by %s (l%d)", stages.Clip(join.Text), join.FromLine)
 		e.Line, e.Stage = join.FromLine, join.ID
 	}
-	return judgement{92, fmt.Sprintf("%s counts rows of %s several times: they are multiplied to %d rows of "+
+	score := 92
+	if e.Flags["lookup"] { // a value that is looked up for each row may be added up for each row
+		score = 69
+	}
+	return judgement{score, fmt.Sprintf("%s counts rows of %s several times: they are multiplied to %d rows of "+
 		"%d%s (fan-out). Aggregate before the join, or count distinct keys.", stages.Clip(e.Clause), table, rows, distinct, by),
 		facts("rows", rows, "distinct_rows", distinct)}, true
 }

@@ -121,6 +121,18 @@ func judgeGaps(e *evidence) (judgement, bool) {
 		e.name(1), gaps, rows, unit, unit, unit), facts("rows", rows, "gaps", gaps)}, gaps > 0
 }
 
+// manyToMany returns the first join of a block that repeats the rows of both sides, or nil.
+func (run *stageRun) manyToMany(block int) *stages.Stage {
+	for i, p := range run.plan.Stages {
+		m := run.stages[i].Multiplied
+		if p.Block == block && p.Kind == stages.KindJoin && m != nil && m.MaxLeft != nil && m.MaxRight != nil &&
+			*m.MaxLeft > 1 && *m.MaxRight > 1 {
+			return run.stages[i]
+		}
+	}
+	return nil
+}
+
 // countJudges judge the probes about aggregates.
 var countJudges = map[string]judge{
 	parse.ProbeCountedCase: func(e *evidence) (judgement, bool) {
@@ -164,6 +176,9 @@ var countJudges = map[string]judge{
 	},
 	parse.ProbeProductCount: func(e *evidence) (judgement, bool) {
 		rows := e.n(0, 0)
+		if join := e.run.manyToMany(e.Block); join != nil {
+			e.Line, e.Stage = join.FromLine, join.ID
+		}
 		for i := range e.Names {
 			if e.n(0, 1+i) <= 0 {
 				return judgement{}, false

@@ -139,6 +139,9 @@ func (d *stageDeriver) repeatedRows(parts *blockParts, kind string, s span, a ag
 		filter = " FILTER (WHERE NOT (" + mark + " IS NULL)" + filter + ")"
 		list += ", count(*)" + filter + ", count(DISTINCT " + mark + ")" + filter
 		names = append(names, item.name)
+		if len(used) == 1 && kind == ProbeFanOut {
+			flags["lookup"] = d.isLookup(parts, item)
+		}
 		if !isKey {
 			flags["no-key-"+strconv.Itoa(i)] = true
 		}
@@ -159,6 +162,38 @@ func (d *stageDeriver) repeatedRows(parts *blockParts, kind string, s span, a ag
 		}
 	}
 	d.addFlagged(parts, kind, used[0].stage, s, names, flags, queries...)
+}
+
+// isLookup reports whether a join looks up at most one row of a table for each row before it, and no later join has a
+// condition on that table.
+func (d *stageDeriver) isLookup(parts *blockParts, item *fromItem) (is bool) {
+	for _, j := range parts.joins {
+		if j.right != item {
+			for _, p := range d.equalPairs(j) {
+				if d.tableOf(parts.tables(), p.leftNode.GetColumnRef()) == item {
+					return false
+				}
+			}
+			continue
+		}
+		if item.table == nil || len(item.table.PrimaryKey) == 0 {
+			return false
+		}
+		var names []string
+		for _, p := range d.equalPairs(j) {
+			_, name := columnName(p.rightNode.GetColumnRef())
+			names = append(names, name)
+		}
+		for _, n := range j.node.GetJoinExpr().UsingClause {
+			names = append(names, n.GetString_().GetSval())
+		}
+		isKey := true
+		for _, c := range item.table.PrimaryKey {
+			isKey = isKey && slices.Contains(names, c)
+		}
+		is = isKey || slices.ContainsFunc(names, func(n string) bool { return slices.Contains(item.table.Unique, n) })
+	}
+	return is
 }
 
 // repeatedInGroups returns the rows of a list of counts that are computed for each group and added up.
