@@ -116,3 +116,38 @@ func TestFindingsOfManyForms(t *testing.T) {
 		}
 	}
 }
+
+// A wrong statement has the finding of its kind, and a right one of the same form has neither that finding nor a likely
+// one of another kind.
+func TestFindingsOfPairs(t *testing.T) {
+	t.Parallel()
+	r := openShop(t, dbaccess.Config{})
+	text, err := os.ReadFile("testdata/stages/pairs.json")
+	var list []struct{ Kind, Wrong, Right string }
+	if err == nil {
+		err = json.Unmarshal(text, &list)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	find := func(sql string) []stages.Finding {
+		got, err := r.Stages(t.Context(), sql, nil, sandbox.QueryLimits{}, stages.Options{All: true})
+		if err != nil {
+			t.Errorf("%s: %v", sql, err)
+			return nil
+		}
+		checkInvariants(t, sql, got)
+		return got.Findings
+	}
+	for _, c := range list {
+		isKind := func(f stages.Finding) bool { return f.Kind == c.Kind }
+		if wrong := find(c.Wrong); !slices.ContainsFunc(wrong, isKind) {
+			t.Errorf("%s: got %+v, want the finding %s", c.Wrong, wrong, c.Kind)
+		}
+		for _, f := range find(c.Right) {
+			if isKind(f) || f.Score >= stages.ScoreLikely {
+				t.Errorf("%s: a right statement has the finding %d %s: %s", c.Right, f.Score, f.Kind, f.Text)
+			}
+		}
+	}
+}

@@ -41,9 +41,13 @@ func stageCases(t testing.TB) (list []stageCase) {
 func openShop(t testing.TB, c dbaccess.Config) *dbaccess.Reader {
 	t.Helper()
 	s := dbtest.Start(t)
-	text, err := os.ReadFile("testdata/stages/shop.sql")
-	if err != nil {
-		t.Fatal(err)
+	var texts []string
+	for _, name := range []string{"shop.sql", "pairs.sql"} {
+		text, err := os.ReadFile("testdata/stages/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, string(text))
 	}
 	conn, err := dbtest.Connect(context.Background(), s.URL(embedded.RoleOwner, embedded.DatabaseKnowledge))
 	if err != nil {
@@ -51,7 +55,7 @@ func openShop(t testing.TB, c dbaccess.Config) *dbaccess.Reader {
 	}
 	defer conn.Close(context.Background())
 	for _, sql := range []string{
-		"SET TimeZone = 'UTC'", string(text), "GRANT SELECT ON ALL TABLES IN SCHEMA public TO glasshouse_reader",
+		"SET TimeZone = 'UTC'", texts[0], texts[1], "GRANT SELECT ON ALL TABLES IN SCHEMA public TO glasshouse_reader",
 	} {
 		if _, err := conn.Exec(context.Background(), sql); err != nil {
 			t.Fatal(err)

@@ -406,7 +406,8 @@ func findPairs(d *stageDeriver, parts *blockParts) {
 		l, r := d.tableOf(parts.tables(), e.Lexpr.GetColumnRef()), d.tableOf(parts.tables(), e.Rexpr.GetColumnRef())
 		_, lc := columnName(e.Lexpr.GetColumnRef())
 		_, rc := columnName(e.Rexpr.GetColumnRef())
-		if l == nil || r == nil || l == r || l.table == nil || l.table != r.table || lc != rc {
+		if l == nil || r == nil || l == r || l.table == nil || l.table != r.table || lc != rc ||
+			parts.isGroupedBy(d, l) != parts.isGroupedBy(d, r) { // the others of each row
 			return
 		}
 		left, ok1 := d.expression(e.Lexpr)

@@ -1,0 +1,23 @@
+-- Further tables for the pairs of a wrong and a right statement: rows with a time zone, local times, a key of two
+-- columns, and people of whom a few have the same name.
+CREATE TABLE sites (id int PRIMARY KEY, zone text NOT NULL);
+INSERT INTO sites VALUES (1, 'America/New_York'), (2, 'Europe/Berlin'), (3, 'Asia/Tokyo');
+CREATE TABLE readings (id int PRIMARY KEY, site_id int NOT NULL REFERENCES sites, seen_at timestamptz NOT NULL,
+  logged_at timestamp NOT NULL, value numeric(8,2));
+INSERT INTO readings SELECT i, 1 + i % 3, timestamptz '2026-01-01 00:30+00' + i * interval '5 hours',
+  timestamp '2026-01-01 00:30' + i * interval '5 hours', CASE WHEN i % 9 <> 0 THEN (i * 7) % 100 + 0.5 END
+FROM generate_series(1, 300) i;
+CREATE TABLE meters (id int PRIMARY KEY, site_id int NOT NULL REFERENCES sites, owner text NOT NULL);
+INSERT INTO meters SELECT i, 1 + i % 3, 'Owner ' || CASE WHEN i = 40 THEN 1 ELSE i END FROM generate_series(1, 40) i;
+CREATE TABLE tariffs (site_id int NOT NULL REFERENCES sites, class text NOT NULL, cents int NOT NULL,
+  PRIMARY KEY (site_id, class));
+INSERT INTO tariffs SELECT s, c, 10 * s + length(c) FROM generate_series(1, 3) s, unnest(ARRAY['day', 'night']) c;
+CREATE TABLE uses (id int PRIMARY KEY, site_id int NOT NULL REFERENCES sites, class text NOT NULL,
+  meter_id int NOT NULL REFERENCES meters, units int NOT NULL);
+INSERT INTO uses SELECT i, 1 + i % 3, CASE WHEN i % 2 = 0 THEN 'day' ELSE 'night' END, 1 + i % 40, 1 + i % 5
+FROM generate_series(1, 200) i;
+CREATE TABLE codes (code text NOT NULL, label text NOT NULL);
+INSERT INTO codes SELECT 'k' || i, 'Code ' || i FROM generate_series(1, 20) i;
+INSERT INTO codes VALUES ('k3', 'Code 3 again');
+CREATE TABLE parts (id int PRIMARY KEY, code text NOT NULL, grams int NOT NULL);
+INSERT INTO parts SELECT i, 'k' || 1 + i % 20, i FROM generate_series(1, 100) i;
