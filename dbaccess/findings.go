@@ -218,7 +218,8 @@ var judges = map[string]judge{
 		if e.Flags["same"] {
 			score = 86
 		}
-		return judgement{score, fmt.Sprintf("AND binds stronger than OR, so %s counts without the conditions before it: "+
+		return judgement{score, fmt.Sprintf("AND binds stronger than OR, so %s counts without the conditions before "+
+				"it: "+
 				"%d "+
 				"rows pass. With parentheses around the OR, %d.", stages.Clip(e.Clause), got, other), facts("rows",
 				got, "grouped",
@@ -231,7 +232,8 @@ var judges = map[string]judge{
 		if e.Flags["negated"] {
 			score, what = 62, "IS DISTINCT FROM"
 		}
-		return judgement{score, fmt.Sprintf("%s is NULL (unknown) for %d rows, which do not pass (%d do). "+what+" would keep them.",
+		return judgement{score, fmt.Sprintf("%s is NULL (unknown) for %d rows, which do not pass (%d do). "+what+" "+
+			"would keep them.",
 			stages.Clip(e.Clause), nulls, pass), facts("null_rows", nulls, "rows", pass)}, nulls > 0
 	},
 	parse.ProbeMeanOfMeans: func(e *evidence) (judgement, bool) {
@@ -256,7 +258,8 @@ var judges = map[string]judge{
 	},
 	parse.ProbeSoftDelete: func(e *evidence) (judgement, bool) {
 		rows, marked := e.n(0, 0), e.n(0, 1)
-		return judgement{51, fmt.Sprintf("%d of %d rows of %s have %s, such as deleted ones: the view %s reads this column to "+
+		return judgement{51, fmt.Sprintf("%d of %d rows of %s have %s, such as deleted ones: the view %s reads this "+
+				"column to "+
 				"leave rows out, and no condition here does.", marked, rows, e.name(0), e.name(1), e.name(2)),
 				facts("rows", rows, "marked", marked)},
 			marked > 0 && marked*2 < rows
@@ -342,7 +345,8 @@ func judgeFanOut(e *evidence) (judgement, bool) {
 		score = 69
 	}
 	return judgement{score, fmt.Sprintf("%s counts rows of %s several times: they are multiplied to %d rows of "+
-		"%d%s (fan-out). Aggregate before the join, or count distinct keys.", stages.Clip(e.Clause), table, rows, distinct, by),
+		"%d%s (fan-out). Aggregate before the join, or count distinct keys.", stages.Clip(e.Clause), table, rows,
+		distinct, by),
 		facts("rows", rows, "distinct_rows", distinct)}, true
 }
 
@@ -446,13 +450,15 @@ func judgeNullArithmetic(e *evidence) (judgement, bool) {
 	if e.Flags["time"] || len(e.rows) > 0 && len(e.rows[0]) > 3 && !isNumber(e.rows[0][3]) {
 		score = 60
 	}
-	return judgement{score, fmt.Sprintf("%s is NULL for %d of %d rows, because %s is NULL there, %s. Use coalesce(..., 0).",
+	return judgement{score, fmt.Sprintf("%s is NULL for %d of %d rows, because %s is NULL there, %s. Use "+
+			"coalesce(..., 0).",
 			stages.Clip(e.Clause), lost, rows, operand, what), facts("rows", rows, "null_rows", lost)},
 		lost > 0 && lost < rows
 }
 
 func isNumber(typ string) bool {
-	return slices.Contains([]string{"integer", "bigint", "smallint", "numeric", "double precision", "real", "money"}, typ)
+	return slices.Contains([]string{"integer", "bigint", "smallint", "numeric", "double precision", "real",
+		"money"}, typ)
 }
 
 func judgeMixedUnits(e *evidence) (judgement, bool) {
@@ -461,7 +467,8 @@ func judgeMixedUnits(e *evidence) (judgement, bool) {
 		return judgement{}, false
 	}
 	groups, mixed, most := e.n(1, 0), e.n(1, 1), e.n(1, 2)
-	return judgement{68, fmt.Sprintf("%s adds up amounts of several %s values of %s (units or currencies): up to %d in one group, in %d of "+
+	return judgement{68, fmt.Sprintf("%s adds up amounts of several %s values of %s (units or currencies): up to %d "+
+		"in one group, in %d of "+
 		"%d "+
 		"groups. Group by it, or convert first.", stages.Clip(e.Clause), e.name(0), e.name(1), most, mixed, groups),
 		facts("groups", groups, "mixed_groups", mixed, "most_units", most)}, mixed > 0

@@ -13,33 +13,40 @@ var windowJudges = map[string]judge{
 	parse.ProbeNoPartition: judgeNoPartition,
 	parse.ProbeRunningShare: func(e *evidence) (judgement, bool) {
 		rows, differ := e.n(0, 0), e.n(0, 1)
-		return judgement{86, fmt.Sprintf("%s has ORDER BY and no frame, so it is a running total up to the current row: for %d of %d "+
+		return judgement{86, fmt.Sprintf("%s has ORDER BY and no frame, so it is a running total up to the current "+
+			"row: for %d of %d "+
 			"rows the share is not of the whole. Leave ORDER BY out.", stages.Clip(e.Clause), differ, rows),
 			facts("rows", rows, "differ", differ)}, differ > 0
 	},
 	parse.ProbeNeighbours: func(e *evidence) (judgement, bool) {
 		rows, tied := e.n(0, 0), e.n(0, 1)
-		return judgement{78, fmt.Sprintf("%s takes the row before or after by %s, but %d of %d rows share this order with "+
-			"rows of another value: which one comes before is by chance. PARTITION BY the group, or order by a key, too.",
+		return judgement{78, fmt.Sprintf("%s takes the row before or after by %s, but %d of %d rows share this order "+
+			"with "+
+			"rows of another value: which one comes before is by chance. PARTITION BY the group, or order by a key, "+
+			"too.",
 			stages.Clip(e.Clause), e.name(1), tied, rows), facts("rows", rows, "tied", tied)}, tied > 0
 	},
 	parse.ProbeGaps: judgeGaps,
 	parse.ProbeRowTies: func(e *evidence) (judgement, bool) {
 		rows, cut := e.n(0, 0), e.n(0, 1)
-		return judgement{74, fmt.Sprintf("%s numbers rows with the same values of ORDER BY by chance: %d of %d rows are tied "+
+		return judgement{74, fmt.Sprintf("%s numbers rows with the same values of ORDER BY by chance: %d of %d rows "+
+			"are tied "+
 			"with a kept one and left out. Order by a key, too, or use RANK.", stages.Clip(e.Clause), cut, rows),
 			facts("rows", rows, "ties", cut)}, cut > 0
 	},
 	parse.ProbeRankGap: func(e *evidence) (judgement, bool) {
 		groups, without := e.n(0, 0), e.n(0, 1)
-		return judgement{84, fmt.Sprintf("RANK skips numbers after ties: in %d of %d partitions no row passes %s, although "+
+		return judgement{84, fmt.Sprintf("RANK skips numbers after ties: in %d of %d partitions no row passes %s, "+
+			"although "+
 			"there is a next value. DENSE_RANK does not skip.", without, groups, stages.Clip(e.Clause)),
 			facts("partitions", groups, "without_row", without)}, without > 0
 	},
 	parse.ProbeLateFilter: func(e *evidence) (judgement, bool) {
 		groups, lost := e.n(0, 0), e.n(0, 1)
-		return judgement{68, fmt.Sprintf("%s is tested after %s has numbered all rows (%s): %d of %d partitions of %s have a "+
-			"row that passes, and fall out because the chosen one, the latest or the first of all, does not. Filter before "+
+		return judgement{68, fmt.Sprintf("%s is tested after %s has numbered all rows (%s): %d of %d partitions of "+
+			"%s have a "+
+			"row that passes, and fall out because the chosen one, the latest or the first of all, does not. Filter "+
+			"before "+
 			"the numbering to choose among the rows that pass.", stages.Clip(e.Clause), strings.ToUpper(e.name(1)),
 			e.name(0), lost, groups, e.name(2)), facts("partitions", groups, "fall_out", lost)}, lost > 0
 	},
@@ -52,21 +59,27 @@ var windowJudges = map[string]judge{
 			if nulls == rows { // nothing is sorted at all
 				score = 90
 			}
-			return judgement{score, fmt.Sprintf("DESC puts NULL first: %d of the %d rows that LIMIT keeps have no %s. Use DESC "+
-				"NULLS LAST, or leave the NULLs out.", nulls, rows, e.name(0)), facts("rows", rows, "null_rows", nulls)}, nulls > 0
+			return judgement{score, fmt.Sprintf("DESC puts NULL first: %d of the %d rows that LIMIT keeps have no "+
+				"%s. Use DESC "+
+				"NULLS LAST, or leave the NULLs out.", nulls, rows, e.name(0)), facts("rows", rows, "null_rows",
+				nulls)}, nulls > 0
 		}
-		return judgement{score, fmt.Sprintf("DESC puts NULL first: in %d of %d groups the first row has no %s, although others "+
+		return judgement{score, fmt.Sprintf("DESC puts NULL first: in %d of %d groups the first row has no %s, "+
+			"although others "+
 			"do. Use DESC NULLS LAST, or leave the NULLs out.", nulls, rows, e.name(0)),
 			facts("groups", rows, "null_first", nulls)}, nulls > 0
 	},
 	parse.ProbeLoneRows: func(e *evidence) (judgement, bool) {
 		rows, several := e.n(0, 0), e.n(0, 1)
-		return judgement{80, fmt.Sprintf("each of the %d partitions of %s has one row, so %s sees that row alone. The partition "+
-			"is too fine.", rows, stages.Clip(e.Clause), strings.ToUpper(e.name(0))), facts("rows", rows)}, rows > 2 && several == 0
+		return judgement{80, fmt.Sprintf("each of the %d partitions of %s has one row, so %s sees that row alone. "+
+				"The partition "+
+				"is too fine.", rows, stages.Clip(e.Clause), strings.ToUpper(e.name(0))), facts("rows", rows)},
+			rows > 2 && several == 0
 	},
 	parse.ProbeDistinctRows: func(e *evidence) (judgement, bool) {
 		rows, distinct := e.n(0, 0), e.n(0, 1)
-		return judgement{80, fmt.Sprintf("DISTINCT removes nothing, because %s gives each row another number: %d rows, %d "+
+		return judgement{80, fmt.Sprintf("DISTINCT removes nothing, because %s gives each row another number: %d "+
+			"rows, %d "+
 			"different ones without it. Windows are computed before DISTINCT.", stages.Clip(e.Clause), rows, distinct),
 			facts("rows", rows, "distinct", distinct)}, distinct < rows
 	},
@@ -88,9 +101,12 @@ func judgeNoPartition(e *evidence) (judgement, bool) {
 	if e.Flags["neighbour"] {
 		score = 88
 	}
-	return judgement{score, fmt.Sprintf("%s has no PARTITION BY: %d of %d rows are the first ones of another %s, and %s "+
-			"takes them on from the last row of the one before. Use PARTITION BY %s.", stages.Clip(e.Clause), changes, rows,
-			e.name(1), strings.ToUpper(e.name(0)), e.name(1)), facts("rows", rows, "changes", changes, "restarts", restarts)},
+	return judgement{score, fmt.Sprintf("%s has no PARTITION BY: %d of %d rows are the first ones of another %s, and "+
+			"%s "+
+			"takes them on from the last row of the one before. Use PARTITION BY %s.", stages.Clip(e.Clause),
+			changes, rows,
+			e.name(1), strings.ToUpper(e.name(0)), e.name(1)), facts("rows", rows, "changes", changes, "restarts",
+			restarts)},
 		isGroup && changes > 0 && restarts*10 >= changes*8 && changes*2 < rows
 }
 
@@ -116,7 +132,8 @@ func judgeGaps(e *evidence) (judgement, bool) {
 	if !e.Flags["neighbour"] {
 		score = 78
 	}
-	return judgement{score, fmt.Sprintf("%s goes by rows, and %s has gaps: for %d of %d rows the row before is not of the %s "+
+	return judgement{score, fmt.Sprintf("%s goes by rows, and %s has gaps: for %d of %d rows the row before is not "+
+		"of the %s "+
 		"before, because a %s without rows is absent. Join a generated series of all %ss first.", stages.Clip(e.Clause),
 		e.name(1), gaps, rows, unit, unit, unit), facts("rows", rows, "gaps", gaps)}, gaps > 0
 }
@@ -141,38 +158,44 @@ var countJudges = map[string]judge{
 		if e.name(0) != "" {
 			why = "ELSE " + e.name(0) + " is not NULL"
 		}
-		return judgement{93, fmt.Sprintf("%s counts every row, because %s: the condition is true for %d of %d rows. Use COUNT(*) "+
+		return judgement{93, fmt.Sprintf("%s counts every row, because %s: the condition is true for %d of %d rows. "+
+			"Use COUNT(*) "+
 			"FILTER (WHERE ...), or SUM of 1 and 0.", stages.Clip(e.Clause), why, is, rows),
 			facts("rows", rows, "true", is, "false", not)}, not > 0
 	},
 	parse.ProbeCountedElse: func(e *evidence) (judgement, bool) {
 		rows, is := e.n(0, 0), e.n(0, 1)
-		return judgement{90, fmt.Sprintf("%s counts the value of ELSE %s as one more: %d of %d rows get it. Leave ELSE out.",
+		return judgement{90, fmt.Sprintf("%s counts the value of ELSE %s as one more: %d of %d rows get it. Leave "+
+			"ELSE out.",
 			stages.Clip(e.Clause), e.name(0), rows-is, rows), facts("rows", rows, "else", rows-is)}, is < rows
 	},
 	parse.ProbeSumDistinct: func(e *evidence) (judgement, bool) {
 		groups, lossy, lost := e.n(0, 0), e.n(0, 1), e.n(0, 2)
-		return judgement{88, fmt.Sprintf("%s takes each different value once: in %d of %d groups rows of %s have an equal value by "+
+		return judgement{88, fmt.Sprintf("%s takes each different value once: in %d of %d groups rows of %s have an "+
+			"equal value by "+
 			"chance, and %d of them are left out. Remove the repeated rows before, not the same amounts.",
 			stages.Clip(e.Clause), lossy, groups, e.name(1), lost),
 			facts("groups", groups, "groups_with_equal_values", lossy, "left_out", lost)}, lossy > 0
 	},
 	parse.ProbeApartMaxima: func(e *evidence) (judgement, bool) {
 		groups, apart := e.n(0, 0), e.n(0, 1)
-		return judgement{66, fmt.Sprintf("%s and %s are independent: in %d of %d groups they are of different rows, so the value is "+
+		return judgement{66, fmt.Sprintf("%s and %s are independent: in %d of %d groups they are of different rows, "+
+			"so the value is "+
 			"not that of the latest or first time. DISTINCT ON, or ROW_NUMBER, keeps one row together.", e.name(0),
 			stages.Clip(e.Clause), apart, groups), facts("groups", groups, "of_different_rows", apart)}, apart > 0
 	},
 	parse.ProbeRoundedParts: func(e *evidence) (judgement, bool) {
 		groups, differ := e.n(0, 0), e.n(0, 1)
-		return judgement{66, fmt.Sprintf("%s adds up values after %s: in %d of %d groups the rounding of each row changes the "+
+		return judgement{66, fmt.Sprintf("%s adds up values after %s: in %d of %d groups the rounding of each row "+
+			"changes the "+
 			"sum. Round the sum.", stages.Clip(e.Clause), e.name(0), differ, groups),
 			facts("groups", groups, "differ", differ)}, differ > 0
 	},
 	parse.ProbeZeroForNull: func(e *evidence) (judgement, bool) {
 		rows, nulls := e.n(0, 0), e.n(0, 1)
 		return judgement{64, fmt.Sprintf("%s takes a missing %s for %s: %d of %d rows are NULL, and change the result.",
-			stages.Clip(e.Clause), e.name(0), e.name(1), nulls, rows), facts("rows", rows, "null_rows", nulls)}, nulls > 0 && nulls < rows
+				stages.Clip(e.Clause), e.name(0), e.name(1), nulls, rows), facts("rows", rows, "null_rows", nulls)},
+			nulls > 0 && nulls < rows
 	},
 	parse.ProbeProductCount: func(e *evidence) (judgement, bool) {
 		rows := e.n(0, 0)
@@ -184,25 +207,29 @@ var countJudges = map[string]judge{
 				return judgement{}, false
 			}
 		}
-		return judgement{80, fmt.Sprintf("%s counts combinations: the joins repeat rows of each of %s, so none of the %d rows "+
+		return judgement{80, fmt.Sprintf("%s counts combinations: the joins repeat rows of each of %s, so none of "+
+			"the %d rows "+
 			"stands for one row of a table (many-to-many, rows are counted several times).", stages.Clip(e.Clause),
 			strings.Join(e.Names, ", "), rows), facts("rows", rows)}, len(e.Names) > 1
 	},
 	parse.ProbeKeptGroups: func(e *evidence) (judgement, bool) {
 		rows, pass := e.n(0, 0), e.n(0, 1)
-		return judgement{60, fmt.Sprintf("HAVING keeps whole groups by %s: %d of the %d rows of these groups do not pass it "+
+		return judgement{60, fmt.Sprintf("HAVING keeps whole groups by %s: %d of the %d rows of these groups do not "+
+			"pass it "+
 			"themselves, and are counted. WHERE would leave them out.", stages.Clip(e.Clause), rows-pass, rows),
 			facts("rows", rows, "pass", pass)}, pass > 0 && pass < rows
 	},
 	parse.ProbeMissingZero: func(e *evidence) (judgement, bool) {
 		groups, all := e.n(0, 0), e.n(1, 0)
-		return judgement{60, fmt.Sprintf("%s is over the %d groups that have rows of %s; %d of %d rows of %s have none, and are left "+
+		return judgement{60, fmt.Sprintf("%s is over the %d groups that have rows of %s; %d of %d rows of %s have "+
+			"none, and are left "+
 			"out, not 0.", stages.Clip(e.Clause), groups, e.name(2), all-groups, all, e.name(1)),
 			facts("groups", groups, "all", all)}, all > groups
 	},
 	parse.ProbeMeanOfRatio: func(e *evidence) (judgement, bool) {
 		groups, differ := e.n(0, 0), e.n(0, 1)
-		return judgement{62, fmt.Sprintf("%s is an average of ratios, in which each row has the same weight: in %d of %d groups the "+
+		return judgement{62, fmt.Sprintf("%s is an average of ratios, in which each row has the same weight: in %d "+
+			"of %d groups the "+
 			"ratio of the sums is another.", stages.Clip(e.Clause), differ, groups),
 			facts("groups", groups, "differ", differ)}, differ > 0
 	},

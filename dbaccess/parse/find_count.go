@@ -396,7 +396,8 @@ func findKeptGroups(d *stageDeriver, parts *blockParts) {
 		return
 	}
 	having := f.put(exprHole(d.text(parts.clause.having), parts.node.HavingClause))
-	inner := "SELECT count(*) AS \"n\", count(*) FILTER (WHERE " + list[0] + " " + name + " " + list[1] + `) AS "p"` + from +
+	inner := "SELECT count(*) AS \"n\", count(*) FILTER (WHERE " + list[0] + " " + name + " " + list[1] + `) AS ` +
+		`"p"` + from +
 		" HAVING " + having
 	d.addProbe(parts, ProbeKeptGroups, -1, parts.clause.having, nil,
 		fill(`SELECT coalesce(sum("n"), 0)::bigint, coalesce(sum("p"), 0)::bigint FROM (@0) AS "g"`,

@@ -221,7 +221,8 @@ func findIntegerDivisions(d *stageDeriver, parts *blockParts) {
 		}
 		const whole = `"a" OPERATOR(pg_catalog.%) nullif("b", 0)`
 		s, _ := d.spanOf(n)
-		d.addFlagged(parts, ProbeIntegerDivision, -1, s, nil, map[string]bool{"rounded": isRounded[n], "constant": e.Rexpr.GetAConst() != nil},
+		d.addFlagged(parts, ProbeIntegerDivision, -1, s, nil, map[string]bool{"rounded": isRounded[n],
+			"constant": e.Rexpr.GetAConst() != nil},
 			fill(`SELECT min(pg_typeof("a")::text), min(pg_typeof("b")::text) FROM (@0) AS "q"`,
 				queryHole(fill(list+from,
 					f.holes...))),
@@ -284,7 +285,8 @@ func findMixedUnits(d *stageDeriver, parts *blockParts) {
 			if !ok {
 				continue
 			}
-			whole := "SELECT count(DISTINCT " + u + ") FILTER (WHERE " + u + " IN (" + unitList + ")), count(DISTINCT " + u +
+			whole := "SELECT count(DISTINCT " + u + ") FILTER (WHERE " + u + " IN (" + unitList + ")), " +
+				"count(DISTINCT " + u +
 				"), count(*) FILTER (WHERE position(lower(" + u + ") IN " + quoteText(strings.ToLower(amount.Name)) +
 				") > 0)" + d.source(&f, parts)
 			inner := fill("SELECT count(DISTINCT "+u+")"+filter+` AS "n"`+groups, f.holes...)
@@ -299,7 +301,8 @@ func findMixedUnits(d *stageDeriver, parts *blockParts) {
 // unitList has the codes of currencies of ISO 4217 that are used most, and symbols of units.
 var unitList = func() string {
 	var list []string
-	for _, unit := range strings.Fields(`EUR USD GBP JPY CHF CNY AUD CAD NZD SEK NOK DKK PLN CZK HUF RON BGN TRY RUB UAH INR
+	for _, unit := range strings.Fields(`EUR USD GBP JPY CHF CNY AUD CAD NZD SEK NOK DKK PLN CZK HUF RON BGN TRY RUB ` +
+		`UAH INR
 		BRL MXN ARS CLP COP ZAR KRW SGD HKD TWD THB IDR MYR PHP VND ILS AED SAR EGP NGN KES ISK kg g mg lb oz t l L ml mL cl
 		m cm mm km mi ft in h min s ms kWh MWh Wh GB MB KB`) {
 		list = append(list, quoteText(unit))
@@ -316,7 +319,8 @@ func (d *stageDeriver) amountOf(parts *blockParts, n *pg_query.Node) (amount *Co
 			}
 			return false
 		}
-		if left, right, _, ok := operator(n, "*", "/"); ok && (len(columnsOf(left)) > 0) == (len(columnsOf(right)) > 0) {
+		if left, right, _, ok := operator(n, "*", "/"); ok &&
+			(len(columnsOf(left)) > 0) == (len(columnsOf(right)) > 0) {
 			amount = nil
 			return false
 		}

@@ -472,7 +472,8 @@ func findEmptyCounts(d *stageDeriver, parts *blockParts) {
 			own := g.put(kept.hole(d.clauseText))
 			d.addProbe(parts, ProbeEmptyCount, n.join.stage, d.spanOr(a.node, parts.clause.targets),
 				[]string{n.side.name, n.join.joinWord()},
-				fill(`SELECT count(*), count(*) FILTER (WHERE "u" > 0 AND "m" = 0), coalesce(max("u"), 0) FROM (@0) AS "g"`,
+				fill(`SELECT count(*), count(*) FILTER (WHERE "u" > 0 AND "m" = 0), coalesce(max("u"), 0) FROM (@0) `+
+					`AS "g"`,
 					queryHole(inner)), fill("SELECT count(*) FROM "+own, g.holes...))
 		}
 	}

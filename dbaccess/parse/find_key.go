@@ -339,7 +339,8 @@ func findOuterFilters(d *stageDeriver, parts *blockParts) {
 			}
 			var f filler
 			m, from := f.put(exprHole(d.text(c.span), c.node)), f.put(kept.hole(d.clauseText))
-			d.addFlagged(parts, ProbeOuterFilter, n.join.stage, c.span, []string{n.join.joinWord(), kept.tables()[0].name},
+			d.addFlagged(parts, ProbeOuterFilter, n.join.stage, c.span, []string{n.join.joinWord(),
+				kept.tables()[0].name},
 				map[string]bool{"only": !isShown && !hasOthers},
 				fill("SELECT count(*), count(*) FILTER (WHERE "+m+" IS NOT TRUE) FROM "+from, f.holes...))
 		}
@@ -491,7 +492,8 @@ func findJoinedMaxima(d *stageDeriver, parts *blockParts) {
 		}
 		var f filler
 		from := f.put(j.hole(d.clauseText))
-		m := f.put(ownHole(quoteName(left.name) + "." + quoteName(key) + " IS DISTINCT FROM " + quoteName(item.name) + "." +
+		m := f.put(ownHole(quoteName(left.name) + "." + quoteName(key) + " IS DISTINCT FROM " +
+			quoteName(item.name) + "." +
 			quoteName(key)))
 		d.addProbe(parts, ProbeOtherMaximum, j.stage, j.qual, []string{"extreme", key},
 			fill("SELECT count(*), count(*) FILTER (WHERE "+m+") FROM "+from, f.holes...))

@@ -47,7 +47,8 @@ func findContradictions(d *stageDeriver, parts *blockParts) {
 		a, b := f.put(exprHole(d.text(list[0].span), list[0].node)), f.put(exprHole(d.text(list[1].span), list[1].node))
 		d.addProbe(parts, ProbeNeverTrue, list[1].stage, list[1].span,
 			[]string{text, d.text(list[0].span)},
-			fill("SELECT count(*) FILTER (WHERE "+a+"), count(*) FILTER (WHERE "+b+"), count(*) FILTER (WHERE "+a+" AND "+
+			fill("SELECT count(*) FILTER (WHERE "+a+"), count(*) FILTER (WHERE "+b+"), count(*) FILTER (WHERE "+a+" "+
+				"AND "+
 				b+")"+d.from(&f, parts), f.holes...))
 	}
 	for _, c := range parts.conjuncts {
@@ -104,7 +105,8 @@ func (d *stageDeriver) boundsReversed(parts *blockParts, c conjunct) {
 	}
 	d.addProbe(parts, ProbeNeverTrue, c.stage, c.span, []string{d.textOf(e.Lexpr), ""},
 		fill("SELECT count(*) FILTER (WHERE "+marks[0]+" BETWEEN "+marks[2]+" AND "+marks[1]+"), count("+marks[0]+
-			"), count(*) FILTER (WHERE "+marks[0]+" BETWEEN "+marks[1]+" AND "+marks[2]+")"+d.from(&f, parts), f.holes...))
+			"), count(*) FILTER (WHERE "+marks[0]+" BETWEEN "+marks[1]+" AND "+marks[2]+")"+d.from(&f, parts),
+			f.holes...))
 }
 
 // findNullEquals finds comparisons with NULL, which are never true.
@@ -141,7 +143,8 @@ func findNullEquals(d *stageDeriver, parts *blockParts) {
 		}
 		var f filler
 		m := f.put(h)
-		d.addProbe(parts, ProbeNullEquals, parts.stageWith(n), d.spanOr(n, parts.clause.all), []string{d.textOf(tested)},
+		d.addProbe(parts, ProbeNullEquals, parts.stageWith(n), d.spanOr(n, parts.clause.all),
+			[]string{d.textOf(tested)},
 			fill("SELECT count(*), count(*) FILTER (WHERE "+m+" IS NULL)"+d.from(&f, parts), f.holes...))
 	})
 }
@@ -337,7 +340,8 @@ func findCaseGaps(d *stageDeriver, parts *blockParts) {
 		some := "(" + strings.Join(taken, " OR ") + ")"
 		bounds := fill("SELECT "+x+` AS "x", `+some+` AS "taken", (`+strings.TrimPrefix(none, " AND ")+`) AS "none"`+
 			from, f.holes...)
-		gap := fill(`SELECT "x", "none", min("x") FILTER (WHERE "taken") OVER () AS "a", max("x") FILTER (WHERE "taken") `+
+		gap := fill(`SELECT "x", "none", min("x") FILTER (WHERE "taken") OVER () AS "a", max("x") FILTER (WHERE `+
+			`"taken") `+
 			`OVER () AS "b" FROM (@0) AS "q"`, queryHole(bounds))
 		d.addProbe(parts, ProbeCaseGap, -1, d.spanOr(n, parts.clause.all), []string{d.textOf(subject)},
 			fill(`SELECT count(*), count(*) FILTER (WHERE "none" AND "x" > "a" AND "x" < "b") FROM (@0) AS "q"`,

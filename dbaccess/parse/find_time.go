@@ -132,7 +132,7 @@ func findTwoZones(d *stageDeriver, parts *blockParts) {
 		}
 		uses[key] = append(uses[key], use{n, zone, text})
 	}
-	var nested []*pg_query.Node // times of AT TIME ZONE, which are no use of the session's zone
+	var nested []*pg_query.Node // times of AT TIME ZONE, which do not use the session's zone
 	parts.visit(func(n *pg_query.Node, _ place) {
 		if time, zone, ok := zoneOf(n); ok {
 			nested = append(nested, time)
@@ -280,7 +280,8 @@ func findMonthJoins(d *stageDeriver, parts *blockParts) {
 			f.put(exprHole(d.text(found.right), found.rightNode))
 		left, right := f.put(j.left.hole(d.clauseText)), f.put(j.right.hole(d.clauseText))
 		d.addProbe(parts, ProbeMonthJoin, j.stage, span{found.left.start, found.left.end}, []string{d.textOf(time)},
-			fill("SELECT count(*), (SELECT count(*) - count(DISTINCT "+a+") FROM "+left+"), (SELECT count(*) - count(DISTINCT "+
+			fill("SELECT count(*), (SELECT count(*) - count(DISTINCT "+a+") FROM "+left+"), (SELECT count(*) - "+
+				"count(DISTINCT "+
 				b+") FROM "+right+") FROM "+join, f.holes...))
 	}
 }
@@ -344,12 +345,14 @@ func findEmptyPeriods(d *stageDeriver, parts *blockParts) {
 		}
 		var f filler
 		t := f.put(h)
-		rows := fill("SELECT date_trunc("+quoteText(strings.ToLower(unit))+", "+t+`::timestamp) AS "t"`+d.source(&f, parts),
+		rows := fill("SELECT date_trunc("+quoteText(strings.ToLower(unit))+", "+t+`::timestamp) AS "t"`+d.source(&f,
+			parts),
 			f.holes...)
 		span := map[string]string{
 			"DAY":  `extract(epoch FROM max("t") - min("t")) / 86400 + 1`,
 			"WEEK": `extract(epoch FROM max("t") - min("t")) / 604800 + 1`,
-			"MONTH": `extract(year FROM max("t")) * 12 + extract(month FROM max("t")) - extract(year FROM min("t")) * 12 - ` +
+			"MONTH": `extract(year FROM max("t")) * 12 + extract(month FROM max("t")) - extract(year FROM min("t")) ` +
+				`* 12 - ` +
 				`extract(month FROM min("t")) + 1`,
 		}[unit]
 		d.addProbe(parts, ProbeEmptyPeriods, d.groupStage(parts), d.groupSpan(parts, i),
@@ -382,7 +385,8 @@ func findTwiceZoned(d *stageDeriver, parts *blockParts) {
 			return
 		}
 		d.addProbe(parts, ProbeTwiceZoned, -1, d.spanOr(n, parts.clause.all), []string{d.textOf(first), d.textOf(zone)},
-			fill("SELECT count(*), count(*) FILTER (WHERE ("+list[0]+" AT TIME ZONE 'UTC') <> ("+list[1]+" AT TIME ZONE "+
+			fill("SELECT count(*), count(*) FILTER (WHERE ("+list[0]+" AT TIME ZONE 'UTC') <> ("+list[1]+" AT TIME "+
+				"ZONE "+
 				f.put(z)+"))"+d.source(&f, parts), f.holes...))
 	})
 	parts.visit(func(n *pg_query.Node, at place) {
@@ -442,7 +446,8 @@ func findZoneColumns(d *stageDeriver, parts *blockParts) {
 			m := f.put(ownHole(quoteName(item.name) + "." + quoteName(c.Name)))
 			d.addProbe(parts, ProbeZoneColumn, -1, d.spanOr(used, parts.clause.all), []string{item.name, c.Name},
 				fill("SELECT count("+m+"), count(*) FILTER (WHERE "+m+
-					" ~ '^(Africa|America|Antarctica|Asia|Atlantic|Australia|Europe|Indian|Pacific)/'), count(DISTINCT "+m+
+					" ~ '^(Africa|America|Antarctica|Asia|Atlantic|Australia|Europe|Indian|Pacific)/'), "+
+					"count(DISTINCT "+m+
 					") FROM "+f.put(item.hole(d.clauseText)), f.holes...))
 		}
 	}

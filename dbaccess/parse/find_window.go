@@ -81,7 +81,8 @@ func findRunningShares(d *stageDeriver, parts *blockParts) {
 				if len(partition) > 0 {
 					whole = "PARTITION BY " + strings.Join(partition, ", ")
 				}
-				inner := fill("SELECT sum"+arguments+" OVER ("+over+`) AS "a", sum`+arguments+" OVER ("+whole+`) AS "b"`+from,
+				inner := fill("SELECT sum"+arguments+" OVER ("+over+`) AS "a", sum`+arguments+" OVER ("+whole+`) AS `+
+					`"b"`+from,
 					f.holes...)
 				d.addProbe(parts, ProbeRunningShare, -1, d.spanOr(w.node, parts.clause.targets), nil,
 					fill(`SELECT count(*), count(*) FILTER (WHERE "a" IS DISTINCT FROM "b") FROM (@0) AS "q"`,
@@ -214,8 +215,9 @@ func findGaps(d *stageDeriver, parts *blockParts) {
 			`coalesce(mode() WITHIN GROUP (ORDER BY abs(` + days + `)), 0)::bigint, ` +
 			`count(*) FILTER (WHERE abs(` + days + `) > 86400), count(*) FILTER (WHERE ` + days + ` = 0)`
 		d.addFlagged(parts, ProbeGaps, -1, d.spanOr(w.node, parts.clause.targets),
-			[]string{functionName(w.call), d.textOf(key)}, map[string]bool{"neighbour": isNeighbour(w), "MONTH": d.cutTo(parts, key) == "MONTH",
-				"DAY": d.cutTo(parts, key) == "DAY"},
+			[]string{functionName(w.call), d.textOf(key)}, map[string]bool{"neighbour": isNeighbour(w),
+				"MONTH": d.cutTo(parts, key) == "MONTH",
+				"DAY":   d.cutTo(parts, key) == "DAY"},
 			fill(`SELECT coalesce(min(pg_typeof("k")::text), '') FROM (@0) AS "q"`, queryHole(typed)),
 			fill("SELECT "+steps+` FROM (@0) AS "q"`, queryHole(inner)))
 	}
@@ -316,7 +318,8 @@ func findRowTies(d *stageDeriver, parts *blockParts) {
 			key := "ROW(" + strings.Join(append(partition, "1"), ", ") + ")"
 			inner := "SELECT " + key + ` AS "p", rank() OVER (` + over + `) AS "r", dense_rank() OVER (` + over +
 				`) AS "d"` + from
-			groups := fill(`SELECT bool_or("r" = `+number+`) AS "has", bool_or("d" = `+number+`) AS "may" FROM (@0) AS `+
+			groups := fill(`SELECT bool_or("r" = `+number+`) AS "has", bool_or("d" = `+number+`) AS "may" FROM (@0) `+
+				`AS `+
 				`"q" GROUP BY "p"`, queryHole(fill(inner, f.holes...)))
 			d.addScoped(n.inner, ProbeRankGap, parts.id, n.condition.span,
 				fill(`SELECT count(*), count(*) FILTER (WHERE "may" AND NOT "has") FROM (@0) AS "g"`,
@@ -451,7 +454,8 @@ func findNullsFirst(d *stageDeriver, parts *blockParts) {
 			break
 		}
 		inner := fill("SELECT "+mark+` AS "k"`+from+" ORDER BY 1 DESC LIMIT "+strconv.Itoa(limit), f.holes...)
-		d.addFlagged(parts, ProbeNullFirst, parts.last, parts.clause.tail, []string{d.textOf(sorts[0].GetSortBy().Node)},
+		d.addFlagged(parts, ProbeNullFirst, parts.last, parts.clause.tail,
+			[]string{d.textOf(sorts[0].GetSortBy().Node)},
 			map[string]bool{"limit": true, "time": d.isTime(parts, key)},
 			fill(`SELECT count(*), count(*) FILTER (WHERE "k" IS NULL) FROM (@0) AS "q"`, queryHole(inner)))
 	case !parts.clause.distinctOn.isEmpty() && len(sorts) > len(parts.node.DistinctClause) && !parts.isGrouped() &&
