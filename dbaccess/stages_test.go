@@ -493,14 +493,32 @@ SELECT count(*) FROM b JOIN orders ON orders.id = b.id JOIN a ON a.id = b.id`, n
 	}
 }
 
-// Counts that contradict the rows of the statement are not shown: which row DISTINCT ON takes is decided before
-// functions of the SELECT list make several rows of it.
+// Counts that contradict the rows of the statement are not shown: a function of an owner makes rows, which its name does
+// not tell.
 func TestStagesThatContradictTheRows(t *testing.T) {
 	t.Parallel()
-	r := openShop(t, dbaccess.Config{})
-	got, err := r.Stages(t.Context(),
-		`SELECT DISTINCT ON (customer_id) customer_id, generate_series(1, 3) AS n FROM orders
-ORDER BY customer_id, id`, nil, sandbox.QueryLimits{}, stages.Options{})
+	s := dbtest.Start(t)
+	conn, err := dbtest.Connect(t.Context(), s.URL(embedded.RoleOwner, embedded.DatabaseKnowledge))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	for _, sql := range []string{
+		"CREATE FUNCTION several(int) RETURNS SETOF int LANGUAGE sql IMMUTABLE AS 'VALUES (1), (2)'",
+		"CREATE TABLE few AS SELECT generate_series(1, 5) AS id", "GRANT SELECT ON few TO glasshouse_reader", "GRANT EXECUTE ON FUNCTION several TO glasshouse_reader",
+	} {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := dbaccess.Open(t.Context(), dbaccess.Config{
+		URL: s.URL(embedded.RoleReader, embedded.DatabaseKnowledge), AllowFunctions: []string{"several"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	got, err := r.Stages(t.Context(), `SELECT several(id) FROM few`, nil, sandbox.QueryLimits{}, stages.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -512,6 +530,48 @@ ORDER BY customer_id, id`, nil, sandbox.QueryLimits{}, stages.Options{})
 	for _, s := range main.Stages {
 		if s.RowsOut != nil || s.State != stages.Refused {
 			t.Errorf("%s: got %s and %v rows, want it refused", s.Kind, s.State, s.RowsOut)
+		}
+	}
+}
+
+// A SELECT whose number of rows is decided where its clauses do not show it has no stages, rather than wrong ones.
+func TestStagesOfRowsThatNoClauseMakes(t *testing.T) {
+	t.Parallel()
+	r := openShop(t, dbaccess.Config{})
+	for _, sql := range []string{
+		"SELECT DISTINCT ON (customer_id) customer_id, generate_series(1, 3) AS n FROM orders ORDER BY customer_id, id",
+		"SELECT id FROM departments ORDER BY id, generate_series(1, 3) DESC",
+		"SELECT (SELECT max(d.budget)) FROM departments d",
+		"SELECT (SELECT max(d.budget) FROM employees e WHERE e.id = 1) FROM departments d",
+		"WITH RECURSIVE x (id) AS (SELECT * FROM orders UNION ALL SELECT id + 1 FROM x WHERE id < 5), " +
+			"orders (id) AS (VALUES (1)) SELECT * FROM x",
+	} {
+		got, err := r.Stages(t.Context(), "SELECT * FROM ("+sql+") AS inside", nil, sandbox.QueryLimits{},
+			stages.Options{})
+		if err != nil {
+			t.Errorf("%s: %v", sql, err)
+			continue
+		}
+		checkInvariants(t, sql, got)
+		inner := got.Blocks[len(got.Blocks)-2]
+		if inner.Reason != stages.ReasonNotTraceable || inner.Rows != nil {
+			t.Errorf("%s: got the reason %q and %v rows, want %s", sql, inner.Reason, inner.Rows,
+				stages.ReasonNotTraceable)
+		}
+	}
+	for _, sql := range []string{
+		"SELECT 1 AS n FROM departments HAVING 1 < 2", "SELECT 1 AS n FROM departments HAVING 1 > 2",
+		"SELECT generate_series(1, 3) AS n FROM departments ORDER BY generate_series(1, 3)",
+		"SELECT (SELECT max(e.salary) FROM employees e WHERE e.department_id = d.id) FROM departments d",
+	} {
+		got, err := r.Stages(t.Context(), sql, nil, sandbox.QueryLimits{}, stages.Options{})
+		if err != nil {
+			t.Errorf("%s: %v", sql, err)
+			continue
+		}
+		checkInvariants(t, sql, got)
+		if main := got.Blocks[len(got.Blocks)-1]; main.Rows == nil {
+			t.Errorf("%s: got the reason %q, want the rows", sql, main.Reason)
 		}
 	}
 }

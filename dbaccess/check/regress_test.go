@@ -3,12 +3,9 @@
 package check
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"sort"
 	"strings"
@@ -63,7 +60,7 @@ func TestRegression(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.oracle.Close()
-	for _, file := range schedule(t, dir) {
+	for _, file := range dbtest.RegressFiles(t, dir) {
 		if end, ok := t.Deadline(); ok && time.Until(end) < 30*time.Second {
 			t.Errorf("out of time before %s: give it more with -timeout", file)
 			break
@@ -73,19 +70,19 @@ func TestRegression(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _ = main.Exec(ctx, "SET statement_timeout = '10s'; SET lock_timeout = '2s'").ReadAll()
-		for _, st := range statements(t, filepath.Join(dir, "sql", file+".sql"), dir) {
-			p.compare(ctx, file, st.sql)
+		for _, st := range dbtest.RegressStatements(t, dir, file) {
+			p.compare(ctx, file, st.SQL)
 			if main.IsClosed() {
 				break
 			}
 			brief, cancel := context.WithTimeout(ctx, 30*time.Second)
-			if st.copied != nil {
-				_, _ = main.CopyFrom(brief, strings.NewReader(*st.copied), st.sql)
+			if st.Copied != nil {
+				_, _ = main.CopyFrom(brief, strings.NewReader(*st.Copied), st.SQL)
 			} else {
-				_, _ = main.Exec(brief, st.sql).ReadAll()
+				_, _ = main.Exec(brief, st.SQL).ReadAll()
 			}
 			cancel()
-			p.isCatalogStale = p.isCatalogStale || !reads.MatchString(st.sql)
+			p.isCatalogStale = p.isCatalogStale || !reads.MatchString(st.SQL)
 		}
 		_ = main.Close(ctx)
 		t.Logf(
@@ -221,72 +218,3 @@ func (p *probe) lost(why, sql string) {
 }
 
 var reads = regexp.MustCompile(`(?i)^\s*(--[^\n]*\n\s*)*(select|with|values|table|explain|show)\b`)
-
-// schedule returns the files in their required order.
-func schedule(t *testing.T, dir string) []string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(dir, "parallel_schedule"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []string
-	for line := range strings.Lines(string(text)) {
-		if names, ok := strings.CutPrefix(line, "test: "); ok {
-			out = append(out, strings.Fields(names)...)
-		}
-	}
-	return out
-}
-
-type statement struct {
-	sql    string
-	copied *string // data of a COPY FROM STDIN
-}
-
-var copies = regexp.MustCompile(`(?is)^\s*(--[^\n]*\n\s*)*copy\b.*\bfrom\s+stdin\b`)
-
-// statements splits a file roughly as psql does. A statement that is split wrongly does not run.
-func statements(t *testing.T, name, dir string) (out []statement) {
-	t.Helper()
-	f, err := os.Open(name)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil // generated from a template by PostgreSQL's build
-	} else if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	var filename string
-	var text strings.Builder
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		line := lines.Text()
-		if strings.HasPrefix(line, `\`) {
-			if rest, ok := strings.CutPrefix(line, `\set filename :abs_srcdir `); ok {
-				filename = "'" + dir + strings.Trim(rest, "'") + "'"
-			}
-			continue
-		}
-		text.WriteString(strings.ReplaceAll(line, ":'filename'", filename) + "\n")
-		sql := strings.TrimSpace(text.String())
-		whole := strings.HasSuffix(sql, ";") && strings.Count(sql, "$$")%2 == 0
-		if before, _, ok := strings.Cut(line, `\g`); ok && strings.TrimSpace(before) != "" { // \gset, \gexec
-			sql, whole = strings.TrimSpace(sql[:strings.LastIndex(sql, `\g`)]), true
-		}
-		if !whole {
-			continue
-		}
-		st := statement{sql: strings.TrimSuffix(sql, ";")}
-		if copies.MatchString(sql) {
-			var data strings.Builder
-			for lines.Scan() && lines.Text() != `\.` {
-				data.WriteString(lines.Text() + "\n")
-			}
-			all := data.String()
-			st.copied = &all
-		}
-		out = append(out, st)
-		text.Reset()
-	}
-	return out
-}

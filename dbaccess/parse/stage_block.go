@@ -40,6 +40,9 @@ func (d *stageDeriver) fillBlock(id int, query *pg_query.SelectStmt, s span, sc 
 		if len(level.queries) != len(query.WithClause.Ctes) {
 			return stages.ReasonNotTraceable
 		}
+		if query.WithClause.Recursive && readsForward(query.WithClause) {
+			return stages.ReasonNotTraceable
+		}
 		for i, n := range query.WithClause.Ctes {
 			cte := n.GetCommonTableExpr()
 			before := *level
@@ -71,6 +74,18 @@ func (d *stageDeriver) fillBlock(id int, query *pg_query.SelectStmt, s span, sc 
 		return stages.ReasonNotTraceable
 	}
 	return d.selectBlock(id, query, q, sc)
+}
+
+// readsForward reports whether a WITH query reads one that is defined after it, which RECURSIVE allows.
+func readsForward(with *pg_query.WithClause) bool {
+	var later []string
+	for _, n := range slices.Backward(with.Ctes) {
+		if readsAny(n.GetCommonTableExpr().Ctequery, later) {
+			return true
+		}
+		later = append(later, n.GetCommonTableExpr().Ctename)
+	}
+	return false
 }
 
 // withoutWith returns a query without its WITH clause. Both have the same nodes in them.
@@ -247,6 +262,10 @@ func (d *stageDeriver) partialSelect(query *pg_query.SelectStmt, q selectClauses
 		}
 		out.WriteString(d.text(q.group))
 	}
+	if q.group.isEmpty() && query.HavingClause != nil { // HAVING alone makes one group, also where it is left out
+		out.WriteString(" GROUP BY ()")
+		node.GroupClause = parsedSelect("SELECT GROUP BY ()").GroupClause
+	}
 	if p.having && !q.having.isEmpty() {
 		out.WriteString(" HAVING " + d.text(q.having))
 	} else {
@@ -262,6 +281,9 @@ func (d *stageDeriver) partialSelect(query *pg_query.SelectStmt, q selectClauses
 func (d *stageDeriver) selectBlock(
 	id int, query *pg_query.SelectStmt, q selectClauses, sc scope,
 ) (reason string) {
+	if hasForeignRows(query) {
+		return stages.ReasonNotTraceable
+	}
 	parts := &blockParts{id: id, node: query, clause: q, scope: sc, last: -1, firstDraft: len(d.drafts)}
 	d.parts = append(d.parts, parts)
 	last := -1

@@ -294,8 +294,10 @@ func keyBits(n *pg_query.Node, indexOf func(*pg_query.Node) int) (bits uint32) {
 		return 0
 	}
 	for _, item := range items {
-		if i := indexOf(item); i <= maxGroupingKeys {
-			bits |= 1 << min(i, maxGroupingKeys)
+		if item != n && item.GetRowExpr() != nil {
+			bits |= keyBits(item, indexOf)
+		} else if i := indexOf(item); i <= maxGroupingKeys {
+			bits |= 1 << i
 		}
 	}
 	return bits
@@ -621,7 +623,7 @@ func (d *stageDeriver) outerColumns(parts *blockParts, query *pg_query.SelectStm
 			return qualifier == t.name && !slices.Contains(names, qualifier)
 		}
 		return name != "*" && !slices.Contains(columns, name) &&
-			(slices.Contains(t.columns, name) || isKnown && len(t.columns) == 0)
+			(name == t.name && !slices.Contains(names, name) || slices.Contains(t.columns, name) || isKnown && len(t.columns) == 0)
 	}
 	forEachNode(query, func(n *pg_query.Node) bool {
 		if ref := n.GetColumnRef(); ref != nil {

@@ -158,6 +158,59 @@ func callsIn(nodes []*pg_query.Node, isWanted func(*pg_query.FuncCall) bool) (ca
 	return calls
 }
 
+// hasForeignRows reports whether the number of rows of a SELECT is decided where its clauses do not show it: ORDER BY
+// makes rows, DISTINCT ON chooses a row before the SELECT list makes several of it, or an aggregate in a subquery is one
+// of the SELECT around it.
+func hasForeignRows(query *pg_query.SelectStmt) bool {
+	for _, n := range query.SortClause {
+		isTarget := func(t *pg_query.Node) bool {
+			return equalNodes(t.GetResTarget().GetVal(), n.GetSortBy().GetNode())
+		}
+		if callsIn([]*pg_query.Node{n}, isSetReturning) && !slices.ContainsFunc(query.TargetList, isTarget) {
+			return true
+		}
+	}
+	isOn := len(query.DistinctClause) > 0 && query.DistinctClause[0].GetNode() != nil
+	if isOn && callsIn(query.TargetList, isSetReturning) {
+		return true
+	}
+	found := false
+	for _, n := range slices.Concat(query.TargetList, query.SortClause) {
+		forEachNode(n, func(n *pg_query.Node) bool {
+			if inner := n.GetSubLink().GetSubselect().GetSelectStmt(); inner != nil {
+				found = found || hasOuterAggregate(inner)
+			}
+			return !found
+		})
+	}
+	return found
+}
+
+// hasOuterAggregate reports whether a subquery has an aggregate of columns that none of its own tables can have.
+func hasOuterAggregate(query *pg_query.SelectStmt) (found bool) {
+	var names []string
+	for _, n := range query.FromClause {
+		forEachNode(n, func(n *pg_query.Node) bool {
+			names = append(names, n.GetRangeVar().GetRelname(), n.GetRangeVar().GetAlias().GetAliasname(),
+				n.GetRangeSubselect().GetAlias().GetAliasname(), n.GetRangeFunction().GetAlias().GetAliasname())
+			return n.GetSelectStmt() == nil
+		})
+	}
+	for _, n := range query.TargetList {
+		forEachNode(n, func(n *pg_query.Node) bool {
+			if refs := columnsOf(n); isAggregate(n.GetFuncCall()) && len(refs) > 0 {
+				isOwn := func(r *pg_query.ColumnRef) bool {
+					qualifier, _ := columnName(r)
+					return len(query.FromClause) > 0 && (qualifier == "" || slices.Contains(names, qualifier))
+				}
+				found = found || !slices.ContainsFunc(refs, isOwn)
+			}
+			return n.GetSelectStmt() == nil
+		})
+	}
+	return found
+}
+
 func isSetReturning(f *pg_query.FuncCall) bool { return setReturningFunctions[functionName(f)] }
 
 // andArgs returns the conditions that AND connects, also those of an AND in an AND.
