@@ -32,6 +32,10 @@ var probes = []probe{
 	}},
 }
 
+var stagesProbe = probe{"stages of a small statement", func(ctx context.Context, g *glasshouse) (sampler, error) {
+	return only(g.timeCall(ctx, "POST", "/database/stages", map[string]any{"sql": smallQuery})), nil
+}}
+
 // openRequest measures a request to a live sandbox.
 func openRequest(method, path string, body any) openFunc {
 	return func(ctx context.Context, g *glasshouse) (sampler, error) {
@@ -48,6 +52,9 @@ func fairnessRows(options) (rows []measurement) {
 	for _, f := range floods {
 		for _, p := range probes {
 			rows = append(rows, besideFlood(p, f))
+		}
+		if f.name == stagesFlood { // others who ask for stages share the transactions for them
+			rows = append(rows, besideFlood(stagesProbe, f))
 		}
 	}
 	return rows
@@ -242,6 +249,14 @@ while True: os.write(3, frame)`
 	endlessQueries = "while True: await db_query(\"SELECT 1\")"
 )
 
+// stagesFlood is the flood of pairsOfOrders, whose stages take as long as they may.
+const (
+	stagesFlood   = "8 clients that ask for stages"
+	pairsOfOrders = `SELECT a.status, count(*), sum(i.quantity) FROM orders a JOIN orders b ON b.customer_id = a.customer_id
+		JOIN order_items i ON i.order_id = b.id WHERE a.total > 10 AND EXISTS (SELECT 1 FROM order_items x
+		WHERE x.order_id = a.id AND x.quantity > b.id % 5) GROUP BY a.status ORDER BY 2 DESC`
+)
+
 // largeValue has 60 MB as PostgreSQL sends it, and six times as many as JSON.
 const largeValue = "SELECT repeat(chr(1), 60000000) AS a"
 
@@ -269,6 +284,8 @@ var floods = []flood{
 	{"60 runs of slow queries", 60, freshFlood("while True: await db_query(\"" + slowQuery + "\")")},
 	{"60 runs of large sorts", 60, freshFlood("while True: await db_query(\"" + largeSort + "\")")},
 	{"32 clients that query directly", 32, openFlood("POST", "database/query", map[string]any{"query": largeSort})},
+	{stagesFlood, 8, requestFlood("POST", "/database/stages",
+		map[string]any{"sql": pairsOfOrders, "all": true, "samples": true})},
 	{"8 clients that query large values", 8, openFlood("POST", "database/query", map[string]any{"query": largeValue})},
 	{"8 clients that send long statements", 8, openFlood("POST", "database/query", longStatement)},
 	{"16 clients that send large contexts", 16, requestFlood("POST", quickPath, largeContext)},
