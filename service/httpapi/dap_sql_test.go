@@ -337,3 +337,34 @@ func TestDebugCommandsEnterSQLByATarget(t *testing.T) {
 		t.Errorf("got %s, want the condition with 3 rows", text)
 	}
 }
+
+// Two keys that share a session see the stages with their own rights.
+func TestStagesOfASessionHaveTheRightsOfTheReader(t *testing.T) {
+	t.Parallel()
+	sales, staff, _ := salesAndStaff(t)
+	all := serveDatabases(t, sales, staff).newUser(t, map[string]any{"role": "developer"})
+	narrow, _ := all.newKey(t, map[string]any{"name": "n", "role": "developer", "databases": []string{"staff"}})
+	run := all.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{
+		"code": "rows = db_query('SELECT id, email FROM orders', database='sales')\nn = 1", "record": true,
+	})
+	path := "/executions/" + run.get("execution_id").(string) + "/debug/sessions"
+	session := "/debug/sessions/" + all.ok(t, "POST", path, nil).get("session_id").(string)
+	all.ok(t, "POST", session+"/stepIn", map[string]any{"targetId": 1})
+	for name, x := range map[string]struct {
+		of     client
+		frame  string
+		sample bool
+	}{"all": {all, "SQL: query 1", true}, "narrow": {narrow, "SQL: query 1 (unknown-database)", false}} {
+		frames := x.of.ok(t, "POST", session+"/stackTrace", nil).get("stackFrames").([]any)
+		frame := frames[0].(map[string]any)
+		if frame["name"] != x.frame {
+			t.Errorf("%s: got the frame %v, want %s", name, frame, x.frame)
+		}
+		scopes := x.of.ok(t, "POST", session+"/scopes", map[string]any{"frameId": frame["id"]}).get("scopes").([]any)
+		sample := scopes[1].(map[string]any)["variablesReference"]
+		text := string(x.of.ok(t, "POST", session+"/variables", map[string]any{"variablesReference": sample}).text)
+		if strings.Contains(text, "email=***") != x.sample || strings.Contains(text, "@") {
+			t.Errorf("%s: got the sample %s, want masked rows: %v", name, text, x.sample)
+		}
+	}
+}
