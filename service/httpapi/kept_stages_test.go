@@ -20,7 +20,9 @@ func TestStagesCompareTheResult(t *testing.T) {
 		`INSERT INTO weights SELECT n, n / 3.0, n / 7.0, '2026-01-01'::timestamptz + n * '1 day'::interval
 			FROM generate_series(1, 3) n`,
 		`CREATE VIEW recent AS SELECT id, CURRENT_TIMESTAMP AS seen FROM weights`,
-		`CREATE TABLE keyless (id int)`, `CREATE TABLE gone (id int, name text)`, `INSERT INTO gone VALUES (1, 'a')`,
+		`UPDATE orders SET seller = seller WHERE id = 1`, // comes last now
+		`CREATE TABLE keyed (id int UNIQUE, other int)`, `CREATE TABLE gone (id int, name text)`,
+		`INSERT INTO gone VALUES (1, 'a')`,
 		`GRANT SELECT ON ALL TABLES IN SCHEMA public TO `+embedded.RoleReader)
 	c := serveDatabases(t, dbaccess.Config{
 		Name: "sales", URL: testPostgres.URL(embedded.RoleReader, name), NeedsAudit: true,
@@ -33,13 +35,13 @@ func TestStagesCompareTheResult(t *testing.T) {
 		{"SELECT id, now() AS at FROM orders", stages.SameNoClock},
 		{"SELECT id, seen FROM recent", stages.SameNoClock},
 		{"SELECT count(*) AS n FROM weights WHERE id < 0", stages.SameYes},
-		{"SELECT id FROM keyless", stages.SameNo},
+		{"SELECT id FROM keyed", stages.SameNo},
 	}
 	id, code := c.create(t, nil), ""
 	for _, s := range statements {
 		code += fmt.Sprintf("db_query(%q, database='sales'); db_frame(%q, database='sales')\n", s.sql, s.sql)
 	}
-	code += "db_query('SELECT id FROM keyless', database='sales'); db_query('SELECT name FROM gone', database='sales')"
+	code += "db_query('SELECT id FROM keyed', database='sales'); db_query('SELECT name FROM gone', database='sales')"
 	path := "/executions/" + c.run(t, id, code).get("execution_id").(string) + "/queries/"
 	c.ok(t, "POST", "/database/query", map[string]any{"query": "SELECT 1 AS n", "database": "sales"})
 	list, _ := c.ok(t, "GET", "/executions?kind=database-query", nil).get("executions").([]any)
@@ -47,7 +49,7 @@ func TestStagesCompareTheResult(t *testing.T) {
 
 	execAs(t, embedded.RoleOwner, name,
 		`UPDATE weights SET price = 100 WHERE id = 1`, `UPDATE weights SET kg = kg * (1 + 1e-12)`,
-		`UPDATE orders SET seller = seller WHERE id = 1`, `INSERT INTO keyless VALUES (7)`)
+		`UPDATE orders SET seller = seller WHERE id = 2`, `INSERT INTO keyed VALUES (7)`)
 	for i, s := range statements {
 		for form := range 2 { // a list, and a data frame
 			got := c.counted(t, fmt.Sprintf("%s%d/stages", path, 2*i+1+form), nil)
@@ -69,12 +71,13 @@ func TestStagesCompareTheResult(t *testing.T) {
 		t.Errorf("got %s of a cell and %s of a row, want yes and other-order", cell.SameResult, row.SameResult)
 	}
 
-	execAs(t, embedded.RoleOwner, name, `ALTER TABLE keyless ADD UNIQUE (id)`, `ALTER TABLE gone DROP COLUMN name`)
+	execAs(t, embedded.RoleOwner, name, `ALTER TABLE keyed ADD UNIQUE (other)`)
 	last := 2*len(statements) + 1
 	eventually(t, "the new key to be told", func() bool { // the catalog is read once a second
 		got := c.counted(t, fmt.Sprintf("%s%d/stages", path, last), nil)
 		return got.SchemaChanged && strings.Contains(got.Text, "schema changed since")
 	})
+	execAs(t, embedded.RoleOwner, name, `ALTER TABLE gone DROP COLUMN name`)
 	a := c.do(t, "POST", fmt.Sprintf("%s%d/stages", path, last+1), nil)
 	wantProblem(t, a, 422, "query-refused", `"reason":"schema-changed"`, `"name\" does not exist`)
 }

@@ -134,7 +134,7 @@ len(db_query("SELECT o.id FROM orders o WHERE o.id <= :most", {"most": 7}))`)
 	path := "/executions/" + a.get("execution_id").(string) + "/queries/"
 	s := c.counted(t, path+"3/stages", nil)
 	wantCount(t, "condition", find(t, s, stages.KindWhere, "o.id <= :most").RowsOut, 7)
-	if s.SameResult != "unknown" || !strings.HasPrefix(s.Text, "Query 3, 1 line, 7 rows") {
+	if s.SameResult != "yes" || !strings.HasPrefix(s.Text, "Query 3, 1 line, 7 rows, same result today") {
 		t.Errorf("got same_result %q and the text %s", s.SameResult, s.Text)
 	}
 	wantProblem(t, c.do(t, "POST", path+"2/stages", nil), 422, "query-refused", "parameters-not-kept", ":secret")

@@ -40,7 +40,8 @@ x = total / len(rows)`
 		t.Errorf("got %+v in\n%s\nwant that 10 of 30 values were replaced in line 3", f, y.Text)
 	}
 	if q := y.Queries[0]; len(y.NotLooked) > 0 || len(q.Stages) != 1 || !strings.Contains(q.Stages[0], "30") ||
-		q.SameResult != "unknown" || !strings.Contains(y.Text, "Query 1, rows after each stage:\n  l1 main:") {
+		q.SameResult != "yes" ||
+		!strings.Contains(y.Text, "Query 1, same result today as recorded; rows after each stage:\n  l1 main:") {
 		t.Errorf("got %q and %+v in\n%s\nwant the stages of the query", y.NotLooked, q, y.Text)
 	}
 	replay := c.finished(t, y.Replay)

@@ -126,7 +126,7 @@ len(db_query("SELECT o.id, o.total FROM orders o WHERE o.id <= :most ORDER BY o.
 	cell, row := map[string]any{"row": 2, "column": "total"}, map[string]any{"values": map[string]any{"id": 8}}
 	y := ask[stages.Why](t, c, path+"2/why", cell)
 	if len(y.Tables) != 1 || len(y.Tables[0].First.Rows) != 1 || y.Tables[0].First.Rows[0][0] != "3" ||
-		y.SameResult != "unknown" || !strings.HasPrefix(y.Text, "Query 2, row 2, total = ") {
+		y.SameResult != "yes" || !strings.HasPrefix(y.Text, "Query 2, row 2, total = ") {
 		t.Errorf("got %s", compactJSON(y))
 	}
 	not := ask[stages.WhyNot](t, c, path+"2/why-not", row)
