@@ -136,7 +136,7 @@ function RowsOf({ statement: s, close }: { statement: Statement; close: () => vo
         title="Rows"
         note={statementText(s.query)}
         actions={
-          <span class="run-actions">
+          <span class="panel-actions">
             <button
               aria-expanded={isCounted}
               title={`Runs the statement again and counts, for at most ${mostSeconds(s.duration_ms)} s`}
