@@ -19,6 +19,7 @@ import { marks } from "./execution_marks";
 import { Outputs } from "./execution_outputs";
 import { TimeAxis } from "./execution_time_axis";
 import { forgetList, listAddress } from "./executions";
+import { chosenRuns } from "./executions_choice";
 
 const isOver = (e: Record) => e.status !== "running" && e.status !== "created";
 
@@ -310,6 +311,17 @@ function Actions({ of: e }: { of: Record }) {
         <a class="button" href={`/ui/debug?execution=${encodeURIComponent(e.execution_id)}`}>
           Debug
         </a>
+      )}
+      {isOver(e) && (
+        <button
+          title="Choose another run in the list, and see both side by side"
+          onClick={() => {
+            chosenRuns.value = [e.execution_id];
+            navigate(listAddress());
+          }}
+        >
+          Compare with…
+        </button>
       )}
       {e.code && <Copy label="Copy as curl" text={() => asCurl(e)} />}
       {e.code && <Copy label="Copy as Python" text={() => asPython(e)} />}

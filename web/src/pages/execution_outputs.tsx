@@ -13,7 +13,7 @@ import { Value } from "../parts/value";
 // that may do nothing; anything else as text.
 
 const references = "application/vnd.glasshouse.artifact+json";
-const tableType = "application/vnd.dataresource+json";
+export const tableType = "application/vnd.dataresource+json";
 const pictures = ["image/png", "image/jpeg", "image/gif", "image/webp", "image/svg+xml"];
 
 function textOf(value: unknown): string {
@@ -144,7 +144,7 @@ function onlyCounts(fields: ({ name?: unknown } | null)[], rows: Record<string, 
 }
 
 // tableOf returns the rows of a tabular data resource with their columns, or undefined for anything else.
-function tableOf(value: unknown) {
+export function tableOf(value: unknown) {
   const resource = value as Resource | undefined;
   const fields = resource?.schema?.fields;
   const rows = resource?.data;

@@ -11,6 +11,7 @@ import { Ago } from "../parts/label";
 import { navigate, parameter, path, query } from "../router";
 import { isAdmin } from "../session";
 import { Page } from "../shell";
+import { ChooseRun, Choosing, chosenRuns } from "./executions_choice";
 import { type Column, ColumnChoice, Header, isChosen, shownColumns, template, titleOfCell } from "./executions_columns";
 import { currentFilter, FilterBar, filterNames } from "./executions_filter";
 import { ExecutionList } from "./executions_list";
@@ -119,11 +120,18 @@ function AllExecutions() {
           <a class="button" href="/ui/executions?group=session">
             By session
           </a>
+          <button
+            aria-pressed={chosenRuns.value !== undefined}
+            onClick={() => (chosenRuns.value = chosenRuns.value ? undefined : [])}
+          >
+            Compare
+          </button>
           <ColumnChoice />
         </>
       }
     >
       <FilterBar />
+      <Choosing />
       <Rows list={shown} isLate={shown !== list} />
     </Page>
   );
@@ -343,6 +351,7 @@ function Row(props: {
   return (
     <div role="row" class="row" style={place} aria-rowindex={props.index + 2} data-index={props.index}>
       <span role="cell" class="time">
+        <ChooseRun of={e} />
         <a
           href={`/ui/executions/${encodeURIComponent(e.execution_id)}`}
           onFocus={() => (props.list.active = props.index)}

@@ -16,6 +16,7 @@ import { System } from "./system";
 import { Writes } from "./writes";
 
 const Chat = lazily("Chat", async () => (await import("./chat")).Chat);
+const Compare = lazily("Two runs side by side", async () => (await import("../compare/compare")).Compare);
 const Debugger = lazily("Debugger", async () => (await import("./debug")).Debugger);
 const Steps = lazily("Steps", async () => (await import("./steps")).Steps);
 const Playground = lazily("Playground", async () => (await import("./play")).Playground);
@@ -25,6 +26,7 @@ const pages = new Map<string, FunctionComponent>([
   ["/executions", Executions],
   ["/artifacts", Artifacts],
   ["/audit", Audit],
+  ["/compare", Compare],
   ["/connections", Connections],
   ["/debug", Debugger],
   ["/keys", Keys],
