@@ -138,14 +138,14 @@ function WhyButton({ of: e, answer, ask }: { of: Execution; answer: AnswerState;
     }
     setRecording(false);
   };
-  const label = (name: string) => (name === "result" ? "Why this result?" : `Why this ${name}?`);
+  const isFailure = e.status === "failed";
   return (
     <>
       {problem && <Failure problem={problem} />}
       {subjects.map((name) => (
         <button
           key={name}
-          class="primary"
+          class={isFailure ? "" : "primary"}
           disabled={isRecording}
           title={recording ? "" : "The run was not recorded. It runs again with the rows that it got, and is recorded."}
           onClick={() => (recording ? ask(name) : void record(name))}
@@ -153,12 +153,21 @@ function WhyButton({ of: e, answer, ask }: { of: Execution; answer: AnswerState;
           {isRecording
             ? "Running again…"
             : recording
-              ? label(name)
-              : `${label(name)} (runs again, ${duration(e.usage.wall_ms)})`}
+              ? questionOf(name, e)
+              : `${questionOf(name, e)} (runs again, ${duration(e.usage.wall_ms)})`}
         </button>
       ))}
     </>
   );
+}
+
+const shortValue = 20; // characters of a value that fits into a question
+
+// questionOf asks why a variable has its value, which is the one at a failure, if there was one.
+export function questionOf(name: string, e: Execution): string {
+  if (name === "result") return "Why this result?";
+  const value = (e.exception?.traceback ?? []).filter(({ file }) => !file).at(-1)?.variables?.[name];
+  return value && value.length <= shortValue ? `Why is ${name} ${value}?` : `Why has ${name} this value?`;
 }
 
 // namedAt returns the variables that the line of a failure names, at most three.

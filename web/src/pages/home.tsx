@@ -12,7 +12,7 @@ import { isAdmin, me } from "../session";
 import { Page } from "../shell";
 import { waitingWrites } from "../waiting";
 import { Bars } from "./home_chart";
-import { type Bar, costs, series } from "./home_series";
+import { type Bar, costs, series, whyOtherTotal } from "./home_series";
 
 const hour = 3_600_000; // milliseconds
 const ranges: Record<string, { label: string; hours: number; step: number }> = {
@@ -162,7 +162,7 @@ function Charts({ hours, step, events }: { hours: number; step: number; events: 
         (bar) => bar.cpu_ms,
         (n) => duration(n),
       )}
-      <Costs of={answer} />
+      <Costs of={answer} charted={sum((bar) => bar.cpu_ms)} />
     </div>
   );
 }
@@ -182,20 +182,30 @@ function Chart(props: { title: string; value: string; begin: string; children: C
   );
 }
 
-// Costs shows the CPU time of each key by day.
-function Costs({ of: activity }: { of: Activity }) {
+// Costs shows the CPU time of each key by day. charted is the CPU time of the chart above, which may be another.
+function Costs({ of: activity, charted }: { of: Activity; charted: number }) {
   const { days, keys } = costs(activity.keys);
   if (keys.length === 0) return null;
+  const total = keys.reduce((sum, key) => sum + key.total, 0);
   return (
     <section class="chart wide" aria-label="Cost by key">
       <h2>CPU time by key and day (UTC)</h2>
-      <Bars
-        parts={keys.map(({ days: values }, n) => ({ values, class: `series-${n}` }))}
-        titles={days.map((at, n) =>
-          [at, ...keys.filter((key) => key.days[n]).map((key) => `${key.name}: ${duration(key.days[n]!)}`)].join("\n"),
-        )}
-        label={`CPU time by key: ${keys.map(({ name, total }) => `${name} ${duration(total)}`).join(", ")}`}
-      />
+      <p class="value">{duration(total)}</p>
+      {/* One day is one bar, which says nothing. */}
+      {days.length > 1 && (
+        <Bars
+          parts={keys.map(({ days: values }, n) => ({ values, class: `series-${n}` }))}
+          titles={days.map((at, n) =>
+            [at, ...keys.filter((key) => key.days[n]).map((key) => `${key.name}: ${duration(key.days[n]!)}`)].join(
+              "\n",
+            ),
+          )}
+          label={`CPU time by key: ${keys.map(({ name, total }) => `${name} ${duration(total)}`).join(", ")}`}
+        />
+      )}
+      {whyOtherTotal(total, charted, activity.since) && (
+        <p class="muted">{whyOtherTotal(total, charted, activity.since)}</p>
+      )}
       <ul class="legend">
         {keys.map(({ name, total }, n) => (
           <li key={name}>

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { costs, series } from "./home_series";
+import { costs, series, whyOtherTotal } from "./home_series";
 
 const since = Date.parse("2026-03-01T00:00:00Z");
 const totals = { executions: 2, failed: 1, rows_read: 10, cpu_ms: 5 };
@@ -28,4 +28,11 @@ test("the keys that used most have names, and the others are one", () => {
   expect(found.days).toEqual(["2026-03-01", "2026-03-02"]);
   expect(found.keys.map(({ name }) => name).slice(0, 2)).toEqual(["deleted key k0", "ada, “key 1”"]);
   expect(found.keys.at(-1)).toEqual({ name: "2 other keys", total: 189, days: [95, 94] });
+});
+
+test("two sums of CPU time are the same, or the page says why not", () => {
+  expect(whyOtherTotal(3470, 3470.2, "2026-03-01T00:00:00Z")).toBe("");
+  expect(whyOtherTotal(3470, 1200, "2026-03-01T00:00:00Z")).toMatch(
+    /^The CPU time of the runs, 1\.20 s, is from 2026-/,
+  );
 });

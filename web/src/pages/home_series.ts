@@ -1,4 +1,5 @@
 import type { Activity, Totals } from "../api/records";
+import { dateTime, duration } from "../format";
 
 const hour = 3_600_000; // milliseconds
 
@@ -51,4 +52,13 @@ export function costs(keys: Activity["keys"]): { days: string[]; keys: KeyCosts[
       days: days.map((_, n) => others.reduce((sum, key) => sum + key.days[n]!, 0)),
     });
   return { days, keys: sorted };
+}
+
+// whyOtherTotal says why the CPU time of keys is not that of the runs since a time, or "" if both are the same.
+export function whyOtherTotal(keys: number, runs: number, since: string): string {
+  if (duration(keys) === duration(runs)) return "";
+  return (
+    `The CPU time of the runs, ${duration(runs)}, is from ${dateTime(since).slice(0, 16)} on. ` +
+    "Keys count by whole days in UTC, each run in whole milliseconds, and runs that were erased, too."
+  );
 }

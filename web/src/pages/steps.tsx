@@ -11,6 +11,7 @@ import { parameter, setParameters } from "../router";
 import { Page } from "../shell";
 import { linesOf, sectionsOf } from "../why/answer";
 import { useWhy } from "../why/use_why";
+import { marks as failureOf } from "./execution_marks";
 import { Find } from "./steps_find";
 import { useStepKeys } from "./steps_keys";
 import { runBeside } from "./steps_lines";
@@ -139,6 +140,9 @@ function Recorded({ recording, record }: { recording: Recording; record: Executi
     setParameters({ name }, true);
   };
   const named = asked.why ? linesOf(sectionsOf(asked.why)) : [];
+  const failed = failureOf(record)
+    .filter(({ isFailure }) => isFailure)
+    .map(({ line, message }) => ({ line, isFailure: true, message: message ?? "" }));
   return (
     <>
       <Scrubber recording={recording} picked={picked} pick={pick} line={shownLine} marks={marks} />
@@ -156,7 +160,7 @@ function Recorded({ recording, record }: { recording: Recording; record: Executi
           >
             <Code
               code={code}
-              marks={named.map((each) => ({ line: each, isFailure: false }))}
+              marks={[...failed, ...named.map((each) => ({ line: each, isFailure: false }))]}
               label="Code"
               current={shownLine}
               picked={picked}

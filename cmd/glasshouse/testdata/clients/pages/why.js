@@ -98,7 +98,7 @@ module.exports = {
     const { execution_id: id } = await quick(failing, true);
     const page = await open(adminKey);
     await page.goto(`${address}/ui/executions/${id}`);
-    await page.getByRole('button', { name: 'Why this total?' }).click();
+    await page.getByRole('button', { name: 'Why is total 0?' }).click();
     await page.getByText('Why total is 0').waitFor();
     await page.locator('.chain li', { hasText: 'total = sum(rows.values())' }).waitFor();
     await settled(page);
