@@ -176,6 +176,10 @@ var judges = map[string]judge{
 	},
 	parse.ProbeRemovedRows: func(e *evidence) (judgement, bool) {
 		all, kept := e.n(0, 0), e.n(0, 1)
+		if e.Flags["listed"] { // a list without repeats may be meant
+			return judgement{60, fmt.Sprintf("UNION removes %d of %d rows because an equal one is in the same query. "+
+				"UNION ALL keeps them.", all-kept, all), facts("rows", all, "kept", kept)}, kept < all
+		}
 		return judgement{84, fmt.Sprintf("UNION removes %d of %d rows because they are equal, before they are added "+
 			"up. "+
 			"UNION ALL keeps them.", all-kept, all), facts("rows", all, "kept", kept)}, kept < all
@@ -217,6 +221,11 @@ var judges = map[string]judge{
 		got, other, score := e.n(0, 0), e.n(0, 1), 67
 		if e.Flags["same"] {
 			score = 86
+		}
+		if e.Flags["not"] {
+			return judgement{score, fmt.Sprintf("NOT binds stronger than OR, so it is of the first condition alone: "+
+				"%d rows pass. With parentheses around the OR, %d.", got, other),
+				facts("rows", got, "grouped", other)}, got != other
 		}
 		return judgement{score, fmt.Sprintf("AND binds stronger than OR, so %s counts without the conditions before "+
 				"it: "+
@@ -394,7 +403,13 @@ func (run *stageRun) repeatingKey(stage int) *stages.Stage {
 }
 
 func judgeNullableSide(e *evidence) (judgement, bool) {
-	unmatched, survive := e.n(0, 0), e.n(0, 1)
+	unmatched, survive, before, after := e.n(0, 0), e.n(0, 1), e.n(0, 3), e.n(0, 4)
+	if unmatched == 0 && before > after && e.Flags["strict"] {
+		return judgement{76, fmt.Sprintf("%s is on %s, the nullable side of the %s. It removes all rows of %d of %d "+
+			"rows "+
+			"of the other side, as an inner join does. In ON it would keep them, unmatched.", stages.Clip(e.Clause),
+			e.name(0), e.name(1), before-after, before), facts("before", before, "after", after)}, true
+	}
 	return judgement{91, fmt.Sprintf("%s is on %s, the nullable side of the %s. It removes all %d unmatched rows, so "+
 		"the join works as an inner join. In ON it would keep them.", stages.Clip(e.Clause), e.name(0), e.name(1),
 		unmatched),

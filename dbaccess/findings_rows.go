@@ -129,7 +129,10 @@ func judgeGaps(e *evidence) (judgement, bool) {
 		return judgement{}, false
 	}
 	score := 72
-	if !e.Flags["neighbour"] {
+	switch {
+	case !e.Flags["MONTH"] && !e.Flags["DAY"]: // the days of the table itself, whose row before may be meant
+		score = 64
+	case !e.Flags["neighbour"]:
 		score = 78
 	}
 	return judgement{score, fmt.Sprintf("%s goes by rows, and %s has gaps: for %d of %d rows the row before is not "+

@@ -275,10 +275,20 @@ func findNullableSides(d *stageDeriver, parts *blockParts) {
 			}
 			var f filler
 			k, condition := f.put(key), f.put(exprHole(d.text(c.span), c.node))
-			d.addProbe(parts, ProbeNullableSide, c.stage, c.span, []string{n.side.name, n.join.joinWord()},
-				fill("SELECT count(*) FILTER (WHERE "+k+" IS NULL), count(*) FILTER (WHERE "+k+" IS NULL AND "+
-					condition+
-					" IS TRUE), count(*) FILTER (WHERE "+condition+" IS TRUE)"+d.from(&f, parts), f.holes...))
+			query := "SELECT count(*) FILTER (WHERE " + k + " IS NULL), count(*) FILTER (WHERE " + k + " IS NULL AND " +
+				condition + " IS TRUE), count(*) FILTER (WHERE " + condition + " IS TRUE)"
+			kept := n.join.left
+			if n.isLeft {
+				kept = n.join.right
+			}
+			_, _, _, isStrict := operator(c.node, "=", "<>", "<", ">", "<=", ">=")
+			if identity, isKey := d.rowIdentity(kept.tables()[0]); isKey && isStrict {
+				id := f.put(identity)
+				query += ", count(DISTINCT " + id + "), count(DISTINCT " + id + ") FILTER (WHERE " + condition + " " +
+					"IS TRUE)"
+			}
+			d.addFlagged(parts, ProbeNullableSide, c.stage, c.span, []string{n.side.name, n.join.joinWord()},
+				map[string]bool{"strict": isStrict && !hasCall(c.node)}, fill(query+d.from(&f, parts), f.holes...))
 		}
 		for _, later := range parts.joins {
 			join := later.node.GetJoinExpr()

@@ -271,7 +271,10 @@ func findUnordered(d *stageDeriver, parts *blockParts) {
 }
 
 // findSwappedColumns finds set operations whose sides have columns of the same names in another order.
-func findSwappedColumns(d *stageDeriver, _ *blockParts) {
+func findSwappedColumns(d *stageDeriver, parts *blockParts) {
+	if parts != d.parts[0] { // once for all blocks
+		return
+	}
 	for _, set := range d.sets {
 		query := set.rows.node
 		left, right := d.outputNames(query.Larg, nil), d.outputNames(query.Rarg, nil)
@@ -290,7 +293,57 @@ func findSwappedColumns(d *stageDeriver, _ *blockParts) {
 		d.addProbe(&blockParts{id: set.block, scope: set.scope}, ProbeSwapped, set.stage, s,
 			[]string{left[at], right[at]}, fill(`SELECT count(*) FROM (@0) AS "q"`, queryHole(set.rows)))
 	}
-	d.sets = nil // once for all blocks
+}
+
+// findListedUnions finds a UNION whose rows are the result, and that removes equal rows of one side.
+func findListedUnions(d *stageDeriver, parts *blockParts) {
+	if parts != d.parts[0] {
+		return
+	}
+	for _, set := range d.sets {
+		query := set.rows.node
+		if set.block != 0 || query.Op != pg_query.SetOperation_SETOP_UNION || query.All {
+			continue
+		}
+		u, ok := d.bareSets[0]
+		if !ok || u.query != query {
+			continue
+		}
+		left, right, ok := d.setPart(u.span, query.Op)
+		if !ok {
+			continue
+		}
+		l := queryHole(derivedQuery{d.text(left), query.Larg})
+		r := queryHole(derivedQuery{d.text(right), query.Rarg})
+		d.addFlagged(&blockParts{id: set.block, scope: set.scope}, ProbeRemovedRows, set.stage,
+			span{left.end, right.start}, nil, map[string]bool{"listed": true},
+			fill(`SELECT (SELECT count(*) FROM (@0) AS "a") + (SELECT count(*) FROM (@1) AS "b"), `+
+				`(SELECT count(*) FROM (SELECT DISTINCT * FROM (@0) AS "a") AS "c") + `+
+				`(SELECT count(*) FROM (SELECT DISTINCT * FROM (@1) AS "b") AS "d")`, l, r))
+	}
+}
+
+// findNegatedFirst finds NOT a OR b without parentheses, where both compare the same column: NOT is of a alone.
+func findNegatedFirst(d *stageDeriver, parts *blockParts) {
+	for _, c := range parts.conjuncts {
+		b := c.node.GetBoolExpr()
+		if b == nil || b.Boolop == pg_query.BoolExprType_AND_EXPR || len(b.Args) != 2 {
+			continue
+		}
+		not := b.Args[0].GetBoolExpr()
+		if not == nil || not.Boolop != pg_query.BoolExprType_NOT_EXPR || !d.isSameColumn(not.Args[0], b.Args[1]) {
+			continue
+		}
+		var f filler
+		list, ok := d.marks(&f, []*pg_query.Node{not.Args[0], b.Args[1]})
+		if !ok {
+			continue
+		}
+		whole := f.put(exprHole(d.text(c.span), c.node))
+		d.addFlagged(parts, ProbePrecedence, c.stage, c.span, nil, map[string]bool{"same": true, "not": true},
+			fill("SELECT count(*) FILTER (WHERE "+whole+" IS TRUE), count(*) FILTER (WHERE (NOT ("+list[0]+" OR "+
+				list[1]+")) IS TRUE)"+d.from(&f, parts), f.holes...))
+	}
 }
 
 // findCaseGaps finds numbers between the ranges of a CASE, which no branch takes.

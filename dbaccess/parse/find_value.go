@@ -157,8 +157,10 @@ func findTextNumbers(d *stageDeriver, parts *blockParts) {
 		var f filler
 		m := f.put(h)
 		d.addProbe(parts, ProbeTextNumber, -1, s, []string{h.inner(), what},
-			fill("SELECT count("+m+"), count(*) FILTER (WHERE "+m+" ~ '^[0-9]+$'), count(DISTINCT length("+m+
-				")) FILTER (WHERE "+m+" ~ '^[0-9]+$'), count(*) FILTER (WHERE "+m+" ~ '^0[0-9]')"+d.source(&f, parts),
+			fill("SELECT count("+m+"), count(*) FILTER (WHERE "+m+" ~ '^[0-9]+([.][0-9]+)*$'), count(DISTINCT "+
+				"length("+m+
+				")) FILTER (WHERE "+m+" ~ '^[0-9]+([.][0-9]+)*$'), count(*) FILTER (WHERE "+m+" ~ "+
+				"'^0[0-9]')"+d.source(&f, parts),
 				f.holes...))
 	}
 	if !parts.isGrouped() {

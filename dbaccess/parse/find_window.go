@@ -270,7 +270,7 @@ func (d *stageDeriver) numberedRows(parts *blockParts) (list []numbered) {
 		if !ok || !isNumber || ref == nil {
 			continue
 		}
-		item := d.tableOf(parts.tables(), ref)
+		item := d.itemFor(parts, ref)
 		if item == nil || item.child < 0 {
 			continue
 		}
@@ -401,8 +401,17 @@ func (d *stageDeriver) outputsOf(n numbered, expressions []*pg_query.Node) (name
 func (d *stageDeriver) isOnly(parts *blockParts, n *pg_query.Node, item *fromItem) bool {
 	refs := columnsOf(n)
 	return len(refs) > 0 && !slices.ContainsFunc(refs, func(ref *pg_query.ColumnRef) bool {
-		return d.tableOf(parts.tables(), ref) != item
+		return d.itemFor(parts, ref) != item
 	})
+}
+
+// itemFor returns the table that has a column: the only one of FROM, if its columns are not known.
+func (d *stageDeriver) itemFor(parts *blockParts, ref *pg_query.ColumnRef) *fromItem {
+	tables := parts.tables()
+	if qualifier, _ := columnName(ref); qualifier == "" && len(tables) == 1 && tables[0].columns == nil {
+		return tables[0]
+	}
+	return d.tableOf(tables, ref)
 }
 
 func (d *stageDeriver) readsOutputs(n *pg_query.Node, names []string) bool {
