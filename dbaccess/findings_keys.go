@@ -138,8 +138,11 @@ var logicJudges = map[string]judge{
 			"rows", rows)}, inner > 0 && rows > 1
 	},
 	parse.ProbeNoOrder: func(e *evidence) (judgement, bool) {
-		kept, all := e.n(0, 0), e.n(1, 0)
-		return judgement{80, fmt.Sprintf("LIMIT without ORDER BY keeps %d of %d rows by chance.", kept, all),
+		kept, all, score := e.n(0, 0), e.n(1, 0), 80
+		if e.Flags["result"] { // a look at some rows
+			score = 62
+		}
+		return judgement{score, fmt.Sprintf("LIMIT without ORDER BY keeps %d of %d rows by chance.", kept, all),
 			facts("rows", all, "kept", kept)}, kept < all
 	},
 	parse.ProbeSwapped: func(e *evidence) (judgement, bool) {

@@ -147,7 +147,7 @@ func (d *stageDeriver) repeatedRows(parts *blockParts, kind string, s span, a ag
 		}
 	}
 	rows := fill(list+d.source(&f, parts), f.holes...)
-	if d.isSelfJoin(parts.tables()) && len(parts.node.GroupClause) > 0 {
+	if (d.isSelfJoin(parts.tables()) || d.hasRange(parts)) && len(parts.node.GroupClause) > 0 {
 		// A row is counted for each of its peers, once in the group of each.
 		if rows = d.repeatedInGroups(parts, list, f); rows.node == nil {
 			return
@@ -194,6 +194,11 @@ func (d *stageDeriver) isLookup(parts *blockParts, item *fromItem) (is bool) {
 		is = isKey || slices.ContainsFunc(names, func(n string) bool { return slices.Contains(item.table.Unique, n) })
 	}
 	return is
+}
+
+// hasRange reports whether a join compares its sides with something else than =, which is meant to repeat rows.
+func (d *stageDeriver) hasRange(parts *blockParts) bool {
+	return slices.ContainsFunc(parts.joins, func(j *fromItem) bool { return !d.hasOnlyKeys(j) })
 }
 
 // repeatedInGroups returns the rows of a list of counts that are computed for each group and added up.

@@ -265,7 +265,7 @@ func findUnordered(d *stageDeriver, parts *blockParts) {
 	}
 	q := parts.clause
 	all := d.partialSelect(parts.node, q, partial{group: true, having: true, distinct: true})
-	d.addProbe(parts, ProbeNoOrder, parts.last, q.tail, nil,
+	d.addFlagged(parts, ProbeNoOrder, parts.last, q.tail, nil, map[string]bool{"result": parts.id == 0},
 		fill(`SELECT count(*) FROM (@0) AS "q"`, queryHole(derivedQuery{d.text(q.all), parts.node})),
 		fill(`SELECT count(*) FROM (@0) AS "q"`, queryHole(all)))
 }

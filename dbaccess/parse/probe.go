@@ -23,7 +23,7 @@ type Probe struct {
 }
 
 // maxProbes bounds the probes of a statement.
-const maxProbes = 80
+const maxProbes = 120
 
 // place is the clause in which an expression is.
 type place int
