@@ -227,7 +227,15 @@ func (f *regressFixture) compare(t *testing.T, r *dbaccess.Reader, file, sql str
 	}
 	own := map[string]bool{}
 	for _, text := range append(views, sql) {
-		eachNode(t, text, func(n map[string]any) { own[nodeText(t, n)] = true })
+		eachNode(t, text, func(n map[string]any) {
+			own[nodeText(t, n)] = true
+			join, _ := n["JoinExpr"].(map[string]any)
+			using, _ := join["usingClause"].([]any)
+			for _, name := range using { // a column of each side
+				column := map[string]any{"ColumnRef": map[string]any{"fields": []any{name}}}
+				own[nodeText(t, column)] = true
+			}
+		})
 	}
 	for _, d := range derived {
 		f.derived.Add(1)

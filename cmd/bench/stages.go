@@ -160,8 +160,8 @@ func stageRows() (rows []measurement) {
 		return most
 	}
 	return append(rows,
-		all("median of the statement's time", times, absolute(3, 0), func() float64 { return median(s.ratios()) }),
-		all("nine of ten, of the statement's time", times, absolute(10, 0), func() float64 { return quantile(s.ratios(), 0.9) }),
+		all("median, of the statement's time or 25 ms", times, absolute(3, 0), func() float64 { return median(s.ratios()) }),
+		all("nine of ten, of the statement's time or 25 ms", times, absolute(10, 0), func() float64 { return quantile(s.ratios(), 0.9) }),
 		all("the longest", unit{label: "ms"}, absolute(inMilliseconds(10*time.Second), 0), longest),
 	)
 }
