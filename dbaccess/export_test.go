@@ -10,7 +10,9 @@ import (
 
 // DerivedCounts returns the statements that count the rows of a query and read samples of them, and the queries of the
 // views that it reads.
-func (r *Reader) DerivedCounts(ctx context.Context, sql string) (list []parse.DerivedStatement, views []string, err error) {
+func (r *Reader) DerivedCounts(
+	ctx context.Context, sql string,
+) (list []parse.DerivedStatement, views []string, err error) {
 	run, err := r.planStages(ctx, sql, nil, sandbox.QueryLimits{}, stages.Options{Samples: true})
 	if err != nil {
 		return nil, nil, err

@@ -46,8 +46,8 @@ func TestStagesOfRegressionFiles(t *testing.T) {
 	t.Parallel()
 	dir := regressDir()
 	if dir == "" {
-		t.Log("report: not tested, because PostgreSQL's regression files are not here (scripts/regress fetches them): " +
-			"the stages of their SELECTs")
+		t.Log("report: not tested, because PostgreSQL's regression files are not here (scripts/regress fetches " +
+			"them): the stages of their SELECTs")
 		return
 	}
 	limit := regressTime
@@ -109,7 +109,7 @@ func newRegressFixture(t *testing.T, dir string) *regressFixture {
 	return f
 }
 
-// unwanted matches statements of the regression files that would take rights, roles or rows away before the SELECTs run.
+// unwanted matches statements of the regression files that take rights, roles or rows away before the SELECTs run.
 var unwanted = regexp.MustCompile(`(?is)^(\s*--[^\n]*\n)*\s*(drop|grant|revoke|truncate|delete|begin|start|commit|` +
 	`rollback|end|abort|savepoint|release|set|reset|create (role|user|group)|alter (role|user|group)|explain|vacuum|` +
 	`create event|declare|fetch|close|lock|do|copy .* to )\b`)

@@ -44,8 +44,8 @@ func (run *stageRun) settleParts() {
 		p, v := run.plan.Stages[i], run.values[i]
 		if p.Same >= 0 {
 			same := run.stages[p.Same]
-			s.RowsIn, s.RowsOut, s.Null, s.State, s.Reason, s.Message = same.RowsIn, same.RowsOut, same.Null, same.State,
-				same.Reason, same.Message
+			s.RowsIn, s.RowsOut, s.Null = same.RowsIn, same.RowsOut, same.Null
+			s.State, s.Reason, s.Message = same.State, same.Reason, same.Message
 		}
 		switch s.Kind {
 		case stages.KindFilter, stages.KindSubquery:

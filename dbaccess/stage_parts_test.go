@@ -81,8 +81,8 @@ func TestStagesOfViews(t *testing.T) {
 	}
 }
 
-// What a view reads may be refused to the login, and be other rows for it. The view then has no counts of its own query,
-// and its rows stay. Masked columns in a view's query are not used either.
+// What a view reads may be refused to the login, and be other rows for it. The view then has no counts of its own
+// query, and its rows stay. Masked columns in a view's query are not used either.
 func TestStagesOfViewsThatMayNotBeRead(t *testing.T) {
 	t.Parallel()
 	s := dbtest.Start(t)
@@ -147,8 +147,8 @@ func TestStagesOfViewsThatMayNotBeRead(t *testing.T) {
 	}
 }
 
-// A subquery in an expression is a block. One that reads columns of the block around it has one stage: how often it runs
-// at most, and what it gives.
+// A subquery in an expression is a block. One that reads columns of the block around it has one stage: how often it
+// runs at most, and what it gives.
 func TestStagesOfSubqueriesInExpressions(t *testing.T) {
 	t.Parallel()
 	r := openShop(t, dbaccess.Config{})

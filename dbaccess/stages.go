@@ -30,9 +30,9 @@ const (
 	maxStageCost   = 20
 	smallStageCost = 5000
 	largeTable     = 100_000
-	// From slowStatement or smallStageCost on, and unless all is asked for, how joins match, what may be wrong and what is
-	// in the stages is computed only within moreTimeFactor times the statement's own time, or slowStatement. The rows of
-	// a slow statement are those of its last stage.
+	// From slowStatement or smallStageCost on, and unless all is asked for, how joins match, what may be wrong and what
+	// is in the stages is computed only within moreTimeFactor times the statement's own time, or slowStatement. The
+	// rows of a slow statement are those of its last stage.
 	slowStatement  = 100 * time.Millisecond
 	moreTimeFactor = 2
 	maxStageSets   = 2 // transactions for stages at the same time
@@ -137,7 +137,8 @@ func (r *Reader) planStages(
 		run.values[i] = map[parse.CountKind]int64{}
 		s := &stages.Stage{
 			ID: i, Block: p.Block, Kind: p.Kind, Name: p.Name, Text: p.Text, FromLine: p.From, ToLine: p.To,
-			Reads: p.Reads, PartOf: p.PartOf, ViewLine: p.ViewLine, JoinKind: p.JoinKind, State: stages.Skipped, Reason: p.Reason, Message: p.Message,
+			Reads: p.Reads, PartOf: p.PartOf, ViewLine: p.ViewLine, JoinKind: p.JoinKind,
+			State: stages.Skipped, Reason: p.Reason, Message: p.Message,
 		}
 		if p.Reason != "" {
 			s.State = stages.Refused

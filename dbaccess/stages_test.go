@@ -493,8 +493,8 @@ SELECT count(*) FROM b JOIN orders ON orders.id = b.id JOIN a ON a.id = b.id`, n
 	}
 }
 
-// Counts that contradict the rows of the statement are not shown: a function of an owner makes rows, which its name does
-// not tell.
+// Counts that contradict the rows of the statement are not shown: a function of an owner makes rows, which its name
+// does not tell.
 func TestStagesThatContradictTheRows(t *testing.T) {
 	t.Parallel()
 	s := dbtest.Start(t)
@@ -505,7 +505,8 @@ func TestStagesThatContradictTheRows(t *testing.T) {
 	defer conn.Close(context.Background())
 	for _, sql := range []string{
 		"CREATE FUNCTION several(int) RETURNS SETOF int LANGUAGE sql IMMUTABLE AS 'VALUES (1), (2)'",
-		"CREATE TABLE few AS SELECT generate_series(1, 5) AS id", "GRANT SELECT ON few TO glasshouse_reader", "GRANT EXECUTE ON FUNCTION several TO glasshouse_reader",
+		"CREATE TABLE few AS SELECT generate_series(1, 5) AS id", "GRANT SELECT ON few TO glasshouse_reader",
+		"GRANT EXECUTE ON FUNCTION several TO glasshouse_reader",
 	} {
 		if _, err := conn.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)

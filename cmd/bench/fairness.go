@@ -252,7 +252,8 @@ while True: os.write(3, frame)`
 // stagesFlood is the flood of pairsOfOrders, whose stages take as long as they may.
 const (
 	stagesFlood   = "8 clients that ask for stages"
-	pairsOfOrders = `SELECT a.status, count(*), sum(i.quantity) FROM orders a JOIN orders b ON b.customer_id = a.customer_id
+	pairsOfOrders = `SELECT a.status, count(*), sum(i.quantity) FROM orders a JOIN orders b ON b.customer_id =
+		a.customer_id
 		JOIN order_items i ON i.order_id = b.id WHERE a.total > 10 AND EXISTS (SELECT 1 FROM order_items x
 		WHERE x.order_id = a.id AND x.quantity > b.id % 5) GROUP BY a.status ORDER BY 2 DESC`
 )

@@ -262,7 +262,7 @@ func (d *stageDeriver) partialSelect(query *pg_query.SelectStmt, q selectClauses
 		}
 		out.WriteString(d.text(q.group))
 	}
-	if q.group.isEmpty() && query.HavingClause != nil { // HAVING alone makes one group, also where it is left out
+	if q.group.isEmpty() && query.HavingClause != nil { // HAVING alone makes one group, and so does its stage before
 		out.WriteString(" GROUP BY ()")
 		node.GroupClause = parsedSelect("SELECT GROUP BY ()").GroupClause
 	}

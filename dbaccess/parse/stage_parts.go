@@ -212,8 +212,8 @@ func (d *stageDeriver) addGroupingSets(parts *blockParts) {
 	if namesTargets {
 		targets = f.put(listHole(d.text(parts.clause.targets), parts.node.TargetList)) + ", "
 	}
-	rows := "SELECT " + targets + "GROUPING(" + strings.Join(marks, ", ") + `) AS "stage set"` + d.source(&f, parts) + " GROUP BY " +
-		distinct + f.put(listHole(d.text(parts.clause.group), parts.node.GroupClause))
+	rows := "SELECT " + targets + "GROUPING(" + strings.Join(marks, ", ") + `) AS "stage set"` +
+		d.source(&f, parts) + " GROUP BY " + distinct + f.put(listHole(d.text(parts.clause.group), parts.node.GroupClause))
 	var columns []string
 	var values []CountValue
 	for _, set := range sets {
@@ -623,7 +623,8 @@ func (d *stageDeriver) outerColumns(parts *blockParts, query *pg_query.SelectStm
 			return qualifier == t.name && !slices.Contains(names, qualifier)
 		}
 		return name != "*" && !slices.Contains(columns, name) &&
-			(name == t.name && !slices.Contains(names, name) || slices.Contains(t.columns, name) || isKnown && len(t.columns) == 0)
+			(name == t.name && !slices.Contains(names, name) || slices.Contains(t.columns, name) ||
+				isKnown && len(t.columns) == 0)
 	}
 	forEachNode(query, func(n *pg_query.Node) bool {
 		if ref := n.GetColumnRef(); ref != nil {

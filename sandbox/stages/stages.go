@@ -147,7 +147,7 @@ type Stage struct {
 	Reads        int      `json:"reads" doc:"The block whose rows it reads; -1: none"`
 	PartOf       int      `json:"part_of" doc:"The stage that it is a part of, and does not change; -1: none"`
 	ViewLine     int      `json:"view_line,omitempty" doc:"Of a stage of a view: its line in the view's definition"`
-	RowsIn       *int64   `json:"rows_in,omitempty" doc:"Before it; of a join: left ones; of a subquery: its runs at most"`
+	RowsIn       *int64   `json:"rows_in,omitempty" doc:"Before it; of a join: left ones; of a subquery: its runs"`
 	RowsRight    *int64   `json:"rows_right,omitempty" doc:"Of a join: rows of the right side"`
 	RowsOut      *int64   `json:"rows_out,omitempty"`
 	Lost         *int64   `json:"lost,omitempty" doc:"Rows of rows_in that are not in its result"`
