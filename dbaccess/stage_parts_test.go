@@ -197,8 +197,8 @@ func TestStagesOfSubqueriesInExpressions(t *testing.T) {
 		}
 	}
 
-	got = stagesOf(t, r, `SELECT customer_id, (SELECT name FROM customers c WHERE c.id = o.customer_id) AS name, count(*)
-		FROM orders o GROUP BY customer_id`)
+	got = stagesOf(t, r, `SELECT customer_id, (SELECT name FROM customers c WHERE c.id = o.customer_id) AS name,
+		count(*) FROM orders o GROUP BY customer_id`)
 	if s := stage(t, got, stages.KindSubquery, "name"); s.Reason != stages.ReasonNotTraceable || s.RowsOut != nil {
 		t.Errorf("a subquery for each group: got %+v, want the reason %s", s, stages.ReasonNotTraceable)
 	}

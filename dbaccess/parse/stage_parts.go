@@ -213,7 +213,8 @@ func (d *stageDeriver) addGroupingSets(parts *blockParts) {
 		targets = f.put(listHole(d.text(parts.clause.targets), parts.node.TargetList)) + ", "
 	}
 	rows := "SELECT " + targets + "GROUPING(" + strings.Join(marks, ", ") + `) AS "stage set"` +
-		d.source(&f, parts) + " GROUP BY " + distinct + f.put(listHole(d.text(parts.clause.group), parts.node.GroupClause))
+		d.source(&f, parts) + " GROUP BY " + distinct +
+		f.put(listHole(d.text(parts.clause.group), parts.node.GroupClause))
 	var columns []string
 	var values []CountValue
 	for _, set := range sets {

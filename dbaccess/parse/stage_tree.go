@@ -159,8 +159,8 @@ func callsIn(nodes []*pg_query.Node, isWanted func(*pg_query.FuncCall) bool) (ca
 }
 
 // hasForeignRows reports whether the number of rows of a SELECT is decided where its clauses do not show it: ORDER BY
-// makes rows, DISTINCT ON chooses a row before the SELECT list makes several of it, or an aggregate in a subquery is one
-// of the SELECT around it.
+// makes rows, DISTINCT ON chooses a row before the SELECT list makes several of it, or an aggregate in a subquery is
+// one of the SELECT around it.
 func hasForeignRows(query *pg_query.SelectStmt) bool {
 	for _, n := range query.SortClause {
 		isTarget := func(t *pg_query.Node) bool {
