@@ -285,7 +285,9 @@ func (v sqlView) stageVariables() (list []sqlVariable) {
 	add("state", s.State, "text")
 	add("reason", s.Reason, "text")
 	add("message", s.Message, "text")
-	add("same_result", v.answer.stages.SameResult, "text")
+	if same := v.answer.stages.SameResult; same == "no" {
+		add("same_result", same, "text")
+	}
 	return list
 }
 
@@ -376,7 +378,7 @@ func (s *Session) EvaluateSQL(ctx context.Context, expression string, frame uint
 	}
 	column := sampleColumn(stage.Sample.Columns, name)
 	if column < 0 {
-		return ValueView{}, fmt.Errorf("%w: an expression in SQL is a column of the sample (%s), a number of the "+
+		return ValueView{}, fmt.Errorf("%w: an expression in SQL is one column of the sample (%s), a number of the "+
 			"stage (%s) or a parameter; other expressions are not evaluated", ErrRequest,
 			shorten(strings.Join(stage.Sample.Columns, ", "), maxReasonChars), strings.Join(stageNumbers, ", "))
 	}
@@ -394,25 +396,26 @@ func (s *Session) EvaluateSQL(ctx context.Context, expression string, frame uint
 }
 
 // sampleColumn returns the index of the column that a name means, with or without its table and quotes, or -1. A name
-// of several columns means none.
+// of several columns means none: the sample does not say which of them is of the table.
 func sampleColumn(columns []string, name string) int {
 	clean := func(text string) string { return strings.ToLower(strings.ReplaceAll(text, `"`, "")) }
-	name = clean(name)
-	_, bare, isQualified := strings.Cut(name, ".")
-	found := -1
-	for i, c := range columns {
-		c = clean(c)
-		if c == name {
-			return i
-		}
-		if isQualified && c == bare {
-			if found >= 0 {
-				return -1
+	find := func(name string) (found, number int) {
+		for i, c := range columns {
+			if clean(c) == name {
+				found = i
+				number++
 			}
-			found = i
 		}
+		return found, number
 	}
-	return found
+	at, number := find(clean(name))
+	if _, bare, isQualified := strings.Cut(clean(name), "."); number == 0 && isQualified {
+		at, number = find(bare)
+	}
+	if number != 1 {
+		return -1
+	}
+	return at
 }
 
 // stageNumbers are the numbers of a stage, by the names that conditions have for them.

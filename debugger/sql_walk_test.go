@@ -147,3 +147,15 @@ func TestConditionsAboutStages(t *testing.T) {
 		}
 	}
 }
+
+// A name that two columns of a join have means none of them.
+func TestColumnsOfASample(t *testing.T) {
+	columns := []string{"id", "city", "id", "Total", "a.b"}
+	for name, want := range map[string]int{
+		"city": 1, "c.city": 1, "o.total": 3, `o."Total"`: 3, "id": -1, "o.id": -1, "a.b": 4, "none": -1, "c.none": -1,
+	} {
+		if got := sampleColumn(columns, name); got != want {
+			t.Errorf("%s: got %d, want %d", name, got, want)
+		}
+	}
+}
