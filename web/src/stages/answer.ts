@@ -22,7 +22,11 @@ export type StageKind =
   | "distinct"
   | "set"
   | "order"
-  | "limit";
+  | "limit"
+  | "grouping-set"
+  | "filter"
+  | "window"
+  | "subquery"; // all of a correlated one
 
 export interface Stage {
   id: number;
@@ -34,6 +38,7 @@ export interface Stage {
   from_line: number;
   to_line: number;
   reads: number; // the block whose rows it reads; -1: none
+  part_of?: number; // the stage that it is a part of, and does not change; -1: none
   rows_in?: number;
   rows_right?: number;
   rows_out?: number;
@@ -47,6 +52,8 @@ export interface Stage {
     max_right?: number;
     null_keys?: number;
   };
+  empty_groups?: number; // of a filter
+  window?: { partitions: number; largest: number; tied?: number };
   state: "counted" | "estimated" | "skipped" | "refused" | "failed";
   reason?: string;
   message?: string;
@@ -57,7 +64,7 @@ export interface Stage {
 
 export interface Block {
   id: number;
-  kind: "main" | "cte" | "subquery" | "arm";
+  kind: "main" | "cte" | "subquery" | "arm" | "view" | "correlated";
   name?: string;
   from_line: number;
   to_line: number;
@@ -80,6 +87,7 @@ export interface Stages {
   rows: number;
   truncated: boolean;
   same_result?: string;
+  schema_changed?: boolean;
   ms: number;
   total_ms: number;
   statements: number;

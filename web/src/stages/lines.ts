@@ -5,7 +5,11 @@ import type { Finding, Stage, Stages } from "./answer";
 export interface Step {
   stage: Stage;
   right: Stage | undefined; // of a join: the table that it joins
+  view: string | undefined; // whose query it is a stage of
 }
+
+// isPart reports whether a stage is a part of another one, which it does not change.
+export const isPart = ({ part_of: of = -1, kind }: Stage) => of >= 0 || kind === "subquery";
 
 export interface Line {
   number: number;
@@ -40,7 +44,7 @@ export const isAbout = ({ stage: id }: Finding, { stage, right }: Step) => id ==
 
 // stepsOf returns the stages in the order of their blocks. The table of a join belongs to the step of the join.
 function stepsOf(answer: Stages): Step[] {
-  return answer.blocks.flatMap(({ stages }) => {
+  return answer.blocks.flatMap(({ stages, kind: block, name: view }) => {
     const rights = new Map<Stage, Stage>();
     for (const join of stages.filter(({ kind }) => kind === "join")) {
       const right = stages.find(
@@ -50,7 +54,9 @@ function stepsOf(answer: Stages): Step[] {
       if (right) rights.set(join, right);
     }
     const joined = new Set(rights.values());
-    return stages.filter((stage) => !joined.has(stage)).map((stage) => ({ stage, right: rights.get(stage) }));
+    return stages
+      .filter((stage) => !joined.has(stage))
+      .map((stage) => ({ stage, right: rights.get(stage), view: block === "view" ? view : undefined }));
   });
 }
 
@@ -60,7 +66,7 @@ function lineOf(stage: Stage, answer: Stages): number {
   const inner = answer.blocks.some(
     ({ id, stages }) =>
       id !== stage.block &&
-      stages.some(({ from_line: from, to_line: to }) => from >= stage.from_line && to <= stage.to_line),
+      stages.some((one) => !isPart(one) && one.from_line >= stage.from_line && one.to_line <= stage.to_line),
   );
   return inner ? stage.to_line : stage.from_line;
 }
@@ -84,24 +90,31 @@ export interface Bar {
   lost: number;
 }
 
+// lostOf returns how many rows a stage has lost. A part of a stage loses none.
+export const lostOf = (stage: Stage) => (isPart(stage) ? 0 : (stage.lost ?? 0));
+
 // mostRows returns the most rows that a stage has or had before it.
 export function mostRows(answer: Stages): number {
   const numbers = answer.blocks.flatMap(({ stages }) =>
-    stages.flatMap((s) => [s.rows_out ?? s.estimated_out ?? 0, (s.rows_out ?? 0) + (s.lost ?? 0)]),
+    stages.flatMap((s) => [s.rows_out ?? s.estimated_out ?? 0, (s.rows_out ?? 0) + lostOf(s)]),
   );
   return Math.max(1, ...numbers);
 }
 
 export function barOf(stage: Stage, most: number): Bar | undefined {
   const rows = stage.rows_out ?? stage.estimated_out;
-  if (rows === undefined) return undefined;
+  if (rows === undefined || stage.kind === "window") return undefined;
   const repeated = Math.min(repeatedOf(stage) ?? 0, rows);
-  return { kept: (rows - repeated) / most, repeated: repeated / most, lost: (stage.lost ?? 0) / most };
+  return { kept: (rows - repeated) / most, repeated: repeated / most, lost: lostOf(stage) / most };
 }
 
-// firstEmpty returns the first stage that is known to leave no row, and whether all stages before it were counted.
+// firstEmpty returns the first stage that is known to leave no row of the result, and whether all stages before it were
+// counted. Subqueries in expressions may be empty.
 export function firstEmpty(answer: Stages): { stage: Stage; isFirst: boolean } | undefined {
-  const stages = answer.blocks.flatMap((block) => block.stages);
+  const read = new Set(answer.blocks.flatMap(({ stages }) => stages.map(({ reads }) => reads)));
+  const stages = answer.blocks
+    .filter(({ id, kind }) => kind === "main" || kind === "arm" || read.has(id))
+    .flatMap((block) => block.stages.filter((stage) => !isPart(stage)));
   const n = stages.findIndex(({ rows_out: out, kind }) => out === 0 && kind !== "order");
   const stage = stages[n];
   return stage && { stage, isFirst: stages.slice(0, n).every(({ rows_out: out }) => out !== undefined) };
@@ -109,9 +122,9 @@ export function firstEmpty(answer: Stages): { stage: Stage; isFirst: boolean } |
 
 // columnsOf returns the columns of the tables of a statement, as a question about a row names them.
 export function columnsOf(answer: Stages): string[] {
-  const names = answer.blocks.flatMap(({ stages }) =>
+  const names = answer.blocks.flatMap(({ stages, kind }) =>
     stages.flatMap((s) =>
-      s.kind === "from" && s.name && s.reads < 0
+      s.kind === "from" && kind !== "view" && s.name && s.reads < 0
         ? (s.sample?.columns ?? []).map((column) => `${s.name}.${column}`)
         : [],
     ),

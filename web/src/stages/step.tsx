@@ -1,6 +1,6 @@
 import { count } from "../format";
 import type { Keys, Stage } from "./answer";
-import { barOf, repeatedOf, type Step } from "./lines";
+import { barOf, isPart, lostOf, repeatedOf, type Step } from "./lines";
 import { SampleTable, shownOf } from "./sample";
 import { describe, rowsOf, sideOf, uncounted } from "./words";
 
@@ -13,7 +13,7 @@ export function StepRows({ of, most }: { of: Stage; most: number }) {
   const bar = barOf(of, most);
   return (
     <span class="step-rows">
-      <span class={bar ? "step-count" : "step-count muted"}>{rowsOf(of)}</span>
+      <span class={bar && !isPart(of) ? "step-count" : "step-count muted"}>{rowsOf(of)}</span>
       <span class="step-bar" aria-hidden="true">
         {bar && (
           <>
@@ -32,10 +32,11 @@ export function StepRows({ of, most }: { of: Stage; most: number }) {
 // StepChange says how many rows a step has lost and repeated.
 export function StepChange({ of }: { of: Stage }) {
   const repeated = repeatedOf(of);
-  if (!of.lost && !repeated) return null;
+  const lost = lostOf(of);
+  if (!lost && !repeated) return null;
   return (
     <span class="step-change">
-      {of.lost ? <span class="lost">−{count(of.lost)} lost</span> : null}
+      {lost ? <span class="lost">−{count(lost)} lost</span> : null}
       {repeated ? <span class="repeated">+{count(repeated)} repeated</span> : null}
     </span>
   );

@@ -1,7 +1,7 @@
 import { Fragment } from "preact";
 import { count } from "../format";
 import type { Finding, Stages } from "./answer";
-import { isAbout, type Line, linesOf, mostRows, type Step } from "./lines";
+import { isAbout, isPart, type Line, linesOf, mostRows, type Step } from "./lines";
 import { SQLText } from "./sql_text";
 import { StepChange, StepDetails, StepRows } from "./step";
 
@@ -67,7 +67,8 @@ interface RowProps extends Opening {
 // LineRows shows a line. If it has several steps, each has a row of its own below.
 function LineRows({ line, ...props }: RowProps) {
   const [only] = line.steps;
-  if (line.steps.length === 1) return <StepRow {...props} line={line} step={only!} isLine />;
+  if (line.steps.length === 1 && !isPart(only!.stage) && !only!.view)
+    return <StepRow {...props} line={line} step={only!} isLine />;
   const mark = line.findings.length > 0 && line.steps.length === 0;
   return (
     <>
@@ -154,13 +155,18 @@ const words: Record<string, string> = {
   distinct: "DISTINCT",
 };
 
+const maxPart = 90; // characters
+
 // partText returns the text of a step that is a part of a line.
 function partText({ steps }: Line, step: Step): string {
   const { kind, block, name } = step.stage;
   if (kind === "set" && name) return name;
-  const text = step.stage.text.replace(/\s+/g, " ");
+  if (kind === "grouping-set" && name) return `grouped by ${name}`;
+  const whole = step.stage.text.replace(/\s+/g, " ");
+  const text = whole.length > maxPart ? `${whole.slice(0, maxPart - 1)}…` : whole;
   const before = steps[steps.indexOf(step) - 1]?.stage;
   const isNext = before?.kind === kind && before.block === block && kind === "where";
   const word = isNext ? "AND" : Object.hasOwn(words, kind) ? words[kind]! : "";
-  return word && !text.toUpperCase().startsWith(word) ? `${word} ${text}` : text;
+  const part = word && !text.toUpperCase().startsWith(word) ? `${word} ${text}` : text;
+  return step.view ? `${step.view}: ${part}` : part;
 }

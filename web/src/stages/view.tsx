@@ -51,6 +51,7 @@ function Answer({ path, sql, of: answer, all }: { path: string; sql: string; of:
       <Findings of={answer} show={showFinding} />
       <WhyMissing path={path} columns={columnsOf(answer)} show={show} />
       <p class="muted cost">
+        {answer.same_result?.startsWith("yes") && "The same rows today as recorded. "}
         As of now: the statement took {duration(answer.ms)}, all of this {duration(answer.total_ms)} with{" "}
         {plural(answer.statements, "count")}.
       </p>
@@ -83,6 +84,9 @@ function Notes({ of: answer, all, show }: { of: Stages; all: () => void; show: (
   return (
     <>
       {changed && <p class="notice warn">{changed}</p>}
+      {answer.schema_changed && (
+        <p class="notice warn">Its tables have other columns or keys today than they had then.</p>
+      )}
       {answer.rows === 0 && (
         <p class="stages-note">
           The statement returns no rows now.{" "}

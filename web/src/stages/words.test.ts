@@ -85,3 +85,14 @@ test("a missing row has the line that loses it, and why", () => {
 test("lines are written out, and names that look like lines stay", () => {
   expect(plainText("by JOIN l1 ON f(l2) = 1 (l4).")).toBe("by JOIN l1 ON f(l2) = 1 (line 4).");
 });
+
+test("parts of a stage are told from what changes its rows", () => {
+  const window = { partitions: 300, largest: 28, tied: 4757 };
+  expect(rowsOf(stage({ kind: "window", rows_out: 4895, window }))).toBe("300 partitions");
+  expect(described(stage({ kind: "window", rows_out: 4895, window })).join(" ")).toBe(
+    "300 partitions, the largest with 28 rows. 4,757 are equal to others in its order: their values depend on chance.",
+  );
+  expect(described(stage({ kind: "filter", rows_in: 290, rows_out: 137, empty_groups: 1 })).join(" ")).toBe(
+    "137 of 290 rows pass the FILTER, which changes the aggregate only. In 1 group none does.",
+  );
+});

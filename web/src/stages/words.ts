@@ -43,6 +43,7 @@ const rough = new Intl.NumberFormat("en", { notation: "compact", maximumSignific
 
 // rowsOf returns the rows after a stage as a short text.
 export function rowsOf(stage: Stage): string {
+  if (stage.window) return plural(stage.window.partitions, "partition");
   if (stage.rows_out !== undefined) return count(stage.rows_out);
   if (stage.estimated_out !== undefined) return `about ${rough.format(stage.estimated_out)}`;
   return "not counted";
@@ -85,6 +86,20 @@ export function describe(stage: Stage, right?: Stage): string[] {
           ? `${plural(after, "group")}.`
           : `${plural(before, "row")} become ${plural(after, "group")}.`,
       ];
+    case "filter": {
+      const none = stage.empty_groups;
+      const empty = none ? [`In ${plural(none, "group")} none does.`] : [];
+      return [`${count(after)}${of} rows pass the FILTER, which changes the aggregate only.`, ...empty];
+    }
+    case "grouping-set":
+      return [`${plural(after, "group")} of this grouping.`];
+    case "subquery":
+      return [
+        `It runs for ${before === undefined ? "each row" : plural(before, "row")} at most, and is true or has a value for ${count(after)}.`,
+        ...(stage.null ? [`It is NULL for ${count(stage.null)}.`] : []),
+      ];
+    case "window":
+      return describeWindow(stage);
     case "distinct":
       return [
         `${count(after)}${of} rows are left.`,
@@ -108,6 +123,15 @@ function nulls(none: number | undefined, lost: number): string {
 export function sideOf(join: Stage, right: Stage | undefined): string {
   const text = right?.text.replace(/\s+/g, " ") ?? "";
   return (text.length < 50 && !text.includes("(") && text) || join.name || "the other side";
+}
+
+function describeWindow({ window }: Stage): string[] {
+  if (!window) return [];
+  const { partitions, largest, tied } = window;
+  return [
+    `${plural(partitions, "partition")}, the largest with ${plural(largest, "row")}.`,
+    ...(tied ? [`${count(tied)} ${are(tied)} equal to others in its order: their values depend on chance.`] : []),
+  ];
 }
 
 function describeJoin(stage: Stage, right: Stage | undefined): string[] {
@@ -140,9 +164,15 @@ function unmatched(n: number, of: string, isKept: boolean): string {
 // plainText returns a text of the service for the page: it writes (l4) for a line.
 export const plainText = (text: string) => text.replace(/ \(l(\d+)\)/g, " (line $1)");
 
-// sameResult says whether a statement of the past gives other rows today, or "" if that is not known.
+const changes: Record<string, string> = {
+  no: "The data has changed: the statement returns other rows today than it did then.",
+  "no-clock": "The statement returns other rows today than it did then, because it reads the clock.",
+  "other-order": "The statement returns the same rows today as it did then, in another order.",
+};
+
+// sameResult says how the rows of today differ from those of the past, or "" if they do not, or that is not known.
 export function sameResult(of: string | undefined): string {
-  return of === "no" ? "The data has changed: the statement returns other rows today than it did then." : "";
+  return Object.hasOwn(changes, of ?? "") ? changes[of!]! : "";
 }
 
 const losses: Record<string, string> = {
