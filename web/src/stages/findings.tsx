@@ -38,7 +38,7 @@ export function Findings({ of: answer, show }: { of: Stages; show: (finding: Fin
 function List(props: { title: string; look: string; of: Finding[]; show: (finding: Finding) => void }) {
   if (props.of.length === 0) return null;
   return (
-    <div class={`finding-list ${props.look}`}>
+    <div class={`finding-list is-${props.look}`}>
       <h3>{props.title}</h3>
       <ul>
         {props.of.map((finding) => (

@@ -63,6 +63,7 @@ function stepsOf(answer: Stages): Step[] {
 // lineOf returns the line at which the rows of a stage are shown: where it begins, or where it ends if there is another
 // query in it.
 function lineOf(stage: Stage, answer: Stages): number {
+  if (isPart(stage)) return stage.from_line;
   const inner = answer.blocks.some(
     ({ id, stages }) =>
       id !== stage.block &&
