@@ -183,7 +183,7 @@ await db_query("DELETE FROM orders")`);
     await page.getByRole('button', { name: 'Run and record' }).click();
     await ended(newest(page));
     await newest(page).getByRole('link', { name: 'Its steps' }).click();
-    await page.getByText('step 1 of 9').waitFor();
+    await page.getByText('end, 9 steps').waitFor();
     await page.goBack();
     await newest(page).getByRole('link', { name: 'Open the execution' }).click();
     await page.getByRole('link', { name: '9 steps' }).waitFor();

@@ -56,6 +56,9 @@ module.exports = {
     const phone = await open(adminKey, { viewport: { width: 390, height: 844 } });
     await phone.goto(`${address}/ui/executions/${id}?why=result`);
     await evident(phone).filter({ hasText: cause }).waitFor();
+    const top = async (name) => (await phone.getByRole('heading', { name, exact: true }).boundingBox()).y;
+    const why = (await evident(phone).boundingBox()).y;
+    assert(await top('Result') < why && why < (await phone.getByRole('heading', { name: /^Code/ }).boundingBox()).y);
     const width = await phone.evaluate(() => document.documentElement.scrollWidth);
     assert(width <= 390, `got a page of ${width} pixels, want at most 390`);
     await shoot(phone, 'phone-why-result');
