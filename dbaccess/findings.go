@@ -151,7 +151,7 @@ var judges = map[string]judge{
 	},
 	parse.ProbePairs: func(e *evidence) (judgement, bool) {
 		a, b := e.n(0, 0), e.n(0, 1)
-		return judgement{86, fmt.Sprintf("%s keeps each pair of %s in both orders: %d rows with %s < %s, and %d the "+
+		return judgement{69, fmt.Sprintf("%s keeps each pair of %s in both orders: %d rows with %s < %s, and %d the "+
 			"other "+
 			"way round. < would keep each pair once.", stages.Clip(e.Clause), e.name(0), a, e.name(1), e.name(2), b),
 			facts("one_order", a, "other_order", b)}, a > 0 && a == b
@@ -314,9 +314,8 @@ func judgeFrame(e *evidence) (judgement, bool) {
 
 func judgeRunningTies(e *evidence) (judgement, bool) {
 	rows, differ := e.n(0, 0), e.n(0, 1)
-	return judgement{80, fmt.Sprintf("%s has the default frame RANGE, which takes all rows with the same value of "+
-		"ORDER "+
-		"BY at once: %d of %d rows differ from a running value by ROWS.", stages.Clip(e.Clause), differ, rows),
+	return judgement{69, fmt.Sprintf("%s has the default frame RANGE, which takes all rows with the same value of "+
+		"ORDER BY at once: %d of %d rows differ from a running value by ROWS.", stages.Clip(e.Clause), differ, rows),
 		facts("rows", rows, "differ", differ)}, differ > 0
 }
 
@@ -344,19 +343,31 @@ func judgeFanOut(e *evidence) (judgement, bool) {
 		return judgement{}, false
 	}
 	rows, distinct, table := e.n(0, 1+2*worst), e.n(0, 2+2*worst), e.name(1+worst)
-	by := ""
+	by, stage := "", e.Stage
 	if join := e.run.multiplying(e.Stage); join != nil && e.Kind == parse.ProbeFanOut {
 		by = fmt.Sprintf(" by %s (l%d)", stages.Clip(join.Text), join.FromLine)
 		e.Line, e.Stage = join.FromLine, join.ID
 	}
 	score := 92
-	if e.Flags["lookup"] { // a value that is looked up for each row may be added up for each row
+	// A value that is looked up for each row may be added up for each row.
+	if e.Flags["lookup"] || e.Kind == parse.ProbeFanOut && len(e.Names) == 2 && e.run.looksUp(stage) {
 		score = 69
 	}
 	return judgement{score, fmt.Sprintf("%s counts rows of %s several times: they are multiplied to %d rows of "+
 		"%d%s (fan-out). Aggregate before the join, or count distinct keys.", stages.Clip(e.Clause), table, rows,
 		distinct, by),
 		facts("rows", rows, "distinct_rows", distinct)}, true
+}
+
+// looksUp reports whether a join finds at most one row of a stage for each row before it.
+func (run *stageRun) looksUp(stage int) bool {
+	for i, p := range run.plan.Stages {
+		if p.Kind == stages.KindJoin && p.Right == stage {
+			in, m := run.stages[i].RowsIn, run.stages[i].Multiplied
+			return in != nil && m != nil && m.Pairs != nil && m.LeftUnmatched != nil && *m.Pairs == *in-*m.LeftUnmatched
+		}
+	}
+	return false
 }
 
 // multiplying returns the first join that repeats the rows that come from a stage, or nil.

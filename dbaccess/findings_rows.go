@@ -56,7 +56,7 @@ var windowJudges = map[string]judge{
 			score = 66
 		}
 		if e.Flags["limit"] {
-			if nulls == rows { // nothing is sorted at all
+			if nulls == rows && !e.Flags["time"] { // nothing is sorted at all
 				score = 90
 			}
 			return judgement{score, fmt.Sprintf("DESC puts NULL first: %d of the %d rows that LIMIT keeps have no "+

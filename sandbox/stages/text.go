@@ -40,8 +40,8 @@ func (s *Stages) Render(o Options) string {
 		s.renderBlock(&w, &s.Blocks[i])
 	}
 	more := 0
-	for _, f := range s.Findings {
-		if f.Score < ScoreLikely && !o.All {
+	for i, f := range s.Findings {
+		if f.Score < ScoreLikely && i > 0 && !o.All { // the best one is shown even if it is only possible
 			more++
 			continue
 		}
