@@ -191,7 +191,7 @@ func callExplainQuery(call func(string, map[string]any, ...string) mcpAnswer, as
 	call("explain_query", with(map[string]any{"row": 0, "column": "n"}), "Statement, row 0, n = ", "  orders (l3 o): ")
 	call("explain_query", with(map[string]any{"missing": map[string]any{"city": "Atlantis"}}), "not in the result",
 		"Lost at l")
-	call("explain_query", of(nil), "Query 1, 1 line, 1 row. Rows after each stage:")
+	call("explain_query", of(nil), "Query 1, 1 line, 1 row, same result today as recorded. Rows after each stage:")
 	call("explain_query", of(map[string]any{"query": 1, "column": "n"}), "Query 1, row 0, n = 1")
 	call("explain_query", of(map[string]any{"missing": map[string]any{"n": 1}}), "Query 1, 1 = 1: ")
 

@@ -134,7 +134,7 @@ func TestModelRepairsAWrongNumber(t *testing.T) {
 	const code = `rows = await db_query("SELECT n, CASE WHEN n % 4 > 0 THEN n END AS ms FROM generate_series(1, 40) n")
 average = sum(row["ms"] or 0 for row in rows) / len(rows)
 average`
-	ran := ask("run_python", map[string]any{"code": code, "record": true})
+	ran := ask("run_python", map[string]any{"code": code})
 	wrong, id := read(`result: ([\d.]+)`, ran)[1], read(`execution_id=(\w+)`, ran)[1]
 	why := ask("explain_execution", map[string]any{"execution_id": id, "question": "value:average"})
 	found := read(`line 2: (.+): 10 of 40 values were missing`, why)

@@ -165,14 +165,25 @@ const (
 	maxStepVariables = 40
 )
 
-// explainExecution answers a question from the recording of an execution. The failure of an execution without a
-// recording is explained from its record.
+// explainExecution answers a question from the recording of an execution. Without one, the failure is explained from the
+// record of the execution, and for another question the execution runs again and is recorded.
 func (s *Server) explainExecution(
-	ctx context.Context, caller sandbox.Key, _ *mcp.CallToolRequest, in explainInput,
+	ctx context.Context, caller sandbox.Key, req *mcp.CallToolRequest, in explainInput,
 ) (*mcp.CallToolResult, error) {
 	kind, argument, _ := strings.Cut(cmp.Or(in.Question, "failure"), ":")
 	argument = strings.TrimSpace(argument)
 	opened, err := s.openExplained(ctx, caller, in.ID, kind)
+	note := ""
+	if kind != "failure" && sandbox.FaultOf(err) == sandbox.FaultNotFound {
+		replay, running, replayErr := s.recordReplay(ctx, caller, req, in.ID)
+		if running != nil {
+			return running, nil
+		}
+		if replayErr == nil {
+			in.ID, note = replay.ID, "From a replay, execution_id="+replay.ID+", "+describeReplay(replay)+"\n"
+			opened, err = s.openExplained(ctx, caller, in.ID, kind)
+		}
+	}
 	if err != nil {
 		e, readErr := s.records.Execution(ctx, caller, in.ID)
 		if readErr != nil {
@@ -184,7 +195,7 @@ func (s *Server) explainExecution(
 		if kind != "failure" {
 			return nil, sandbox.Errorf(
 				sandbox.FaultGone,
-				"%v. Without a recording only question=failure has an answer; "+
+				"%v. This execution cannot run again, so that only question=failure has an answer; "+
 					"run the code again with record=true",
 				err,
 			)
@@ -216,7 +227,7 @@ func (s *Server) explainExecution(
 	if err != nil {
 		return nil, sandbox.Errorf(sandbox.FaultInvalid, "question: %v", err)
 	}
-	return textResult(run.CutMiddle(text, maxTextChars, func(_, left int) string {
+	return textResult(note + run.CutMiddle(text, maxTextChars, func(_, left int) string {
 		return fmt.Sprintf("[%d characters left out]", left)
 	})), nil
 }

@@ -55,6 +55,30 @@ func (s *Server) replayExecution(
 		describeReplay(e), e.ID, e.ID, e.Status)), nil
 }
 
+// recordReplay runs an execution again with a recording. It returns the replay, or an answer for the model if the replay
+// takes longer than the call waits.
+func (s *Server) recordReplay(
+	ctx context.Context, caller sandbox.Key, req *mcp.CallToolRequest, id string,
+) (replay *sandbox.Execution, running *mcp.CallToolResult, err error) {
+	waiting, cancel := context.WithTimeout(ctx, seconds(defaultWait))
+	defer cancel()
+	log, err := s.runs.StartReplay(ctx, caller, id, run.ReplayOptions{Record: true})
+	if err != nil {
+		return nil, nil, err
+	}
+	e, ended, err := s.awaitRun(ctx, waiting, caller, req, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !ended {
+		return nil, s.stillRunning(e), nil
+	}
+	if e.Replay == nil {
+		return nil, nil, sandbox.Errorf(sandbox.FaultNotFound, "the replay did not begin: %s", e.Error)
+	}
+	return e, nil, nil
+}
+
 // describeReplay returns what a replay says about its original, in at most about maxReplayChars characters.
 func describeReplay(e *sandbox.Execution) string {
 	return run.CutMiddle(replaytext.Describe(e), maxReplayChars, func(_, left int) string {

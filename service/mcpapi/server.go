@@ -73,7 +73,7 @@ type Server struct {
 const instructions = "Glasshouse runs Python in an isolated sandbox next to a PostgreSQL database that code can only " +
 	"read. Start with describe_database. Use query_database for one statement and run_python for analysis: " +
 	"variables, imports and files stay in a session. If a run fails, read the hint and the variables in its " +
-	"answer, or ask explain_execution. If a value looks wrong, run again with record=true and ask explain_execution." +
+	"answer, or ask explain_execution. If a value looks wrong, ask explain_execution with value:NAME." +
 	" If rows of a query look wrong, ask explain_query."
 
 // New returns a server.

@@ -101,8 +101,8 @@ func (s *Server) addTools() {
 			"default), value:NAME (what made it, and what the expressions did, in numbers), value:PATH such as " +
 			"value:t.loc['Oslo','price'] or value:rows[3]['x'] (the rows and cells behind it), line:N (what " +
 			"happened there), step:N (all variables), " +
-			"find:EXPRESSION (first step where it holds, such as find:total < 0). All but failure need " +
-			"run_python(record=true). If rows of a query look wrong, ask explain_query.",
+			"find:EXPRESSION (first step where it holds, such as find:total < 0). Without record=true the run runs " +
+			"again first, with the same rows. If rows of a query look wrong, ask explain_query.",
 		InputSchema: schema(`{
 			"execution_id":{"type":"string"},
 			"question":{"type":"string",
