@@ -239,7 +239,8 @@ type filteredColumn struct {
 
 const filteredColumnsSQL = `
 SELECT DISTINCT ON (1, 2) d.refobjid::int8, a.attname, r.ev_class::regclass::text
-FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid 
+JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
 WHERE d.classid = 'pg_rewrite'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjsubid > 0
   AND d.refobjid = ANY ($1::int8[]::oid[]) AND r.ev_class <> d.refobjid AND has_table_privilege(r.ev_class, 'SELECT')
   AND NOT EXISTS (SELECT FROM pg_attribute v WHERE v.attrelid = r.ev_class AND v.attname = a.attname)

@@ -303,8 +303,8 @@ var unitList = func() string {
 	var list []string
 	for _, unit := range strings.Fields(`EUR USD GBP JPY CHF CNY AUD CAD NZD SEK NOK DKK PLN CZK HUF RON BGN TRY RUB ` +
 		`UAH INR
-		BRL MXN ARS CLP COP ZAR KRW SGD HKD TWD THB IDR MYR PHP VND ILS AED SAR EGP NGN KES ISK kg g mg lb oz t l L ml mL cl
-		m cm mm km mi ft in h min s ms kWh MWh Wh GB MB KB`) {
+		BRL MXN ARS CLP COP ZAR KRW SGD HKD TWD THB IDR MYR PHP VND ILS AED SAR EGP NGN KES ISK kg g mg lb oz t l L ml mL
+		cl m cm mm km mi ft in h min s ms kWh MWh Wh GB MB KB`) {
 		list = append(list, quoteText(unit))
 	}
 	return strings.Join(list, ", ")

@@ -119,9 +119,9 @@ func (p *recordingPump) readRing() (pending int, err error) {
 	return len(p.pending), err
 }
 
-// emptyRing frees the space of the ring for a waiting guest, and lets the pump deliver at once. It waits for the debugger
-// only if more than maxPendingBytes are pending, and only until the pump takes them: the guest then runs on while they
-// are delivered.
+// emptyRing frees the space of the ring for a waiting guest, and lets the pump deliver at once. It waits for the
+// debugger only if more than maxPendingBytes are pending, and only until the pump takes them: the guest then runs on
+// while they are delivered.
 func (p *recordingPump) emptyRing() error {
 	pending, err := p.readRing()
 	if err != nil {

@@ -165,8 +165,8 @@ const (
 	maxStepVariables = 40
 )
 
-// explainExecution answers a question from the recording of an execution. Without one, the failure is explained from the
-// record of the execution, and for another question the execution runs again and is recorded.
+// explainExecution answers a question from the recording of an execution. Without one, the failure is explained from
+// the record of the execution, and for another question the execution runs again and is recorded.
 func (s *Server) explainExecution(
 	ctx context.Context, caller sandbox.Key, req *mcp.CallToolRequest, in explainInput,
 ) (*mcp.CallToolResult, error) {

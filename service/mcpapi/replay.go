@@ -55,8 +55,8 @@ func (s *Server) replayExecution(
 		describeReplay(e), e.ID, e.ID, e.Status)), nil
 }
 
-// recordReplay runs an execution again with a recording. It returns the replay, or an answer for the model if the replay
-// takes longer than the call waits.
+// recordReplay runs an execution again with a recording. It returns the replay, or an answer for the model if the
+// replay takes longer than the call waits, or has not begun.
 func (s *Server) recordReplay(
 	ctx context.Context, caller sandbox.Key, req *mcp.CallToolRequest, id string,
 ) (replay *sandbox.Execution, running *mcp.CallToolResult, err error) {
@@ -74,7 +74,7 @@ func (s *Server) recordReplay(
 		return nil, s.stillRunning(e), nil
 	}
 	if e.Replay == nil {
-		return nil, nil, sandbox.Errorf(sandbox.FaultNotFound, "the replay did not begin: %s", e.Error)
+		return nil, s.executionResult(ctx, caller, e), nil // it has not begun
 	}
 	return e, nil, nil
 }

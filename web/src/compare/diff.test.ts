@@ -4,7 +4,7 @@ import { change, diffLines, diffTables, folded } from "./diff";
 const shown = (left: string, right: string) =>
   diffLines(left, right).map(({ kind, left: a, right: b }) => `${kind} ${a ?? "-"} ${b ?? "-"}`);
 
-test("equal lines are pairs, and a changed line stands beside the other one", () => {
+test("equal lines are pairs, and a changed line stands next to the other one", () => {
   expect(shown("a\nb\nc\n", "a\nx\nc\n")).toEqual(["same a a", "changed b x", "same c c"]);
   expect(shown("a\nc", "a\nb\nc")).toEqual(["same a a", "added - b", "same c c"]);
   expect(shown("a\nb\nc\nd", "b\nd\ne")).toEqual(["removed a -", "same b b", "removed c -", "same d d", "added - e"]);

@@ -10,7 +10,7 @@ export interface DiffLine {
 
 const maxPairs = 4_000_000; // of lines that are compared; longer texts differ as a whole
 
-// diffLines pairs the lines of two texts. Neighbouring removed and added lines stand beside each other.
+// diffLines pairs the lines of two texts. Neighbouring removed and added lines stand next to each other.
 export function diffLines(left: string, right: string): DiffLine[] {
   const a = linesOf(left);
   const b = linesOf(right);

@@ -56,7 +56,7 @@ export function useAnswer(e: Execution | undefined): AnswerState {
   };
 }
 
-// Answer shows the result, the code, and beside them why the result is so. A run that was not recorded is run again once.
+// Answer shows the result, the code, and next to them why the result is so. A run that was not recorded is run again once.
 export function Answer(props: { of: Execution; answer: AnswerState; children: ComponentChildren }) {
   const { of: e, answer } = props;
   const { output, recording, name } = answer;

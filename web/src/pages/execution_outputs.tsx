@@ -51,7 +51,7 @@ export function OutputPanel(props: {
   );
 }
 
-// AskTable asks why a cell of a table has its value. column is the number among the columns that are no labels of rows.
+// AskTable asks why a cell of a table has its value. column is the number among the columns without the labels of rows.
 export type AskTable = (row: number, column: { name: string; index: number }) => void;
 
 const titles: Record<string, string> = { result: "Last value", display: "Shown", figure: "Figure" };

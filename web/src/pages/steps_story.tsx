@@ -12,7 +12,7 @@ import { WhyPanel } from "../why/why_panel";
 const maxChanges = 100; // of one request
 const maxValue = 80; // characters
 
-// Answer says why a variable has its value, beside it. A click on a line goes to its step.
+// Answer says why a variable has its value, next to it. A click on a line goes to its step.
 export function Answer(props: {
   asked: Asked;
   path: string;

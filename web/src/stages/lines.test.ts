@@ -114,7 +114,7 @@ test("the columns that a question can name are those of tables", () => {
   expect(columnsOf(answer([stages]))).toEqual(["c.id", "c.city"]);
 });
 
-test("a part of a stage loses no rows, and is no reason for an empty result", () => {
+test("a part of a stage loses no rows, and is not the reason for an empty result", () => {
   const filter = stage({ id: 1, kind: "filter", part_of: 0, rows_in: 9, rows_out: 0, lost: 9 });
   expect(barOf(filter, 9)).toEqual({ kept: 0, repeated: 0, lost: 0 });
   const exists = stage({ id: 2, kind: "subquery", block: 1, rows_in: 9, rows_out: 0, lost: 9 });
