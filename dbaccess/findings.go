@@ -345,7 +345,7 @@ func judgeFanOut(e *evidence) (judgement, bool) {
 	rows, distinct, table := e.n(0, 1+2*worst), e.n(0, 2+2*worst), e.name(1+worst)
 	by, stage := "", e.Stage
 	if join := e.run.multiplying(e.Stage); join != nil && e.Kind == parse.ProbeFanOut {
-		by = fmt.Sprintf(" by %s (l%d)", stages.Clip(join.Text), join.FromLine)
+		by = fmt.Sprintf(" by %s in line %d", stages.Clip(join.Text), join.FromLine)
 		e.Line, e.Stage = join.FromLine, join.ID
 	}
 	score := 92
@@ -353,9 +353,9 @@ func judgeFanOut(e *evidence) (judgement, bool) {
 	if e.Flags["lookup"] || e.Kind == parse.ProbeFanOut && len(e.Names) == 2 && e.run.looksUp(stage) {
 		score = 69
 	}
-	return judgement{score, fmt.Sprintf("%s counts rows of %s several times: they are multiplied to %d rows of "+
-		"%d%s (fan-out). Aggregate before the join, or count distinct keys.", stages.Clip(e.Clause), table, rows,
-		distinct, by),
+	return judgement{score, fmt.Sprintf("%s counts rows of %s several times: its %d rows are multiplied to %d%s "+
+		"(fan-out). Aggregate before the join, or count distinct keys.", stages.Clip(e.Clause), table, distinct, rows,
+		by),
 		facts("rows", rows, "distinct_rows", distinct)}, true
 }
 

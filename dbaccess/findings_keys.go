@@ -73,10 +73,14 @@ var keyJudges = map[string]judge{
 		if e.Flags["grouped"] && (nulls > 0 || e.Flags["group"]) {
 			score = 57
 		}
+		among, keep := "", "A LEFT JOIN would keep them."
+		if e.Flags["conditions"] {
+			among = fmt.Sprintf(" among the rows of %s that pass the conditions", e.name(1))
+			keep = "A LEFT JOIN with these conditions in ON would keep them."
+		}
 		return judgement{score, fmt.Sprintf("the inner join with %s leaves out %d of %d rows of %s: %s is NULL for "+
-			"%d, and %d have no "+
-			"match (unmatched). A LEFT JOIN would keep them.", e.name(1), nulls+unmatched, rows, e.name(0),
-			e.name(2), nulls, unmatched),
+			"%d, and %d have no match%s (unmatched). %s", e.name(1), nulls+unmatched, rows, e.name(0), e.name(2), nulls,
+			unmatched, among, keep),
 			facts("rows", rows, "null_keys", nulls, "unmatched", unmatched)}, nulls+unmatched > 0
 	},
 	parse.ProbeSelfPairs: func(e *evidence) (judgement, bool) {

@@ -422,11 +422,13 @@ func (d *stageDeriver) lostRows(parts *blockParts, j, left, right *fromItem, pai
 		}
 		return strings.Replace(out, " AND ", " WHERE ", 1)
 	}
+	conditions := own(right)
 	query := "SELECT count(*), count(*) FILTER (WHERE " + a + " IS NULL), count(*) FILTER (WHERE " + a +
 		` IS NOT NULL AND "other"."k" IS NULL) FROM ` + l + " LEFT JOIN (SELECT DISTINCT " + b + ` AS "k" FROM ` + r +
-		own(right) + `) AS "other" ON ` + a + ` = "other"."k"` + own(left)
+		conditions + `) AS "other" ON ` + a + ` = "other"."k"` + own(left)
 	d.addFlagged(parts, ProbeLostRows, j.stage, span{j.left.end, j.end}, []string{left.name, right.name,
-		d.text(pair.left)}, map[string]bool{"grouped": parts.isGrouped(), "group": isGroup}, fill(query, f.holes...))
+		d.text(pair.left)}, map[string]bool{"grouped": parts.isGrouped(), "group": isGroup,
+		"conditions": conditions != ""}, fill(query, f.holes...))
 }
 
 // findSelfPairs finds joins of a table with itself over a shared value that also join each row with itself.
