@@ -16,7 +16,7 @@ import (
 // stagesOf returns the stages of a query that fit to its rows.
 func stagesOf(t *testing.T, r *dbaccess.Reader, sql string) *stages.Stages {
 	t.Helper()
-	got, err := r.Stages(t.Context(), sql, nil, sandbox.QueryLimits{}, stages.Options{Samples: true})
+	got, err := r.Stages(t.Context(), sql, nil, sandbox.QueryLimits{}, stages.Options{Samples: true, All: true})
 	if err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}
