@@ -70,6 +70,15 @@ class Expression:
         return (self.statement or self.node).lineno
 
 
+def expressions_of(found) -> typing.Iterator[Expression]:
+    """Returns the expressions in a part of an expression."""
+    if isinstance(found, Expression):
+        yield found
+    elif isinstance(found, tuple) and found[0] in ("tuple", "slice"):
+        for each in found[1]:
+            yield from expressions_of(each)
+
+
 class Event:
     """One evaluation of an expression, or one change."""
 
