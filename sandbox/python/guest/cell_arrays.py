@@ -67,7 +67,7 @@ def _writes(trace, array, n: int) -> list:
     """Returns the changes of all arrays that share memory with an array, before an event, the latest first."""
     found = []
     root = root_of(array)
-    for thing in trace.things.values():
+    for thing in trace.things.all():
         if thing.kind.__name__ != "ndarray" or len(thing.history) < 2:
             continue
         other = thing.ref()

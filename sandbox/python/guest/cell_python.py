@@ -416,7 +416,7 @@ def _attribute(trace, event: Event, node: ast.Attribute, value) -> "Found | None
     if receiver is None:
         return None
     if receiver.size and receiver.thing is None:
-        known = trace.assigned(receiver.size, node.attr, event.n)
+        known = trace.changes.assigned(receiver.size, node.attr, event.n)
         if known is not None and known.expression.kind == "augmented":
             return augmented(known, node.attr, value)
         if known is not None:
@@ -486,7 +486,7 @@ def _call(trace, event: Event, node: ast.Call, value, selector: tuple) -> "Found
     receiver = event.part("receiver")
     if receiver is not None and receiver.value is fact_values.OPAQUE:
         raise Ends(f"{name}: a method of an object is not followed")
-    if name in trace.defined:
+    if name in trace.program.defined:
         raise Ends(f"{name}: what it returned is not followed")
     if name in _QUERIES:
         found = Found(event, "row of a query")

@@ -28,9 +28,7 @@ from cell_values import (
     cell,
     close,
     is_dict,
-    is_series,
     is_table,
-    pandas,
     text_of,
 )
 
@@ -40,24 +38,6 @@ MAX_SHOWN = 20  # rows and cells of a step
 MAX_TIMES = 10_000  # that the trace keeps the values of an expression
 MAX_WORK = 40_000_000  # cells of tables that are looked at
 MAX_ROWS = 2_000  # of a table that are followed one by one
-
-
-def copy_of(value, trace, *, is_new: bool):
-    """Returns a copy of a table that later changes of the table do not change."""
-    pd = pandas()
-    is_lazy = int(pd.__version__.split(".")[0]) >= 3  # copy on write
-    if is_new or not is_lazy:
-        size = value.nbytes if is_series(value) else sum(int(value.iloc[:, n].nbytes) for n in range(value.shape[1]))
-        if not trace.count_bytes(size):
-            return None
-    if is_series(value):
-        return value.copy(deep=not is_lazy)
-    return pd.DataFrame(value, copy=not is_lazy)
-
-
-def key_of(event: Event):
-    """Returns the key of an assignment to an element."""
-    return event.operand_of(event.expression.key)
 
 
 class Step:
@@ -155,7 +135,7 @@ class Walk:
     def _follow(self, event: Event, selector) -> None:
         kind = event.kind
         if isinstance(selector, tuple) and len(selector) > 1 and type(event.value) in CONTAINERS:
-            thing = self.trace.thing_of(event.value[selector[0]])
+            thing = self.trace.things.of(event.value[selector[0]])
             if thing is not None:  # it may have changed since it was put there
                 self.origin(thing, selector[1:], event.n, None)
                 return
@@ -374,10 +354,10 @@ def _hashable(selector):
 
 def _begin(trace, walk: Walk, place) -> None:
     """Queues the place of the question."""
-    n = trace._n + 1
+    n = trace.n + 1
     selector = place.selector
     if isinstance(selector, tuple) and selector and selector[0] == "attribute":
-        event = trace.assigned(id(place.holder), selector[1], n)
+        event = trace.changes.assigned(id(place.holder), selector[1], n)
         if event is None:
             raise Ends(f"no statement of the run assigns .{selector[1]} of the object")
         value = event.parts[1] if len(event.parts) > 1 else None
@@ -387,27 +367,27 @@ def _begin(trace, walk: Walk, place) -> None:
         return
     if place.holder is None:
         raise Ends("a variable without a path")
-    thing = trace.thing_of(place.holder)
+    thing = trace.things.of(place.holder)
     if not isinstance(selector, Cells):
         for holder, path in place.outer:
-            thing, selector = trace.thing_of(holder), path
+            thing, selector = trace.things.of(holder), path
             if thing is not None:
                 break
     if thing is None:
         raise Ends("no expression of the run made it")
     if not isinstance(selector, Cells):
-        inner = trace.thing_of(place.value)
+        inner = trace.things.of(place.value)
         if inner is not None and type(place.value) in (list, dict, tuple):
             raise Ends("the value is a list or dict: ask for one of its elements")
     walk.origin(thing, selector, n, [place.value] if fact_values.is_scalar(place.value) else None)
     for holder, path in place.outer[1:]:  # how the row came to its place
-        outer = trace.thing_of(holder)
+        outer = trace.things.of(holder)
         if outer is not None and outer is not thing:
             walk.origin(outer, path[:1], n, None)
 
 
 def _is(event: Event, value, trace) -> bool:
-    thing = trace.thing_of(value)
+    thing = trace.things.of(value)
     return event.value is value or thing is not None and event.thing is thing or event.size == id(value)
 
 

@@ -4,6 +4,7 @@ import ast
 import builtins
 import json
 
+import cell_things
 import cell_trace
 import pytest
 from cell_programs import HARD, HEAD, PROGRAMS, SALES
@@ -126,7 +127,7 @@ def test_trace_of_many_events_says_so():
 
 
 def test_large_copies_are_not_kept(monkeypatch):
-    monkeypatch.setattr(cell_trace, "MAX_KEPT", 100_000)
+    monkeypatch.setattr(cell_things, "MAX_KEPT", 100_000)
     program = "a = np.arange(50_000)\nb = a * 2\nc = b + 1\n"
     found = cell(HEAD + program, "c[7]")
     assert found["value"] == "15" and "too large to keep" in found["ends"]
@@ -136,7 +137,7 @@ def test_failure_of_a_look_ends_the_answer(monkeypatch):
     def fail(*args):
         raise ValueError
 
-    monkeypatch.setattr(cell_trace.Trace, "_made", fail)
+    monkeypatch.setattr(cell_things.Things, "made", fail)
     found, names = traced("x = [1, 2]\ny = [x[1]]\n", "y[0]")
     assert found["ends"] == "not followed: a value could not be read (ValueError)" and names["y"] == [2]
 
