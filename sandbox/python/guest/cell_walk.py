@@ -9,6 +9,9 @@ import heapq
 import itertools
 
 import cell_arrays
+import cell_calls
+import cell_containers
+import cell_loops
 import cell_paths
 import cell_python
 import cell_tables
@@ -243,7 +246,7 @@ class Walk:
         the change made them."""
         if isinstance(selector, Cells):
             return cell_writes.changed(self.trace, thing, change, selector)
-        return cell_python.changed(self.trace, thing, change, selector)
+        return cell_containers.changed(self.trace, thing, change, selector)
 
     def _into(self, event: "Event | None", path: tuple, selector) -> None:
         """Goes to the part of a value that an assignment to several variables, or a loop, took."""
@@ -257,7 +260,7 @@ class Walk:
         source = event.source
         if source is None:
             raise Ends("what the loop goes through is not followed")
-        found = cell_python.element(self.trace, event, source, event.turn, event.path, selector)
+        found = cell_loops.element(self.trace, event, source, event.turn, event.path, selector)
         self._note(found, event)
 
     def _explain(self, event: Event, selector) -> Found:
@@ -279,7 +282,7 @@ class Walk:
             found = Found(event, "is written here")
             found.cells.append(cell(value))
             return found
-        for module in (cell_tables, cell_arrays, cell_python):
+        for module in (cell_tables, cell_arrays, cell_python, cell_calls):
             found = module.explain(self.trace, event, node, value, selector)
             if found is not None:
                 return found
@@ -363,7 +366,7 @@ def _begin(trace, walk: Walk, place) -> None:
         value = event.parts[1] if len(event.parts) > 1 else None
         if value is None or not _is(value, place.value, trace):
             raise Ends(f"the last value of .{selector[1]} was not set by an assignment that was seen")
-        walk._note(cell_python.stored(event, f".{selector[1]} was set", place.value, selector[1]), event)
+        walk._note(cell_containers.stored(event, f".{selector[1]} was set", place.value, selector[1]), event)
         return
     if place.holder is None:
         raise Ends("a variable without a path")
