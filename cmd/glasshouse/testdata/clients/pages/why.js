@@ -29,6 +29,12 @@ const quick = (code, record) => call('POST', '/sandbox/agent/quick-execute', { c
 const evident = (page) => page.locator('.why-part.evident');
 const cause = /^Check first.*row\["duration_ms"\] or 0.*\d+ of 400 values were missing \(None or NaN\) and became 0/;
 
+// wantOneScrollArea fails if the document scrolls, too: the menu would leave the window.
+async function wantOneScrollArea(page) {
+  const [height, window] = await page.evaluate(() => [document.documentElement.scrollHeight, innerHeight]);
+  assert.strictEqual(height, window, 'the height of the document');
+}
+
 module.exports = {
   // One click, and nothing has to be scrolled: the cause is beside the result and the code, whose line is marked.
   async 'why stands beside the result'() {
@@ -45,6 +51,7 @@ module.exports = {
       const result = await page.getByRole('heading', { name: 'Result', exact: true }).boundingBox();
       assert(why.x > result.x + result.width && Math.abs(why.y - result.y) < 60, JSON.stringify({ why, result }));
       assert((await evident(page).boundingBox()).y < 700, 'the cause is in the first picture');
+      await wantOneScrollArea(page);
       await wantAccessible(page);
       await shoot(page, `${colorScheme}-why-result`);
       await page.reload(); // the question is in the address
@@ -61,6 +68,7 @@ module.exports = {
     assert(await top('Result') < why && why < (await phone.getByRole('heading', { name: /^Code/ }).boundingBox()).y);
     const width = await phone.evaluate(() => document.documentElement.scrollWidth);
     assert(width <= 390, `got a page of ${width} pixels, want at most 390`);
+    await wantOneScrollArea(phone);
     await shoot(phone, 'phone-why-result');
     await wantNothingWrong(phone);
   },
