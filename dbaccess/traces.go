@@ -21,6 +21,7 @@ const maxTraceSQL = 100
 // traceRun runs the statements that follow rows through one statement.
 type traceRun struct {
 	reader     *Reader
+	itself     *checkedQuery
 	params     map[string]any
 	values     map[string]any // of the parameters that the derivation has added
 	limits     sandbox.QueryLimits
@@ -28,6 +29,32 @@ type traceRun struct {
 	own        time.Duration // of the statement itself
 	until      time.Time     // the end of the budget
 	statements int
+	summary    sandbox.QuerySummary // of the statement itself
+}
+
+// tracer answers one question about a statement.
+type tracer interface {
+	// prepare checks the derived statements: a check may need a connection, so none is open yet.
+	prepare(ctx context.Context, t traceRun, derived *parse.Result) error
+	// execute runs the statement itself and the derived statements.
+	execute(ctx context.Context, set *QuerySet) error
+}
+
+// trace derives the statements for a question about a statement, and has a tracer run them on one snapshot.
+func (r *Reader) trace(
+	ctx context.Context, sql string, params map[string]any, l sandbox.QueryLimits, question parse.Request, t tracer,
+) error {
+	return r.withStageSlot(ctx, l.User, func() error {
+		itself, derived, err := r.deriveTrace(ctx, sql, params, l, question)
+		if err != nil {
+			return err
+		}
+		run := traceRun{reader: r, itself: itself, params: params, values: map[string]any{}, limits: l}
+		if err := t.prepare(ctx, run, &derived); err != nil {
+			return err
+		}
+		return r.runSet(ctx, l, func(set *QuerySet) error { return t.execute(ctx, set) })
+	})
 }
 
 // withStageSlot calls use in the user's turn: the statements of one question take a connection for long.

@@ -23,48 +23,30 @@ func (r *Reader) Why(
 	ctx context.Context, sql string, params map[string]any, row int, column string, l sandbox.QueryLimits,
 ) (out *stages.Why, summary sandbox.QuerySummary, err error) {
 	began := time.Now()
-	err = r.withStageSlot(ctx, l.User, func() error {
-		itself, derived, err := r.deriveTrace(ctx, sql, params, l, parse.Request{Derive: parse.Why})
-		if err != nil {
-			return err
-		}
-		run := &whyRun{
-			traceRun: traceRun{reader: r, params: params, values: map[string]any{}, limits: l},
-			plan:     derived.Why, itself: itself,
-			out: stages.Why{Row: row, Column: column, Tables: []stages.TableRows{}, NotLooked: []string{}},
-		}
-		if err := run.checkAll(ctx); err != nil {
-			return err
-		}
-		err = r.runSet(ctx, l, func(s *QuerySet) error { run.set = s; return run.execute(ctx) })
-		out, summary = &run.out, run.summary
-		return err
-	})
-	if err != nil {
-		return nil, summary, err
+	run := &whyRun{out: stages.Why{Row: row, Column: column, Tables: []stages.TableRows{}, NotLooked: []string{}}}
+	if err = r.trace(ctx, sql, params, l, parse.Request{Derive: parse.Why}, run); err != nil {
+		return nil, run.summary, err
 	}
-	out.TotalMS = milliseconds(time.Since(began))
-	out.Text = out.Render("")
-	return out, summary, nil
+	run.out.TotalMS = milliseconds(time.Since(began))
+	run.out.Text = run.out.Render("")
+	return &run.out, run.summary, nil
 }
 
 // whyRun finds the rows behind one cell.
 type whyRun struct {
 	traceRun
 	plan    *parse.WhyPlan
-	itself  *checkedQuery
 	keyed   *checkedQuery
 	counts  []*checkedQuery // by table; nil: it may not run
 	rows    []*checkedQuery
 	control *checkedQuery // plan.Check
-	summary sandbox.QuerySummary
-	at      int // the column
+	at      int           // the column
 	isFloat bool
 	out     stages.Why
 }
 
-// checkAll checks all statements: a check may need a connection, so none is open yet.
-func (run *whyRun) checkAll(ctx context.Context) (err error) {
+func (run *whyRun) prepare(ctx context.Context, t traceRun, derived *parse.Result) (err error) {
+	run.traceRun, run.plan = t, derived.Why
 	if run.keyed, err = run.check(ctx, &run.plan.Keyed); err != nil {
 		state, reason, message := failure(err)
 		if state == stages.Failed {
@@ -104,7 +86,8 @@ func (run *whyRun) checkAll(ctx context.Context) (err error) {
 	return nil
 }
 
-func (run *whyRun) execute(ctx context.Context) error {
+func (run *whyRun) execute(ctx context.Context, set *QuerySet) error {
+	run.set = set
 	began := time.Now()
 	cell, err := run.findRow(ctx)
 	if err != nil {

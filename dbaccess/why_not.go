@@ -32,47 +32,31 @@ func (r *Reader) WhyNot(
 			question.Nulls = append(question.Nulls, name)
 		}
 	}
-	err = r.withStageSlot(ctx, l.User, func() error {
-		itself, derived, err := r.deriveTrace(ctx, sql, params, l, question)
-		if err != nil {
-			return err
-		}
-		run := &whyNotRun{
-			traceRun: traceRun{reader: r, params: params, values: map[string]any{}, limits: l},
-			plan:     derived.WhyNot, itself: itself,
-			out: stages.WhyNot{Stages: []stages.FollowedStage{}, NotLooked: []string{}},
-		}
-		if err := run.prepare(ctx, values); err != nil {
-			return err
-		}
-		err = r.runSet(ctx, l, func(s *QuerySet) error { run.set = s; return run.execute(ctx) })
-		out, summary = &run.out, run.summary
-		return err
-	})
-	if err != nil {
-		return nil, summary, err
+	run := &whyNotRun{asked: values, out: stages.WhyNot{Stages: []stages.FollowedStage{}, NotLooked: []string{}}}
+	if err = r.trace(ctx, sql, params, l, question, run); err != nil {
+		return nil, run.summary, err
 	}
-	out.TotalMS = milliseconds(time.Since(began))
-	out.Text = out.Render("")
-	return out, summary, nil
+	run.out.TotalMS = milliseconds(time.Since(began))
+	run.out.Text = run.out.Render("")
+	return &run.out, run.summary, nil
 }
 
 // whyNotRun follows rows through one statement.
 type whyNotRun struct {
 	traceRun
 	plan    *parse.WhyNotPlan
-	itself  *checkedQuery
+	asked   map[string]any  // the values, by column
 	counts  []*checkedQuery // by index of the counts of the plan; nil: it may not run
 	errors  []error
-	summary sandbox.QuerySummary
 	byStage map[int]int // the index in out.Stages
 	out     stages.WhyNot
 }
 
-// prepare sets the values, and checks all statements.
-func (run *whyNotRun) prepare(ctx context.Context, values map[string]any) error {
+// prepare also sets the values.
+func (run *whyNotRun) prepare(ctx context.Context, t traceRun, derived *parse.Result) error {
+	run.traceRun, run.plan = t, derived.WhyNot
 	for _, c := range run.plan.Columns {
-		text, err := valueText(c.Name, values[c.Name])
+		text, err := valueText(c.Name, run.asked[c.Name])
 		if err != nil {
 			return err
 		}
@@ -80,7 +64,7 @@ func (run *whyNotRun) prepare(ctx context.Context, values map[string]any) error 
 		isSame := func(known stages.FollowedColumn) bool { return known.Name == c.Name } // in the sides of a UNION
 		if !slices.ContainsFunc(run.out.Columns, isSame) {
 			run.out.Columns = append(run.out.Columns, stages.FollowedColumn{
-				Name: c.Name, Meaning: c.Meaning, Value: values[c.Name],
+				Name: c.Name, Meaning: c.Meaning, Value: run.asked[c.Name],
 			})
 		}
 	}
@@ -96,7 +80,8 @@ func (run *whyNotRun) prepare(ctx context.Context, values map[string]any) error 
 	return nil
 }
 
-func (run *whyNotRun) execute(ctx context.Context) (err error) {
+func (run *whyNotRun) execute(ctx context.Context, set *QuerySet) (err error) {
+	run.set = set
 	if run.summary, err = run.begin(ctx, run.itself); err != nil {
 		return err
 	}
