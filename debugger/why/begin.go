@@ -11,13 +11,25 @@ import (
 // maxResultBytes bounds the text of the value that is explained.
 const maxResultBytes = 300
 
+// resultName is the global variable that is the result of a run, whatever its last expression is.
+const resultName = "__result__"
+
+// isSet reports whether a global variable has a value.
+func (w *slicer) isSet(s *recording.State, name string) bool {
+	number := w.table.NumberOf(name)
+	return number != 0 && s.Globals[number] != (recording.Value{})
+}
+
 // begin finds what the question is about.
 func (w *slicer) begin(s *recording.State, step int) error {
-	if w.question.Name == "" || w.question.Name == "result" &&
-		s.Globals[w.table.NumberOf("result")] == (recording.Value{}) {
-		return w.beginResult()
+	name := w.question.Name
+	if name == "" || name == "result" && !w.isSet(s, "result") {
+		if !w.isSet(s, resultName) {
+			return w.beginResult()
+		}
+		name, w.out.Name = resultName, "result"
 	}
-	v, value, at, err := w.variableAt(s, w.question.Name, step)
+	v, value, at, err := w.variableAt(s, name, step)
 	if err == nil {
 		w.out.Step = at
 		state, err := w.stateAt(at)

@@ -323,3 +323,17 @@ func TestWhyNamesAssignmentsOfTheSameValue(t *testing.T) {
 		t.Errorf("got\n%s\nwant line 4 of f", y.Text)
 	}
 }
+
+// A program may set its result, whatever its last expression is.
+func TestWhyOfAResultThatTheProgramSets(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	execution := c.recorded(t, id, "total = 6\nprint('half')\n__result__ = {'half': total / 2}")
+	for _, query := range []string{"", "name=result"} {
+		y := c.why(t, execution, query)
+		if y.Name != "result" || y.Value != "{'half': 3.0}" || len(y.Steps) == 0 || y.Steps[0].Line != 3 {
+			t.Errorf("%q: got %s = %s in %+v, want the result of line 3", query, y.Name, y.Value, y.Steps)
+		}
+	}
+}
