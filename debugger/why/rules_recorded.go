@@ -40,6 +40,10 @@ func (w *slicer) checkQueries() {
 				score = 80
 			}
 			w.findAt(score, node, "query %d returned 0 rows", each.Number)
+		case q.Status == "captured": // also if an admin has decided since
+			w.findAt(80, node, "query %d was captured: it had to wait for an admin, and nothing ran", each.Number)
+		case q.Status != "ok" && q.Error == "":
+			w.findAt(80, node, "query %d was %s", each.Number, q.Status)
 		case q.Status != "ok":
 			w.findAt(80, node, "query %d was %s: %s", each.Number, q.Status, program.Clip(q.Error, 100))
 		}

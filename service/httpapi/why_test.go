@@ -337,3 +337,16 @@ func TestWhyOfAResultThatTheProgramSets(t *testing.T) {
 		}
 	}
 }
+
+// A captured write waits for an admin: the answer says that it changed nothing.
+func TestWhySaysThatACapturedWriteDidNotRun(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	id := c.create(t, map[string]any{"write_policy": "capture"})
+	execution := c.recorded(t, id, `done = db_query("UPDATE products SET price = 1 WHERE id = 1")`)
+	const want = "query 1 was captured: it had to wait for an admin, and nothing ran"
+	y := c.why(t, execution, "name=done")
+	if len(y.Findings) == 0 || y.Findings[0].Text != want {
+		t.Errorf("got %+v, want %q", y.Findings, want)
+	}
+}
