@@ -14,7 +14,7 @@ export function Statements({ left, right }: { left: Query[]; right: Query[] }) {
       title="Statements"
       note={left.length === right.length ? count(number) : `${left.length} and ${right.length}`}
     >
-      <div class="scroll-x" tabIndex={0} role="group" aria-label="Statements">
+      <div class="scroll-x stacked" tabIndex={0} role="group" aria-label="Statements">
         <table class="statements">
           <thead>
             <tr>
@@ -31,7 +31,7 @@ export function Statements({ left, right }: { left: Query[]; right: Query[] }) {
               <th scope="col" class="number">
                 Time, right
               </th>
-              <th scope="col">Change</th>
+              <th scope="col">Change of the time</th>
             </tr>
           </thead>
           <tbody>
@@ -61,11 +61,21 @@ function Pair({ left, right }: { left: Query | undefined; right: Query | undefin
           </>
         )}
       </td>
-      <td class="number">{isOther ? <strong>{outcome(left)}</strong> : outcome(left)}</td>
-      <td class="number">{isOther ? <strong>{outcome(right)}</strong> : outcome(right)}</td>
-      <td class="number">{left ? duration(left.duration_ms) : "–"}</td>
-      <td class="number">{right ? duration(right.duration_ms) : "–"}</td>
-      <td class="muted">{left && right ? change(left.duration_ms, right.duration_ms) : ""}</td>
+      <td class="number" data-column="Rows, left">
+        <span>{isOther ? <strong>{outcome(left)}</strong> : outcome(left)}</span>
+      </td>
+      <td class="number" data-column="Rows, right">
+        <span>{isOther ? <strong>{outcome(right)}</strong> : outcome(right)}</span>
+      </td>
+      <td class="number" data-column="Time, left">
+        {left ? duration(left.duration_ms) : "–"}
+      </td>
+      <td class="number" data-column="Time, right">
+        {right ? duration(right.duration_ms) : "–"}
+      </td>
+      <td class="muted" data-column="Change of the time">
+        {left && right ? change(left.duration_ms, right.duration_ms) : ""}
+      </td>
     </tr>
   );
 }

@@ -47,7 +47,7 @@ test("a change is said in words that one understands", () => {
     "",
     "+20 %",
     "−40 %",
-    "2.5 times",
+    "2.5 times as much",
     "about the same",
   ]);
 });

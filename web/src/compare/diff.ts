@@ -144,12 +144,12 @@ export function diffTables(left: Row[], right: Row[]): TableDiff {
   return out;
 }
 
-// change says how much a number has become, such as "+20 %" or "2.5 times".
+// change says how much a number has become, such as "+20 %" or "2.5 times as much".
 export function change(from: number, to: number): string {
   if (from === to) return "the same";
   if (from <= 0) return "";
   const ratio = to / from;
-  if (ratio >= 2) return `${ratio.toFixed(ratio < 10 ? 1 : 0)} times`;
+  if (ratio >= 2) return `${ratio.toFixed(ratio < 10 ? 1 : 0)} times as much`;
   const percent = Math.round((ratio - 1) * 100);
   return percent === 0 ? "about the same" : `${percent > 0 ? "+" : "−"}${Math.abs(percent)} %`;
 }
