@@ -316,7 +316,7 @@ function Actions({ of: e }: { of: Record }) {
         <button
           title="Choose another run in the list, and see both side by side"
           onClick={() => {
-            chosenRuns.value = [e.execution_id];
+            chosenRuns.value = [e];
             navigate(listAddress());
           }}
         >

@@ -20,30 +20,30 @@ module.exports = {
       await page.getByRole('button', { name: 'Compare', exact: true }).click();
       await page.getByText('Choose two runs to compare.').waitFor();
       await page.getByRole('checkbox', { name: `Compare ${name} with lines` }).check();
-      await page.getByText('Choose another run to compare with.').waitFor();
+      await page.getByText(`Choose another run to compare with ${name} with lines.`).waitFor();
       await page.getByRole('checkbox', { name: `Compare ${name} without lines` }).check();
       await wantAccessible(page);
       await page.getByRole('link', { name: 'Compare the two runs' }).click();
-      await page.waitForURL(`**/ui/compare?a=${wrong}&b=${right}`);
+      await page.waitForURL(`**/ui/compare?a=${right}&b=${wrong}`); // the older run is at the left
       await page.getByText('Different: the code, the result and outputs and the statements').waitFor();
       // The line of the code, each cell, the statement.
       const line = page.locator('.diff tr.changed');
-      assert.match(await line.locator('.left').textContent(), /JOIN order_items/);
-      assert.doesNotMatch(await line.locator('.right').textContent(), /JOIN order_items/);
+      assert.match(await line.locator('.right').textContent(), /JOIN order_items/);
+      assert.doesNotMatch(await line.locator('.left').textContent(), /JOIN order_items/);
       await page.getByText('6 of 12 cells differ').waitFor();
       const cell = page.getByRole('group', { name: 'Cells of Last value that differ' }).locator('tbody tr').first();
       assert.match(await cell.textContent(), /^Berlin row 1/);
       const number = async (side) => Number((await cell.locator(side).textContent()).replaceAll(',', ''));
       const [left, other] = [await number('.left'), await number('.right')];
-      assert(left > other && other > 0, `${left} and ${other}`);
-      await page.locator('.statements tr.differs .left-text', { hasText: 'JOIN order_items' }).waitFor();
+      assert(other > left && left > 0, `${left} and ${other}`);
+      await page.locator('.statements tr.differs .right-text', { hasText: 'JOIN order_items' }).waitFor();
       await page.getByText('stdout: the same 1 line').waitFor();
       await page.getByRole('rowheader', { name: 'Wall time' }).waitFor();
       await settled(page);
       await wantAccessible(page);
       await shoot(page, `${colorScheme}-compare`);
       await page.getByRole('button', { name: 'Swap the sides' }).click();
-      await page.waitForURL(`**/ui/compare?a=${right}&b=${wrong}`);
+      await page.waitForURL(`**/ui/compare?a=${wrong}&b=${right}`);
       await wantNothingWrong(page);
     }
     const phone = await open(adminKey, { viewport: { width: 390, height: 844 } });
@@ -51,6 +51,15 @@ module.exports = {
     await phone.getByText('6 of 12 cells differ').waitFor();
     const width = await phone.evaluate(() => document.documentElement.scrollWidth);
     assert(width <= 390, `got a page of ${width} pixels, want at most 390`);
+    // No part is cut off: the right is below the left, and each number has its name.
+    for (const part of await phone.locator('.scroll-x:not(.cells)').all()) {
+      const [inside, seen] = await part.evaluate((box) => [box.scrollWidth, box.clientWidth]);
+      assert(inside <= seen, `${await part.getAttribute('aria-label')}: ${inside} pixels in ${seen}`);
+    }
+    const [left, right_] = [await phone.locator('.diff .changed .left').boundingBox(), await phone.locator('.diff .changed .right').boundingBox()];
+    assert(right_.y >= left.y + left.height, JSON.stringify({ left, right_ }));
+    const names = await phone.locator('.statements tbody td.number').evaluateAll((cells) => cells.map((cell) => getComputedStyle(cell, '::before').content));
+    assert.deepStrictEqual(names, ['"Rows, left"', '"Rows, right"', '"Time, left"', '"Time, right"']);
     await shoot(phone, 'phone-compare');
     await wantNothingWrong(phone);
   },
@@ -65,7 +74,7 @@ module.exports = {
     await page.getByText('Nothing differs').waitFor();
     await page.goto(`${address}/ui/executions/${id}`);
     await page.getByRole('button', { name: 'Compare with…' }).click();
-    await page.getByText('Choose another run to compare with.').waitFor();
+    await page.getByText('Choose another run to compare with original ').waitFor();
     await page.getByRole('button', { name: 'Cancel' }).click();
     assert.strictEqual(await page.locator('.choose').count(), 0);
     await page.goto(`${address}/ui/compare`);
