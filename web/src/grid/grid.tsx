@@ -12,14 +12,16 @@ export interface GridProps {
   source: Source;
   label: string;
   whole?: { rows: number; columns: number } | undefined; // of the table, if the source may have fewer
+  labels?: number | undefined; // columns of labels, which come first and are not counted
   ask?: Ask | undefined;
 }
 
 // Grid shows a table of any size: it draws the cells that one sees. One cell is active; its keys are those of a
 // spreadsheet.
-export function Grid({ source, label, whole, ask }: GridProps) {
+export function Grid({ source, label, whole, labels, ask }: GridProps) {
   const state = useMemo(() => new GridState(source), [source]);
   state.whole = whole;
+  state.labels = labels ?? 0;
   useEffect(() => () => state.end(), [state]);
   const { model } = state;
   model.version.value;

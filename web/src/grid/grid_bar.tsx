@@ -3,6 +3,7 @@ import { Problem } from "../api/problem";
 import { count, plural } from "../format";
 import { putOnClipboard } from "../parts/feedback";
 import { csvLine, plain, tabbed } from "./cell";
+import { columnsBeside } from "./layout";
 import type { GridState } from "./state";
 
 const fewRows = 20; // of which one sees every one soon
@@ -65,8 +66,11 @@ function AskAboutCell({ state, ask }: { state: GridState; ask: Ask }) {
 function Extent({ state }: { state: GridState }) {
   const { model } = state;
   if (!model.isLoaded) return <>Loading the rows…</>;
-  const columns = model.columns.length;
-  const whole = Math.max(model.totalColumns, (state.isPartial && state.whole?.columns) || 0);
+  const columns = columnsBeside(state.labels, model.columns.length);
+  const whole = columnsBeside(
+    state.labels,
+    Math.max(model.totalColumns, (state.isPartial && state.whole?.columns) || 0),
+  );
   return (
     <>
       {model.view.filters.length > 0 && `${count(model.matching)} of `}

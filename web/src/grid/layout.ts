@@ -82,3 +82,8 @@ export class VerticalScale {
     return this.content > this.height && scrolled > 0 ? this.most / scrolled : 1;
   }
 }
+
+// columnsBeside returns the number of columns without those of labels, as pandas counts them.
+export function columnsBeside(labels: number, columns: number): number {
+  return labels < columns ? columns - labels : columns;
+}

@@ -29,6 +29,7 @@ export class GridState {
   readonly texts = signal<Record<number, string>>({}); // of the filters, by column
   readonly message = signal("");
   readonly shownStats = signal<{ column: number; stats?: Stats; problem?: Problem } | undefined>(undefined);
+  labels = 0; // columns of labels, which come first
   scroller: HTMLElement | null = null;
   characterWidth = 7.5; // pixels
   scrollBar = 0; // pixels that it takes from the height

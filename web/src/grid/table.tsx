@@ -13,6 +13,7 @@ export interface TableProps {
   types?: string[] | undefined; // of the columns
   total?: number | undefined; // rows of the whole table, if only its first rows are here
   totalColumns?: number | undefined;
+  labels?: number | undefined; // columns of labels, which come first and are not counted
   remote?: string | undefined; // the path of the rows of the whole table
   label: string;
   ask?: Ask | undefined;
@@ -26,7 +27,7 @@ export function Table(props: TableProps) {
   const { rows, remote, label } = props;
   const source = useMemo(() => sourceOf(props), [rows, remote]);
   const whole = props.total !== undefined && { rows: props.total, columns: props.totalColumns ?? 0 };
-  return <Grid source={source} label={label} whole={whole || undefined} ask={props.ask} />;
+  return <Grid source={source} label={label} whole={whole || undefined} labels={props.labels} ask={props.ask} />;
 }
 
 function sourceOf({ rows, columns, types, total, totalColumns, remote }: TableProps): Source {
