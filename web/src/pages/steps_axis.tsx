@@ -36,7 +36,7 @@ export function LineRuns(props: {
           type="number"
           min={1}
           value={line || ""}
-          placeholder="none"
+          placeholder="number"
           onInput={(event) => props.pick(Number(event.currentTarget.value))}
         />
       </label>

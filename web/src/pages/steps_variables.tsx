@@ -65,6 +65,11 @@ function Calls({ frames, current }: { frames: StepFrame[]; current: StepFrame | 
   );
 }
 
+// shownVariables leaves out the variable that is the result of a run where the result itself is shown.
+export function shownVariables(variables: StepVariable[], hasResult: boolean): StepVariable[] {
+  return hasResult ? variables.filter(({ name }) => name !== "__result__") : variables;
+}
+
 // Variables shows the variables of a frame, with those marked that the step before changed.
 function Variables(props: {
   title: string;
@@ -75,22 +80,21 @@ function Variables(props: {
   result?: unknown;
 }) {
   const old = props.before && new Map(props.before.map((v) => [v.name, v.value]));
+  const of = shownVariables(props.of, props.result !== undefined);
   return (
     <Panel
       title={props.title}
       note={props.total > props.of.length ? `${props.of.length} of ${count(props.total)}` : undefined}
     >
       {props.unread && <p class="body muted">{props.unread}</p>}
-      {props.of.length === 0 && !props.unread && props.result === undefined && (
-        <p class="body muted">There are none yet.</p>
-      )}
+      {of.length === 0 && !props.unread && props.result === undefined && <p class="body muted">There are none yet.</p>}
       <ul class="variables">
-        {props.result !== undefined && !props.of.some((v) => v.name === "result") && (
+        {props.result !== undefined && !of.some((v) => v.name === "result") && (
           <li>
-            <Row name="result" value={clipped(asText(props.result), 300)} type="value of the last line" mark="" />
+            <Row name="result" value={clipped(asText(props.result), 300)} type="result of the run" mark="" />
           </li>
         )}
-        {props.of.map((v) => {
+        {of.map((v) => {
           const changed = old ? old.get(v.name) !== v.value : false;
           return (
             <li key={v.name} class={changed ? "changed" : ""}>

@@ -111,7 +111,7 @@ module.exports = {
     await page.getByRole('link', { name: '9 steps' }).click();
     // It opens at the end, with the value of the last line.
     await page.locator('.cm-current', { hasText: /^total/ }).waitFor();
-    const result = page.locator('.variables li', { hasText: 'value of the last line' });
+    const result = page.locator('.variables li', { hasText: 'result of the run' });
     await result.locator('.value', { hasText: /^3$/ }).waitFor();
     await result.getByRole('button').click();
     await page.getByText('Why the result is 3').waitFor();
