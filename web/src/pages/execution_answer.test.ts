@@ -1,7 +1,7 @@
 // @vitest-environment happy-dom
 import { expect, test } from "vitest";
 import type { Execution } from "../api/records";
-import { namedAt, questionOf } from "./execution_answer";
+import { mustScroll, namedAt, questionOf } from "./execution_answer";
 
 const frame = {
   line: 3,
@@ -23,4 +23,13 @@ test("a question has the value, if that is short", () => {
   expect(questionOf("total", failed)).toBe("Why is total 0?");
   expect(questionOf("rows", failed)).toBe("Why has rows this value?");
   expect(questionOf("result", failed)).toBe("Why this result?");
+});
+
+test("an answer is scrolled to unless it begins in the upper part of the window", () => {
+  expect([mustScroll(-10, 900), mustScroll(20, 900), mustScroll(300, 900), mustScroll(600, 900)]).toEqual([
+    true,
+    false,
+    false,
+    true,
+  ]);
 });

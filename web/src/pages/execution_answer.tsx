@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { post } from "../api/client";
 import { Problem } from "../api/problem";
 import type { Execution, Output } from "../api/records";
@@ -56,12 +56,33 @@ export function useAnswer(e: Execution | undefined): AnswerState {
   };
 }
 
+// lowestTop is the part of the height of the window below which an answer is scrolled to: what to check first would be below
+// the fold.
+const lowestTop = 0.4;
+
+// mustScroll reports whether an answer whose top is there has to be scrolled to.
+export function mustScroll(top: number, height: number): boolean {
+  return top < 0 || top > height * lowestTop;
+}
+
+// useInSight scrolls to the answer of a question once, when it is there.
+function useInSight(question: string, isThere: boolean) {
+  const place = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const panel = place.current?.querySelector(".why-panel");
+    if (question && isThere && panel && mustScroll(panel.getBoundingClientRect().top, window.innerHeight))
+      panel.scrollIntoView({ block: "start" });
+  }, [question, isThere]);
+  return place;
+}
+
 // Answer shows the result, the code, and next to them why the result is so. A run that was not recorded is run again once.
 export function Answer(props: { of: Execution; answer: AnswerState; children: ComponentChildren }) {
   const { of: e, answer } = props;
   const { output, recording, name } = answer;
   const question = recording ? parameter("why") : "";
   const ask = (why: string) => setParameters({ why }, true);
+  const place = useInSight(question, answer.asked.why !== undefined);
   const askOfRow =
     name && recording
       ? whyCell(({ row, column }) => ask(cellPath(name, row, { name: column, index: 0 }, false)))
@@ -99,7 +120,7 @@ export function Answer(props: { of: Execution; answer: AnswerState; children: Co
   return (
     <>
       {wide && result}
-      <div class={question ? "answer asked" : "answer"}>
+      <div class={question ? "answer asked" : "answer"} ref={place}>
         <div>
           {!wide && result}
           {props.children}

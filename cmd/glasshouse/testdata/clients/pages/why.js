@@ -93,6 +93,21 @@ module.exports = {
     await wantNothingWrong(page);
   },
 
+  // The answer below a table is scrolled to.
+  async 'the answer is in sight once it is asked for'() {
+    const { execution_id: id } = await quick(table, true);
+    for (const viewport of [{ width: 1440, height: 900 }, { width: 390, height: 844 }]) {
+      const page = await open(adminKey, { viewport });
+      await page.goto(`${address}/ui/executions/${id}`);
+      await page.getByRole('grid').waitFor();
+      await page.getByRole('button', { name: 'Why this result?' }).click();
+      await page.getByText('Why the result has this value').waitFor();
+      await page.waitForFunction(() => document.querySelector('.why-panel').getBoundingClientRect().top < innerHeight / 2);
+      await wantOneScrollArea(page);
+      await wantNothingWrong(page);
+    }
+  },
+
   async 'why of a run that was not recorded runs it again'() {
     const { execution_id: id } = await quick(average, false);
     const page = await open(adminKey);
