@@ -20,8 +20,8 @@ test("a failure asks for the variables that its line names, and not for texts in
 });
 
 test("a question has the value, if that is short", () => {
-  expect(questionOf("total", failed)).toBe("Why is total 0?");
-  expect(questionOf("rows", failed)).toBe("Why has rows this value?");
+  expect(questionOf("total", failed)).toBe("Why is “total” 0?");
+  expect(questionOf("rows", failed)).toBe("Why has “rows” this value?");
   expect(questionOf("result", failed)).toBe("Why this result?");
 });
 

@@ -11,6 +11,7 @@ import { isTable, Value } from "../parts/value";
 import { parameter, setParameters } from "../router";
 import { mayDebug } from "../session";
 import { cellPath, lastName, linesOf, sectionsOf } from "../why/answer";
+import { printedNames } from "../why/printed";
 import { useWhy } from "../why/use_why";
 import { WhyPanel } from "../why/why_panel";
 import { OutputPanel, resultPath, whyCell } from "./execution_outputs";
@@ -23,7 +24,7 @@ const isOver = (e: Execution) => e.completed_at !== null;
 // AnswerState is the result of a run, and what the reader wants to know about it.
 interface AnswerState {
   output: Output | undefined; // that is the result
-  subject: string; // the variable of the result; "result" is the value of the last line, "" none
+  subjects: string[]; // that the reader may ask for: "result" is the result, others are variables that the code printed
   name: string; // of the last line: cells are asked by it, or ""
   recording: string; // the execution whose recording answers, or ""
   marks: LineMark[]; // of the lines that the answer names
@@ -48,12 +49,21 @@ export function useAnswer(e: Execution | undefined): AnswerState {
   const lines = asked.why ? linesOf(sectionsOf(asked.why)) : [];
   return {
     output,
-    subject: hasResult ? "result" : isOver(e ?? ({} as Execution)) ? name : "",
+    subjects: hasResult ? ["result"] : e ? subjectsOf(e, name) : [],
     name: isShown ? name : "",
     recording,
     marks: lines.map((line) => ({ line, isFailure: false })),
     asked,
   };
+}
+
+const maxSubjects = 3;
+
+// subjectsOf returns what a run without a result may be asked for: the variables that it printed, or else the one that it
+// set last.
+function subjectsOf(e: Execution, name: string): string[] {
+  const printed = printedNames(e.code ?? "").slice(0, maxSubjects);
+  return printed.length > 0 ? printed : name ? [name] : [];
 }
 
 // lowestTop is the part of the height of the window below which an answer is scrolled to: what to check first would be below
@@ -143,9 +153,10 @@ export function Answer(props: { of: Execution; answer: AnswerState; children: Co
 function WhyButton({ of: e, answer, ask }: { of: Execution; answer: AnswerState; ask: (name: string) => void }) {
   const [problem, setProblem] = useState<Problem>();
   const [isRecording, setRecording] = useState(false);
-  const { recording, subject } = answer;
-  const subjects = e.status === "failed" ? namedAt(e) : subject ? [subject] : [];
-  if (!isOver(e) || subjects.length === 0 || (recording && parameter("why") === subjects[0])) return null;
+  const { recording } = answer;
+  const asked = recording ? parameter("why") : "";
+  const subjects = (e.status === "failed" ? namedAt(e) : answer.subjects).filter((name) => name !== asked);
+  if (!isOver(e) || subjects.length === 0) return null;
   if (!recording && (!mayDebug.value || !e.input_log || !e.code || e.kind === "database-query")) return null;
   const record = async (name: string) => {
     setRecording(true);
@@ -188,7 +199,7 @@ const shortValue = 20; // characters of a value that fits into a question
 export function questionOf(name: string, e: Execution): string {
   if (name === "result") return "Why this result?";
   const value = (e.exception?.traceback ?? []).filter(({ file }) => !file).at(-1)?.variables?.[name];
-  return value && value.length <= shortValue ? `Why is ${name} ${value}?` : `Why has ${name} this value?`;
+  return value && value.length <= shortValue ? `Why is “${name}” ${value}?` : `Why has “${name}” this value?`;
 }
 
 // namedAt returns the variables that the line of a failure names, at most three.

@@ -108,6 +108,16 @@ module.exports = {
     }
   },
 
+  // A run that only prints is asked for what it printed.
+  async 'why of a variable that was printed'() {
+    const { execution_id: id } = await quick('total = 0\nfor n in range(3):\n    total += n / 7\nprint("total", round(total, 2))', true);
+    const page = await open(adminKey);
+    await page.goto(`${address}/ui/executions/${id}`);
+    await page.getByRole('button', { name: 'Why has “total” this value?' }).click();
+    await page.getByText(/^Why total is 0\.42/).waitFor();
+    await wantNothingWrong(page);
+  },
+
   async 'why of a run that was not recorded runs it again'() {
     const { execution_id: id } = await quick(average, false);
     const page = await open(adminKey);
@@ -124,7 +134,7 @@ module.exports = {
     const { execution_id: id } = await quick(failing, true);
     const page = await open(adminKey);
     await page.goto(`${address}/ui/executions/${id}`);
-    await page.getByRole('button', { name: 'Why is total 0?' }).click();
+    await page.getByRole('button', { name: 'Why is “total” 0?' }).click();
     await page.getByText('Why total is 0').waitFor();
     await page.locator('.chain li', { hasText: 'total = sum(rows.values())' }).waitFor();
     await settled(page);
