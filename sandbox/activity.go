@@ -41,6 +41,7 @@ type KeyCost struct {
 
 // ActivityFilter selects executions for Activity.
 type ActivityFilter struct {
-	User  string // "": all
-	Since time.Time
+	User   string // "": all
+	Since  time.Time
+	IsWork bool // without replays and explanations; sums by key have them
 }

@@ -88,6 +88,11 @@ type ExecutionFilter struct {
 	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"50"`                   // 0 means 50
 	After string `query:"after" doc:"Value of next in the previous page"`
 
+	ReplayOf string `query:"replay_of" doc:"Only replays of this execution that have ended"`
+
+	// IsWork leaves out replays and explanations.
+	IsWork bool `query:"work" doc:"true: leave out replays, and statements that ran only to explain one"`
+
 	Order ExecutionOrder `query:"order" enum:"newest,duration,rows" default:"newest" doc:"The largest number first"`
 }
 

@@ -31,6 +31,7 @@ type ExecutionSummary struct {
 	Connections   int        `json:"connections" doc:"Number of network connections"`
 	Artifacts     int        `json:"artifacts" doc:"Number of files that it left"`
 	RecordedSteps int64      `json:"recorded_steps" doc:"Length of its recording; 0: it has none"`
+	IsExplanation bool       `json:"is_explanation,omitempty" doc:"It ran only to explain a statement"`
 	ReplayOf      string     `json:"replay_of,omitempty" doc:"Of a replay that has ended: the execution that ran again"`
 	CreatedAt     time.Time  `json:"created_at"`
 	CompletedAt   *time.Time `json:"completed_at"`
@@ -46,6 +47,7 @@ func (e *Execution) Summary() ExecutionSummary {
 		CPUMS: e.Usage.CPUMS, MemoryUsage: e.MemoryUsage, Queries: len(e.Queries), RowsRead: e.RowsRead(),
 		Connections: len(e.Connections), Artifacts: len(e.Artifacts), RecordedSteps: e.RecordedSteps,
 		CreatedAt: e.CreatedAt, CompletedAt: e.CompletedAt, Annotations: e.Annotations,
+		IsExplanation: e.IsExplanation,
 	}
 	if e.Replay != nil {
 		s.ReplayOf = e.Replay.Of
@@ -143,6 +145,7 @@ type RecordFilter struct {
 	Text        string // a part of a statement, or of an artifact's path, in upper or lower case
 	Since       time.Time
 	Until       time.Time
+	IsWork      bool   // of a statement: neither a replay nor an explanation sent it
 	Limit       int    // at most 1000; 0 means 50
 	After       string // the cursor at the end of the previous page
 }

@@ -9,21 +9,32 @@ import (
 	"glasshouse/sandbox"
 )
 
+// hoursOfWork has the rows of execution_hours, and rows that take replays and explanations off. $1 is the first hour.
+const hoursOfWork = `(
+	SELECT owner, hour, executions, failed, rows_read, cpu_ms FROM execution_hours
+	UNION ALL
+	SELECT owner, date_trunc('hour', created_at, 'UTC'), -1, -(status IN ('failed', 'timeout', 'killed'))::int,
+		-rows_read, -cpu_ms FROM executions WHERE created_at >= $1 AND ` + isBesidesWork + `) hours`
+
 // Activity returns what the executions of a user, or of all if user is "", did in each hour from a time on, and their
 // CPU time by key and day. Hours and days without executions are missing.
 func (s *Store) Activity(ctx context.Context, f sandbox.ActivityFilter) (out sandbox.Activity, err error) {
 	read := func(ctx context.Context, read func(context.Context) error) error {
 		return s.readExecutions(ctx, ofUser(f.User), read)
 	}
+	hours := "execution_hours"
+	if f.IsWork {
+		hours = hoursOfWork
+	}
 	out.Hours, err = query(ctx, s, read, scanActivity, `SELECT hour, sum(executions)::bigint, sum(failed)::bigint,
-			sum(rows_read)::bigint, sum(cpu_ms) FROM execution_hours
+			sum(rows_read)::bigint, sum(cpu_ms) FROM `+hours+`
 		WHERE hour >= $1 AND ($2 = '' OR owner = $2) GROUP BY hour HAVING sum(executions) > 0 ORDER BY hour`,
 		f.Since, clean(f.User))
 	if err != nil {
 		return out, err
 	}
 	out.Users, err = query(ctx, s, read, scanUserActivity, `SELECT owner, sum(executions)::bigint, sum(failed)::bigint,
-			sum(rows_read)::bigint, sum(cpu_ms) FROM execution_hours
+			sum(rows_read)::bigint, sum(cpu_ms) FROM `+hours+`
 		WHERE hour >= $1 AND ($2 = '' OR owner = $2) GROUP BY owner HAVING sum(executions) > 0
 		ORDER BY sum(cpu_ms) DESC, owner LIMIT 20`, f.Since, clean(f.User))
 	if err != nil {

@@ -79,6 +79,9 @@ func (c executionColumn) searched(add func(sandbox.ExecutionFilter, *conditions)
 // textColumnNames are the columns in which a search for a text looks. An index has them all.
 var textColumnNames = []string{"code", "error", "title", "output"}
 
+// isBesidesWork is the condition for executions by which people look at the work of others. An index has it.
+const isBesidesWork = "(kind = 'replay' OR is_explanation)"
+
 // executionColumns has the columns of the table executions. All SQL that writes them, that reads more than one of them,
 // and that selects the executions of a list is made of this table.
 var executionColumns = []executionColumn{
@@ -116,7 +119,18 @@ var executionColumns = []executionColumn{
 		}),
 	column("title", "text", func(r *row) *string { return &r.summary.Title }).kept().listed(),
 	column("output", "text", func(r *row) *string { return &r.output }),
-	column("replay_of", "text", func(r *row) *string { return &r.summary.ReplayOf }).listed(),
+	column("replay_of", "text", func(r *row) *string { return &r.summary.ReplayOf }).listed().
+		filteredBy(func(f sandbox.ExecutionFilter, to *conditions) {
+			if f.ReplayOf != "" {
+				to.add("kind = 'replay' AND replay_of = ?", clean(f.ReplayOf))
+			}
+		}),
+	column("is_explanation", "boolean", func(r *row) *bool { return &r.summary.IsExplanation }).kept().listed().
+		filteredBy(func(f sandbox.ExecutionFilter, to *conditions) {
+			if f.IsWork {
+				to.clauses = append(to.clauses, "NOT "+isBesidesWork)
+			}
+		}),
 	column("record", "bytea", func(r *row) *[]byte { return &r.record }),
 	column("", "", func(r *row) *int64 { return &r.summary.CodeBytes }).listedAs("octet_length(code)"),
 	column("", "", func(r *row) *int64 { return &r.summary.RecordedSteps }).listedAs(recordedSteps("id")),

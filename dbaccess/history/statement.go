@@ -46,6 +46,10 @@ func conditionsOfStatements(f sandbox.RecordFilter) (c conditions) {
 	if f.Database != "" {
 		c.add("database = ?", clean(f.Database))
 	}
+	if f.IsWork {
+		c.clauses = append(c.clauses,
+			"execution_id NOT IN (SELECT e.id FROM executions e WHERE "+isBesidesWork+")")
+	}
 	c.addText(f.Text, "sql")
 	return c
 }

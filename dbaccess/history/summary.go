@@ -137,3 +137,20 @@ func (s *Store) SandboxSummaries(
 	c.clauses = append(c.clauses, "NOT b.ephemeral") // earlier versions recorded sandboxes of one execution
 	return sandboxSummaries.page(ctx, s, scopeOfRecords(f), c, f.After, f.Limit)
 }
+
+// maxBesidesWork is the highest number that CountBesidesWork counts to: a page shows it.
+const maxBesidesWork = 1000
+
+// CountBesidesWork returns the number of replays and explanations that match the filter, at most maxBesidesWork.
+func (s *Store) CountBesidesWork(ctx context.Context, f sandbox.ExecutionFilter) (n int, err error) {
+	f.IsWork = false
+	var c conditions
+	c.addFilter(f, false)
+	c.addFilter(f, true)
+	sql := fmt.Sprintf(`SELECT count(*) FROM (SELECT 1 FROM executions WHERE %s AND %s LIMIT %d) besides`,
+		&c, isBesidesWork, maxBesidesWork)
+	err = s.readExecutions(ctx, scopeOf(f), func(ctx context.Context) error {
+		return s.pool.QueryRow(ctx, sql, c.args...).Scan(&n)
+	})
+	return n, err
+}

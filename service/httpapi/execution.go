@@ -81,6 +81,7 @@ type executionList struct {
 type executionSummaryList struct {
 	Executions []sandbox.ExecutionSummary `json:"executions"`
 	Next       string                     `json:"next,omitempty" doc:"Pass it as after to get the next page"`
+	LeftOut    int                        `json:"left_out,omitempty" doc:"First page with work: others that match, at most 1000"`
 }
 
 func (a *api) routeExecutions(r *routes) {
@@ -153,7 +154,11 @@ func (a *api) listExecutions(ctx context.Context, caller sandbox.Key, in *execut
 		if err != nil {
 			return nil, err
 		}
-		return summariesResponse(executionSummaryList{list, next}), nil
+		leftOut := 0
+		if filter.IsWork && filter.After == "" {
+			leftOut, err = a.records.CountBesidesWork(ctx, caller, filter)
+		}
+		return summariesResponse(executionSummaryList{list, next, leftOut}), err
 	}
 	if filter.Order != "" && filter.Order != sandbox.ListNewest {
 		return nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "order",

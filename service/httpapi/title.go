@@ -24,6 +24,7 @@ type renameSandboxInput struct {
 
 type activityInput struct {
 	Since timestamp `query:"since" doc:"The first hour; by default 24 hours ago, at most 90 days ago"`
+	WorkFilter
 }
 
 func (a *api) routeTitles(r *routes) {
@@ -44,6 +45,6 @@ func (a *api) renameSandbox(ctx context.Context, caller sandbox.Key, in *renameS
 }
 
 func (a *api) getActivity(ctx context.Context, caller sandbox.Key, in *activityInput) (*sandbox.Activity, error) {
-	activity, err := a.records.Activity(ctx, caller, in.Since.Time)
+	activity, err := a.records.Activity(ctx, caller, in.Since.Time, in.IsWork)
 	return &activity, err
 }

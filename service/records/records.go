@@ -57,6 +57,7 @@ type History interface {
 
 	// Lists of what executions, sandboxes and statements did, and of who saw it.
 	ExecutionSummaries(context.Context, sandbox.ExecutionFilter) ([]sandbox.ExecutionSummary, string, error)
+	CountBesidesWork(context.Context, sandbox.ExecutionFilter) (int, error)
 	SandboxSummaries(context.Context, sandbox.RecordFilter) ([]sandbox.SandboxSummary, string, error)
 	ArtifactRecords(context.Context, sandbox.RecordFilter) ([]sandbox.Artifact, string, error)
 	Statements(context.Context, sandbox.RecordFilter) ([]sandbox.Statement, string, error)

@@ -18,6 +18,14 @@ func (s *Service) ExecutionSummaries(ctx context.Context, caller sandbox.Key, f 
 	return s.History.ExecutionSummaries(ctx, f)
 }
 
+// CountBesidesWork returns the number of replays and explanations that match the filter; 1000 stands for more, too.
+func (s *Service) CountBesidesWork(ctx context.Context, caller sandbox.Key, f sandbox.ExecutionFilter) (int, error) {
+	if caller.Role != sandbox.RoleAdmin {
+		f.User = caller.User
+	}
+	return s.History.CountBesidesWork(ctx, f)
+}
+
 // Sandboxes lists live and ended sandboxes, newest first, and returns the cursor of the next page.
 func (s *Service) Sandboxes(ctx context.Context, caller sandbox.Key, f sandbox.RecordFilter) (
 	list []sandbox.SandboxSummary, next string, err error) {

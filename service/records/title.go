@@ -52,7 +52,10 @@ func (s *Service) auditRename(ctx context.Context, caller sandbox.Key, object, o
 const maxActivityAge = 90 * 24 * time.Hour
 
 // Activity sums up the caller's executions, or those of all users for an admin, from the hour of a time on.
-func (s *Service) Activity(ctx context.Context, caller sandbox.Key, since time.Time) (sandbox.Activity, error) {
+// isWork leaves out replays and explanations.
+func (s *Service) Activity(
+	ctx context.Context, caller sandbox.Key, since time.Time, isWork bool,
+) (sandbox.Activity, error) {
 	now := s.Clock()
 	if since.IsZero() {
 		since = now.Add(-24 * time.Hour)
@@ -61,7 +64,9 @@ func (s *Service) Activity(ctx context.Context, caller sandbox.Key, since time.T
 		since = oldest
 	}
 	since = since.Truncate(time.Hour)
-	out, err := s.History.Activity(ctx, sandbox.ActivityFilter{User: access.VisibleUser(caller), Since: since})
+	out, err := s.History.Activity(ctx, sandbox.ActivityFilter{
+		User: access.VisibleUser(caller), Since: since, IsWork: isWork,
+	})
 	out.Since = since
 	return out, err
 }

@@ -53,7 +53,7 @@ func (s *Service) runStatement(
 	if err != nil {
 		return sandbox.QuerySummary{}, err
 	}
-	r.handler.answer = answer
+	r.handler.answer, r.opening.IsExplanation = answer, answer != nil
 	ctx, end, err := r.begin(ctx)
 	if err != nil {
 		return sandbox.QuerySummary{}, err

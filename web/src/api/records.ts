@@ -53,6 +53,7 @@ export interface Summary extends Annotations {
   connections: number;
   artifacts: number;
   recorded_steps: number; // 0: there is no recording
+  is_explanation?: boolean; // it ran only to explain a statement
   replay_of?: string; // of a replay that has ended
   created_at: string;
   completed_at: string | null;

@@ -3,12 +3,12 @@ import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { follow } from "../api/events";
 import type { Summary } from "../api/records";
-import { plural } from "../format";
+import { count, plural } from "../format";
 import { useDelay } from "../parts/delay";
 import { Empty, Failure, Loading } from "../parts/feedback";
 import { clearFilters, isFiltered } from "../parts/filters";
 import { Ago } from "../parts/label";
-import { navigate, parameter, path, query } from "../router";
+import { navigate, parameter, path, query, setParameters } from "../router";
 import { isAdmin } from "../session";
 import { Page } from "../shell";
 import { ChooseRun, Choosing, chosenRuns } from "./executions_choice";
@@ -132,8 +132,29 @@ function AllExecutions() {
     >
       <FilterBar />
       <Choosing />
+      <LeftOut list={shown} />
       <Rows list={shown} isLate={shown !== list} />
     </Page>
+  );
+}
+
+const mostCounted = 1000; // by the service
+
+// LeftOut says how many replays and explanations the list does not show.
+function LeftOut({ list }: { list: ExecutionList }) {
+  const number = list.leftOut.value;
+  if (number === 0) return null;
+  const text =
+    number >= mostCounted
+      ? `${count(mostCounted)} or more replays and looks`
+      : plural(number, "replay or look", "replays and looks");
+  return (
+    <p class="left-out muted">
+      {text} hidden{" "}
+      <button class="link" onClick={() => setParameters({ replays: "shown" })}>
+        Show
+      </button>
+    </p>
   );
 }
 

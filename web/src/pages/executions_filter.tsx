@@ -1,6 +1,15 @@
 import type { Query } from "../api/client";
 import { type Annotations, kinds, type Summary, statuses } from "../api/records";
-import { Choice, Filters, TextFilter, TimeChoice, timeNames, timeQuery } from "../parts/filters";
+import {
+  Choice,
+  Filters,
+  ReplayChoice,
+  TextFilter,
+  TimeChoice,
+  timeNames,
+  timeQuery,
+  workQuery,
+} from "../parts/filters";
 import { parameter } from "../router";
 import { isAdmin } from "../session";
 
@@ -24,7 +33,7 @@ const fields: Record<string, Field> = {
   },
 };
 
-export const filterNames = [...Object.keys(fields), "text", ...timeNames];
+export const filterNames = [...Object.keys(fields), "text", "replays", ...timeNames];
 
 // annotationsOf returns what a client said about an execution, with the query of the page that lists those with the same.
 export function annotationsOf(e: Annotations): { label: string; text: string; query: Record<string, string> }[] {
@@ -37,6 +46,8 @@ export interface Filter {
   // matches reports whether a new execution belongs into the list; undefined: the list is of the past, or only the
   // service can tell.
   matches: ((e: Summary) => boolean) | undefined;
+  // leavesOut reports whether the list would have a new execution if it had replays and explanations.
+  leavesOut: (e: Summary) => boolean;
 }
 
 // tagsOf returns the tags of a text such as "team:risk ticket:OPS-12". The value of a tag ends before the next tag, so it may have
@@ -44,6 +55,9 @@ export interface Filter {
 export function tagsOf(text: string): string[] {
   return text.trim() ? text.trim().split(/\s+(?=[A-Za-z0-9_.-]+:)/) : [];
 }
+
+// isBesidesWork reports whether people ran it to look at the work of others, as the service decides it.
+const isBesidesWork = (e: Summary) => e.kind === "replay" || e.is_explanation === true;
 
 // currentFilter reads the filter from the address.
 export function currentFilter(): Filter {
@@ -57,12 +71,16 @@ export function currentFilter(): Filter {
     text: parameter("text"),
     order,
     ...timeQuery(),
+    ...(parameter("kind") === "replay" ? { work: "" } : workQuery()),
   };
+  const isSelected = (e: Summary) =>
+    set.every(({ values, valuesOf }) => values.every((value) => valuesOf(e).includes(value)));
+  const leavesOut = (e: Summary) => query.work !== "" && isBesidesWork(e) && isSelected(e);
   const matches =
     query.text || query.until || order
       ? undefined
-      : (e: Summary) => set.every(({ values, valuesOf }) => values.every((value) => valuesOf(e).includes(value)));
-  return { query, matches };
+      : (e: Summary) => isSelected(e) && !(query.work !== "" && isBesidesWork(e));
+  return { query, matches, leavesOut };
 }
 
 // FilterBar has the controls of the filters of executions.
@@ -79,6 +97,7 @@ export function FilterBar() {
       <Choice name="kind" label="Kind" any="Any kind" values={kinds} />
       <TextFilter name="tag" label="Tags" placeholder="Tags, as team:risk" />
       <TimeChoice />
+      <ReplayChoice />
       {isAdmin.value && <TextFilter name="user" label="User" placeholder="User" />}
     </Filters>
   );

@@ -32,8 +32,8 @@ function serveHistory() {
 
 const all: Filter["matches"] = () => true;
 
-async function open(filter: { matches: Filter["matches"] } = { matches: all }): Promise<ExecutionList> {
-  const list = new ExecutionList("", { query: {}, ...filter });
+async function open(filter: Partial<Filter> = { matches: all }): Promise<ExecutionList> {
+  const list = new ExecutionList("", { query: {}, matches: undefined, leavesOut: () => false, ...filter });
   list.reload();
   await settle();
   return list;
@@ -133,7 +133,7 @@ test("a list of the past takes up nothing", async () => {
 test("what happens while the first page is loaded is not lost, nor there twice", async () => {
   let answer: (response: Response) => void = () => {};
   serve(() => new Promise<Response>((resolve) => (answer = resolve)));
-  const list = new ExecutionList("", { query: {}, matches: () => true });
+  const list = new ExecutionList("", { query: {}, matches: () => true, leavesOut: () => false });
   list.reload();
   list.receive(event("began", execution(5, { status: "running" })));
   list.receive(event("ended", execution(5)));
@@ -205,4 +205,13 @@ test("many events are drawn together", async () => {
   } finally {
     vi.useRealTimers();
   }
+});
+
+test("the number of what the filter leaves out is that of the service, and rises as such runs begin", async () => {
+  serve(() => json({ executions: [], left_out: 3 }));
+  const isReplay = ({ kind }: Summary) => kind === "replay";
+  const list = await open({ matches: (e) => !isReplay(e), leavesOut: isReplay });
+  list.receive(event("began", execution(1, { kind: "replay", status: "running" })));
+  list.receive(event("ended", execution(1, { kind: "replay" })));
+  expect([list.leftOut.value, list.count]).toEqual([4, 0]);
 });

@@ -28,6 +28,7 @@ export class ExecutionList {
   readonly hasBegun = signal(false); // there is something to show: the first page, or why it is missing
   readonly waiting = signal(0); // new rows that are not shown yet
   readonly isStale = signal(false); // events are missing: only loading again shows all
+  readonly leftOut = signal(0); // replays and explanations that the filter hides; 1000: or more
   scrollTop = 0; // where the person was, for coming back
   active = -1;
 
@@ -182,12 +183,17 @@ export class ExecutionList {
     this.loading = true;
     const { signal } = this.request;
     try {
-      const { executions, next } = await get<{ executions: Summary[]; next?: string }>(
+      const {
+        executions,
+        next,
+        left_out: leftOut = 0,
+      } = await get<{ executions: Summary[]; next?: string; left_out?: number }>(
         "/executions",
         { ...this.filter.query, limit: page.limit, after: page.after },
         signal,
       );
       if (signal.aborted) return;
+      if (!page.after) this.leftOut.value = leftOut;
       take(executions, next);
       this.forget();
     } catch (thrown) {
@@ -219,6 +225,7 @@ export class ExecutionList {
     }
     if (event.name !== "began" && event.name !== "ended") return;
     const e = JSON.parse(event.data) as Summary;
+    if (event.name === "began" && this.filter.leavesOut(e)) this.leftOut.value++;
     this.arrived?.push(e);
     this.take(e);
   }

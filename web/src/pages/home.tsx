@@ -87,7 +87,7 @@ function WaitsForMe() {
 
 function Runs(props: { title: string; status: "running" | "failed"; events: number; none: string }) {
   const { answer, problem, reload } = useLoaded<{ executions: Summary[] }>(
-    `/executions?status=${props.status}&limit=6`,
+    `/executions?status=${props.status}&work=true&limit=6`,
     [props.events],
   );
   return (
@@ -116,7 +116,9 @@ function Charts({ hours, step, events }: { hours: number; step: number; events: 
   const [now, setNow] = useState(Date.now());
   useEffect(() => setNow(Date.now()), [events, hours]);
   const since = new Date(Math.floor(now / hour) * hour - (hours - 1) * hour).toISOString();
-  const { answer, problem, reload } = useLoaded<Activity>(`/activity?since=${encodeURIComponent(since)}`, [events]);
+  const { answer, problem, reload } = useLoaded<Activity>(`/activity?work=true&since=${encodeURIComponent(since)}`, [
+    events,
+  ]);
   if (problem && !answer) return <Failure problem={problem} retry={reload} />;
   if (!answer) return <Loading what="the charts" />;
   const bars = series(answer.hours, Date.parse(answer.since), now, step);

@@ -59,6 +59,6 @@ export function whyOtherTotal(keys: number, runs: number, since: string): string
   if (duration(keys) === duration(runs)) return "";
   return (
     `The CPU time of the runs, ${duration(runs)}, is from ${dateTime(since).slice(0, 16)} on. ` +
-    "Keys count by whole days in UTC, each run in whole milliseconds, and runs that were erased, too."
+    "Keys count by whole days in UTC, each run in whole milliseconds, and runs that were erased, replays and looks, too."
   );
 }

@@ -10,10 +10,12 @@ import {
   clearFilters,
   Filters,
   isFiltered,
+  ReplayChoice,
   TextFilter,
   TimeChoice,
   timeNames,
   timeQuery,
+  workQuery,
 } from "../parts/filters";
 import { ExecutionLink, Status, Time, timeHeading } from "../parts/label";
 import { ListTable, NoMatch, Rows, useList } from "../parts/list";
@@ -49,7 +51,17 @@ export function Statements() {
   );
 }
 
-const listNames = ["user", "sandbox", "execution", "fingerprint", "database", "status", "text", ...timeNames];
+const listNames = [
+  "user",
+  "sandbox",
+  "execution",
+  "fingerprint",
+  "database",
+  "status",
+  "text",
+  "replays",
+  ...timeNames,
+];
 
 function AllStatements() {
   const databases = useDatabaseNames();
@@ -62,6 +74,7 @@ function AllStatements() {
     database: parameter("database"),
     status: parameter("status"),
     text: parameter("text"),
+    ...workQuery(),
     ...useTime(),
   });
   return (
@@ -71,6 +84,7 @@ function AllStatements() {
         <Choice name="status" label="Outcome" any="Any outcome" values={outcomes} />
         <DatabaseChoice values={databases} />
         <TimeChoice />
+        <ReplayChoice />
         {isAdmin.value && <TextFilter name="user" label="User" placeholder="User" />}
       </Filters>
       {shown && <RowsOf statement={shown} close={() => setShown(undefined)} />}
@@ -209,7 +223,7 @@ interface Top {
   since?: string;
 }
 
-const topNames = ["user", "database", ...timeNames];
+const topNames = ["user", "database", "replays", ...timeNames];
 
 function TopStatements() {
   const databases = useDatabaseNames();
@@ -223,7 +237,14 @@ function TopStatements() {
     setProblem(undefined);
     get<Top>(
       "/statements/top",
-      { user_id: parameter("user"), database: parameter("database"), order, limit: 100, ...timeQuery() },
+      {
+        user_id: parameter("user"),
+        database: parameter("database"),
+        order,
+        limit: 100,
+        ...workQuery(),
+        ...timeQuery(),
+      },
       request.signal,
     ).then(setTop, (thrown) => isAborted(thrown) || setProblem(Problem.from(thrown)));
     return () => request.abort();
@@ -234,6 +255,7 @@ function TopStatements() {
         <Order value={order} />
         <DatabaseChoice values={databases} />
         <TimeChoice unset="24h" />
+        <ReplayChoice />
         {isAdmin.value && <TextFilter name="user" label="User" placeholder="User" />}
       </Filters>
       {problem ? (

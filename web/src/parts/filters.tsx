@@ -24,6 +24,24 @@ export function timeQuery(): { since: string; until: string } {
   };
 }
 
+// workQuery returns what the service leaves out: replays and explanations, unless the address asks for them.
+export function workQuery(): { work: string } {
+  return { work: parameter("replays") || parameter("execution") || parameter("sandbox") ? "" : "true" };
+}
+
+// ReplayChoice shows what people ran to look at the work of others.
+export function ReplayChoice() {
+  return (
+    <Choice
+      name="replays"
+      label="Replays and looks"
+      any="Without replays and looks"
+      values={["shown"]}
+      texts={{ shown: "With replays and looks" }}
+    />
+  );
+}
+
 export function isFiltered(names: string[]): boolean {
   return names.some((name) => parameter(name) !== "");
 }
