@@ -69,6 +69,7 @@ export interface Replay {
   rows: "log" | "now" | "mixed";
   statements_now?: number[]; // of mixed rows
   edited?: boolean;
+  environment?: string; // in which it ran instead of that of the original
 }
 
 export interface Frame {

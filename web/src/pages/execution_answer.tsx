@@ -1,6 +1,5 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { post } from "../api/client";
 import { Problem } from "../api/problem";
 import type { Execution, Output } from "../api/records";
 import { duration, plural } from "../format";
@@ -12,6 +11,7 @@ import { parameter, setParameters } from "../router";
 import { mayDebug } from "../session";
 import { cellPath, lastName, linesOf, sectionsOf } from "../why/answer";
 import { printedNames } from "../why/printed";
+import { recordedReplay } from "../why/recorded_replay";
 import { useWhy } from "../why/use_why";
 import { WhyPanel } from "../why/why_panel";
 import { OutputPanel, resultPath, whyCell } from "./execution_outputs";
@@ -162,9 +162,7 @@ function WhyButton({ of: e, answer, ask }: { of: Execution; answer: AnswerState;
     setRecording(true);
     setProblem(undefined);
     try {
-      const path = `/executions/${encodeURIComponent(e.execution_id)}/replay`;
-      const again = await post<Execution>(path, { record: true });
-      setParameters({ recording: again.execution_id, why: name }, true);
+      setParameters({ recording: (await recordedReplay(e.execution_id)).execution_id, why: name }, true);
     } catch (thrown) {
       setProblem(Problem.from(thrown));
     }
@@ -179,14 +177,18 @@ function WhyButton({ of: e, answer, ask }: { of: Execution; answer: AnswerState;
           key={name}
           class={isFailure ? "" : "primary"}
           disabled={isRecording}
-          title={recording ? "" : "The run was not recorded. It runs again with the rows that it got, and is recorded."}
+          title={
+            recording
+              ? ""
+              : "The run was not recorded. It runs again with the rows that it got: once for a recording, unless there is one already, and once for the values in between."
+          }
           onClick={() => (recording ? ask(name) : void record(name))}
         >
           {isRecording
             ? "Running again…"
             : recording
               ? questionOf(name, e)
-              : `${questionOf(name, e)} (runs again, ${duration(e.usage.wall_ms)})`}
+              : `${questionOf(name, e)} (runs again twice, ${duration(e.usage.wall_ms)} each without a recording)`}
         </button>
       ))}
     </>

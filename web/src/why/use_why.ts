@@ -2,10 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import { get } from "../api/client";
 import { isAborted, Problem } from "../api/problem";
 import type { Why } from "../api/records";
-
-// An answer with facts runs the code again, so answers are kept.
-const maxKept = 100;
-const kept = new Map<string, Why>();
+import { keepAnswer, keptAnswer } from "./kept";
 
 // restDelay is the time in milliseconds for which a question stands before it is asked: who moves over the steps with the
 // keys wants an answer where they stop.
@@ -33,7 +30,7 @@ export function useWhy(path: string, name: string, step: number, facts: boolean)
     const { signal } = request;
     setProblem(undefined);
     setLooking(false);
-    const known = kept.get(question);
+    const known = keptAnswer(question);
     if (!path) return;
     if (known) {
       setAnswer({ about, why: known });
@@ -46,11 +43,7 @@ export function useWhy(path: string, name: string, step: number, facts: boolean)
       if (!withFacts) return;
       setLooking(true);
       const whole = await get<Why>(`${path}/why`, asked, signal);
-      kept.set(question, whole);
-      for (const old of kept.keys()) {
-        if (kept.size <= maxKept) break;
-        kept.delete(old);
-      }
+      keepAnswer(question, whole);
       setAnswer({ about, why: whole });
       setLooking(false);
     };

@@ -122,11 +122,32 @@ module.exports = {
     const { execution_id: id } = await quick(average, false);
     const page = await open(adminKey);
     await page.goto(`${address}/ui/executions/${id}`);
-    await page.getByRole('button', { name: /^Why this result\? \(runs again, [\d.]+ m?s\)$/ }).click();
+    await page.getByRole('button', { name: /^Why this result\? \(runs again twice, [\d.]+ m?s each without a recording\)$/ }).click();
     await evident(page).filter({ hasText: cause }).waitFor();
     const replay = new URL(page.url()).searchParams.get('recording');
     const { replay: compared } = await call('GET', `/executions/${replay}`);
     assert.deepStrictEqual([compared.of, compared.grade], [id, 'identical']);
+    // The link, and the question asked again, run nothing.
+    await settled(page);
+    const replays = async () => (await call('GET', `/executions?kind=replay&replay_of=${id}`)).executions.length;
+    const made = await replays();
+    await page.reload();
+    await evident(page).filter({ hasText: cause }).waitFor();
+    await settled(page);
+    await page.goto(`${address}/ui/executions/${id}`);
+    await page.getByRole('button', { name: /^Why this result/ }).click();
+    await evident(page).filter({ hasText: cause }).waitFor();
+    await settled(page);
+    assert.strictEqual(new URL(page.url()).searchParams.get('recording'), replay);
+    assert.strictEqual(await replays(), made);
+    // The list hides what only looked at the work, and says so.
+    await page.goto(`${address}/ui/executions`);
+    const hidden = page.locator('.left-out');
+    await hidden.waitFor();
+    assert.match(await hidden.innerText(), /^\d+ replays? (or look|and looks) hidden Show$/);
+    assert.strictEqual(await page.locator(`a[href="/ui/executions/${replay}"]`).count(), 0);
+    await hidden.getByRole('button', { name: 'Show' }).click();
+    await page.locator(`a[href="/ui/executions/${replay}"]`).waitFor();
     await wantNothingWrong(page);
   },
 
