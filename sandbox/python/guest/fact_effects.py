@@ -326,12 +326,19 @@ def facts_of(probe: Probe) -> "list[dict]":
         score, text = found["reduced"]
         found["reduced"] = (score, f"at one of {probe.n} times {text}")
     text = probe.scalars.text() if probe.scalars is not None else probe.last_text if probe.n == 1 else ""
-    if text:
+    if text and not _is_silent(probe):
         found["value"] = (20 + 5 * (probe.n > 1) - 5 * (probe.kind == "name"), text)
     place = {"line": node.lineno, "column": node.col_offset, "code": probe.code, "times": probe.n}
     return [
         {**place, "kind": kind, "score": score, "text": text[:MAX_FACT_CHARS]} for kind, (score, text) in found.items()
     ]
+
+
+def _is_silent(probe: Probe) -> bool:
+    """Tells whether an expression is a call that changes what it is given, and has only returned None."""
+    scalars = probe.scalars
+    has_only_none = scalars is not None and scalars.kinds.keys() == {"NoneType"}
+    return has_only_none and fact_tables.called_name(probe.node) in (*_CHANGING, "print", "display", "sleep", "seed")
 
 
 def _look_at_flags(probe: Probe, value) -> None:
@@ -404,11 +411,16 @@ def _facts_of_pairs(probe: Probe, pairs: Pairs) -> Found:
             f"{pairs.cut} of {n} values lost their fraction as integers (int), the most: {show(given)} -> {show(made)}"
         )
         found["cut"] = (84 if pairs.most_cut > 0.99 else 62, text)
-    elif pairs.first is not None and isinstance(node, (ast.Call, ast.Attribute)):
+    elif pairs.first is not None and isinstance(node, (ast.Call, ast.Attribute)) and _differ(pairs):
         found["pairs"] = _fact_of_change(node, pairs.first, pairs.largest or pairs.first)
     elif n == probe.n > 1 and pairs.equal == n and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         found["no effect"] = (66, f"changed none of {n} values")
     return found
+
+
+def _differ(pairs: Pairs) -> bool:
+    """Tells whether a reader sees a difference between what an operation got and made: float(d) may show none."""
+    return any(pair is not None and show(pair[0]) != show(pair[1]) for pair in (pairs.first, pairs.largest))
 
 
 def _fact_of_change(node: ast.expr, first: tuple, largest: tuple) -> "tuple[int, str]":

@@ -296,7 +296,9 @@ class Scalars:
         if self.missing > self.kinds.get("NoneType", 0):
             parts.append(f"{self.missing - self.kinds.get('NoneType', 0)} missing (NaN)")
         if self.low is not None:
-            if self.distinct == {self.low}:
+            if len(self.kinds) == 1 and "bool" in self.kinds and 0 < self.true < self.n:
+                parts = [f"{self.true} True", f"{self.n - self.true} False"]
+            elif self.distinct == {self.low}:
                 parts.append(("always " if not self.missing else "the others ") + show(self.low))
             elif len(self.kinds.keys() - {"NoneType"}) == 1:  # values of other types may not be between them
                 parts.append(span(self.low, self.high))

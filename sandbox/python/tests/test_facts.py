@@ -52,6 +52,19 @@ def test_texts_are_one_line_and_bounded():
             assert not re.search(r"\b1 (rows|values|zeros|keys|columns|labels|items)\b(?! of)", fact["text"]), fact
 
 
+def test_facts_that_say_nothing_are_not_shown():
+    """A call that changes a list and returns None, the same number in another type, and truth values without a count."""
+    program = (
+        "from decimal import Decimal\nout = []\nfor n in range(6):\n    out.append(n)\n"
+        "    y = float(Decimal('40476.37'))\n    big = n > 3\n    none = {}.get(n)\n"
+    )
+    texts = {f["code"]: f["text"] for f in facts(program) if f["kind"] in ("value", "pairs")}
+    assert "out.append(n)" not in texts
+    assert not any(" -> " in text for text in texts.values()), texts
+    assert texts["n > 3"] == "6 values: 2 True, 4 False"
+    assert texts["{}.get(n)"] == "6 values: 6 None"  # it says that no key was there
+
+
 def test_facts_of_the_given_lines_only():
     probes, code = instrumented("a = [1.5]\nb = int(a[0])\nc = int(a[0])\n", [(2, 2)])
     exec(code, {})
