@@ -58,10 +58,13 @@ func (e *Execution) Summary() ExecutionSummary {
 	return s
 }
 
-// RowsRead returns the number of rows that the statements of e returned.
+// RowsRead returns the number of rows that the statements of e returned. A captured statement has not run: its rows are
+// an estimate.
 func (e *Execution) RowsRead() (n int64) {
 	for _, q := range e.Queries {
-		n += int64(q.Rows)
+		if q.Status != "captured" {
+			n += int64(q.Rows)
+		}
 	}
 	return n
 }
@@ -142,10 +145,10 @@ type RecordFilter struct {
 	Host        string // of a connection
 	Action      string // of an audit entry
 	Object      string // of an audit entry
+	IsWork      bool   // of a statement: neither a replay nor an explanation sent it
 	Text        string // a part of a statement, or of an artifact's path, in upper or lower case
 	Since       time.Time
 	Until       time.Time
-	IsWork      bool   // of a statement: neither a replay nor an explanation sent it
 	Limit       int    // at most 1000; 0 means 50
 	After       string // the cursor at the end of the previous page
 }
