@@ -40,6 +40,7 @@ type StatementStatistics struct {
 	Rows        int64          `json:"rows"`
 	Failed      int64          `json:"failed"`
 	Refused     int64          `json:"refused"`
+	Captured    int64          `json:"captured" doc:"Writes that did not run, but waited for an admin"`
 	Reasons     map[string]int `json:"reasons" doc:"Refusals by rule"`
 	Users       int            `json:"users" doc:"Number of users who sent it"`
 	MainUsers   []string       `json:"main_users" doc:"Those who sent it most often, five at most"`

@@ -87,17 +87,18 @@ func (s *Store) TopStatements(
 				-- a captured statement has changed none: its rows are an estimate
 				coalesce(sum(rows) FILTER (WHERE status <> 'captured'), 0)::bigint AS rows,
 				count(*) FILTER (WHERE status = 'failed') AS failed,
-				count(*) FILTER (WHERE status = 'refused') AS refused, count(DISTINCT owner) AS users,
+				count(*) FILTER (WHERE status = 'refused') AS refused,
+				count(*) FILTER (WHERE status = 'captured') AS captured, count(DISTINCT owner) AS users,
 				max(started_at) AS last_at, sum(count(*)) OVER () AS considered
 			FROM considered GROUP BY name ORDER BY %s DESC, name LIMIT %d
-		) SELECT fingerprint, database, calls, total_ms, mean_ms, p95_ms, max_ms, rows, failed, refused, users,
+		) SELECT fingerprint, database, calls, total_ms, mean_ms, p95_ms, max_ms, rows, failed, refused, captured, users,
 			main_users, last_at, coalesce(reasons, '{}'), considered::bigint,
 			(SELECT left(q.sql, %d) FROM considered q WHERE q.name = summed.name ORDER BY started_at DESC LIMIT 1)
 		FROM summed JOIN owners USING (name) LEFT JOIN reasons USING (name) ORDER BY %s DESC, name`,
 		&c, maxConsidered, column, pageLimit(f.Limit), sandbox.StatementChars, column)
 	scan := func(row pgx.CollectableRow) (q sandbox.StatementStatistics, err error) {
 		err = row.Scan(&q.Fingerprint, &q.Database, &q.Calls, &q.TotalMS, &q.MeanMS, &q.P95MS, &q.MaxMS, &q.Rows,
-			&q.Failed, &q.Refused, &q.Users, &q.MainUsers, &q.LastAt, &q.Reasons, &considered, &q.SQL)
+			&q.Failed, &q.Refused, &q.Captured, &q.Users, &q.MainUsers, &q.LastAt, &q.Reasons, &considered, &q.SQL)
 		q.LastAt = q.LastAt.UTC()
 		return q, err
 	}

@@ -229,6 +229,7 @@ export interface TopStatement {
   rows: number;
   failed: number;
   refused: number;
+  captured: number; // they did not run, but waited for an admin
   reasons: Record<string, number> | null;
   users: number;
   main_users: string[]; // who sent it most often

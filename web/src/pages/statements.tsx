@@ -344,12 +344,15 @@ function TopTable({ top, hasDatabases }: { top: Top; hasDatabases: boolean }) {
           {
             name: "Refused, failed",
             cell: (s) =>
-              s.refused + s.failed === 0 ? (
+              s.refused + s.failed + s.captured === 0 ? (
                 <span class="muted">none</span>
               ) : (
                 <>
                   {s.refused > 0 && <div class="why">{count(s.refused)} refused</div>}
                   {s.failed > 0 && <div class="why">{count(s.failed)} failed</div>}
+                  {s.captured > 0 && (
+                    <div title="An admin decides whether they run">{count(s.captured)} captured, not run</div>
+                  )}
                   {Object.entries(s.reasons ?? {}).map(([reason, n]) => (
                     <div key={reason} class="muted">
                       {reason}: {count(n)}
