@@ -29,10 +29,10 @@ export function Write({ of: write, changed }: { of: PendingWrite; changed: (next
         setProblem(Problem.from(thrown));
       }
     };
-  const alarms = write.status === "pending" ? alarmTexts(write) : [];
+  const alarms = alarmTexts(write);
   return (
     <section
-      class={alarms.length > 0 ? "panel write danger" : "panel write"}
+      class={alarms.length > 0 && write.status === "pending" ? "panel write danger" : "panel write"}
       aria-label={`Write of ${write.user_id}, ${fullTime(write.created_at)}`}
     >
       <header>

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { get, post } from "../api/client";
 import { Problem } from "../api/problem";
 import type { PendingWrite, WritePreview, WriteSample, WriteUndo } from "../api/records";
-import { plural } from "../format";
+import { count, plural } from "../format";
 import { Copy, Failure, Loading } from "../parts/feedback";
 import { RowTable } from "../parts/table";
 import { changesFirst, withChanges } from "./writes_changes";
@@ -48,7 +48,7 @@ export function Preview({ of: write }: { of: PendingWrite }) {
   return (
     <Loaded<WritePreview>
       path={`/pending-writes/${encodeURIComponent(write.id)}/preview`}
-      label="Each row before and after: run it now and roll back"
+      label="Rows before and after: run it now and roll back"
       what="the preview"
       isRun
     >
@@ -58,7 +58,8 @@ export function Preview({ of: write }: { of: PendingWrite }) {
         return (
           <>
             <p class="muted">
-              It changed {plural(preview.affected_rows, "row")}, and was rolled back. At most 100 are shown.
+              It changed {plural(preview.affected_rows, "row")}, and was rolled back.
+              {rows.length < preview.affected_rows && ` The first ${count(rows.length)} are shown.`}
             </p>
             {rows.length > 0 && <RowTable rows={rows} columns={columns} label="Rows before and after" />}
           </>

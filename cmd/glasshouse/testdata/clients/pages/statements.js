@@ -111,7 +111,7 @@ module.exports = {
     await write.getByRole('columnheader').first().waitFor();
     assert.deepStrictEqual((await write.getByRole('columnheader').allTextContents()).slice(0, 4), ['Row', 'id', 'price', 'new price']);
     await write.getByText('Counted: 1 row.').waitFor();
-    await write.getByText('Each row before and after: run it now and roll back', { exact: true }).click();
+    await write.getByText('Rows before and after: run it now and roll back', { exact: true }).click();
     await write.getByText('It changed 1 row, and was rolled back.').waitFor();
     await wantNothingWrong(page);
   },
