@@ -79,7 +79,9 @@ function WaitsForMe() {
   if (number === 0) return <p class="muted">No write waits for your decision.</p>;
   return (
     <p class="notice warn">
-      <strong>{plural(number, "write")} of the database wait for your decision</strong>
+      <strong>
+        {plural(number, "write")} of the database {number === 1 ? "waits" : "wait"} for your decision
+      </strong>
       <a href="/ui/writes">Review {number === 1 ? "it" : "them"}</a>
     </p>
   );
