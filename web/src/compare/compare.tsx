@@ -181,7 +181,7 @@ function Numbers({ left, right }: { left: Execution; right: Execution }) {
               <th scope="col" class="number">
                 Right
               </th>
-              <th scope="col">Change to the right</th>
+              <th scope="col">Change</th>
             </tr>
           </thead>
           <tbody>

@@ -15,7 +15,7 @@ export function Statements({ left, right }: { left: Query[]; right: Query[] }) {
       note={left.length === right.length ? count(number) : `${left.length} and ${right.length}`}
     >
       <div class="scroll-x stacked" tabIndex={0} role="group" aria-label="Statements">
-        <table class="statements">
+        <table class="compared">
           <thead>
             <tr>
               <th scope="col">Statement</th>

@@ -36,7 +36,7 @@ module.exports = {
       const number = async (side) => Number((await cell.locator(side).textContent()).replaceAll(',', ''));
       const [left, other] = [await number('.left'), await number('.right')];
       assert(other > left && left > 0, `${left} and ${other}`);
-      await page.locator('.statements tr.differs .right-text', { hasText: 'JOIN order_items' }).waitFor();
+      await page.locator('.compared tr.differs .right-text', { hasText: 'JOIN order_items' }).waitFor();
       await page.getByText('stdout: the same 1 line').waitFor();
       await page.getByRole('rowheader', { name: 'Wall time' }).waitFor();
       await settled(page);
@@ -58,8 +58,10 @@ module.exports = {
     }
     const [left, right_] = [await phone.locator('.diff .changed .left').boundingBox(), await phone.locator('.diff .changed .right').boundingBox()];
     assert(right_.y >= left.y + left.height, JSON.stringify({ left, right_ }));
-    const names = await phone.locator('.statements tbody td.number').evaluateAll((cells) => cells.map((cell) => getComputedStyle(cell, '::before').content));
+    const names = await phone.locator('.compared tbody td.number').evaluateAll((cells) => cells.map((cell) => getComputedStyle(cell, '::before').content));
     assert.deepStrictEqual(names, ['"Rows, left"', '"Rows, right"', '"Time, left"', '"Time, right"']);
+    const tops = await phone.locator('.compared tbody td').evaluateAll((cells) => cells.map((cell) => cell.getBoundingClientRect().y));
+    assert(tops.every((top, n) => n === 0 || top > tops[n - 1]), `the cells are at ${tops}, want one below the other`);
     await shoot(phone, 'phone-compare');
     await wantNothingWrong(phone);
   },

@@ -61,8 +61,13 @@ module.exports = {
       await wantNothingWrong(page);
     }
     const phone = await open(adminKey, { viewport: { width: 390, height: 844 } });
-    await phone.goto(`${address}/ui/executions/${id}?why=result`);
+    await phone.goto(`${address}/ui/executions/${id}`);
+    await phone.getByRole('button', { name: 'Why this result?' }).click();
     await evident(phone).filter({ hasText: cause }).waitFor();
+    await phone.getByText('What these lines did').waitFor(); // comes last
+    await settled(phone);
+    const seen = await evident(phone).boundingBox();
+    assert(seen.y > 60 && seen.y + seen.height < 844, `${JSON.stringify(seen)}: what to check first is in sight`);
     const top = async (name) => (await phone.getByRole('heading', { name, exact: true }).boundingBox()).y;
     const why = (await evident(phone).boundingBox()).y;
     assert(await top('Result') < why && why < (await phone.getByRole('heading', { name: /^Code/ }).boundingBox()).y);
