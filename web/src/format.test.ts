@@ -100,3 +100,16 @@ test("values and identifiers are short and readable", () => {
   expect(format.shortID("0123456789abcdef")).toBe("01234567");
   expect(format.shortID("e-12")).toBe("e-12");
 });
+
+test("a run whose first line says little is called by its tables, or by the first line that says more", () => {
+  const titles: [code: string, title: string][] = [
+    ['sql = """\nSELECT * FROM orders o JOIN sales.items i USING (id)', "Reads orders, sales.items"],
+    ["x = 1\nd = {}\nprint(x + 1)", "print(x + 1)"],
+    ["rate = 1.05\nfrom decimal import Decimal\ntotal = Decimal(rate)", "total = Decimal(rate)"],
+    ["import pandas as pd", "import pandas as pd"],
+    ["# Orders of May\nx = 1", "Orders of May"],
+    ["rows = await db_query('SELECT 1 FROM orders')", "rows = await db_query('SELECT 1 FROM orders')"],
+  ];
+  for (const [code, title] of titles) expect(format.titleOf({ code })).toBe(title);
+  expect(format.titleOf({ code: "x = 1", title: "Mine" })).toBe("Mine");
+});

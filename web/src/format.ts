@@ -99,9 +99,21 @@ export function firstLine(code: string): string {
   return lines.find((line) => /\w/.test(line) && !/^(import |from .* import |#!|# *%%)/.test(line)) ?? code.trim();
 }
 
-// titleOf returns what lists call a run: its title, or else its first comment or line without the signs of a comment.
+// saysLittle are lines that do not tell one run from another: imports, texts that begin, constants and empty containers.
+const saysLittle =
+  /^(import |from \S+ import |[\w.]+ *= *(await )?([\w.]+\()?[rf]?("""|\x27\x27\x27|["'][^"']*["']$|-?[\d._]+$|\{\}$|\[\]$|$))/;
+
+// titleOf returns what lists call a run: its title, or else its first comment or line without the signs of a comment. If
+// that line says little, it is the tables that the code names, or the first line that says more.
 export function titleOf({ title, code = "" }: { title?: string; code?: string }): string {
-  return title || firstLine(code).replace(/^(#|--)+\s*(?=\S)/, "");
+  const first = firstLine(code);
+  if (title || !saysLittle.test(first)) return title || first.replace(/^(#|--)+\s*(?=\S)/, "");
+  const tables = [...code.matchAll(/\b(?:FROM|JOIN)\s+([a-z_][\w.]*)/gi)]
+    .map(([, name]) => name!)
+    .filter((name) => !new RegExp(`^\\s*from ${name.replaceAll(".", "\\.")} import`, "m").test(code));
+  if (tables.length > 0) return `Reads ${[...new Set(tables)].join(", ")}`;
+  const lines = code.split("\n").map((line) => line.trim());
+  return lines.find((line) => line && !saysLittle.test(line)) ?? first;
 }
 
 // statementText returns a statement without the empty lines around it and the indentation of all its lines, which texts in

@@ -1,1 +1,0 @@
-import{y as t}from"/ui/assets/chunk-7HXCCQHF.js";var e=/[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/,i=/("(?:[^"\\]|\\.)*")/;function r(f){return e.test(f)?f.split(i).map((n,o)=>o%2?t("bdi",{children:n},o):n):f}export{r as a};

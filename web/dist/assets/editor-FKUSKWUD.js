@@ -1,1 +1,0 @@
-import{a,b,c,d,e,f,g,h}from"/ui/assets/chunk-UPZRHTBF.js";import"/ui/assets/chunk-5M73IU74.js";import"/ui/assets/chunk-MQMXMABL.js";import"/ui/assets/chunk-G3KJPQ67.js";import"/ui/assets/chunk-PY2GMOMY.js";export{e as decorations,a as highlighting,h as largeEdits,d as leave,f as markedLine,g as showCode,c as specialCharacters,b as theme};
