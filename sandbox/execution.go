@@ -74,18 +74,19 @@ func (k Kind) IsKnown() bool { return slices.Contains(Kinds, k) }
 // Execution is the record of one run of code in a sandbox. The API returns it and history
 // stores it.
 type Execution struct {
-	ID        string `json:"execution_id"`
-	SandboxID string `json:"sandbox_id"`
-	User      string `json:"user_id"`
-	Kind      Kind   `json:"kind"`
-	TraceID   string `json:"trace_id,omitempty" doc:"Of its OpenTelemetry trace; empty if there is none"`
-	Status    Status `json:"status"`
-	// IsExplanation is set for a statement that ran only to explain one.
-	IsExplanation bool            `json:"is_explanation,omitempty" doc:"It ran only to explain a statement"`
-	Code          string          `json:"code,omitempty"`
-	Context       json.RawMessage `json:"context,omitempty"` // a JSON object
+	ID        string          `json:"execution_id"`
+	SandboxID string          `json:"sandbox_id"`
+	User      string          `json:"user_id"`
+	Kind      Kind            `json:"kind"`
+	TraceID   string          `json:"trace_id,omitempty" doc:"Of its OpenTelemetry trace; empty if there is none"`
+	Status    Status          `json:"status"`
+	Code      string          `json:"code,omitempty"`
+	Context   json.RawMessage `json:"context,omitempty"` // a JSON object
 
 	Annotations
+
+	// IsExplanation is set for a statement that ran only to explain one.
+	IsExplanation bool `json:"is_explanation,omitempty" doc:"It ran only to explain a statement"`
 
 	Result    json.RawMessage `json:"result"` // any JSON; null if there is none
 	Stdout    string          `json:"stdout"`

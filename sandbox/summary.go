@@ -58,8 +58,8 @@ func (e *Execution) Summary() ExecutionSummary {
 	return s
 }
 
-// RowsRead returns the number of rows that the statements of e returned. A captured statement has not run: its rows are
-// an estimate.
+// RowsRead returns the number of rows that the statements of e returned. A captured statement has not run, and its rows
+// are an estimate.
 func (e *Execution) RowsRead() (n int64) {
 	for _, q := range e.Queries {
 		if q.Status != "captured" {

@@ -81,7 +81,7 @@ type executionList struct {
 type executionSummaryList struct {
 	Executions []sandbox.ExecutionSummary `json:"executions"`
 	Next       string                     `json:"next,omitempty" doc:"Pass it as after to get the next page"`
-	LeftOut    int                        `json:"left_out,omitempty" doc:"First page with work: others that match, at most 1000"`
+	LeftOut    int                        `json:"left_out,omitempty" doc:"Of a first page with work; at most 1000"`
 }
 
 func (a *api) routeExecutions(r *routes) {

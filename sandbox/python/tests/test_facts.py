@@ -53,7 +53,7 @@ def test_texts_are_one_line_and_bounded():
 
 
 def test_facts_that_say_nothing_are_not_shown():
-    """A call that changes a list and returns None, the same number in another type, and truth values without a count."""
+    """A call that changes a list and returns None, the same number as a float, and truth values without a count."""
     program = (
         "from decimal import Decimal\nout = []\nfor n in range(6):\n    out.append(n)\n"
         "    y = float(Decimal('40476.37'))\n    big = n > 3\n    none = {}.get(n)\n"

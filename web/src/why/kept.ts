@@ -2,8 +2,8 @@ import { effect } from "@preact/signals";
 import type { Why } from "../api/records";
 import { me, state } from "../session";
 
-// An answer with facts runs the code again, so answers are kept, also while the page is loaded again. They belong to who
-// is signed in: their end of the session forgets them.
+// An answer with facts runs the code again, so answers are kept, even if the page is loaded again. They belong to who
+// is signed in: signing out forgets them.
 const maxKept = 50;
 const storageKey = "glasshouse-why";
 
