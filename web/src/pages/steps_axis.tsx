@@ -36,7 +36,7 @@ export function LineRuns(props: {
           type="number"
           min={1}
           value={line || ""}
-          placeholder="number"
+          placeholder="e.g. 4"
           onInput={(event) => props.pick(Number(event.currentTarget.value))}
         />
       </label>
