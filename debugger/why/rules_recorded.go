@@ -40,7 +40,7 @@ func (w *slicer) checkQueries() {
 				score = 80
 			}
 			w.findAt(score, node, "query %d returned 0 rows", each.Number)
-		case q.Status == "captured": // also if an admin has decided since
+		case q.Status == "captured": // even if an admin has decided since
 			w.findAt(80, node, "query %d was captured: it had to wait for an admin, and nothing ran", each.Number)
 		case q.Status != "ok" && q.Error == "":
 			w.findAt(80, node, "query %d was %s", each.Number, q.Status)
