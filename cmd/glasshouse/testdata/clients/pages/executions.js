@@ -226,7 +226,7 @@ module.exports = {
     await serveNumbers(page, { has: () => true });
     await page.route('**/executions?status=killed*', (route) => route.fulfill({ json: { executions: [] } }));
     await page.route('**/executions?status=failed*', async (route) => {
-      const answer = await fetch(route.request().url().replace(/status=failed&limit=\d+/, 'limit=3'), { headers: { Authorization: `Bearer ${adminKey}` } });
+      const answer = await fetch(new URL('/executions?limit=3', route.request().url()), { headers: { Authorization: `Bearer ${adminKey}` } });
       return route.fulfill({ json: { executions: (await answer.json()).executions } });
     });
     await page.goto(`${address}/ui/executions`);
