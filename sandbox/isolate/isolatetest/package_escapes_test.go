@@ -69,8 +69,9 @@ type hostile struct {
 	at     *targets
 }
 
-// try returns the escapes that succeeded, and those that were tried: a program may end its zygote.
-func (h hostile) try(t *testing.T, escapes []escape) (escaped, tried []string) {
+// try returns the escapes that succeeded, those that were tried, since a program may end its zygote, and what the
+// isolation said.
+func (h hostile) try(t *testing.T, escapes []escape) (escaped, tried []string, said string) {
 	h.at.restore()
 	var programs [][3]any
 	marks := map[string]string{}
@@ -84,7 +85,7 @@ func (h hostile) try(t *testing.T, escapes []escape) (escaped, tried []string) {
 	}
 	text, err := json.Marshal(programs)
 	Must(t, err)
-	said := h.importPackage(t, fmt.Sprintf(hostilePackage, literal(string(text))))
+	said = h.importPackage(t, fmt.Sprintf(hostilePackage, literal(string(text))))
 	target, _ := os.ReadFile(h.at.folder + "/target")
 	for _, e := range escapes {
 		if strings.Contains(said, "tries "+e.name+"\n") {
@@ -108,7 +109,7 @@ func (h hostile) try(t *testing.T, escapes []escape) (escaped, tried []string) {
 			escaped = append(escaped, e.name)
 		}
 	}
-	return escaped, tried
+	return escaped, tried, said
 }
 
 // importPackage starts a zygote that imports a package with this code, and returns what the isolation logs.
@@ -133,11 +134,15 @@ func (h hostile) importPackage(t *testing.T, code string) string {
 			layer.Environment, layer.Seccomp, layer.Landlock, layer.NoNewPrivs, layer.Capabilities, layer.UID,
 			layer.Rlimits}
 	}
-	if i, err := isolate.Open(config); err == nil {
+	i, err := isolate.Open(config)
+	if err == nil {
 		i.Close()
 	}
 	mu.Lock()
 	defer mu.Unlock()
+	if err != nil {
+		fmt.Fprintf(&output, "Open: %v\n", err)
+	}
 	return output.String()
 }
 
@@ -148,9 +153,10 @@ func (h hostile) tryAll(t *testing.T, escapes []escape) (escaped, tried []string
 		atOnce = 1 // they change what the next ones find
 	}
 	for len(escapes) > 0 {
-		good, done := h.try(t, escapes[:min(atOnce, len(escapes))])
+		good, done, said := h.try(t, escapes[:min(atOnce, len(escapes))])
 		if len(done) == 0 {
-			t.Errorf("level %s: no zygote imports the package with %s", h.level, escapes[0].name)
+			t.Errorf("level %s: no zygote imports the package with %s; the isolation says\n%s", h.level,
+				escapes[0].name, said)
 			done = []string{escapes[0].name}
 		}
 		escaped, tried = append(escaped, good...), append(tried, done...)
