@@ -424,7 +424,7 @@ var stageNumbers = []string{"rows_in", "rows_right", "rows", "lost", "repeated",
 // stageTexts are the other names of conditions.
 var stageTexts = []string{"kind", "state", "reason"}
 
-// stageValues returns the values of a stage by name: int64, float64 and string. What is not known has no value.
+// stageValues returns the known values of a stage by name: int64, float64 and string.
 //
 // multiplied is how many rows the join makes of one row of its left side, at most. repeated is how many rows it adds to
 // those of its left side that it keeps.

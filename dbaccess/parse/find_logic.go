@@ -149,8 +149,7 @@ func findNullEquals(d *stageDeriver, parts *blockParts) {
 	})
 }
 
-// findLiteralForms finds texts that are compared with a literal, and of which more are the same without regard to
-// upper case and blanks.
+// findLiteralForms finds comparisons of a text with a literal that match more rows if case and blanks do not count.
 func findLiteralForms(d *stageDeriver, parts *blockParts) {
 	parts.visit(func(n *pg_query.Node, at place) {
 		e := n.GetAExpr()

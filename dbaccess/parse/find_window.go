@@ -181,7 +181,8 @@ func (d *stageDeriver) overText(w windowCall) string {
 	return strings.Join(list, ", ")
 }
 
-// findGaps finds LAG, LEAD and frames of a number of rows over days or months of which some are absent.
+// findGaps finds windows that take the row before for the day or month before, although some have no row: LAG, LEAD and
+// frames of a number of rows.
 func findGaps(d *stageDeriver, parts *blockParts) {
 	for _, w := range parts.windowCalls() {
 		isFramed := w.frame && d.isRowFrame(parts, w)
@@ -292,8 +293,8 @@ func (d *stageDeriver) numberedRows(parts *blockParts) (list []numbered) {
 	return list
 }
 
-// findRowTies finds rows with the same values of ORDER BY of which ROW_NUMBER keeps some only, and ranks that no row
-// has because of ties before them.
+// findRowTies finds two effects of rows with equal values of ORDER BY: ROW_NUMBER keeps only some of them, and RANK
+// skips the numbers after them.
 func findRowTies(d *stageDeriver, parts *blockParts) {
 	for _, n := range d.numberedRows(parts) {
 		var f filler

@@ -186,7 +186,7 @@ func hasForeignRows(query *pg_query.SelectStmt) bool {
 	return found
 }
 
-// hasOuterAggregate reports whether a subquery has an aggregate of columns that none of its own tables can have.
+// hasOuterAggregate reports whether a subquery has an aggregate over columns of an outer query.
 func hasOuterAggregate(query *pg_query.SelectStmt) (found bool) {
 	var names []string
 	for _, n := range query.FromClause {

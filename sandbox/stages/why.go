@@ -179,7 +179,7 @@ type FollowedColumn struct {
 	Value   any    `json:"value"`
 }
 
-// FollowedStage is a stage with the number of the rows that are followed. What is not known is absent.
+// FollowedStage is a stage, and how many of the followed rows reach and leave it. A count that is not known is absent.
 type FollowedStage struct {
 	ID       int    `json:"id" doc:"Of the stage in the answer of stages"`
 	Block    string `json:"block,omitempty" doc:"The name of its block; none: the main one"`

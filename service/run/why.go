@@ -25,20 +25,15 @@ func (s *Service) WhyCell(ctx context.Context, caller sandbox.Key, q Statement, 
 func (s *Service) whyCell(
 	ctx context.Context, caller sandbox.Key, q Statement, cell Cell, rows sandbox.RowSink,
 ) (out *stages.Why, summary sandbox.QuerySummary, err error) {
-	answer := func(
+	err = s.trace(ctx, caller, q, rows, func(
 		ctx context.Context, db *database.Database, sql string, params map[string]any, l sandbox.QueryLimits,
 	) (sandbox.QuerySummary, error) {
-		l.Copy = rows
-		out, summary, err = db.Reader.Why(ctx, sql, params, cell.Row, cell.Column, l)
-		if err == nil {
+		if out, summary, err = db.Reader.Why(ctx, sql, params, cell.Row, cell.Column, l); err == nil {
 			out.Database = db.Name
 		}
 		return summary, err
-	}
-	if _, err = s.runStatement(ctx, caller, q, answer, nil); err != nil {
-		return nil, summary, err
-	}
-	return out, summary, nil
+	})
+	return out, summary, err
 }
 
 // WhyCellOf does the same for a statement of an execution that the caller may see, with the parameters that it had then
@@ -71,20 +66,15 @@ func (s *Service) WhyNot(
 func (s *Service) whyNot(
 	ctx context.Context, caller sandbox.Key, q Statement, values map[string]any, rows sandbox.RowSink,
 ) (out *stages.WhyNot, summary sandbox.QuerySummary, err error) {
-	answer := func(
+	err = s.trace(ctx, caller, q, rows, func(
 		ctx context.Context, db *database.Database, sql string, params map[string]any, l sandbox.QueryLimits,
 	) (sandbox.QuerySummary, error) {
-		l.Copy = rows
-		out, summary, err = db.Reader.WhyNot(ctx, sql, params, values, l)
-		if err == nil {
+		if out, summary, err = db.Reader.WhyNot(ctx, sql, params, values, l); err == nil {
 			out.Database = db.Name
 		}
 		return summary, err
-	}
-	if _, err = s.runStatement(ctx, caller, q, answer, nil); err != nil {
-		return nil, summary, err
-	}
-	return out, summary, nil
+	})
+	return out, summary, err
 }
 
 // WhyNotOf does the same for a statement of an execution, like WhyCellOf.
@@ -102,4 +92,17 @@ func (s *Service) WhyNotOf(
 	out.SameResult = past.sameResult(&summary)
 	out.Text = out.Render(past.name)
 	return out, nil
+}
+
+// trace runs a statement whose answer is not its rows. They go to rows, which may be nil.
+func (s *Service) trace(
+	ctx context.Context, caller sandbox.Key, q Statement, rows sandbox.RowSink, answer answerFunc,
+) error {
+	_, err := s.runStatement(ctx, caller, q, func(
+		ctx context.Context, db *database.Database, sql string, params map[string]any, l sandbox.QueryLimits,
+	) (sandbox.QuerySummary, error) {
+		l.Copy = rows
+		return answer(ctx, db, sql, params, l)
+	}, nil)
+	return err
 }
