@@ -97,7 +97,7 @@ func (p *rowBatcher) addValue(i int, text []byte) error {
 	case storeInts:
 		var n int64
 		if text != nil {
-			n, err = strconv.ParseInt(string(text), 10, 64)
+			n, err = parseInt(text)
 		}
 		v.Ints = append(v.Ints, n)
 	case storeFloats:
@@ -185,14 +185,42 @@ type sinkError struct{ cause error }
 func (e *sinkError) Error() string { return "the reader of the rows failed: " + e.cause.Error() }
 func (e *sinkError) Unwrap() error { return e.cause }
 
+// parseInt parses an integer. It is faster than strconv.ParseInt, which parses what may overflow and what is not a
+// number.
+func parseInt(text []byte) (int64, error) {
+	digits := text
+	if len(digits) > 0 && digits[0] == '-' {
+		digits = digits[1:]
+	}
+	const safeDigits = 18 // each number of 18 digits is an int64
+	var n int64
+	for _, c := range digits {
+		if c < '0' || c > '9' {
+			return strconv.ParseInt(string(text), 10, 64)
+		}
+		n = 10*n + int64(c-'0')
+	}
+	switch {
+	case len(digits) == 0 || len(digits) > safeDigits:
+		return strconv.ParseInt(string(text), 10, 64)
+	case len(digits) < len(text):
+		return -n, nil
+	}
+	return n, nil
+}
+
 // appendTime appends a PostgreSQL timestamp in ISO 8601 with a full offset. The session is in UTC.
 func appendTime(b, text []byte) []byte {
-	at := bytes.IndexByte(text, ' ')
-	if at < 0 {
-		return append(b, text...)
+	start := len(b)
+	b = append(b, text...)
+	at := len("2006-01-02")
+	if len(text) <= at || text[at] != ' ' {
+		at = bytes.IndexByte(text, ' ') // a year may have more digits
 	}
-	b = append(append(append(b, text[:at]...), 'T'), text[at+1:]...)
-	if bytes.HasSuffix(text, []byte("+00")) {
+	if at < 0 {
+		return b
+	}
+	if b[start+at] = 'T'; bytes.HasSuffix(text, []byte("+00")) {
 		b = append(b, ":00"...)
 	}
 	return b

@@ -16,6 +16,7 @@ const exactDigits = 15
 // digits. If isRounded says that one did before, it does not look for another.
 func (f *frames) decimals(v *sandbox.ColumnValues, isRounded bool) bool {
 	f.tuple(3, "d", 8*len(v.Ends))
+	b := f.space(8 * len(v.Ends))
 	for i := range v.Ends {
 		x := math.NaN()
 		if v.Nulls == nil || !v.Nulls[i] {
@@ -23,7 +24,7 @@ func (f *frames) decimals(v *sandbox.ColumnValues, isRounded bool) bool {
 			x, _ = strconv.ParseFloat(string(text), 64) // a number beyond the range becomes infinite
 			isRounded = isRounded || !isSameNumber(text, x)
 		}
-		f.tail = binary.LittleEndian.AppendUint64(f.tail, math.Float64bits(x))
+		binary.LittleEndian.PutUint64(b[8*i:], math.Float64bits(x))
 	}
 	return isRounded
 }

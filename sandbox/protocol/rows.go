@@ -126,16 +126,18 @@ func (w *RowWriter) column(i int, c sandbox.Column, v *sandbox.ColumnValues, cou
 		w.rounded[i] = f.decimals(v, w.rounded[i])
 	case len(v.Ints) > 0:
 		f.tuple(3, "q", 8*count)
-		for _, n := range v.Ints {
-			f.tail = binary.LittleEndian.AppendUint64(f.tail, uint64(n))
+		b := f.space(8 * count)
+		for i, n := range v.Ints {
+			binary.LittleEndian.PutUint64(b[8*i:], uint64(n))
 		}
 	case len(v.Floats) > 0:
 		f.tuple(3, "d", 8*count)
+		b := f.space(8 * count)
 		for i, x := range v.Floats {
 			if v.Nulls != nil && v.Nulls[i] {
 				x = math.NaN() // as data frames represent NULL
 			}
-			f.tail = binary.LittleEndian.AppendUint64(f.tail, math.Float64bits(x))
+			binary.LittleEndian.PutUint64(b[8*i:], math.Float64bits(x))
 		}
 	case len(v.Bools) > 0:
 		f.tuple(3, "?", count)
@@ -148,11 +150,12 @@ func (w *RowWriter) column(i int, c sandbox.Column, v *sandbox.ColumnValues, cou
 		f.raw(v.Text)
 	case len(v.Ends) > 0:
 		f.tuple(3, "t", len(v.Text)+count-1)
+		b := f.space(len(v.Text) + count - 1)
 		for i := range v.Ends {
 			if i > 0 {
-				f.tail = append(f.tail, 0)
+				b[0], b = 0, b[1:]
 			}
-			f.tail = append(f.tail, v.TextAt(i)...)
+			b = b[copy(b, v.TextAt(i)):]
 		}
 	default:
 		var err error
@@ -163,9 +166,9 @@ func (w *RowWriter) column(i int, c sandbox.Column, v *sandbox.ColumnValues, cou
 	f.bools(v.Nulls)
 	if isArrowText {
 		f.tail = appendSize(append(f.tail, 's'), 4*count)
-		start := 0
-		for _, end := range v.Ends {
-			f.tail = appendSize(f.tail, end-start)
+		b, start := f.space(4*count), 0
+		for i, end := range v.Ends {
+			binary.LittleEndian.PutUint32(b[4*i:], uint32(end-start))
 			start = end
 		}
 	}
@@ -303,13 +306,20 @@ func (f *frames) raw(v []byte) {
 }
 
 func (f *frames) bools(list []bool) {
-	for _, v := range list {
-		var b byte
+	b := f.space(len(list))
+	for i, v := range list {
+		b[i] = 0
 		if v {
-			b = 1
+			b[i] = 1
 		}
-		f.tail = append(f.tail, b)
 	}
+}
+
+// space adds size bytes, which the caller sets.
+func (f *frames) space(size int) []byte {
+	before := len(f.tail)
+	f.tail = slices.Grow(f.tail, size)[:before+size]
+	return f.tail[before:]
 }
 
 func appendList(b []byte, list []any) ([]byte, error) {

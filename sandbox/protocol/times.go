@@ -30,6 +30,7 @@ func (f *frames) times(c sandbox.Column, v *sandbox.ColumnValues) (ok bool) {
 	}
 	size, count := len(f.tail), len(v.Ends)+len(v.Others)
 	f.tuple(3, "q", 8*count)
+	b := f.space(8 * count)
 	for i := range count {
 		t := int64(notATime)
 		if v.Nulls == nil || !v.Nulls[i] {
@@ -38,7 +39,7 @@ func (f *frames) times(c sandbox.Column, v *sandbox.ColumnValues) (ok bool) {
 				return false
 			}
 		}
-		f.tail = binary.LittleEndian.AppendUint64(f.tail, uint64(t))
+		binary.LittleEndian.PutUint64(b[8*i:], uint64(t))
 	}
 	return true
 }

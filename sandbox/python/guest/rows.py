@@ -7,6 +7,7 @@ bytes, and a byte for each value that is 1 for NULL.
 import builtins
 import gc
 import sys
+from collections.abc import Callable
 
 import library_values
 import pgtypes
@@ -70,6 +71,22 @@ def _python_values(description: dict, data) -> list:
     return pgtypes.column(description, *_plain_values(data))
 
 
+_LITERAL_NAMES = 15  # CPython makes a dict literal of more names item by item, which takes as long as dict()
+_COMPILED_ROWS = 1000  # from here on, compiling takes less time than it saves
+
+
+def _dicts(names: "list[str]", rows) -> "list[dict]":
+    return [dict(zip(names, row)) for row in rows]
+
+
+def _compiled_dicts(names: "list[str]") -> Callable:
+    """Returns a function that makes dicts of rows as _dicts does, in about half the time for few names."""
+    items = ", ".join(f"{name!r}: v{i}" for i, name in enumerate(names))
+    variables = ", ".join(f"v{i}" for i in range(len(names)))
+    code = compile(f"lambda names, rows: [{{{items}}} for {variables}, in rows]", __file__, "eval")
+    return eval(code, {"__builtins__": {}})
+
+
 class ListResult:
     """A result as a list of dicts. If columns have the same name, the second is called name_2."""
 
@@ -81,12 +98,14 @@ class ListResult:
     def begin(self, columns: "list[dict]") -> None:
         self._columns = columns
         self._names = values.unique(column["name"] for column in columns)
+        self._dicts = _dicts
 
     def take(self, count: int, data: list) -> None:
         with _CollectionPaused():
             columns = [_python_values(*each) for each in zip(self._columns, data)]
-            names = self._names
-            self.rows += [dict(zip(names, row)) for row in zip(*columns)] if columns else [{} for _ in range(count)]
+            if self._dicts is _dicts and count >= _COMPILED_ROWS and 0 < len(columns) <= _LITERAL_NAMES:
+                self._dicts = _compiled_dicts(self._names)
+            self.rows += self._dicts(self._names, zip(*columns)) if columns else [{} for _ in range(count)]
 
 
 _awaitable_class: list = []  # the class, once pandas is imported

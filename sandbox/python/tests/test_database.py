@@ -411,3 +411,15 @@ def test_explain_shows_why_there_are_no_stages(run):
     ]  # fmt: skip
     failure = run("e.text").failure
     assert (failure.type, str(failure.message)) == ("DatabaseError", "it is <volatile>")
+
+
+@pytest.mark.parametrize("width", [1, 2, 15, 16])
+def test_many_rows_have_the_names_of_their_columns(run, width):
+    names = ["{a}", "it's", 'say "x"', "\\", "new\nline", "names", "é", "", "v0", "lambda", "rows", "1", "$", "{{", "%s"]
+    names = (names + ["last"])[:width]
+    values = [[None if i == 7 else width * i + j for i in range(1500)] for j in range(width)]
+    run.channel.answers(**{name: ("int", column) for name, column in zip(names, values)})
+    context = {"names": names, "values": values}
+    expected = "expected = [dict(zip(context['names'], row)) for row in zip(*context['values'])]\n"
+    code = expected + "rows = db_query('q', {})\nlen(rows), rows == expected, list(rows[-1]) == context['names']"
+    assert run(code, context=context).ok == [1500, True, True]
