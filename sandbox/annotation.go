@@ -19,6 +19,9 @@ type Annotations struct {
 	Title string `json:"title,omitempty" maxLength:"200" doc:"What lists call the execution; it may be renamed"`
 }
 
+// OfReplay returns the annotations that a replay has of its original. Lists by the others have originals only.
+func (a Annotations) OfReplay() Annotations { return Annotations{Title: a.Title} }
+
 // ModelAnnotations describes to models, by their JSON names, the annotations that they may set.
 var ModelAnnotations = map[string]string{
 	"title": "What the code is for, in a few words",
@@ -61,16 +64,19 @@ func (a Annotations) CheckAnnotations() error {
 
 // CheckTitle returns FaultInvalid for a title of an execution or of a sandbox that is too long or has control
 // characters.
-func CheckTitle(title string) error {
+func CheckTitle(title string) error { return checkLine("title", title, MaxTitleChars) }
+
+// checkLine returns FaultInvalid for a text of a field that has more than maxChars characters, or control characters.
+func checkLine(field, text string, maxChars int) error {
 	var detail string
-	if n := utf8.RuneCountInString(title); n > MaxTitleChars {
-		detail = fmt.Sprintf("it has %d characters; it may have %d", n, MaxTitleChars)
-	} else if strings.ContainsFunc(title, unicode.IsControl) {
+	if n := utf8.RuneCountInString(text); n > maxChars {
+		detail = fmt.Sprintf("it has %d characters; it may have %d", n, maxChars)
+	} else if strings.ContainsFunc(text, unicode.IsControl) {
 		detail = "it has a control character; send one line of text"
 	} else {
 		return nil
 	}
-	return &Error{Fault: FaultInvalid, Field: "title", Detail: detail}
+	return &Error{Fault: FaultInvalid, Field: field, Detail: detail}
 }
 
 // ExecutionFilter selects executions for a list, newest first unless it has another order. A zero field does not

@@ -124,7 +124,7 @@ func (s *Service) replayObserved(
 		request.Facts, request.Cell, replayed.found = o.facts.lines, o.facts.path, o.facts
 		request.Timeout = factsTimeout(&original)
 	}
-	request.Tags = nil // who lists a tag looks for originals
+	request.Annotations = request.OfReplay()
 	if o.Code != nil {
 		request.Code = *o.Code
 	}

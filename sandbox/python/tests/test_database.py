@@ -415,8 +415,8 @@ def test_explain_shows_why_there_are_no_stages(run):
 
 @pytest.mark.parametrize("width", [1, 2, 15, 16])
 def test_many_rows_have_the_names_of_their_columns(run, width):
-    names = ["{a}", "it's", 'say "x"', "\\", "new\nline", "names", "é", "", "v0", "lambda", "rows", "1", "$", "{{", "%s"]
-    names = (names + ["last"])[:width]
+    names = ["{a}", "it's", 'say "x"', "\\", "new\nline", "names", "é", ""]
+    names = (names + ["v0", "lambda", "rows", "1", "$", "{{", "%s", "last"])[:width]
     values = [[None if i == 7 else width * i + j for i in range(1500)] for j in range(width)]
     run.channel.answers(**{name: ("int", column) for name, column in zip(names, values)})
     context = {"names": names, "values": values}

@@ -37,8 +37,11 @@ export const filterNames = [...Object.keys(fields), "text", "replays", ...timeNa
 
 // annotationsOf returns what a client said about an execution, with the query of the page that lists those with the same.
 export function annotationsOf(e: Annotations): { label: string; text: string; query: Record<string, string> }[] {
-  const tags = Object.entries(e.tags ?? {});
-  return tags.map(([name, text]) => ({ label: `Tag ${name}`, text, query: { tag: `${name}:${text}` } }));
+  const all: ReturnType<typeof annotationsOf> = [];
+  for (const [name, text] of Object.entries(e.tags ?? {})) {
+    all.push({ label: `Tag ${name}`, text, query: { tag: `${name}:${text}` } });
+  }
+  return all;
 }
 
 export interface Filter {
