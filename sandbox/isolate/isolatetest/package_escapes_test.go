@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"glasshouse/sandbox/isolate"
 	"glasshouse/sandbox/isolate/layer"
@@ -67,6 +68,8 @@ type hostile struct {
 	level  string
 	open   bool // without the layers: the programs must succeed
 	at     *targets
+
+	slowLog time.Duration // for a line
 }
 
 // try returns the escapes that succeeded, those that were tried, since a program may end its zygote, and what the
@@ -124,6 +127,7 @@ func (h hostile) importPackage(t *testing.T, code string) string {
 	config := withDefaults(t, isolate.Config{Level: h.level,
 		WarmSets: []isolate.WarmSet{{Name: "hostile", Modules: append(slices.Clone(h.warm), name), Pool: 1}},
 		Log: func(format string, args ...any) {
+			time.Sleep(h.slowLog)
 			mu.Lock()
 			defer mu.Unlock()
 			fmt.Fprintf(&output, format+"\n", args...)
@@ -260,5 +264,18 @@ os.write(2, b"stopped after %d MiB\n" % written)
 	refused := strings.Contains(said, "Cannot allocate memory") // where no control group would count it
 	if !refused && !strings.Contains(said, "maps memory that all of its sandboxes share") {
 		t.Errorf("a package that maps shared memory: got the log %s", said)
+	}
+}
+
+// What a package has printed is logged when the isolation is closed, even if logging takes longer than the import.
+func TestOutputOfPackagesIsLogged(t *testing.T) {
+	t.Parallel()
+	h := hostile{python: copyInterpreter(t), level: Level(), slowLog: time.Millisecond}
+	said := h.importPackage(t, `import os
+for i in range(300):
+    os.write(2, b"line %d\n" % i)
+`)
+	if !strings.Contains(said, "line 299\n") {
+		t.Errorf("a package that prints 300 lines: got the log %s, want all of them", said)
 	}
 }

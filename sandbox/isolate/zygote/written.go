@@ -16,17 +16,22 @@ import (
 // maxLines is how many lines of a zygote's output are logged: packages write them too.
 const maxLines = 1000
 
+// outputGrace is how long the end of a zygote waits for the last lines of its output. A process that survives a zygote
+// without a PID namespace may keep the pipe.
+const outputGrace = time.Second
+
 // outputLog collects the output of a zygote.
 type outputLog struct {
+	from      *os.File
 	done      sync.WaitGroup // until the zygote's output ends
 	last      string         // the last line
 	traceback bool           // the output has a Python traceback, so the launcher had started Python
 }
 
-func (o *outputLog) read(from *os.File, log func(line string)) {
-	defer from.Close()
+func (o *outputLog) read(log func(line string)) {
+	defer o.from.Close()
 	n := 0
-	for lines := bufio.NewScanner(from); lines.Scan(); n++ {
+	for lines := bufio.NewScanner(o.from); lines.Scan(); n++ {
 		o.last = lines.Text()
 		o.traceback = o.traceback || strings.HasPrefix(o.last, "Traceback ")
 		if n < maxLines {
@@ -35,6 +40,12 @@ func (o *outputLog) read(from *os.File, log func(line string)) {
 			log("its further output is not logged")
 		}
 	}
+}
+
+// end waits until the lines that a zygote has written before its end are logged.
+func (o *outputLog) end() {
+	_ = o.from.SetReadDeadline(time.Now().Add(outputGrace)) // fails if all is read
+	o.done.Wait()
 }
 
 // The limits of the files that a zygote without namespaces may have, and how often they are measured: while the zygote

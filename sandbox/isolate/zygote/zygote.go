@@ -54,6 +54,7 @@ type Zygote struct {
 	PID int // in this process's pid namespace
 
 	cmd     *exec.Cmd // the launcher
+	output  *outputLog
 	control *os.File
 	prepare *os.File      // to the launcher; nil without namespaces
 	dead    chan struct{} // closed when the process is gone
@@ -125,11 +126,11 @@ func Start(ctx context.Context, spec Spec, maxForks int, log func(line string)) 
 		closeAll(control, prepare, outputR, specW)
 		return nil, fmt.Errorf("make the namespaces: %w", err)
 	}
-	output := &outputLog{}
-	output.done.Go(func() { output.read(outputR, log) })
-	z := &Zygote{cmd: cmd, control: control, prepare: prepare, StartedAt: time.Now(), sharedMount: -1,
-		maxForks: maxForks,
-		waiting:  map[int]chan forked{}, unborn: map[int]ExitFunc{}, living: map[uint32]ExitFunc{},
+	output := &outputLog{from: outputR}
+	output.done.Go(func() { output.read(log) })
+	z := &Zygote{cmd: cmd, output: output, control: control, prepare: prepare, StartedAt: time.Now(),
+		sharedMount: -1, maxForks: maxForks,
+		waiting: map[int]chan forked{}, unborn: map[int]ExitFunc{}, living: map[uint32]ExitFunc{},
 		dead: make(chan struct{}), worn: make(chan struct{})}
 	if spec.TempDir != "" {
 		go z.limitFiles(spec.TempDir, log)
@@ -148,7 +149,7 @@ func Start(ctx context.Context, spec Spec, maxForks int, log func(line string)) 
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		close(z.dead)
-		output.done.Wait()
+		output.end()
 		closeAll(control, prepare)
 		if output.traceback {
 			return nil, &InterpreterError{"the interpreter ended: " + output.last}
@@ -536,11 +537,12 @@ func (z *Zygote) CloseSharedMount() {
 	}
 }
 
-// Close kills the zygote, and with it all of its children.
+// Close kills the zygote, and with it all of its children. It returns when the zygote's output is logged.
 func (z *Zygote) Close() {
 	z.CloseSharedMount()
 	z.kill()
 	<-z.dead
+	z.output.end()
 }
 
 // kill kills the process that the service has started, and with it the zygote. It ends their conversation, because a
