@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+
+	"glasshouse/policy"
 )
 
 // Limits of the texts in an ExecutionSummary, in characters.
@@ -131,6 +133,13 @@ type SandboxSummary struct {
 	Title     string     `json:"title,omitempty" doc:"The name that somebody gave it"`
 	FirstRun  string     `json:"first_run,omitempty" doc:"Title of its first execution, or its first 200 characters"`
 	Runs      int        `json:"runs" doc:"Number of its executions; 1000 stands for more, too"`
+}
+
+// SandboxDetails is a live or ended sandbox by itself.
+type SandboxDetails struct {
+	SandboxSummary
+	Config    policy.Policy `json:"config"`
+	Isolation string        `json:"isolation,omitempty" doc:"The level, of an active sandbox"`
 }
 
 // RecordFilter selects sandboxes, statements, connections, artifacts or audit entries for a list, newest first. A zero

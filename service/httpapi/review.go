@@ -161,6 +161,15 @@ func (a *api) routeReview(r *routes) {
 			list, next, err := a.records.Sandboxes(ctx, caller, f)
 			return &sandboxList{list, next}, err
 		})
+	route(a, r, r.describe("GET", "/sandboxes/{id}", "getSandbox", tagReview,
+		"Get a live or ended sandbox with its limits"),
+		func(ctx context.Context, caller sandbox.Key, in *InSandbox) (*sandbox.SandboxDetails, error) {
+			details, err := a.records.SandboxDetails(ctx, caller, in.ID)
+			if details.State == sandbox.StateActive {
+				details.Isolation = a.live.Supervisor.Isolation().Level
+			}
+			return &details, err
+		})
 	route(a, r, r.describe("GET", "/statements", "listStatements", tagReview,
 		"List the statements of ended executions, newest first"),
 		func(ctx context.Context, caller sandbox.Key, in *statementsInput) (*statementList, error) {

@@ -421,3 +421,36 @@ func TestSummariesAreCompressed(t *testing.T) {
 		t.Errorf("got %d bytes of %d, want at most a quarter", len(small.text), len(plain.text))
 	}
 }
+
+// A sandbox has a record of its own with its limits, which outlives it. Other users do not see it.
+func TestSandboxDetails(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	id := c.create(t, map[string]any{"max_rows": 77, "write_policy": "capture"})
+	c.run(t, id, "# Count\n1")
+	path := "/sandboxes/" + id
+	for _, l := range []struct {
+		state     string
+		isolation any
+	}{{"active", admin.ok(t, "GET", "/system", nil).get("isolation")}, {"deleted", nil}} {
+		if l.state == "deleted" {
+			c.ok(t, "DELETE", "/sandbox/"+id, nil)
+		}
+		got := c.ok(t, "GET", path, nil)
+		for field, want := range map[string]any{"sandbox_id": id, "status": l.state, "config.max_rows": 77.0,
+			"config.write_policy": "capture", "runs": 1.0, "first_run": "# Count\n1", "isolation": l.isolation} {
+			if got.get(field) != want {
+				t.Errorf("%s: got %s %v, want %v", l.state, field, got.get(field), want)
+			}
+		}
+		if hasEnd := got.get("ended_at") != nil; hasEnd != (l.state == "deleted") {
+			t.Errorf("%s: got %s", l.state, got.text)
+		}
+	}
+	wantProblem(t, newUser(t, sandbox.RoleAgent).do(t, "GET", path, nil), http.StatusNotFound, "not-found")
+	admin.ok(t, "GET", path, nil)
+	viewed := admin.ok(t, "GET", "/audit?action=viewed&object=sandbox/"+id, nil)
+	if entries, _ := viewed.get("entries").([]any); len(entries) != 1 {
+		t.Errorf("got %s, want one entry of the audit log", viewed.text)
+	}
+}

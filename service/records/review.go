@@ -45,6 +45,22 @@ func (s *Service) Sandboxes(ctx context.Context, caller sandbox.Key, f sandbox.R
 	return list, next, err
 }
 
+// SandboxDetails returns a live or ended sandbox that the caller may see, without its isolation level.
+func (s *Service) SandboxDetails(ctx context.Context, caller sandbox.Key, id string) (sandbox.SandboxDetails, error) {
+	sb, err := s.Sandbox(ctx, caller, id)
+	if err != nil {
+		return sandbox.SandboxDetails{}, err
+	}
+	list, _, err := s.Sandboxes(ctx, caller, sandbox.RecordFilter{SandboxID: id, Limit: 1})
+	if err == nil && len(list) == 0 { // earlier versions recorded sandboxes of one execution, which no list has
+		err = NoSandbox()
+	}
+	if err != nil {
+		return sandbox.SandboxDetails{}, err
+	}
+	return sandbox.SandboxDetails{SandboxSummary: list[0], Config: sb.Policy}, nil
+}
+
 // Statements lists the statements of ended executions, newest first, and returns the cursor of the next page.
 func (s *Service) Statements(ctx context.Context, caller sandbox.Key, f sandbox.RecordFilter) (
 	list []sandbox.Statement, next string, err error) {

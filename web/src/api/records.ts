@@ -256,6 +256,36 @@ export interface Sandbox {
   runs?: number; // 1000: or more
 }
 
+// Limits is the config of a sandbox, as far as the pages show it.
+export interface Limits {
+  max_execution_time: number; // seconds
+  max_memory_mb: number;
+  cpu_percent: number; // 100 is one CPU
+  max_threads: number;
+  max_processes: number;
+  max_rows: number; // of one query
+  max_output_size: number; // bytes of each stream
+  upload_max_bytes: number; // all uploads
+  workspace_max_bytes: number;
+  file_max_bytes: number;
+  lifetime: number; // seconds
+  idle_timeout: number; // seconds
+  record: "never" | "always";
+  enable_file_access: boolean;
+  enable_network_access: boolean;
+  allowed_hosts: string[];
+  allowed_modules: string[]; // empty: those of the profile
+  blocked_modules: string[];
+  environment: string;
+  profile: string;
+  write_policy: "reject" | "capture";
+}
+
+export interface SandboxDetails extends Sandbox {
+  config: Limits;
+  isolation?: string; // of an active one
+}
+
 export interface Totals {
   executions: number;
   failed: number;

@@ -63,19 +63,26 @@ function Runs({ of: session }: { of: Sandbox }) {
   const list = useList<Summary>("/executions", "executions", { sandbox_id: session.sandbox_id });
   return (
     <>
-      <ul class="runs-of-session">
-        {list.rows.map((e) => (
-          <li key={e.execution_id}>
-            <span class="muted">
-              <Ago at={e.created_at} />
-            </span>
-            <Status of={e.status} />
-            <a href={`/ui/executions/${encodeURIComponent(e.execution_id)}`}>{titleOf(e) || "no code"}</a>
-            <span class="muted">{e.completed_at ? duration(e.execution_time * 1000) : "running"}</span>
-          </li>
-        ))}
-      </ul>
+      <RunsOfSession runs={list.rows} />
       <More list={list} what="executions" />
     </>
+  );
+}
+
+// RunsOfSession shows runs of one session, one in a line.
+export function RunsOfSession({ runs }: { runs: Summary[] }) {
+  return (
+    <ul class="runs-of-session">
+      {runs.map((e) => (
+        <li key={e.execution_id}>
+          <span class="muted">
+            <Ago at={e.created_at} />
+          </span>
+          <Status of={e.status} />
+          <a href={`/ui/executions/${encodeURIComponent(e.execution_id)}`}>{titleOf(e) || "no code"}</a>
+          <span class="muted">{e.completed_at ? duration(e.execution_time * 1000) : "running"}</span>
+        </li>
+      ))}
+    </ul>
   );
 }

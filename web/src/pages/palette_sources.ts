@@ -1,6 +1,7 @@
 import { get } from "../api/client";
 import type { Key, Sandbox, Statement, Summary } from "../api/records";
 import { ago, own, shortID, titleOf } from "../format";
+import { sandboxAddress } from "../parts/label";
 import { isAdmin, mayDebug } from "../session";
 import { entries } from "../shell";
 import { sessionTitle } from "./executions_sessions";
@@ -51,7 +52,7 @@ const sessions: Source = async (text, signal) =>
       group: "Sessions (of the newest 200)",
       title: sessionTitle(s),
       note: `${s.status}, ${s.user_id}, ${shortID(s.sandbox_id)}`,
-      href: `/ui/executions?sandbox=${encodeURIComponent(s.sandbox_id)}`,
+      href: sandboxAddress(s.sandbox_id),
     }));
 
 const keys: Source = async (text, signal) =>

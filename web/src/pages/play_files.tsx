@@ -2,9 +2,9 @@ import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { remove } from "../api/client";
 import { Problem } from "../api/problem";
-import type { Artifact } from "../api/records";
 import { checkSize, type UploadList as Stored, upload as send, type UploadedFile, uploadPath } from "../api/upload";
 import { bytes, own } from "../format";
+import { ArtifactList } from "../parts/artifact_list";
 import { Failure, TwoSteps } from "../parts/feedback";
 import { useLoaded } from "../parts/loaded";
 import { setParameters } from "../router";
@@ -172,7 +172,7 @@ export function Files({
         </>
       )}
       <h3 class="body">Artifacts: files that code wrote</h3>
-      <ArtifactList session={session} />
+      <ArtifactList path={session.id.value ? session.path : ""} version={session.changes.value} />
     </>
   );
 }
@@ -201,38 +201,6 @@ function UploadList({ uploads }: { uploads: Uploads }) {
               <progress aria-label={`Upload of ${upload.name}`} max={upload.size || 1} value={upload.sent} />
             </div>
           )}
-        </li>
-      ))}
-    </ul>
-  );
-}
-
-const maxThumbnail = 2 * 1024 ** 2; // bytes
-
-function ArtifactList({ session }: { session: Session }) {
-  const path = session.id.value ? `${session.path}/artifacts` : "";
-  const { answer, problem, reload } = useLoaded<{ artifacts: Artifact[] }>(path, [session.changes.value]);
-  if (problem && problem.status !== 404) return <Failure problem={problem} retry={reload} />;
-  if (!answer || answer.artifacts.length === 0) {
-    return (
-      <p class="muted body">
-        None yet. A file that code writes to <code>/session/artifacts</code> is kept, with a link here.
-      </p>
-    );
-  }
-  return (
-    <ul class="entries" aria-label="Artifacts">
-      {answer.artifacts.map((artifact) => (
-        <li key={artifact.artifact_id}>
-          {artifact.mime_type.startsWith("image/") && artifact.size <= maxThumbnail && (
-            <img class="thumbnail" src={artifact.url} alt="" loading="lazy" width="48" height="48" />
-          )}
-          <div class="entry">
-            <a href={artifact.url} download>
-              {artifact.path}
-            </a>{" "}
-            <span class="muted">{bytes(artifact.size)}</span>
-          </div>
         </li>
       ))}
     </ul>

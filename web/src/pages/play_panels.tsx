@@ -1,10 +1,10 @@
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { count, plural } from "../format";
 import { useDatabaseNames } from "../parts/databases";
 import { Failure, Loading } from "../parts/feedback";
 import { useLoaded } from "../parts/loaded";
 import { type Column, maskNote, type Schema, sqlName } from "../parts/sql";
-import { isTableType, RemoteTable } from "../parts/table";
+import { VariableList } from "../parts/variables";
 import { parameter, setParameters } from "../router";
 import { type Example, examples } from "./play_examples";
 import type { Session } from "./play_session";
@@ -48,75 +48,10 @@ export function Examples({
   );
 }
 
-interface Variable {
-  type: string;
-  repr: string;
-  shape?: number[];
-}
-
 export function Variables({ session }: { session: Session }) {
-  const [opened, setAllOpened] = useState<ReadonlySet<string>>(new Set());
-  const setOpened = (name: string, isOpen: boolean) => {
-    const next = new Set(opened);
-    if (isOpen) next.add(name);
-    else next.delete(name);
-    setAllOpened(next);
-  };
-  const isLive = session.state.value === "live";
-  const isRunning = session.isRunning;
-  const { answer, problem, reload } = useLoaded<{ variables: Record<string, Variable>; total: number }>(
-    isLive && !isRunning ? `${session.path}/variables` : "",
-    [session.changes.value],
-  );
-  // Completions and checks are inspections, too, and one is done at a time.
-  const isBusy = problem?.status === 409;
-  useEffect(() => {
-    if (!isBusy) return;
-    const timer = window.setTimeout(reload, 500);
-    return () => window.clearTimeout(timer);
-  }, [problem]);
-  if (!isLive) return <p class="muted body">Run code first. The variables of the session appear here.</p>;
-  if (isRunning) return <p class="muted body">The variables are read when the code has ended.</p>;
-  if (problem && !isBusy) return <Failure problem={problem} retry={reload} />;
-  if (!answer) return <Loading what="the variables" />;
-  const entries = Object.entries(answer.variables);
-  if (entries.length === 0) return <p class="muted body">The session has no variables yet.</p>;
-  return (
-    <>
-      <ul class="entries variables-list" aria-label="Variables">
-        {entries.map(([name, { type, repr, shape }]) => (
-          <li key={name}>
-            <details onToggle={(event) => setOpened(name, event.currentTarget.open)}>
-              <summary>
-                <code class="name">{name}</code>{" "}
-                <span class="muted">
-                  {type}
-                  {shape && ` ${shape.join(" × ")}`}
-                </span>
-                <code class="preview">{repr}</code>
-              </summary>
-              {isTableType(type) ? (
-                opened.has(name) && (
-                  <RemoteTable
-                    key={session.changes.value}
-                    path={`${session.path}/variables/${encodeURIComponent(name)}/rows`}
-                    label={`Rows of ${name}`}
-                  />
-                )
-              ) : (
-                <pre class="text" tabIndex={0} role="group" aria-label={`Value of ${name}`}>
-                  {repr}
-                </pre>
-              )}
-            </details>
-          </li>
-        ))}
-      </ul>
-      {answer.total > entries.length && (
-        <p class="muted body">{plural(answer.total - entries.length, "more variable")}</p>
-      )}
-    </>
-  );
+  if (session.state.value !== "live")
+    return <p class="muted body">Run code first. The variables of the session appear here.</p>;
+  return <VariableList path={session.path} isRunning={session.isRunning} version={session.changes.value} />;
 }
 
 const maxSelected = 12; // columns

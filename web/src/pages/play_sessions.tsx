@@ -76,7 +76,7 @@ export function Sessions({ session }: { session: Session }) {
       </ul>
       {answer.next && (
         <p class="body">
-          <a href="/ui/sandboxes?status=active">All sandboxes</a>
+          <a href="/ui/sandboxes">All sandboxes</a>
         </p>
       )}
     </>

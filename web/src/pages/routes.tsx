@@ -18,6 +18,7 @@ import { Writes } from "./writes";
 const Chat = lazily("Chat", async () => (await import("./chat")).Chat);
 const Compare = lazily("Two runs side by side", async () => (await import("../compare/compare")).Compare);
 const Debugger = lazily("Debugger", async () => (await import("./debug")).Debugger);
+const SandboxPage = lazily("Sandbox", async () => (await import("./sandbox")).SandboxPage);
 const Steps = lazily("Steps", async () => (await import("./steps")).Steps);
 const Playground = lazily("Playground", async () => (await import("./play")).Playground);
 
@@ -59,6 +60,8 @@ export function Routes() {
   if (execution) return <Execution key={execution} id={decoded(execution)} />;
   const recorded = /^\/executions\/([^/]+)\/steps$/.exec(path.value)?.[1];
   if (recorded) return <Steps key={recorded} id={decoded(recorded)} />;
+  const sandbox = /^\/sandboxes\/([^/]+)$/.exec(path.value)?.[1];
+  if (sandbox) return <SandboxPage key={sandbox} id={decoded(sandbox)} />;
   const conversation = /^\/chat(?:\/([^/]+))?$/.exec(path.value);
   if (conversation) return <Chat id={decoded(conversation[1] ?? "")} />;
   return (

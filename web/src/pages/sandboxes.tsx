@@ -4,22 +4,28 @@ import { Problem } from "../api/problem";
 import type { Sandbox } from "../api/records";
 import { Empty, Failure, TwoSteps } from "../parts/feedback";
 import { Choice, clearFilters, Filters, isFiltered, TextFilter } from "../parts/filters";
-import { Ago, SandboxLink, Status, Time, timeHeading } from "../parts/label";
+import { Ago, SandboxLink, Status, sandboxAddress, Time, timeHeading } from "../parts/label";
 import { ListTable, NoMatch, useList } from "../parts/list";
 import { Rename } from "../parts/rename";
-import { parameter } from "../router";
+import { parameter, setParameters } from "../router";
 import { isAdmin } from "../session";
 import { Page } from "../shell";
 import { sessionTitle } from "./executions_sessions";
 
 const names = ["user", "status"];
 
+// statusQuery returns the status that the service shall list for that of the address: the live sandboxes unless the person
+// asks for others.
+export function statusQuery(chosen: string): string {
+  return chosen === "any" ? "" : chosen || "active";
+}
+
 // Sandboxes lists the sandboxes that are there, and those that have ended.
 export function Sandboxes() {
   const [problem, setProblem] = useState<Problem>();
   const list = useList<Sandbox>("/sandboxes", "sandboxes", {
     user_id: parameter("user"),
-    status: parameter("status"),
+    status: statusQuery(parameter("status")),
   });
   const end = async (sandbox: Sandbox) => {
     setProblem(undefined);
@@ -36,7 +42,14 @@ export function Sandboxes() {
       intro="The sessions in which code runs. Variables and files of a sandbox stay until it ends."
     >
       <Filters label="Filter sandboxes" names={names}>
-        <Choice name="status" label="Status" any="Any status" values={["active", "deleted", "expired", "lost"]} />
+        <Choice
+          name="status"
+          label="Status"
+          any="Live"
+          value={parameter("status") === "active" ? "" : parameter("status")}
+          values={["any", "deleted", "expired", "lost"]}
+          texts={{ any: "Live and ended", deleted: "Deleted", expired: "Expired", lost: "Lost with the service" }}
+        />
         {isAdmin.value && <TextFilter name="user" label="User" placeholder="User" />}
       </Filters>
       {problem && <Failure problem={problem} />}
@@ -48,8 +61,9 @@ export function Sandboxes() {
           isFiltered(names) ? (
             <NoMatch what="sandboxes" clear={() => clearFilters(names)} />
           ) : (
-            <Empty title="There are no sandboxes.">
-              <a href="/ui/play">The playground</a> makes one for you, <code>POST /sandbox/create</code> for a program.
+            <Empty title="No sandbox is live.">
+              <a href="/ui/play">The playground</a> makes one for you, <code>POST /sandbox/create</code> for a program.{" "}
+              <button onClick={() => setParameters({ status: "any" })}>Show those that have ended</button>
             </Empty>
           )
         }
@@ -71,7 +85,12 @@ export function Sandboxes() {
             class: "actions-cell",
             cell: (s) =>
               s.ended_at ? null : (
-                <TwoSteps label="End" confirm="End it, with its variables" danger action={() => end(s)} />
+                <TwoSteps
+                  label="Delete"
+                  confirm="Delete it, with its variables and files"
+                  danger
+                  action={() => end(s)}
+                />
               ),
           },
         ]}
@@ -83,7 +102,7 @@ export function Sandboxes() {
 function Name({ of: s, renamed }: { of: Sandbox; renamed: () => void }) {
   return (
     <span class="named">
-      <a href={`/ui/executions?sandbox=${encodeURIComponent(s.sandbox_id)}`}>{sessionTitle(s)}</a>
+      <a href={sandboxAddress(s.sandbox_id)}>{sessionTitle(s)}</a>
       <Rename path={`/sandbox/${encodeURIComponent(s.sandbox_id)}/title`} title={s.title ?? ""} renamed={renamed} />
     </span>
   );

@@ -71,9 +71,14 @@ export function ExecutionLink({ id }: { id: string }) {
   );
 }
 
+// sandboxAddress returns the address of the page of a sandbox.
+export function sandboxAddress(id: string): string {
+  return `/ui/sandboxes/${encodeURIComponent(id)}`;
+}
+
 export function SandboxLink({ id }: { id: string }) {
   return (
-    <a class="mono" href={`/ui/executions?sandbox=${encodeURIComponent(id)}`} title={`Executions of sandbox ${id}`}>
+    <a class="mono" href={sandboxAddress(id)} title={`Sandbox ${id}`}>
       {shortID(id)}
     </a>
   );

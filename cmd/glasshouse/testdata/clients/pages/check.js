@@ -62,7 +62,7 @@ async function seed() {
   return ids;
 }
 
-const subjects = ['session', 'every_page', 'home', 'executions', 'execution', 'grid', 'figures', 'statements', 'stages', 'keys', 'docs', 'steps', 'why', 'compare', 'debug', 'play_editor',
+const subjects = ['session', 'every_page', 'home', 'executions', 'execution', 'grid', 'figures', 'statements', 'sandboxes', 'stages', 'keys', 'docs', 'steps', 'why', 'compare', 'debug', 'play_editor',
   'play_runs', 'play_sessions', 'chat'];
 
 // GLASSHOUSE_PAGES_SUITE selects a file, and GLASSHOUSE_PAGES_CHECK a part of a check's name. Files that are not in subjects

@@ -40,7 +40,7 @@ module.exports = {
 
   async 'everything is reached with Tab'(ids) {
     const page = await open(adminKey);
-    for (const name of [...lists.filter((each) => each !== '/'), `/executions/${ids.failed}`, `/executions/${ids.recorded}/steps?step=5&name=total`]) {
+    for (const name of [...lists.filter((each) => each !== '/'), `/sandboxes/${ids.sandbox}`, `/executions/${ids.failed}`, `/executions/${ids.recorded}/steps?step=5&name=total`]) {
       await page.goto(`${address}/ui${name}`);
       await settled(page);
       await page.evaluate(() => {
