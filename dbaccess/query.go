@@ -36,7 +36,7 @@ func (r *Reader) Query(
 	if err != nil {
 		return sandbox.QuerySummary{}, err
 	}
-	none := sandbox.QuerySummary{Fingerprint: stmt.Fingerprint}
+	none := sandbox.QuerySummary{Fingerprint: stmt.Fingerprint, Tables: stmt.Tables}
 	if stmt.Refusal != nil {
 		no := *stmt.Refusal
 		return none, &no
@@ -67,6 +67,7 @@ func (r *Reader) Query(
 func summaryOf(stmt *check.Statement) sandbox.QuerySummary {
 	return sandbox.QuerySummary{
 		Fingerprint: stmt.Fingerprint, Ran: stmt.SQL, Schema: stmt.Schema, ReadsClock: stmt.ReadsClock,
+		Tables: stmt.Tables,
 	}
 }
 

@@ -273,7 +273,7 @@ func (run *stageRun) execute(ctx context.Context, set *QuerySet) error {
 	}
 	run.until = endOfBudget(ctx, began.Add(-run.planTime), run.own, least)
 	run.out.Fingerprint, run.out.Ran = rows.QuerySummary.Fingerprint, rows.Ran
-	run.out.Schema, run.out.ReadsClock = rows.Schema, rows.ReadsClock
+	run.out.Schema, run.out.ReadsClock, run.out.Tables = rows.Schema, rows.ReadsClock, rows.Tables
 	run.out.Rows, run.out.Truncated, run.out.MS = int64(rows.QuerySummary.Rows), rows.Truncated, milliseconds(run.own)
 	if run.own > slowStatement && !rows.Truncated {
 		main := run.plan.Blocks[run.plan.Order[len(run.plan.Order)-1]]

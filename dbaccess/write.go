@@ -63,7 +63,7 @@ func (r *Reader) Capture(
 	if err != nil {
 		return out, err
 	}
-	out.Fingerprint = stmt.Fingerprint
+	out.Fingerprint, out.Tables = stmt.Fingerprint, stmt.Tables
 	// A statement without a count may have parts that the parser cannot split; then nothing is said of its condition.
 	if derived, err := r.checker.Derive(ctx, parse.Request{
 		SQL: sql, Names: slices.Collect(maps.Keys(params)), Derive: parse.Count}); err == nil {

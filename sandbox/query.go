@@ -18,6 +18,7 @@ type Query struct {
 	Bytes            int64     `json:"bytes"`
 	Truncated        bool      `json:"truncated"`
 	Fingerprint      string    `json:"fingerprint,omitempty"`
+	Tables           []string  `json:"tables,omitempty" doc:"Tables and views in it, and in its views"`
 	ComputedWithMask []string  `json:"computed_with_mask,omitempty" doc:"Masked columns that it used as ***"`
 	RoundedColumns   []string  `json:"rounded_columns,omitempty" doc:"Numeric columns that lost digits in db_frame"`
 	DurationMS       float64   `json:"duration_ms"`

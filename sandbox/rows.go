@@ -61,10 +61,11 @@ type QuerySummary struct {
 	// ComputedWithMask are the masked columns of the statement's tables, if it computed a value with "***" in their
 	// place. nil: it did not, or the database has no --server-check, which tells.
 	ComputedWithMask []string
-	Ran              string // the text that PostgreSQL ran, which reads no masked column; "" if it ran none
-	Schema           string // fingerprint of the tables and views in the statement: columns, types, keys, definitions
-	ReadsClock       bool   // the statement gives other rows at another time
-	ExecutionID      string // of the execution that records a client's statement; "" for a statement of code
+	Ran              string   // the text that PostgreSQL ran, which reads no masked column; "" if it ran none
+	Schema           string   // fingerprint of its tables and views: columns, types, keys, definitions
+	Tables           []string // the tables and views in the statement, and those in its views
+	ReadsClock       bool     // the statement gives other rows at another time
+	ExecutionID      string   // of the execution that records a client's statement; "" for a statement of code
 }
 
 // RoundNotice tells a reader that numeric columns were passed to code with fewer digits than the database has.

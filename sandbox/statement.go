@@ -23,6 +23,7 @@ type Statement struct {
 	Bytes       int64     `json:"bytes"`
 	Truncated   bool      `json:"truncated"`
 	Fingerprint string    `json:"fingerprint,omitempty" doc:"The same for statements that differ only in constants"`
+	Tables      []string  `json:"tables,omitempty" doc:"Tables and views in it, and in its views"`
 	DurationMS  float64   `json:"duration_ms"`
 	StartedAt   time.Time `json:"started_at"`
 }

@@ -151,6 +151,7 @@ type RecordFilter struct {
 	Status      string
 	Fingerprint string // of a statement
 	Database    string // of a statement
+	Table       string // in a statement, or in a view that it reads
 	Host        string // of a connection
 	Action      string // of an audit entry
 	Object      string // of an audit entry

@@ -12,7 +12,8 @@ type WritePlan struct {
 	Plan        json.RawMessage
 	Rows        int64 // estimated
 	Fingerprint string
-	IsWhole     bool // an UPDATE or DELETE whose condition, if it has one, is the same for each row
+	Tables      []string // that it changes and reads
+	IsWhole     bool     // an UPDATE or DELETE whose condition, if it has one, is the same for each row
 }
 
 // BoundQuery is a query with the values of its parameters.

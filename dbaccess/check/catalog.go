@@ -180,6 +180,24 @@ func (w *walker) findRelation(n *pg_query.RangeVar) *relation {
 	return findInPath(w, w.catalog.relations[n.Relname], n.Schemaname, func(r *relation) string { return r.schema })
 }
 
+// namesOf returns the names of relations, sorted: with the schema if the search path does not find them without it.
+func (cat *Catalog) namesOf(relations map[*relation]bool) []string {
+	if len(relations) == 0 { // also without a catalog
+		return nil
+	}
+	var names []string
+	w := &walker{catalog: cat, searchPath: cat.searchPath}
+	for r := range relations {
+		name := r.name
+		if w.findRelation(&pg_query.RangeVar{Relname: name}) != r {
+			name = r.schema + "." + name
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
 func findInPath[T any](w *walker, among []*T, schema string, schemaOf func(*T) string) *T {
 	order := []string{cmp.Or(schema, "pg_catalog")}
 	if schema == "" {

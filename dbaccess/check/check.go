@@ -133,6 +133,7 @@ func (c *Checker) Statement(ctx context.Context, q parse.Request, writes bool) (
 			if no := stmt.bindNames(w); no != nil {
 				stmt.refuse(no)
 			}
+			stmt.Tables = cat.namesOf(w.tables)
 			stmt.Schema, stmt.ReadsClock = schemaOf(w.relations), w.readsClock || mentionsClock(w.mentionedNames)
 		}
 		if err != nil && !errors.As(err, &stmt.Refusal) {

@@ -3,6 +3,7 @@ package check
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -165,6 +166,7 @@ func (c *Checker) checkDefinitions(ctx context.Context, w *walker) error {
 			return sandbox.Refusef("function-not-allowed", "the %s %s is refused: in it, %s", d.kind, d.name, v.refused)
 		}
 		w.keepsPath, w.readsClock = w.keepsPath || v.keepsPath, w.readsClock || v.readsClock
+		maps.Copy(w.tables, v.relations)
 	}
 	return nil
 }
@@ -174,6 +176,7 @@ type verdict struct {
 	refused    string // why; "": it is not
 	keepsPath  bool   // it calls a function that needs the search path
 	readsClock bool
+	relations  map[*relation]bool // the tables and views that it reads, also through other views
 }
 
 // checkDefinition checks a definition and those in it, and caches the verdict.
@@ -190,6 +193,7 @@ func (c *Checker) checkDefinition(ctx context.Context, cat *Catalog, d definitio
 		objects := nodetree.Read(text)
 		v.refused, v.keepsPath = cat.checkTree(objects, v.keepsPath)
 		v.readsClock = v.readsClock || cat.treeReadsClock(text, objects)
+		v.addRelations(cat, objects, d)
 		for _, inner := range cat.definitionsIn(objects, d) {
 			if v.refused != "" {
 				break
@@ -199,6 +203,7 @@ func (c *Checker) checkDefinition(ctx context.Context, cat *Catalog, d definitio
 				return verdict{}, err
 			}
 			v.readsClock = v.readsClock || in.readsClock
+			maps.Copy(v.relations, in.relations)
 			if v.keepsPath = v.keepsPath || in.keepsPath; in.refused != "" {
 				v.refused = fmt.Sprintf("the %s %s is refused: in it, %s", inner.kind, inner.name, in.refused)
 			}
@@ -209,6 +214,22 @@ func (c *Checker) checkDefinition(ctx context.Context, cat *Catalog, d definitio
 	}
 	cat.checkedDefinitions.Store(key, v)
 	return v, nil
+}
+
+// addRelations adds the relations of a tree of a definition. The query of a view names the view itself.
+func (v *verdict) addRelations(cat *Catalog, objects nodetree.Objects, of definition) {
+	if v.relations == nil {
+		v.relations = map[*relation]bool{}
+	}
+	for _, oid := range objects.Relations {
+		if r := cat.relationsByOID[oid]; r != nil && oid != of.oid && !r.isSystem() {
+			v.relations[r] = true
+		}
+	}
+}
+
+func (r *relation) isSystem() bool {
+	return r.schema == "pg_catalog" || r.schema == "information_schema"
 }
 
 // checkTree returns why a tree is refused, or "", and whether one of its functions needs the search path. The casts and
@@ -292,7 +313,7 @@ func (cat *Catalog) refusedFunction(f *function) string {
 func (cat *Catalog) definitionsIn(objects nodetree.Objects, outer definition) (out []definition) {
 	for _, oid := range objects.Relations {
 		if r := cat.relationsByOID[oid]; r != nil && oid != outer.oid {
-			if r.schema != "pg_catalog" && r.schema != "information_schema" {
+			if !r.isSystem() {
 				out = append(out, r.definitions()...)
 			}
 		}

@@ -32,8 +32,9 @@ type Statement struct {
 	queryNames     []string // of WITH, for suggestions
 	columnNames    []string // that its queries give to columns
 	Fingerprint    string
-	Schema         string // fingerprint of the tables and views in it: columns, types, keys, definitions
-	ReadsClock     bool   // it gives other rows at another time
+	Schema         string   // fingerprint of the tables and views in it: columns, types, keys, definitions
+	Tables         []string // names of the tables and views in it and in its views, sorted; without PostgreSQL's own
+	ReadsClock     bool     // it gives other rows at another time
 	toNumbered     []parse.Shift
 	toSQL          []parse.Shift
 	Refusal        *sandbox.Refusal

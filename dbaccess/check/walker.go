@@ -30,7 +30,8 @@ type walker struct {
 	target         *pg_query.RangeVar // of a statement that writes; it is not a WITH query
 	mentionedNames map[string]bool    // types and functions in the statement: possible targets of casts
 	relations      map[*relation]bool
-	readsClock     bool // outside of functions, or in a view
+	tables         map[*relation]bool // of relations, those that it uses, and those in the views among them
+	readsClock     bool               // outside of functions, or in a view
 	usedTypes      map[*Type]bool
 
 	operatorNames map[string]int // without a schema, and where
@@ -78,6 +79,7 @@ func newWalker(sql string, cat *Catalog) *walker {
 		barredSchemas:   map[string]*sandbox.Refusal{},
 		mentionedNames:  map[string]bool{},
 		relations:       map[*relation]bool{},
+		tables:          map[*relation]bool{},
 		usedTypes:       map[*Type]bool{},
 		fromItems:       map[string][]*fromItem{},
 		itemsByNode:     map[any]*fromItem{},
@@ -380,6 +382,9 @@ func (w *walker) checkTable(n *pg_query.RangeVar) {
 	case r != nil && !system && r.schema != "information_schema":
 		w.relations[r] = true
 		w.keepsPath = w.keepsPath || w.catalog.printsNames(r)
+		if w.findWithQuery(n) == nil {
+			w.tables[r] = true
+		}
 		switch {
 		case w.findWithQuery(n) != nil:
 		case r.usesMask:

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -104,6 +105,10 @@ func executionRow(e *sandbox.Execution) (row, error) {
 			q := &list[n]
 			q.SQL, q.Error, q.Reason, q.Parameters = clean(q.SQL), clean(q.Error), clean(q.Reason), nil
 			q.Fingerprint, q.Database = clean(q.Fingerprint), clean(q.Database)
+			q.Tables = slices.Clone(q.Tables)
+			for i, table := range q.Tables {
+				q.Tables[i] = strings.ReplaceAll(clean(table), `"`, "")
+			}
 		}
 		r.queries, err = json.Marshal(list)
 	}
@@ -198,14 +203,14 @@ const insertConnections = `INSERT INTO connections (execution_id, number, sandbo
 
 // insertQueries inserts the statements of one execution that are not in the table yet.
 const insertQueries = `INSERT INTO queries (execution_id, number, sandbox_id, owner, sql, fingerprint, status, reason,
-		error, rows, bytes, truncated, milliseconds, started_at, database)
+		error, rows, bytes, truncated, milliseconds, started_at, database, tables)
 	SELECT $1, n, $2, $3, q.query, coalesce(q.fingerprint, ''), q.status, coalesce(q.reason, ''),
 		coalesce(q.error, ''), q.rows, q.bytes, q.truncated, q.duration_ms, q.started_at,
-		coalesce(q.database, '')
+		coalesce(q.database, ''), coalesce(q.tables, '{}')
 	FROM ROWS FROM (jsonb_to_recordset($4::jsonb) AS (query text, fingerprint text, status text, reason text,
 		error text, rows bigint, bytes bigint, truncated boolean, duration_ms double precision, started_at timestamptz,
-		database text)) WITH ORDINALITY
-		AS q (query, fingerprint, status, reason, error, rows, bytes, truncated, duration_ms, started_at, database, n)
+		database text, tables text[])) WITH ORDINALITY
+		AS q (query, fingerprint, status, reason, error, rows, bytes, truncated, duration_ms, started_at, database, tables, n)
 	ON CONFLICT DO NOTHING`
 
 // insertRows inserts rows of a node with different keys in one transaction. The transaction also deletes the progress

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -16,14 +17,14 @@ const maxConsidered = 100_000
 var statements = timeline[sandbox.Statement]{
 	from: "queries",
 	columns: fmt.Sprintf(`execution_id, number, sandbox_id, owner, left(sql, %d), octet_length(sql), status, reason,
-		error, rows, bytes, truncated, fingerprint, milliseconds, started_at, database`, sandbox.StatementChars),
+		error, rows, bytes, truncated, fingerprint, milliseconds, started_at, database, tables`, sandbox.StatementChars),
 	order: order{
 		"statements", []string{"started_at", "execution_id", "number"}, []string{"timestamptz", "text", "int"},
 	},
 	scan: func(row pgx.CollectableRow) (q sandbox.Statement, err error) {
 		err = row.Scan(&q.ExecutionID, &q.Number, &q.SandboxID, &q.User, &q.SQL, &q.SQLBytes, &q.Status, &q.Reason,
 			&q.Error, &q.Rows, &q.Bytes, &q.Truncated, &q.Fingerprint, &q.DurationMS, &q.StartedAt,
-			&q.Database)
+			&q.Database, &q.Tables)
 		q.StartedAt = q.StartedAt.UTC()
 		return q, err
 	},
@@ -45,6 +46,9 @@ func conditionsOfStatements(f sandbox.RecordFilter) (c conditions) {
 	}
 	if f.Database != "" {
 		c.add("database = ?", clean(f.Database))
+	}
+	if f.Table != "" { // as a statement writes it; the column has no quotes
+		c.add("tables @> ARRAY[?]", strings.ReplaceAll(clean(f.Table), `"`, ""))
 	}
 	if f.IsWork {
 		c.clauses = append(c.clauses,

@@ -30,10 +30,11 @@ type Stages struct {
 	SchemaChanged bool      `json:"schema_changed,omitempty" doc:"Its tables have other columns or keys now"`
 
 	// Of the statement, as sandbox.QuerySummary has it.
-	Fingerprint string `json:"-"`
-	Ran         string `json:"-"`
-	Schema      string `json:"-"`
-	ReadsClock  bool   `json:"-"`
+	Fingerprint string   `json:"-"`
+	Ran         string   `json:"-"`
+	Schema      string   `json:"-"`
+	ReadsClock  bool     `json:"-"`
+	Tables      []string `json:"-"`
 }
 
 // How the rows of a past run compare with those of now.

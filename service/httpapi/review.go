@@ -55,6 +55,7 @@ type statementsInput struct {
 	Fingerprint string `query:"fingerprint"`
 	Text        string `query:"text" maxLength:"200" doc:"Text in the statement"`
 	DatabaseFilter
+	TableFilter
 	WorkFilter
 }
 
@@ -68,6 +69,11 @@ type DatabaseFilter struct {
 	Database string `query:"database" doc:"The name of the database that they were sent to"`
 }
 
+// TableFilter selects statements by what they read. It is exported because huma reads exported embedded fields only.
+type TableFilter struct {
+	Table string `query:"table" maxLength:"300" doc:"A table or view in the statement, or in a view of it"`
+}
+
 // WorkFilter leaves out what people did to look at the work of others. It is exported as Page is.
 type WorkFilter struct {
 	IsWork bool `query:"work" doc:"true: leave out replays, and statements that ran only to explain one"`
@@ -76,6 +82,7 @@ type WorkFilter struct {
 type topStatementsInput struct {
 	OfUser
 	DatabaseFilter
+	TableFilter
 	WorkFilter
 	Order string `query:"order" enum:"total,calls,mean,p95,rows,refused" default:"total" doc:"The largest number first"`
 	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"50"`
@@ -175,7 +182,7 @@ func (a *api) routeReview(r *routes) {
 		func(ctx context.Context, caller sandbox.Key, in *statementsInput) (*statementList, error) {
 			f := filterOf(in.Page, in.OfUser, in.OfExecution)
 			f.Status, f.Fingerprint, f.Text, f.Database = in.Status, in.Fingerprint, in.Text, in.Database
-			f.IsWork = in.IsWork
+			f.Table, f.IsWork = in.Table, in.IsWork
 			list, next, err := a.records.Statements(ctx, caller, f)
 			return &statementList{list, next}, err
 		})
@@ -223,7 +230,7 @@ func (a *api) listTopStatements(
 	ctx context.Context, caller sandbox.Key, in *topStatementsInput,
 ) (*topStatementList, error) {
 	f := filterOf(Page{Limit: in.Limit}, in.OfUser, OfExecution{})
-	f.Database, f.IsWork = in.Database, in.IsWork
+	f.Database, f.Table, f.IsWork = in.Database, in.Table, in.IsWork
 	if f.Since.IsZero() {
 		f.Since = time.Now().UTC().Add(-topStatementsAge)
 	}

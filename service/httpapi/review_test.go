@@ -454,3 +454,40 @@ func TestSandboxDetails(t *testing.T) {
 		t.Errorf("got %s, want one entry of the audit log", viewed.text)
 	}
 }
+
+// Statements are found by the tables that they read, also through a view, and not by a WITH query of that name.
+func TestStatementsOfATable(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	c.run(t, c.create(t, map[string]any{"write_policy": "capture"}), `
+for sql in [
+    "SELECT count(*) FROM customer_revenue",
+    "SELECT count(*) FROM public.orders WHERE id IN (SELECT order_id FROM order_items)",
+    "WITH orders AS (SELECT 1 AS id) SELECT count(*) FROM orders",
+    "SELECT 'orders' AS text",
+    "UPDATE orders SET status = 'x' WHERE id = 1",
+    "SELECT 1 / (id - id) AS failed FROM order_items",
+    "DELETE FROM orders; SELECT 1",
+]:
+    try:
+        db_query(sql)
+    except DatabaseError:
+        pass`)
+	for table, want := range map[string]string{
+		"orders": "5 2 1", "customers": "1", "customer_revenue": "1", "order_items": "6 2", `"orders"`: "5 2 1",
+		"users": "", "order": "", "public.orders": "",
+	} {
+		list := c.ok(t, "GET", "/statements?table="+url.QueryEscape(table), nil)
+		if got := strings.Join(textsOf(list, "statements", "number"), " "); got != want {
+			t.Errorf("%s: got the statements %q, want %q", table, got, want)
+		}
+		top := c.ok(t, "GET", "/statements/top?table="+url.QueryEscape(table), nil)
+		if got := len(textsOf(top, "statements", "calls")); got != len(strings.Fields(want)) {
+			t.Errorf("%s: got %d sums, want %d", table, got, len(strings.Fields(want)))
+		}
+	}
+	list := c.ok(t, "GET", "/statements?table=customer_revenue", nil)
+	if got := textsOf(list, "statements", "tables"); fmt.Sprint(got) != "[[customer_revenue customers orders]]" {
+		t.Errorf("got the tables %v of %s", got, list.text)
+	}
+}

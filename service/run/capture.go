@@ -79,5 +79,5 @@ func (h *guestHandler) captureWrite(
 		},
 		Data: []sandbox.ColumnValues{{Ints: []int64{0}}, {Bools: []bool{true}}}, Count: 1,
 	})
-	return sandbox.QuerySummary{Rows: 1, Fingerprint: plan.Fingerprint}, err == nil, err
+	return sandbox.QuerySummary{Rows: 1, Fingerprint: plan.Fingerprint, Tables: plan.Tables}, err == nil, err
 }

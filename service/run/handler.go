@@ -104,7 +104,7 @@ func (h *guestHandler) Query(
 	}
 	q.DurationMS = max(0, q.DurationMS-float64(sinkTime.Microseconds())/1000)
 	q.Status, q.Rows, q.Bytes, q.Truncated, q.Fingerprint = "ok", summary.Rows, summary.Bytes, summary.Truncated, summary.Fingerprint
-	q.ComputedWithMask = summary.ComputedWithMask
+	q.Tables, q.ComputedWithMask = summary.Tables, summary.ComputedWithMask
 	var refusal *sandbox.Refusal
 	switch {
 	case captured:
@@ -330,7 +330,7 @@ func (h *guestHandler) explain(x *sandbox.Exception) *sandbox.Exception {
 	}
 	x.Queries = nil
 	for _, q := range h.queries[max(0, len(h.queries)-maxExceptionQueries):] {
-		q.Parameters, q.Fingerprint = nil, ""
+		q.Parameters, q.Fingerprint, q.Tables = nil, "", nil
 		if len(q.SQL) > maxExceptionSQLBytes {
 			q.SQL = strings.ToValidUTF8(q.SQL[:maxExceptionSQLBytes], "") + "..."
 		}

@@ -33,7 +33,7 @@ func (a *stagesAnswer) compute(
 	a.out.Database = db.Name
 	return sandbox.QuerySummary{
 		Rows: int(a.out.Rows), Truncated: a.out.Truncated, Fingerprint: a.out.Fingerprint, Ran: a.out.Ran,
-		Schema: a.out.Schema, ReadsClock: a.out.ReadsClock,
+		Schema: a.out.Schema, ReadsClock: a.out.ReadsClock, Tables: a.out.Tables,
 	}, nil
 }
 

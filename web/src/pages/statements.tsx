@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { get } from "../api/client";
+import { address, get } from "../api/client";
 import { isAborted, Problem } from "../api/problem";
 import type { Statement, TopStatement } from "../api/records";
 import { bytes, changedRows, count, duration, fullTime, own, plural, statementText } from "../format";
@@ -19,7 +19,9 @@ import {
 } from "../parts/filters";
 import { ExecutionLink, Status, Time, timeHeading } from "../parts/label";
 import { ListTable, NoMatch, Rows, useList } from "../parts/list";
+import { useLoaded } from "../parts/loaded";
 import { Panel } from "../parts/panel";
+import type { Schema } from "../parts/sql";
 import { mostSeconds, Stages, StatementRows } from "../parts/stages";
 import { here, parameter } from "../router";
 import { isAdmin } from "../session";
@@ -57,6 +59,7 @@ const listNames = [
   "execution",
   "fingerprint",
   "database",
+  "table",
   "status",
   "text",
   "replays",
@@ -72,6 +75,7 @@ function AllStatements() {
     execution_id: parameter("execution"),
     fingerprint: parameter("fingerprint"),
     database: parameter("database"),
+    table: parameter("table"),
     status: parameter("status"),
     text: parameter("text"),
     ...workQuery(),
@@ -83,6 +87,7 @@ function AllStatements() {
         <TextFilter name="text" label="Text in the statement" placeholder="Search statements" keys="/" />
         <Choice name="status" label="Outcome" any="Any outcome" values={outcomes} />
         <DatabaseChoice values={databases} />
+        <TableChoice />
         <TimeChoice />
         <ReplayChoice />
         {isAdmin.value && <TextFilter name="user" label="User" placeholder="User" />}
@@ -173,6 +178,24 @@ function DatabaseChoice({ values }: { values: string[] }) {
   return values.length > 0 ? <Choice name="database" label="Database" any="Any database" values={values} /> : null;
 }
 
+// TableChoice chooses a table that statements read, also through a view.
+function TableChoice() {
+  const { answer } = useLoaded<{ schema: Schema }>(address("/database/schema", { database: parameter("database") }));
+  return (
+    <Choice
+      name="table"
+      label="Table"
+      any="Any table"
+      values={tablesToChoose(answer?.schema.tables ?? [], parameter("table"))}
+    />
+  );
+}
+
+// tablesToChoose returns the tables of the database, and the one of the address, which may be gone.
+export function tablesToChoose(tables: string[], chosen: string): string[] {
+  return !chosen || tables.includes(chosen) ? tables : [chosen, ...tables];
+}
+
 const shapeLength = 40; // characters
 
 // shapeOf returns the beginning of the statements that are shown, which is "" before they are loaded.
@@ -223,7 +246,7 @@ interface Top {
   since?: string;
 }
 
-const topNames = ["user", "database", "replays", ...timeNames];
+const topNames = ["user", "database", "table", "replays", ...timeNames];
 
 function TopStatements() {
   const databases = useDatabaseNames();
@@ -240,6 +263,7 @@ function TopStatements() {
       {
         user_id: parameter("user"),
         database: parameter("database"),
+        table: parameter("table"),
         order,
         limit: 100,
         ...workQuery(),
@@ -254,6 +278,7 @@ function TopStatements() {
       <Filters label="Choose statements" names={topNames}>
         <Order value={order} />
         <DatabaseChoice values={databases} />
+        <TableChoice />
         <TimeChoice unset="24h" />
         <ReplayChoice />
         {isAdmin.value && <TextFilter name="user" label="User" placeholder="User" />}
@@ -315,6 +340,7 @@ function TopTable({ top, hasDatabases }: { top: Top; hasDatabases: boolean }) {
                       view: "all",
                       fingerprint: s.fingerprint,
                       ...(hasDatabases && s.database && { database: s.database }),
+                      ...(parameter("table") && { table: parameter("table") }),
                     })
                   }
                 >

@@ -116,6 +116,31 @@ module.exports = {
     await wantNothingWrong(page);
   },
 
+  async 'statements are listed by a table that they read, also through a view'() {
+    const { sandbox_id: sandbox } = await call('POST', '/sandbox/create', {});
+    const mark = `t${Date.now()}`;
+    for (const from of ['customer_revenue', 'orders', 'users']) {
+      await run(sandbox, `await db_query("SELECT count(*) AS ${mark}_${from} FROM ${from}")`);
+    }
+    const page = await open(adminKey);
+    const want = (view) => page.waitForFunction(([text, isAll]) => {
+      const rows = [...document.querySelectorAll('tbody tr')].map((row) => row.textContent).filter((row) => row.includes(text));
+      return (isAll ? !location.search.includes('table=') : location.search.includes('table=orders')) &&
+        ['customer_revenue', 'orders', 'users'].every((name) => rows.some((row) => row.includes(`${text}_${name}`)) === (isAll || name !== 'users'));
+    }, [mark, view === 'any']);
+    for (const view of ['?view=all', '']) {
+      await page.goto(`${address}/ui/statements${view}`);
+      await want('any');
+      await page.getByRole('combobox', { name: 'Table' }).selectOption('orders');
+      await want('orders');
+      await page.reload();
+      await want('orders');
+      await page.locator('.chip', { hasText: 'orders' }).getByRole('button').click();
+      await want('any');
+    }
+    await wantNothingWrong(page);
+  },
+
   async 'statements are counted by shape, and captured ones change no rows'() {
     const { sandbox_id: sandbox } = await call('POST', '/sandbox/create', { write_policy: 'capture' });
     const mark = `x${Date.now()}`;
@@ -129,7 +154,7 @@ UPDATE raw_data SET id = id WHERE id = 9 AND '${mark}' = '${mark}'""")`);
     assert.match(await row.locator('pre').first().textContent(), /^UPDATE/, 'without the empty line');
     await page.goto(`${address}/ui/statements`);
     await page.getByText(/^\d+ shapes?, [\d,]+ calls? since/).waitFor();
-    assert.strictEqual(await page.locator('.filters select').nth(1).locator('option:checked').textContent(), 'Last 24 hours');
+    assert.strictEqual(await page.getByRole('combobox', { name: 'Time' }).locator('option:checked').textContent(), 'Last 24 hours');
     const shapes = await page.locator('tbody tr').count();
     const [, shown] = /^(\d+) shapes?,/.exec(await page.locator('.below-filters').textContent());
     assert.strictEqual(Number(shown), shapes);
