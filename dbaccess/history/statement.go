@@ -17,7 +17,8 @@ const maxConsidered = 100_000
 var statements = timeline[sandbox.Statement]{
 	from: "queries",
 	columns: fmt.Sprintf(`execution_id, number, sandbox_id, owner, left(sql, %d), octet_length(sql), status, reason,
-		error, rows, bytes, truncated, fingerprint, milliseconds, started_at, database, tables`, sandbox.StatementChars),
+		error, rows, bytes, truncated, fingerprint, milliseconds, started_at, database,
+		tables`, sandbox.StatementChars),
 	order: order{
 		"statements", []string{"started_at", "execution_id", "number"}, []string{"timestamptz", "text", "int"},
 	},
