@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Problem } from "./api/problem";
+import { hasKeys } from "./parts/has_keys";
 import { visible } from "./parts/hidden_characters";
 import { openPalette, usePalette } from "./parts/palette_keys";
 import { SchemeSwitch } from "./parts/scheme";
@@ -111,7 +112,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
           </button>
         </div>
         <button class="find-all" onClick={() => openPalette("search")}>
-          Search <kbd>Ctrl K</kbd>
+          Search {hasKeys && <kbd>Ctrl K</kbd>}
         </button>
         <nav id="navigation" aria-label="Pages">
           <ul>

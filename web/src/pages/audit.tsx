@@ -2,7 +2,7 @@ import type { AuditEntry } from "../api/records";
 import { asText, shortID } from "../format";
 import { Empty } from "../parts/feedback";
 import { Choice, clearFilters, Filters, isFiltered, TextFilter, TimeChoice, timeNames } from "../parts/filters";
-import { Time, timeHeading } from "../parts/label";
+import { sandboxAddress, Time, timeHeading } from "../parts/label";
 import { ListTable, NoMatch, useList } from "../parts/list";
 import { parameter } from "../router";
 import { Page } from "../shell";
@@ -72,7 +72,12 @@ function AuditObject({ name }: { name: string }) {
   const [, kind, id] = /^([^/]+)\/([^/]+)$/.exec(name) ?? [];
   if (!kind || !id) return <>{name}</>;
   const text = `${kind}/${shortID(id)}`;
-  const page = kind === "execution" ? `/ui/executions/${encodeURIComponent(id)}` : pages[kind];
+  const page =
+    kind === "execution"
+      ? `/ui/executions/${encodeURIComponent(id)}`
+      : kind === "sandbox"
+        ? sandboxAddress(id)
+        : pages[kind];
   return page ? (
     <a href={page} title={name}>
       {text}
@@ -82,7 +87,7 @@ function AuditObject({ name }: { name: string }) {
   );
 }
 
-const pages: Record<string, string> = { "pending-write": "/ui/writes", key: "/ui/keys", sandbox: "/ui/sandboxes" };
+const pages: Record<string, string> = { "pending-write": "/ui/writes", key: "/ui/keys" };
 
 // Detail shows each field of a detail as a line of text.
 function Detail({ of }: { of: unknown }) {

@@ -5,6 +5,7 @@ import type { DebugPosition, Execution, Sandbox } from "../api/records";
 import { count, plural, shortID } from "../format";
 import type { DebugEditor } from "../parts/debug_editor";
 import { Failure, Loading } from "../parts/feedback";
+import { hasKeys } from "../parts/has_keys";
 import { Panel, TextPanel } from "../parts/panel";
 import { parameter, setParameters } from "../router";
 import { mayDebug } from "../session";
@@ -101,7 +102,7 @@ function OpenDebugger() {
             note={
               position?.line_number
                 ? `line ${position.line_number}, before it runs`
-                : "click next to a line, or press F9, for a breakpoint"
+                : `click next to a line${hasKeys ? ", or press F9," : ""} for a breakpoint`
             }
           >
             {code === undefined ? (

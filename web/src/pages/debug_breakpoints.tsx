@@ -1,4 +1,5 @@
 import { count } from "../format";
+import { hasKeys } from "../parts/has_keys";
 import { Panel } from "../parts/panel";
 import type { RequestedBreakpoint } from "./debug_session";
 
@@ -22,7 +23,9 @@ export function Breakpoints({
 }) {
   return (
     <Panel title="Breakpoints" note={list.length ? count(list.length) : undefined}>
-      {list.length === 0 && <p class="body muted">Click next to a line of the code, or press F9 in it.</p>}
+      {list.length === 0 && (
+        <p class="body muted">Click next to a line of the code{hasKeys && ", or press F9 in it"}.</p>
+      )}
       <ul class="breakpoints">
         {list.map((breakpoint) => (
           <li key={breakpoint.line}>

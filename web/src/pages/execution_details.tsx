@@ -1,7 +1,7 @@
 import { type ComponentChildren, Fragment } from "preact";
 import { useState } from "preact/hooks";
 import { address } from "../api/client";
-import type { Connection, Exception, Execution, Note, Query, Replay } from "../api/records";
+import type { Connection, Exception, Execution, Note, PendingWrite, Query, Replay } from "../api/records";
 import {
   asText,
   bytes,
@@ -17,9 +17,11 @@ import {
   zone,
 } from "../format";
 import { SandboxLink, Status } from "../parts/label";
+import { useLoaded } from "../parts/loaded";
 import { Panel } from "../parts/panel";
 import { mostSeconds, Stages, StatementRows } from "../parts/stages";
 import { isAdmin } from "../session";
+import { decisionOn, writeOf } from "./execution_writes";
 import { annotationsOf } from "./executions_filter";
 import { FailedTables } from "./failed_tables";
 
@@ -189,11 +191,7 @@ export function Queries(props: {
                   </td>
                   <td>
                     <Status of={q.status} />
-                    {q.status === "captured" && isAdmin.value && (
-                      <div>
-                        <a href="/ui/writes?status=pending">Pending writes</a>
-                      </div>
-                    )}
+                    {q.status === "captured" && isAdmin.value && <Decision queries={queries} of={q} by={execution} />}
                   </td>
                   <td class="number">
                     {changedRows(q)}
@@ -336,6 +334,22 @@ export function Connections({ connections }: { connections: Connection[] }) {
         </table>
       </div>
     </Panel>
+  );
+}
+
+const mostWrites = 1000; // that the service lists at once, newest first
+
+// Decision says what became of a captured statement.
+function Decision({ queries, of, by }: { queries: Query[]; of: Query; by: string }) {
+  const { answer } = useLoaded<{ pending_writes: PendingWrite[] | null }>(
+    address("/pending-writes", { limit: mostWrites }),
+  );
+  const number = queries.filter((q) => q.status === "captured").indexOf(of);
+  const write = writeOf([...(answer?.pending_writes ?? [])], by, number);
+  return (
+    <div>
+      <a href={address("/ui/writes", { status: write?.status })}>{write ? decisionOn(write) : "Pending writes"}</a>
+    </div>
   );
 }
 

@@ -1,6 +1,7 @@
 import { useMemo, useRef, useState } from "preact/hooks";
 import { Problem } from "../api/problem";
 import { Empty } from "../parts/feedback";
+import { hasKeys } from "../parts/has_keys";
 import { Panel } from "../parts/panel";
 import { mayDebug } from "../session";
 import { Page } from "../shell";
@@ -153,7 +154,7 @@ function CodePanel(props: {
 function NoRuns({ run }: { run: (example: Example) => void }) {
   return (
     <Empty title="Nothing has run in this session.">
-      Write Python above and run it with {runKey}, or try an example.
+      Write Python above and run it{hasKeys && ` with ${runKey}`}, or try an example.
       <span class="first-examples">
         {examples.slice(0, 3).map((example) => (
           <button key={example.title} onClick={() => run(example)}>

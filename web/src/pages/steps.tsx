@@ -5,6 +5,7 @@ import { count, shortID, titleOf } from "../format";
 import { Code } from "../parts/code";
 import { useDelay } from "../parts/delay";
 import { Empty, Failure, Loading } from "../parts/feedback";
+import { hasKeys } from "../parts/has_keys";
 import { Panel } from "../parts/panel";
 import type { Names } from "../parts/python_names";
 import { parameter, setParameters } from "../router";
@@ -63,7 +64,8 @@ export function Steps({ id }: { id: string }) {
 
 const Intro = () => (
   <>
-    The program before each line ran. <span class="with-keys">Drag the slider, or press ← and →. </span>
+    The program before each line ran.{" "}
+    <span class="with-keys">{hasKeys ? "Drag the slider, or press ← and →. " : "Drag the slider. "}</span>
     Click a name in the code or a variable to see why it has its value.
   </>
 );

@@ -1,5 +1,6 @@
 import { useMemo } from "preact/hooks";
 import { count, plural } from "../format";
+import { hasKeys } from "../parts/has_keys";
 import { Icon } from "../shell";
 import { buckets, firstAtLeast, type StepLines } from "./steps_lines";
 import { after, type Mark } from "./steps_marks";
@@ -57,7 +58,7 @@ export function LineRuns(props: {
         <Icon of="M4 3l7 5-7 5z" />
       </button>
       <span class="muted" role="status">
-        {line ? said : "Click a line number, or press h, to mark when a line ran."}
+        {line ? said : `Click a line number${hasKeys ? ", or press h," : ""} to mark when a line ran.`}
       </span>
     </div>
   );

@@ -66,6 +66,10 @@ module.exports = {
     await page.locator('.write').first().getByText(reason).waitFor();
     await page.goto(`${address}/ui/audit?action=rejected`);
     await page.getByText(reason).first().waitFor();
+    // The page of the run that sent it says what became of it.
+    const { pending_writes: [{ execution_id: id }] } = await call('GET', '/pending-writes?status=rejected&limit=1');
+    await page.goto(`${address}/ui/executions/${id}`);
+    await page.getByRole('group', { name: 'Statements' }).getByText('rejected by admin').waitFor();
     await wantNothingWrong(page);
   },
 
@@ -137,6 +141,24 @@ module.exports = {
       await want('orders');
       await page.locator('.chip', { hasText: 'orders' }).getByRole('button').click();
       await want('any');
+    }
+    await wantNothingWrong(page);
+  },
+
+  async 'on a phone a statement takes few lines, and no words are about keys'() {
+    const { sandbox_id: sandbox } = await call('POST', '/sandbox/create', {});
+    await run(sandbox, 'for n in range(5):\n    await db_query("SELECT 1 AS short")');
+    const page = await open(adminKey, { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
+    await page.goto(`${address}/ui/statements?view=all&sandbox=${sandbox}`);
+    await page.locator('tbody tr').nth(4).waitFor();
+    const heights = await page.locator('tbody tr').evaluateAll((rows) => rows.map((row) => row.offsetHeight));
+    assert(heights.every((height) => height < 120), `got rows of ${heights} pixels`);
+    await wantAccessible(page);
+    await shoot(page, 'statements-phone');
+    for (const name of ['/statements', '/play', '/debug']) {
+      await page.goto(`${address}/ui${name}`);
+      await page.locator('h1').waitFor();
+      assert.doesNotMatch(await page.locator('body').innerText(), /F9|Ctrl|Escape/, name);
     }
     await wantNothingWrong(page);
   },

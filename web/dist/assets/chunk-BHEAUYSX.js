@@ -1,0 +1,1 @@
+import{h as s}from"/ui/assets/chunk-25DX2RMZ.js";var r=t=>`draft-${t}-${s.value?.user_id}`;function o(t){try{return sessionStorage.getItem(r(t))??""}catch{return""}}function n(t,e){try{e?sessionStorage.setItem(r(t),e):sessionStorage.removeItem(r(t))}catch{}}export{o as a,n as b};

@@ -1,1 +1,0 @@
-import{g as s}from"/ui/assets/chunk-BKMRTKFR.js";var r=t=>`draft-${t}-${s.value?.user_id}`;function o(t){try{return sessionStorage.getItem(r(t))??""}catch{return""}}function n(t,e){try{e?sessionStorage.setItem(r(t),e):sessionStorage.removeItem(r(t))}catch{}}export{o as a,n as b};
