@@ -210,8 +210,8 @@ const insertQueries = `INSERT INTO queries (execution_id, number, sandbox_id, ow
 	FROM ROWS FROM (jsonb_to_recordset($4::jsonb) AS (query text, fingerprint text, status text, reason text,
 		error text, rows bigint, bytes bigint, truncated boolean, duration_ms double precision, started_at timestamptz,
 		database text, tables text[])) WITH ORDINALITY
-		AS q (query, fingerprint, status, reason, error, rows, bytes, truncated, duration_ms, started_at, database, tables,
-			n)
+		AS q (query, fingerprint, status, reason, error, rows, bytes, truncated, duration_ms, started_at, database,
+			tables, n)
 	ON CONFLICT DO NOTHING`
 
 // insertRows inserts rows of a node with different keys in one transaction. The transaction also deletes the progress
