@@ -344,8 +344,11 @@ func judgeFanOut(e *evidence) (judgement, bool) {
 	}
 	rows, distinct, table := e.n(0, 1+2*worst), e.n(0, 2+2*worst), e.name(1+worst)
 	by, stage := "", e.Stage
-	if join := e.run.multiplying(e.Stage); join != nil && e.Kind == parse.ProbeFanOut {
+	if join, before := e.run.multiplying(e.Stage); join != nil && e.Kind == parse.ProbeFanOut {
 		by = fmt.Sprintf(" by %s in line %d", stages.Clip(join.Text), join.FromLine)
+		if before != nil {
+			by += fmt.Sprintf(", because the join in line %d has repeated the rows that it matches", before.FromLine)
+		}
 		e.Line, e.Stage = join.FromLine, join.ID
 	}
 	score := 92
@@ -370,10 +373,11 @@ func (run *stageRun) looksUp(stage int) bool {
 	return false
 }
 
-// multiplying returns the first join that repeats the rows that come from a stage, or nil.
-func (run *stageRun) multiplying(stage int) *stages.Stage {
+// multiplying returns the first join that repeats the rows that come from a stage, or nil, and the join before it that
+// has repeated the key which they match, or nil.
+func (run *stageRun) multiplying(stage int) (join, before *stages.Stage) {
 	if stage < 0 {
-		return nil
+		return nil, nil
 	}
 	inside := map[int]bool{stage: true}
 	for i, p := range run.plan.Stages {
@@ -390,16 +394,14 @@ func (run *stageRun) multiplying(stage int) *stages.Stage {
 		if most == nil && s.RowsOut != nil && s.RowsIn != nil && inside[p.Left] && *s.RowsOut > *s.RowsIn ||
 			most != nil &&
 				*most > 1 {
-			if p.LeftIsKey && inside[p.Right] { // a join before it has repeated the key
-				if before := run.repeatingKey(p.Left); before != nil {
-					return before
-				}
+			if p.LeftIsKey && inside[p.Right] {
+				before = run.repeatingKey(p.Left)
 			}
-			return s
+			return s, before
 		}
 		inside[i] = true
 	}
-	return nil
+	return nil, nil
 }
 
 // repeatingKey returns the last join of those up to a stage that repeats its left rows, or nil.

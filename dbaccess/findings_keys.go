@@ -2,6 +2,7 @@ package dbaccess
 
 import (
 	"fmt"
+	"strings"
 
 	"glasshouse/dbaccess/parse"
 	"glasshouse/sandbox/stages"
@@ -10,13 +11,14 @@ import (
 // keyJudges judge the probes about keys and joins.
 var keyJudges = map[string]judge{
 	parse.ProbeSharedLabel: func(e *evidence) (judgement, bool) {
-		labels, shared, most := e.n(0, 0), e.n(0, 1), e.n(0, 2)
-		return judgement{86, fmt.Sprintf("%s is not unique: %d of %d values are the same for up to %d rows of %s, "+
-				"which become "+
-				"one group (merged). Group by the key, %s, too.", e.name(0), shared, labels, most, e.name(1),
-				e.name(2)),
-				facts("values", labels, "shared", shared, "most_rows", most)},
-			labels >= 5 && shared > 0 && shared*4 <= labels
+		labels, shared, most, rows, score := e.n(0, 0), e.n(0, 1), e.n(0, 2), e.n(0, 3), 86
+		if shared*4 > labels { // a property that many rows have may be what is grouped by
+			score = 66
+		}
+		return judgement{score, fmt.Sprintf("%s is not unique: %d of %d values are the same for up to %d rows of %s, "+
+				"which become one group (merged). Group by the key, %s, too.", e.name(0), shared, labels, most,
+				e.name(1), e.name(2)), facts("values", labels, "shared", shared, "most_rows", most)},
+			labels >= 5 && shared > 0 && (score == 86 || rows <= 2*labels)
 	},
 	parse.ProbeDoubleKey: func(e *evidence) (judgement, bool) {
 		keys, double, more := e.n(0, 0), e.n(0, 1), e.n(0, 2)
@@ -59,8 +61,11 @@ var keyJudges = map[string]judge{
 			kept > 0 && kept < rows
 	},
 	parse.ProbeNullableMark: func(e *evidence) (judgement, bool) {
-		without, with := e.n(0, 0), e.n(0, 1)
-		return judgement{66, fmt.Sprintf("%s is true for %d rows without a match in %s, and for %d rows with a match "+
+		without, with, score := e.n(0, 0), e.n(0, 1), 66
+		if e.Flags["unread"] { // the join serves this test alone
+			score = 80
+		}
+		return judgement{score, fmt.Sprintf("%s is true for %d rows without a match in %s, and for %d rows with a match "+
 				"whose %s is NULL. "+
 				"Test the key to find the rows without a match.", stages.Clip(e.Clause), without, e.name(0), with,
 				e.name(1)),
@@ -135,10 +140,12 @@ var logicJudges = map[string]judge{
 			"rows_normalised", loose)}, loose > exact
 	},
 	parse.ProbeUncorrelated: func(e *evidence) (judgement, bool) {
-		inner, rows := e.n(0, 0), e.n(1, 0)
-		return judgement{90, fmt.Sprintf("the subquery of EXISTS reads no column of the query around it: it has %d "+
-			"rows, so EXISTS is the "+
-			"same for all %d rows (always true). Correlate it.", inner, rows), facts("rows_of_subquery", inner,
+		inner, rows, what := e.n(0, 0), e.n(1, 0), "EXISTS is always true"
+		if e.Flags["negated"] {
+			what = "NOT EXISTS is always false"
+		}
+		return judgement{90, fmt.Sprintf("the subquery of EXISTS reads no column of the outer query: it has %d "+
+			"rows, so %s, the same for all %d rows. Correlate it with the outer row.", inner, what, rows), facts("rows_of_subquery", inner,
 			"rows", rows)}, inner > 0 && rows > 1
 	},
 	parse.ProbeNoOrder: func(e *evidence) (judgement, bool) {
@@ -169,12 +176,7 @@ var logicJudges = map[string]judge{
 			"Use parentheses around the OR.", stages.Clip(e.Clause), alone, rows), facts("rows", rows,
 			"by_or_alone", alone)}, alone > 0
 	},
-	parse.ProbeLabelOrder: func(e *evidence) (judgement, bool) {
-		labels, differ := e.n(0, 0), e.n(0, 1)
-		return judgement{85, fmt.Sprintf("%s is a text and %s as one, alphabetically: %d of %d labels are at another "+
-			"place than their "+
-			"dates.", e.name(0), e.name(1), differ, labels), facts("labels", labels, "displaced", differ)}, differ > 0
-	},
+	parse.ProbeLabelOrder: judgeLabelOrder,
 	parse.ProbeConcatNull: func(e *evidence) (judgement, bool) {
 		rows, nulls := e.n(0, 0), e.n(0, 1)
 		return judgement{78, fmt.Sprintf("%s is NULL for %d of %d rows, because a part of it (%s) is NULL. Use "+
@@ -194,6 +196,21 @@ var logicJudges = map[string]judge{
 			"are of another total and do not add up to 100 %%.", stages.Clip(e.Clause), rows, e.name(0), kept),
 			facts("rows", rows, "kept", kept)}, kept < rows
 	},
+}
+
+// judgeLabelOrder finds texts whose order is not that of the times which they stand for.
+func judgeLabelOrder(e *evidence) (judgement, bool) {
+	labels, differ := e.n(0, 0), e.n(0, 1)
+	if e.name(3) != "" {
+		isPair := len(e.rows) > 0 && len(e.rows[0]) > 4 && isTextual(e.rows[0][3]) && isTemporal(e.rows[0][4])
+		return judgement{85, fmt.Sprintf("%s takes rows in the order of %s, which is a text and sorted as one, "+
+			"alphabetically: %d of %d values are at another place than by %s, the order of the result (not "+
+			"chronological). Use the time in the window, too.", strings.ToUpper(e.name(2)), e.name(0), differ, labels,
+			e.name(3)), facts("labels", labels, "displaced", differ)}, isPair && differ > 0 && e.n(0, 2) == 0
+	}
+	return judgement{85, fmt.Sprintf("%s is a text and %s as one, alphabetically: %d of %d labels are at another "+
+		"place than their dates.", e.name(0), e.name(1), differ, labels),
+		facts("labels", labels, "displaced", differ)}, differ > 0
 }
 
 // timeJudges judge the probes about times.

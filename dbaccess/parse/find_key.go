@@ -24,12 +24,13 @@ const (
 // group.
 func findSharedLabels(d *stageDeriver, parts *blockParts) {
 	keys, ok := d.groupKeys(parts)
-	if !ok || len(keys) == 0 || parts.node.HavingClause != nil {
+	if !ok || len(keys) == 0 || parts.node.HavingClause != nil && len(parts.tables()) == 1 {
 		return
 	}
 	for i, key := range keys {
 		item := d.tableOf(parts.tables(), key.GetColumnRef())
-		if key.GetColumnRef() == nil || item == nil || item.table == nil || len(item.table.PrimaryKey) != 1 {
+		if key.GetColumnRef() == nil || item == nil || item.table == nil || len(item.table.PrimaryKey) != 1 ||
+			d.readsAt(parts, item, nil, func(at place) bool { return at == inHaving }) {
 			continue
 		}
 		_, name := columnName(key.GetColumnRef())
@@ -48,8 +49,8 @@ func findSharedLabels(d *stageDeriver, parts *blockParts) {
 			" GROUP BY " + list[i]
 		d.addProbe(parts, ProbeSharedLabel, d.groupStage(parts), d.groupSpan(parts, i),
 			[]string{name, item.table.Name, item.table.PrimaryKey[0]},
-			fill(`SELECT count(*), count(*) FILTER (WHERE "n" > 1), coalesce(max("n"), 0) FROM (@0) AS "g" `+
-				`WHERE "l" IS NOT NULL`, queryHole(fill(inner, f.holes...))))
+			fill(`SELECT count(*), count(*) FILTER (WHERE "n" > 1), coalesce(max("n"), 0), `+
+				`coalesce(sum("n"), 0)::bigint FROM (@0) AS "g" WHERE "l" IS NOT NULL`, queryHole(fill(inner, f.holes...))))
 	}
 }
 
@@ -368,11 +369,26 @@ func findNullableMarks(d *stageDeriver, parts *blockParts) {
 			}
 			var f filler
 			k, m := f.put(key), f.put(exprHole(d.text(c.span), c.node))
-			d.addProbe(parts, ProbeNullableMark, c.stage, c.span, []string{n.side.name, d.textOf(test.Arg)},
+			isRead := d.readsAt(parts, n.side, c.node, func(at place) bool { return at != inJoin })
+			d.addFlagged(parts, ProbeNullableMark, c.stage, c.span, []string{n.side.name, d.textOf(test.Arg)},
+				map[string]bool{"unread": !isRead && len(parts.sublinks()) == 0},
 				fill("SELECT count(*) FILTER (WHERE "+m+" AND "+k+" IS NULL), count(*) FILTER (WHERE "+m+" AND "+k+
 					" IS NOT NULL)"+d.from(&f, parts), f.holes...))
 		}
 	}
+}
+
+// readsAt reports whether a block has a column of an item in the clauses that isAt takes, outside of a condition.
+func (d *stageDeriver) readsAt(parts *blockParts, item *fromItem, but *pg_query.Node, isAt func(place) bool) (is bool) {
+	parts.visit(func(n *pg_query.Node, at place) {
+		ref := n.GetColumnRef()
+		if ref == nil || !isAt(at) || hasNode(but, n) {
+			return
+		}
+		qualifier, name := columnName(ref)
+		is = is || d.tableOf(parts.tables(), ref) == item || name == "*" && (qualifier == "" || qualifier == item.name)
+	})
+	return is
 }
 
 // findLostRows finds inner joins that leave out rows of the table before, because nothing matches them.

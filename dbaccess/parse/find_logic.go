@@ -228,9 +228,19 @@ func findUncorrelated(d *stageDeriver, parts *blockParts) {
 			continue
 		}
 		var f filler
-		d.addProbe(parts, ProbeUncorrelated, parts.stageWith(n), s, nil,
+		isNegated := map[string]bool{"negated": parts.isNegatedLink(n)}
+		d.addFlagged(parts, ProbeUncorrelated, parts.stageWith(n), d.spanOr(n, s), nil, isNegated,
 			fill(`SELECT count(*) FROM (@0) AS "q"`, h), fill("SELECT count(*)"+d.from(&f, parts), f.holes...))
 	}
+}
+
+// isNegatedLink reports whether NOT stands before a subquery.
+func (p *blockParts) isNegatedLink(link *pg_query.Node) (is bool) {
+	p.visit(func(n *pg_query.Node, _ place) {
+		b := n.GetBoolExpr()
+		is = is || b != nil && b.Boolop == pg_query.BoolExprType_NOT_EXPR && b.Args[0] == link
+	})
+	return is
 }
 
 // rangeNames returns the names by which a query, and those in it, call their tables.
@@ -461,15 +471,20 @@ func findLabelOrders(d *stageDeriver, parts *blockParts) {
 		d.addProbe(parts, ProbeLabelOrder, -1, s, []string{d.textOf(n), what},
 			fill(`SELECT count(*), count(*) FILTER (WHERE "a" <> "b") FROM (@0) AS "q"`, queryHole(ranked)))
 	}
-	for i, n := range parts.node.SortClause {
-		if i == 0 {
-			s := d.spanOr(n.GetSortBy().GetNode(), parts.clause.order)
-			key := parts.sortKey(n)
-			check(key, s, "sorted")
-			if item := d.tableOf(parts.tables(), key.GetColumnRef()); key.GetColumnRef() != nil && item != nil &&
-				item.child >= 0 {
-				d.labelOfChild(parts, item, key, s, check)
-			}
+	sorted := func(key *pg_query.Node, s span) {
+		check(key, s, "sorted")
+		if item := d.tableOf(parts.tables(), key.GetColumnRef()); key.GetColumnRef() != nil && item != nil &&
+			item.child >= 0 {
+			d.labelOfChild(parts, item, key, s)
+		}
+	}
+	if keys := parts.node.SortClause; len(keys) > 0 {
+		sorted(parts.sortKey(keys[0]), d.spanOr(keys[0].GetSortBy().GetNode(), parts.clause.order))
+	}
+	for _, w := range parts.windowCalls() {
+		if key := w.firstKey(); key != nil {
+			sorted(key, d.spanOr(key, parts.clause.targets))
+			d.labelOfWindow(parts, w)
 		}
 	}
 	for _, a := range parts.aggregates() {
@@ -480,8 +495,7 @@ func findLabelOrders(d *stageDeriver, parts *blockParts) {
 }
 
 // labelOfChild adds the probe of a label that a subquery makes.
-func (d *stageDeriver) labelOfChild(parts *blockParts, item *fromItem, key *pg_query.Node, s span,
-	_ func(*pg_query.Node, span, string)) {
+func (d *stageDeriver) labelOfChild(parts *blockParts, item *fromItem, key *pg_query.Node, s span) {
 	inner := d.partsOf(item.child)
 	if inner == nil {
 		return
@@ -505,6 +519,37 @@ func (d *stageDeriver) labelOfChild(parts *blockParts, item *fromItem, key *pg_q
 		fill(`SELECT count(*), count(*) FILTER (WHERE "a" <> "b") FROM (@0) AS "q"`, queryHole(ranked)))
 	if len(d.plan.Probes) > before {
 		d.plan.Probes[before].Names = []string{d.textOf(inner.targetOf(name)), "sorted"}
+	}
+}
+
+// labelOfWindow adds a probe for a window over the rows in the order of one column, whose result is in that of another:
+// the row before is then not the one that is shown before, if each value of one belongs to one value of the other.
+func (d *stageDeriver) labelOfWindow(parts *blockParts, w windowCall) {
+	isOrdered := isNeighbour(w) || slices.Contains([]string{"sum", "avg", "count", "first_value", "last_value"},
+		functionName(w.call))
+	if key := w.firstKey(); !isOrdered || len(w.order) != 1 || key.GetColumnRef() == nil || parts.isGrouped() {
+		return
+	}
+	for _, n := range parts.node.SortClause {
+		shown := parts.sortKey(n)
+		if shown.GetColumnRef() == nil || equalNodes(shown, w.firstKey()) {
+			continue
+		}
+		var f filler
+		list, ok := d.marks(&f, []*pg_query.Node{w.firstKey(), shown})
+		from := d.source(&f, parts)
+		if !ok {
+			continue
+		}
+		labels := fill("SELECT "+list[0]+` AS "l", min(`+list[1]+`) AS "d", max(`+list[1]+`) AS "e"`+from+
+			" GROUP BY 1", f.holes...)
+		ranked := fill(`SELECT "l", "d", "e", rank() OVER (ORDER BY "l") AS "a", rank() OVER (ORDER BY "d") AS "b", `+
+			`count(*) OVER (PARTITION BY "d") AS "n" FROM (@0) AS "q"`, queryHole(labels))
+		d.addProbe(parts, ProbeLabelOrder, -1, d.spanOr(w.firstKey(), parts.clause.targets),
+			[]string{d.textOf(w.firstKey()), "sorted", functionName(w.call), d.textOf(shown)},
+			fill(`SELECT count(*), count(*) FILTER (WHERE "a" <> "b"), `+
+				`count(*) FILTER (WHERE "d" <> "e" OR "d" IS NULL OR "n" > 1), coalesce(min(pg_typeof("l")::text), ''), `+
+				`coalesce(min(pg_typeof("d")::text), '') FROM (@0) AS "q"`, queryHole(ranked)))
 	}
 }
 

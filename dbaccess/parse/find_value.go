@@ -164,10 +164,19 @@ func findTextNumbers(d *stageDeriver, parts *blockParts) {
 				f.holes...))
 	}
 	if !parts.isGrouped() {
+		first := 0
+		if !parts.clause.distinctOn.isEmpty() { // the keys after those of the groups decide
+			first = len(parts.node.DistinctClause)
+		}
 		for i, n := range parts.node.SortClause {
 			key := n.GetSortBy().GetNode()
-			if key.GetColumnRef() != nil && i == 0 && !isOutput(parts, key) {
+			if key.GetColumnRef() != nil && i == first && !isOutput(parts, key) {
 				add(key, d.spanOr(key, parts.clause.order), "sorted")
+			}
+		}
+		for _, w := range parts.windowCalls() {
+			if key := w.firstKey(); key.GetColumnRef() != nil {
+				add(key, d.spanOr(key, parts.clause.targets), "sorted")
 			}
 		}
 	}

@@ -42,6 +42,14 @@ func (p *blockParts) windowCalls() (list []windowCall) {
 	return list
 }
 
+// firstKey returns the first expression of ORDER BY of a window, or nil.
+func (w windowCall) firstKey() *pg_query.Node {
+	if len(w.order) == 0 {
+		return nil
+	}
+	return w.order[0].GetSortBy().GetNode()
+}
+
 // namedWindow returns a window of the clause WINDOW, or nil.
 func (p *blockParts) namedWindow(name string) *pg_query.WindowDef {
 	for _, n := range p.node.WindowClause {
