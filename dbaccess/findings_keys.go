@@ -162,6 +162,15 @@ var logicJudges = map[string]judge{
 			"query takes %s of the "+
 			"second one. Write the columns in the same order.", e.name(0), e.name(1)), facts("rows", rows)}, rows > 0
 	},
+	parse.ProbeSetPrecedence: func(e *evidence) (judgement, bool) {
+		got, other, score := e.n(0, 0), e.n(1, 0), 66
+		if e.Flags["same"] { // two alternatives of one column, to both of which the condition may belong
+			score = 78
+		}
+		return judgement{score, fmt.Sprintf("INTERSECT binds stronger than %s, so it is of the last two queries "+
+			"alone, and the rows before %s need not be in it: %d rows. With parentheses around the %s, %d.", e.name(0),
+			e.name(0), got, e.name(0), other), facts("rows", got, "grouped", other)}, got != other
+	},
 	parse.ProbeCaseGap: func(e *evidence) (judgement, bool) {
 		rows, gap := e.n(0, 0), e.n(0, 1)
 		return judgement{86, fmt.Sprintf("the ranges of CASE have a gap: %d of %d rows have a %s between two of "+

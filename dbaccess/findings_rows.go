@@ -69,6 +69,13 @@ var windowJudges = map[string]judge{
 			"do. Use DESC NULLS LAST, or leave the NULLs out.", nulls, rows, e.name(0)),
 			facts("groups", rows, "null_first", nulls)}, nulls > 0
 	},
+	parse.ProbeEarliest: func(e *evidence) (judgement, bool) {
+		groups, later := e.n(0, 0), e.n(0, 1)
+		isTime := len(e.rows) > 0 && len(e.rows[0]) > 2 && isTemporal(e.rows[0][2])
+		return judgement{58, fmt.Sprintf("ORDER BY %s is ascending, so the earliest row of each %s is kept: %d of %d "+
+			"groups have a later one. DESC would keep the latest.", e.name(0), e.name(1), later, groups),
+			facts("groups", groups, "with_later_row", later)}, isTime && later > 0
+	},
 	parse.ProbeLoneRows: func(e *evidence) (judgement, bool) {
 		rows, several := e.n(0, 0), e.n(0, 1)
 		return judgement{80, fmt.Sprintf("each of the %d partitions of %s has one row, so %s sees that row alone. "+

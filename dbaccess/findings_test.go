@@ -123,7 +123,10 @@ func TestFindingsOfPairs(t *testing.T) {
 	t.Parallel()
 	r := openShop(t, dbaccess.Config{})
 	text, err := os.ReadFile("testdata/stages/pairs.json")
-	var list []struct{ Kind, Wrong, Right string }
+	var list []struct {
+		Kind, Wrong, Right string
+		Score, Line        int // at least, and where: 0 for any
+	}
 	if err == nil {
 		err = json.Unmarshal(text, &list)
 	}
@@ -141,8 +144,11 @@ func TestFindingsOfPairs(t *testing.T) {
 	}
 	for _, c := range list {
 		isKind := func(f stages.Finding) bool { return f.Kind == c.Kind }
-		if wrong := find(c.Wrong); !slices.ContainsFunc(wrong, isKind) {
-			t.Errorf("%s: got %+v, want the finding %s", c.Wrong, wrong, c.Kind)
+		if wrong := find(c.Wrong); !slices.ContainsFunc(wrong, func(f stages.Finding) bool {
+			return isKind(f) && f.Score >= c.Score && (c.Line == 0 || f.Line == c.Line)
+		}) {
+			t.Errorf("%s: got %+v, want the finding %s, with a score of %d at line %d", c.Wrong, wrong, c.Kind, c.Score,
+				c.Line)
 		}
 		for _, f := range find(c.Right) {
 			if isKind(f) || f.Score >= stages.ScoreLikely {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
+	"google.golang.org/protobuf/proto"
 )
 
 // The kinds of probes about conditions and whole lists.
@@ -22,6 +23,7 @@ const (
 	ProbeConcatNull    = "null-in-text"
 	ProbeCaseRemainder = "case-without-else"
 	ProbeOtherTotal    = "total-of-other-rows"
+	ProbeSetPrecedence = "set-precedence"
 )
 
 // findContradictions finds equal columns that are compared with several values at once: an AND that is never true, and
@@ -330,6 +332,57 @@ func findListedUnions(d *stageDeriver, parts *blockParts) {
 				`(SELECT count(*) FROM (SELECT DISTINCT * FROM (@0) AS "a") AS "c") + `+
 				`(SELECT count(*) FROM (SELECT DISTINCT * FROM (@1) AS "b") AS "d")`, l, r))
 	}
+}
+
+// findSetPrecedence finds UNION and EXCEPT before INTERSECT without parentheses: INTERSECT is of the last two queries.
+func findSetPrecedence(d *stageDeriver, parts *blockParts) {
+	if parts != d.parts[0] { // once for all blocks
+		return
+	}
+	for _, set := range d.sets {
+		query := set.rows.node
+		last := query.Rarg
+		if query.Op == pg_query.SetOperation_SETOP_INTERSECT || last.Op != pg_query.SetOperation_SETOP_INTERSECT {
+			continue
+		}
+		left, right, ok := d.setPart(set.span, query.Op)
+		if !ok || d.unwrap(right) != right {
+			continue
+		}
+		middle, end, ok := d.setPart(right, last.Op)
+		if !ok {
+			continue
+		}
+		a := queryHole(derivedQuery{d.text(left), query.Larg})
+		b := queryHole(derivedQuery{d.text(middle), last.Larg})
+		c := queryHole(derivedQuery{d.text(end), last.Rarg})
+		other := fill(`SELECT * FROM (SELECT * FROM (@0) AS "a" `+d.setName(query)+` SELECT * FROM (@1) AS "b") AS "u" `+
+			d.setName(last)+` SELECT * FROM (@2) AS "c"`, a, b, c)
+		first := query.Larg
+		for first.Op != pg_query.SetOperation_SETOP_NONE { // the last query of the left side
+			first = first.Rarg
+		}
+		d.addFlagged(&blockParts{id: set.block, scope: set.scope}, ProbeSetPrecedence, set.stage,
+			span{middle.end, end.start}, []string{d.setName(query)},
+			map[string]bool{"same": isSameButConstants(first, last.Larg)},
+			fill(`SELECT count(*) FROM (@0) AS "q"`, queryHole(set.rows)),
+			fill(`SELECT count(*) FROM (@0) AS "q"`, queryHole(other)))
+	}
+}
+
+// isSameButConstants reports whether two queries are the same with other constants.
+func isSameButConstants(a, b *pg_query.SelectStmt) bool {
+	plain := func(s *pg_query.SelectStmt) *pg_query.Node {
+		s = proto.CloneOf(s)
+		forEachNode(s, func(n *pg_query.Node) bool {
+			if n.GetAConst() != nil {
+				n.Node = pg_query.MakeAConstIntNode(0, -1).Node
+			}
+			return true
+		})
+		return &pg_query.Node{Node: &pg_query.Node_SelectStmt{SelectStmt: s}}
+	}
+	return equalNodes(plain(a), plain(b))
 }
 
 // findNegatedFirst finds NOT a OR b without parentheses, where both compare the same column: NOT is of a alone.

@@ -22,6 +22,7 @@ const (
 	ProbeLoneRows     = "window-of-one-row"
 	ProbeDistinctRows = "distinct-of-numbered"
 	ProbeRunningShare = "share-of-running-total"
+	ProbeEarliest     = "earliest-kept"
 )
 
 // findFrames finds window functions whose frame ends at the last row with the same value of ORDER BY.
@@ -482,6 +483,42 @@ func findNullsFirst(d *stageDeriver, parts *blockParts) {
 				d.spanOr(w.node, parts.clause.targets), -1)
 		}
 	}
+}
+
+// findEarliest finds the choice of one row of each group by a time whose order is ascending because nothing else is
+// written.
+func findEarliest(d *stageDeriver, parts *blockParts) {
+	isDefault := func(n *pg_query.Node) bool {
+		return n.GetSortBy().GetSortbyDir() == pg_query.SortByDir_SORTBY_DEFAULT
+	}
+	if at := len(parts.node.DistinctClause); !parts.clause.distinctOn.isEmpty() && len(parts.node.SortClause) > at &&
+		!parts.isGrouped() && isDefault(parts.node.SortClause[at]) {
+		key := parts.sortKey(parts.node.SortClause[at])
+		d.earliest(parts, parts.node.DistinctClause, key,
+			d.spanOr(parts.node.SortClause[at].GetSortBy().GetNode(), parts.clause.order), parts.last)
+	}
+	for _, n := range d.numberedRows(parts) {
+		if n.number == 1 && len(n.window.order) > 0 && isDefault(n.window.order[0]) && !n.inner.isGrouped() {
+			d.earliest(n.inner, n.window.partition, n.window.firstKey(),
+				d.spanOr(n.window.firstKey(), n.inner.clause.targets), -1)
+		}
+	}
+}
+
+// earliest adds a probe for groups of which the first row by a time is kept, and that have a later one.
+func (d *stageDeriver) earliest(parts *blockParts, partition []*pg_query.Node, key *pg_query.Node, s span, stage int) {
+	var f filler
+	list, ok1 := d.marks(&f, partition)
+	h, ok2 := d.expression(key)
+	if !ok1 || !ok2 || len(list) == 0 {
+		return
+	}
+	k := f.put(h)
+	inner := fill("SELECT min("+k+`) AS "a", max(`+k+`) AS "b"`+d.source(&f, parts)+" GROUP BY "+
+		strings.Join(list, ", "), f.holes...)
+	d.addProbe(parts, ProbeEarliest, stage, s, []string{d.textOf(key), d.textOf(partition[0])},
+		fill(`SELECT count(*), count(*) FILTER (WHERE "a" < "b"), coalesce(min(pg_typeof("a")::text), '') `+
+			`FROM (@0) AS "g"`, queryHole(inner)))
 }
 
 // isChosen reports whether another block keeps the rows with the first number that a window function gives.

@@ -63,7 +63,7 @@ var finders = []func(*stageDeriver, *blockParts){
 	findNullsInTexts,
 	findCaseRemainders, findOtherTotals, findIntervalParts, findTwoZones, findDayEqualities, findMonthJoins,
 	findRunningShares, findJoinedMaxima, findEmptyPeriods, findTwiceZoned, findZoneColumns, findKeptGroups,
-	findListedUnions, findNegatedFirst,
+	findListedUnions, findNegatedFirst, findSetPrecedence, findEarliest,
 }
 
 // add adds a probe about a part of the text, unless one of its statements cannot be derived.

@@ -177,7 +177,7 @@ func (d *stageDeriver) setStage(id int, query *pg_query.SelectStmt, s span, sc s
 	d.count(fill(`SELECT count(*) FROM (@0) AS "stage rows"`, queryHole(rows)), sc, false, CountValue{stage, CountOut})
 	d.sample(stage, rows, sc)
 	d.sets = append(d.sets, &setParts{
-		block: id, stage: stage, left: sides[0], right: sides[1], rows: rows, scope: sc,
+		span: s, block: id, stage: stage, left: sides[0], right: sides[1], rows: rows, scope: sc,
 	})
 	return stage
 }

@@ -179,6 +179,7 @@ type blockParts struct {
 
 // setParts is a set operation with its parts.
 type setParts struct {
+	span
 	block, stage int
 	left, right  int // the last stages of its sides
 	rows         derivedQuery

@@ -1,5 +1,5 @@
 -- Further tables for the pairs of a wrong and a right statement: rows with a time zone, local times, a key of two
--- columns, and people of whom a few have the same name.
+-- columns, people of whom a few have the same name, and codes that are not sorted like their dates.
 CREATE TABLE sites (id int PRIMARY KEY, zone text NOT NULL);
 INSERT INTO sites VALUES (1, 'America/New_York'), (2, 'Europe/Berlin'), (3, 'Asia/Tokyo');
 CREATE TABLE readings (id int PRIMARY KEY, site_id int NOT NULL REFERENCES sites, seen_at timestamptz NOT NULL,
@@ -21,3 +21,8 @@ INSERT INTO codes SELECT 'k' || i, 'Code ' || i FROM generate_series(1, 20) i;
 INSERT INTO codes VALUES ('k3', 'Code 3 again');
 CREATE TABLE parts (id int PRIMARY KEY, code text NOT NULL, grams int NOT NULL);
 INSERT INTO parts SELECT i, 'k' || 1 + i % 20, i FROM generate_series(1, 100) i;
+CREATE TABLE terms (code text PRIMARY KEY, starts_on date NOT NULL);
+INSERT INTO terms VALUES ('2023-SP', '2023-02-01'), ('2023-AU', '2023-09-01'), ('2024-SP', '2024-02-01'),
+  ('2024-AU', '2024-09-01');
+CREATE TABLE term_units (code text PRIMARY KEY REFERENCES terms, units int NOT NULL);
+INSERT INTO term_units VALUES ('2023-SP', 7), ('2023-AU', 9), ('2024-SP', 4), ('2024-AU', 8);
