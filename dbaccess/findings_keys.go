@@ -218,8 +218,9 @@ func judgeLabelOrder(e *evidence) (judgement, bool) {
 			e.name(3)), facts("labels", labels, "displaced", differ)}, isPair && differ > 0 && e.n(0, 2) == 0
 	}
 	return judgement{85, fmt.Sprintf("%s is a text and %s as one, alphabetically: %d of %d labels are at another "+
-		"place than their dates.", e.name(0), e.name(1), differ, labels),
-		facts("labels", labels, "displaced", differ)}, differ > 0
+			"place than their dates.", e.name(0), e.name(1), differ, labels),
+			facts("labels", labels, "displaced", differ)},
+		differ > 0 && (e.n(0, 3) == 0 || e.n(0, 2) > 0) // numbers of months or hours have the order of the clock
 }
 
 // timeJudges judge the probes about times.

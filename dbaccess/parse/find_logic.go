@@ -518,11 +518,7 @@ func findLabelOrders(d *stageDeriver, parts *blockParts) {
 		if !ok || callsIn([]*pg_query.Node{n}, isAggregate) {
 			return
 		}
-		labels := fill("SELECT "+list[0]+` AS "l", min(`+list[1]+`) AS "d"`+from+" GROUP BY 1", f.holes...)
-		ranked := fill(`SELECT row_number() OVER (ORDER BY "l") AS "a", row_number() OVER (ORDER BY "d") AS "b" `+
-			`FROM (@0) AS "q"`, queryHole(labels))
-		d.addProbe(parts, ProbeLabelOrder, -1, s, []string{d.textOf(n), what},
-			fill(`SELECT count(*), count(*) FILTER (WHERE "a" <> "b") FROM (@0) AS "q"`, queryHole(ranked)))
+		d.addProbe(parts, ProbeLabelOrder, -1, s, []string{d.textOf(n), what}, displaced(list[0], list[1], from, f))
 	}
 	sorted := func(key *pg_query.Node, s span) {
 		check(key, s, "sorted")
@@ -547,6 +543,17 @@ func findLabelOrders(d *stageDeriver, parts *blockParts) {
 	}
 }
 
+// displaced returns a query for the labels of times: how many there are, how many are at another place than their first
+// times, how many have letters, and how many are also of times after the first one of the next label, as months without
+// their year are.
+func displaced(label, time, from string, f filler) derivedQuery {
+	labels := fill("SELECT "+label+` AS "l", min(`+time+`) AS "d", max(`+time+`) AS "e"`+from+" GROUP BY 1", f.holes...)
+	ranked := fill(`SELECT "l", "e", row_number() OVER (ORDER BY "l") AS "a", row_number() OVER (ORDER BY "d") AS "b", `+
+		`lead("d") OVER (ORDER BY "d") AS "next" FROM (@0) AS "q"`, queryHole(labels))
+	return fill(`SELECT count(*), count(*) FILTER (WHERE "a" <> "b"), count(*) FILTER (WHERE "l" ~ '[[:alpha:]]'), `+
+		`count(*) FILTER (WHERE "e" >= "next") FROM (@0) AS "q"`, queryHole(ranked))
+}
+
 // labelOfChild adds the probe of a label that a subquery makes.
 func (d *stageDeriver) labelOfChild(parts *blockParts, item *fromItem, key *pg_query.Node, s span) {
 	inner := d.partsOf(item.child)
@@ -564,12 +571,8 @@ func (d *stageDeriver) labelOfChild(parts *blockParts, item *fromItem, key *pg_q
 	if !ok || callsIn([]*pg_query.Node{inner.targetOf(name)}, isAggregate) {
 		return
 	}
-	labels := fill("SELECT "+list[0]+` AS "l", min(`+list[1]+`) AS "d"`+from+" GROUP BY 1", f.holes...)
-	ranked := fill(`SELECT row_number() OVER (ORDER BY "l") AS "a", row_number() OVER (ORDER BY "d") AS "b" `+
-		`FROM (@0) AS "q"`, queryHole(labels))
 	before := len(d.plan.Probes)
-	d.addScoped(inner, ProbeLabelOrder, parts.id, s,
-		fill(`SELECT count(*), count(*) FILTER (WHERE "a" <> "b") FROM (@0) AS "q"`, queryHole(ranked)))
+	d.addScoped(inner, ProbeLabelOrder, parts.id, s, displaced(list[0], list[1], from, f))
 	if len(d.plan.Probes) > before {
 		d.plan.Probes[before].Names = []string{d.textOf(inner.targetOf(name)), "sorted"}
 	}

@@ -146,64 +146,61 @@ func findLastDays(d *stageDeriver, parts *blockParts) {
 
 // findTextNumbers finds numbers that are compared or sorted as texts.
 func findTextNumbers(d *stageDeriver, parts *blockParts) {
-	add := func(n *pg_query.Node, s span, what string) {
-		h, ok := d.expression(n)
-		if !ok {
-			return
-		}
-		if c := d.columnOf(parts, n); c != nil && !isTextType(c.Type) {
-			return
-		}
-		var f filler
-		m := f.put(h)
-		d.addProbe(parts, ProbeTextNumber, -1, s, []string{h.inner(), what},
-			fill("SELECT count("+m+"), count(*) FILTER (WHERE "+m+" ~ '^[0-9]+([.][0-9]+)*$'), count(DISTINCT "+
-				"length("+m+
-				")) FILTER (WHERE "+m+" ~ '^[0-9]+([.][0-9]+)*$'), count(*) FILTER (WHERE "+m+" ~ "+
-				"'^0[0-9]')"+d.source(&f, parts),
-				f.holes...))
+	first := 0
+	if !parts.clause.distinctOn.isEmpty() { // the keys after those of the groups decide
+		first = len(parts.node.DistinctClause)
 	}
-	if !parts.isGrouped() {
-		first := 0
-		if !parts.clause.distinctOn.isEmpty() { // the keys after those of the groups decide
-			first = len(parts.node.DistinctClause)
-		}
-		for i, n := range parts.node.SortClause {
-			key := n.GetSortBy().GetNode()
-			if key.GetColumnRef() != nil && i == first && !isOutput(parts, key) {
-				add(key, d.spanOr(key, parts.clause.order), "sorted")
-			}
-		}
-		for _, w := range parts.windowCalls() {
-			if key := w.firstKey(); key.GetColumnRef() != nil {
-				add(key, d.spanOr(key, parts.clause.targets), "sorted")
-			}
-		}
+	if first < len(parts.node.SortClause) {
+		n := parts.node.SortClause[first]
+		d.textNumber(parts, parts.sortKey(n), d.spanOr(n.GetSortBy().GetNode(), parts.clause.order), "sorted")
+	}
+	for _, w := range parts.windowCalls() {
+		d.textNumber(parts, w.firstKey(), d.spanOr(w.firstKey(), parts.clause.targets), "sorted")
 	}
 	for _, a := range parts.aggregates() {
-		if name := functionName(a.call); (name == "max" || name == "min") && len(a.call.Args) == 1 &&
-			a.call.Args[0].GetColumnRef() != nil {
-			add(a.call.Args[0], d.spanOr(a.node, parts.clause.targets), "compared")
+		if name := functionName(a.call); (name == "max" || name == "min") && len(a.call.Args) == 1 {
+			d.textNumber(parts, a.call.Args[0], d.spanOr(a.node, parts.clause.targets), "compared")
 		}
 	}
 	for _, c := range parts.conjuncts {
 		e := c.node.GetAExpr()
-		if e != nil && e.Kind == pg_query.A_Expr_Kind_AEXPR_OP && e.Lexpr.GetColumnRef() != nil &&
-			e.Rexpr.GetAConst().GetSval() != nil &&
+		if e != nil && e.Kind == pg_query.A_Expr_Kind_AEXPR_OP && e.Rexpr.GetAConst().GetSval() != nil &&
 			slices.Contains([]string{"<", ">", "<=", ">="}, e.Name[0].GetString_().GetSval()) {
-			add(e.Lexpr, c.span, "compared")
+			d.textNumber(parts, e.Lexpr, c.span, "filtered")
 		}
 	}
 }
 
-// isOutput reports whether a name of ORDER BY means a column of the SELECT list that is not the column of that name.
-func isOutput(parts *blockParts, key *pg_query.Node) bool {
-	qualifier, name := columnName(key.GetColumnRef())
-	return qualifier == "" && slices.ContainsFunc(parts.node.TargetList, func(t *pg_query.Node) bool {
-		target := t.GetResTarget()
-		_, own := columnName(target.Val.GetColumnRef())
-		return target.Name == name && own != name
-	})
+// textNumber adds a probe for an expression that is a column, or one cast to a text: of the rows that WHERE leaves, or
+// of all if WHERE has it.
+func (d *stageDeriver) textNumber(parts *blockParts, n *pg_query.Node, s span, what string) {
+	column := n
+	if c := n.GetTypeCast(); c != nil && isTextName(c.TypeName) {
+		column = c.Arg
+	} else if c := d.columnOf(parts, n); c != nil && !isTextType(c.Type) {
+		return
+	}
+	h, ok := d.expression(n)
+	if !ok || column.GetColumnRef() == nil {
+		return
+	}
+	var f filler
+	m := f.put(h)
+	from := d.source(&f, parts)
+	if what == "filtered" {
+		f.holes = f.holes[:1]
+		from, what = d.from(&f, parts), "compared"
+	}
+	d.addProbe(parts, ProbeTextNumber, -1, s, []string{h.inner(), what},
+		fill("SELECT count("+m+"), count(*) FILTER (WHERE "+m+" ~ '^[0-9]+([.][0-9]+)*$'), count(DISTINCT "+
+			"length("+m+")) FILTER (WHERE "+m+" ~ '^[0-9]+([.][0-9]+)*$'), count(*) FILTER (WHERE "+m+" ~ "+
+			"'^0[0-9]')"+from, f.holes...))
+}
+
+// isTextName reports whether a type is one of texts.
+func isTextName(t *pg_query.TypeName) bool {
+	return t != nil && len(t.Names) > 0 && slices.Contains([]string{"text", "varchar", "bpchar"},
+		t.Names[len(t.Names)-1].GetString_().GetSval())
 }
 
 // findWildcards finds _ in patterns of LIKE that matches other characters.
