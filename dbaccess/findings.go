@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"glasshouse/dbaccess/parse"
@@ -127,7 +128,12 @@ var judges = map[string]judge{
 	},
 	parse.ProbeLastDay: func(e *evidence) (judgement, bool) {
 		rows, score := e.n(0, 0), 80
-		if e.Flags["between"] {
+		switch {
+		case e.Flags["exclusive"]:
+			return judgement{76, fmt.Sprintf("%s leaves out the last day of the month, because the bound is that day "+
+				"and is exclusive: %d rows of that day pass all other conditions. Use < the first day of the next month.",
+				stages.Clip(e.Clause), rows), facts("rows_of_last_day", rows)}, rows > 0
+		case e.Flags["between"]:
 			score = 89
 		}
 		return judgement{score, fmt.Sprintf("%s ends at midnight, when the last day begins: %d rows of that day are "+
@@ -478,10 +484,14 @@ func judgeNullArithmetic(e *evidence) (judgement, bool) {
 	if e.Flags["time"] || len(e.rows) > 0 && len(e.rows[0]) > 3 && !isNumber(e.rows[0][3]) {
 		score = 60
 	}
-	return judgement{score, fmt.Sprintf("%s is NULL for %d of %d rows, because %s is NULL there, %s. Use "+
+	unit := "rows"
+	if e.Flags["groups"] {
+		unit, what = "groups", strings.Replace(what, "these rows", "these groups", 1)
+	}
+	return judgement{score, fmt.Sprintf("%s is NULL for %d of %d %s, because %s is NULL there, %s. Use "+
 			"coalesce(..., 0).",
-			stages.Clip(e.Clause), lost, rows, operand, what), facts("rows", rows, "null_rows", lost)},
-		lost > 0 && lost < rows
+			stages.Clip(e.Clause), lost, rows, unit, operand, what), facts("rows", rows, "null_rows", lost)},
+		lost > 0 && (lost < rows || e.Flags["groups"])
 }
 
 func isNumber(typ string) bool {

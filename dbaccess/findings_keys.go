@@ -48,6 +48,13 @@ var keyJudges = map[string]judge{
 				rows, keys, e.name(1), e.name(2), joined, before), facts("rows", rows, "keys", keys, "joined", joined)},
 			followed > 0 && reversed == 0 && overlaps == 0 && joined > before
 	},
+	parse.ProbeSharedBound: func(e *evidence) (judgement, bool) {
+		rows, both := e.n(0, 0), e.n(0, 1)
+		return judgement{84, fmt.Sprintf("BETWEEN includes both bounds, and a period of %s begins where another one "+
+			"ends: for %d of %d rows of %s, %s is on such a bound and matches two periods (repeated, counted twice). "+
+			"Use >= the begin and < the end.", e.name(0), both, rows, e.name(2), e.name(1)),
+			facts("rows", rows, "of_two_periods", both)}, both > 0
+	},
 	parse.ProbeOuterFilter: func(e *evidence) (judgement, bool) {
 		rows, kept, score := e.n(0, 0), e.n(0, 1), 60
 		if e.Flags["only"] {
@@ -195,6 +202,11 @@ var logicJudges = map[string]judge{
 	},
 	parse.ProbeCaseRemainder: func(e *evidence) (judgement, bool) {
 		rows, nulls := e.n(0, 0), e.n(0, 1)
+		if e.Flags["else"] {
+			return judgement{63, fmt.Sprintf("ELSE gives %s to %d of %d rows because a value that WHEN compares is "+
+				"NULL, so the condition is unknown, not false. Test for NULL first.", e.name(0), nulls, rows),
+				facts("rows_of_else", rows, "null_rows", nulls)}, nulls > 0
+		}
 		return judgement{54, fmt.Sprintf("CASE without ELSE gives NULL to %d of %d rows.", nulls, rows),
 			facts("rows", rows, "null_rows", nulls)}, nulls > 0 && nulls < rows
 	},

@@ -385,7 +385,7 @@ func findKeptGroups(d *stageDeriver, parts *blockParts) {
 	left, right, name, ok := operator(parts.node.HavingClause, "<", ">", "<=", ">=")
 	call := left.GetFuncCall()
 	if function := functionName(call); !ok || function != "max" && function != "min" || len(call.Args) != 1 ||
-		len(columnsOf(right)) > 0 || hasCallOf(right, isAggregate) ||
+		len(columnsOf(right)) > 0 || callsIn([]*pg_query.Node{right}, isAggregate) ||
 		!slices.ContainsFunc(parts.aggregates(), func(a aggregate) bool { return !isInvariant(a.call) }) {
 		return
 	}

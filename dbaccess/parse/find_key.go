@@ -18,6 +18,7 @@ const (
 	ProbeLostRows     = "inner-join-loses"
 	ProbeSelfPairs    = "pairs-with-itself"
 	ProbeOtherMaximum = "maximum-of-another"
+	ProbeSharedBound  = "periods-share-a-bound"
 )
 
 // findSharedLabels finds GROUP BY of a text that is almost a key: a few rows of the table share it, and become one
@@ -282,6 +283,39 @@ func findPeriods(d *stageDeriver, parts *blockParts) {
 				fill("SELECT count(*) FROM "+joined, g.holes...),
 				fill("SELECT count(*) FROM @0", side.other.hole(d.clauseText)))
 			break
+		}
+	}
+}
+
+// findSharedBounds finds a value BETWEEN two columns of a table whose periods adjoin: at the bound that two of them
+// share, both match.
+func findSharedBounds(d *stageDeriver, parts *blockParts) {
+	for _, j := range parts.joins {
+		quals := j.node.GetJoinExpr().Quals
+		if quals == nil {
+			continue
+		}
+		for _, c := range d.splitWhere(quals, span{j.qual.start + 1, j.qual.end}) {
+			e := c.node.GetAExpr()
+			if e == nil || e.Kind != pg_query.A_Expr_Kind_AEXPR_BETWEEN {
+				continue
+			}
+			ends := e.Rexpr.GetList().GetItems()
+			item, periods := d.onlyTable(parts, e.Lexpr), d.onlyTable(parts, e.Rexpr)
+			if len(ends) != 2 || item == nil || periods == nil || item == periods {
+				continue
+			}
+			var f filler
+			list, ok := d.marks(&f, []*pg_query.Node{e.Lexpr, ends[0], ends[1]})
+			identity, isKey := d.rowIdentity(item)
+			if !ok || !isKey || !slices.Contains(j.left.tables(), item) || len(j.right.tables()) != 1 {
+				continue
+			}
+			id, from := f.put(identity), f.put(j.hole(d.clauseText))
+			inner := fill("SELECT bool_or("+list[0]+" = "+list[1]+") AND bool_or("+list[0]+" = "+list[2]+" AND "+
+				list[1]+" < "+list[2]+`) AS "both" FROM `+from+" GROUP BY "+id, f.holes...)
+			d.addProbe(parts, ProbeSharedBound, j.stage, c.span, []string{periods.name, d.textOf(e.Lexpr), item.name},
+				fill(`SELECT count(*), count(*) FILTER (WHERE "both") FROM (@0) AS "g"`, queryHole(inner)))
 		}
 	}
 }

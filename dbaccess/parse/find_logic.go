@@ -658,6 +658,34 @@ func findCaseRemainders(d *stageDeriver, parts *blockParts) {
 	}
 }
 
+// findUnknownCases finds a CASE in the SELECT list or a group whose ELSE takes rows for which the conditions are unknown.
+func findUnknownCases(d *stageDeriver, parts *blockParts) {
+	parts.visit(func(n *pg_query.Node, at place) {
+		c := n.GetCaseExpr()
+		if c == nil || c.Arg != nil || !isValue(c.Defresult) || len(c.Args) > 9 || at != inTarget ||
+			callsIn([]*pg_query.Node{n}, func(f *pg_query.FuncCall) bool { return isAggregate(f) || f.Over != nil }) ||
+			!slices.ContainsFunc(parts.node.TargetList, func(t *pg_query.Node) bool {
+				return t.GetResTarget().GetVal() == n
+			}) {
+			return
+		}
+		var f filler
+		var is, isNot []string
+		for _, w := range c.Args {
+			h, ok := d.expression(w.GetCaseWhen().Expr)
+			if !ok {
+				return
+			}
+			m := f.put(h)
+			is, isNot = append(is, m+" IS TRUE"), append(isNot, m+" IS FALSE")
+		}
+		other := "NOT (" + strings.Join(is, " OR ") + ")"
+		d.addFlagged(parts, ProbeCaseRemainder, -1, d.spanOr(n, parts.clause.targets), []string{d.textOf(c.Defresult)},
+			map[string]bool{"else": true}, fill("SELECT count(*) FILTER (WHERE "+other+"), count(*) FILTER (WHERE "+other+
+				" AND NOT ("+strings.Join(isNot, " AND ")+"))"+d.source(&f, parts), f.holes...))
+	})
+}
+
 // findOtherTotals finds shares of a total that a subquery takes of rows which the conditions of the query leave out.
 func findOtherTotals(d *stageDeriver, parts *blockParts) {
 	if parts.node.WhereClause == nil || !hasDivision(parts.node.TargetList) || len(parts.node.GroupClause) == 0 {

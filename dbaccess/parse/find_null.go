@@ -295,9 +295,13 @@ func findNullArithmetic(d *stageDeriver, parts *blockParts) {
 	}
 	parts.visit(func(n *pg_query.Node, at place) {
 		left, right, _, ok := operator(n, "+", "-", "*")
-		if !ok || at == inGroup || isInner[n] || hasCallOf(n, func(f *pg_query.FuncCall) bool {
-			return isAggregate(f) || f.Over != nil
-		}) {
+		if !ok || at == inGroup || isInner[n] || hasWindow(n) {
+			return
+		}
+		if callsIn([]*pg_query.Node{n}, isAggregate) {
+			if (at == inTarget || at == inHaving) && onlySums(n) {
+				d.nullGroups(parts, n, left, right, at == inHaving)
+			}
 			return
 		}
 		for _, side := range []*pg_query.Node{left, right} {
@@ -341,8 +345,27 @@ func (d *stageDeriver) nullOperand(parts *blockParts, n, left, right *pg_query.N
 		map[string]bool{"time": isTime, "aggregated": isAggregated, "tested": isTested}, fill(query, f.holes...))
 }
 
-func hasCallOf(n *pg_query.Node, isWanted func(*pg_query.FuncCall) bool) bool {
-	return callsIn([]*pg_query.Node{n}, isWanted)
+// onlySums reports whether the aggregates of an expression are sums and counts, whose value is 0 without rows.
+func onlySums(n *pg_query.Node) bool {
+	return !callsIn([]*pg_query.Node{n}, func(f *pg_query.FuncCall) bool {
+		return isAggregate(f) && functionName(f) != "sum" && functionName(f) != "count"
+	})
+}
+
+// nullGroups adds the probe of an expression over aggregates, of which a sum over no value is NULL.
+func (d *stageDeriver) nullGroups(parts *blockParts, n, left, right *pg_query.Node, isTested bool) {
+	var f filler
+	list, ok1 := d.marks(&f, []*pg_query.Node{n, left, right})
+	groups, ok2 := d.groups(&f, parts)
+	if !ok1 || !ok2 || isValue(left) || isValue(right) {
+		return
+	}
+	inner := fill("SELECT "+list[0]+` AS "n", `+list[1]+` AS "a", `+list[2]+` AS "b"`+groups, f.holes...)
+	d.addFlagged(parts, ProbeNullArithmetic, d.groupStage(parts), d.spanOr(n, parts.clause.targets),
+		[]string{d.textOf(left), d.textOf(right)}, map[string]bool{"groups": true, "tested": isTested},
+		fill(`SELECT count(*), count(*) FILTER (WHERE "n" IS NULL AND "a" IS NOT NULL), `+
+			`count(*) FILTER (WHERE "n" IS NULL AND "b" IS NOT NULL), coalesce(min(pg_typeof("n")::text), '') `+
+			`FROM (@0) AS "g"`, queryHole(inner)))
 }
 
 // inner returns the text of an expression without the parentheses of its hole.

@@ -128,12 +128,7 @@ func findLastDays(d *stageDeriver, parts *blockParts) {
 		}
 		var f filler
 		xm, um := f.put(x), f.put(u)
-		others := ""
-		for _, other := range parts.conjuncts {
-			if other.node != c.node {
-				others += " AND " + f.put(exprHole(d.text(other.span), other.node)) + " IS TRUE"
-			}
-		}
+		others := d.othersHold(&f, parts, c)
 		const start = "date_trunc('day', CAST(%u AS timestamp))"
 		bound := strings.ReplaceAll(start, "%u", um)
 		query := "SELECT count(*) FILTER (WHERE " + xm + " > " + um + " AND CAST(" + xm + " AS timestamp) < " + bound +
@@ -142,6 +137,85 @@ func findLastDays(d *stageDeriver, parts *blockParts) {
 			map[string]bool{"between": isBetween},
 			fill(query, f.holes...))
 	}
+}
+
+// findMonthEnds finds a time from the first day of a month to before the last day of one, and a time up to the date of
+// another column, which is the midnight at which that day begins.
+func findMonthEnds(d *stageDeriver, parts *blockParts) {
+	for _, c := range parts.conjuncts {
+		x, upper, _, ok := operator(c.node, "<")
+		if !ok || c.stage < 0 || len(columnsOf(upper)) > 0 || x.GetColumnRef() == nil {
+			continue
+		}
+		for _, other := range parts.conjuncts {
+			y, lower, _, ok := operator(other.node, ">=", ">")
+			if !ok || !equalNodes(x, y) || len(columnsOf(lower)) > 0 {
+				continue
+			}
+			var f filler
+			list, ok := d.marks(&f, []*pg_query.Node{x, upper, lower})
+			if !ok {
+				continue
+			}
+			from, to := "CAST("+list[2]+" AS timestamp)", "CAST("+list[1]+" AS timestamp)"
+			d.addFlagged(parts, ProbeLastDay, c.stage, c.span, nil, map[string]bool{"exclusive": true},
+				fill("SELECT count(*) FILTER (WHERE "+list[0]+" >= "+list[1]+" AND CAST("+list[0]+" AS timestamp) < "+to+
+					" + interval '1 day' AND "+from+" = date_trunc('month', "+from+") AND "+to+" + interval '1 day' = "+
+					"date_trunc('month', "+to+" + interval '1 day')"+d.othersHold(&f, parts, c)+")"+d.from(&f, parts),
+					f.holes...))
+		}
+	}
+	for _, j := range parts.joins {
+		quals := j.node.GetJoinExpr().Quals
+		if quals == nil {
+			continue
+		}
+		list := d.splitWhere(quals, span{j.qual.start + 1, j.qual.end})
+		for _, c := range list {
+			d.dateColumnBound(parts, j, c, list)
+		}
+	}
+}
+
+// othersHold returns the conditions of WHERE but one as a part of a condition.
+func (d *stageDeriver) othersHold(f *filler, parts *blockParts, but conjunct) (out string) {
+	for _, other := range parts.conjuncts {
+		if other.node != but.node {
+			out += " AND " + f.put(exprHole(d.text(other.span), other.node)) + " IS TRUE"
+		}
+	}
+	return out
+}
+
+// dateColumnBound adds a probe for a condition of a join that ends a time at a column of dates.
+func (d *stageDeriver) dateColumnBound(parts *blockParts, j *fromItem, c conjunct, all []conjunct) {
+	x, upper, _, ok := operator(c.node, "<=")
+	isBetween := false
+	if e := c.node.GetAExpr(); e != nil && e.Kind == pg_query.A_Expr_Kind_AEXPR_BETWEEN {
+		x, upper, ok, isBetween = e.Lexpr, e.Rexpr.GetList().GetItems()[1], true, true
+	}
+	time, date := d.columnOf(parts, x), d.columnOf(parts, upper)
+	if !ok || time == nil || date == nil || !strings.HasPrefix(time.Type, "timestamp") || date.Type != "date" {
+		return
+	}
+	var f filler
+	list, ok := d.marks(&f, []*pg_query.Node{x, upper})
+	if !ok {
+		return
+	}
+	left, right := f.put(j.left.hole(d.clauseText)), f.put(j.right.hole(d.clauseText))
+	quals := f.put(exprHole(d.text(span{j.qual.start + 1, j.qual.end}), j.node.GetJoinExpr().Quals))
+	// The period of another row may begin on that day, and have the time.
+	query := "SELECT count(*) FROM " + left + ", " + right + " WHERE NOT EXISTS (SELECT 1 FROM " + right + " WHERE " +
+		quals + ") AND " + list[0] + " > " + list[1] + " AND CAST(" + list[0] + " AS timestamp) < CAST(" + list[1] +
+		" AS timestamp) + interval '1 day'"
+	for _, other := range all {
+		if other.node != c.node {
+			query += " AND " + f.put(exprHole(d.text(other.span), other.node))
+		}
+	}
+	d.addFlagged(parts, ProbeLastDay, j.stage, c.span, nil, map[string]bool{"between": isBetween},
+		fill(query, f.holes...))
 }
 
 // findTextNumbers finds numbers that are compared or sorted as texts.

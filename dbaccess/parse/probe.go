@@ -63,7 +63,8 @@ var finders = []func(*stageDeriver, *blockParts){
 	findNullsInTexts,
 	findCaseRemainders, findOtherTotals, findIntervalParts, findTwoZones, findDayEqualities, findMonthJoins,
 	findRunningShares, findJoinedMaxima, findEmptyPeriods, findTwiceZoned, findZoneColumns, findKeptGroups,
-	findListedUnions, findNegatedFirst, findSetPrecedence, findEarliest,
+	findListedUnions, findNegatedFirst, findSetPrecedence, findEarliest, findMonthEnds,
+	findSharedBounds, findUnknownCases,
 }
 
 // add adds a probe about a part of the text, unless one of its statements cannot be derived.

@@ -21,8 +21,8 @@ INSERT INTO codes SELECT 'k' || i, 'Code ' || i FROM generate_series(1, 20) i;
 INSERT INTO codes VALUES ('k3', 'Code 3 again');
 CREATE TABLE parts (id int PRIMARY KEY, code text NOT NULL, grams int NOT NULL);
 INSERT INTO parts SELECT i, 'k' || 1 + i % 20, i FROM generate_series(1, 100) i;
-CREATE TABLE terms (code text PRIMARY KEY, starts_on date NOT NULL);
-INSERT INTO terms VALUES ('2023-SP', '2023-02-01'), ('2023-AU', '2023-09-01'), ('2024-SP', '2024-02-01'),
-  ('2024-AU', '2024-09-01');
+CREATE TABLE terms (code text PRIMARY KEY, starts_on date NOT NULL, ends_on date NOT NULL);
+INSERT INTO terms VALUES ('2025-SP', '2025-02-01', '2025-05-31'), ('2025-AU', '2025-09-01', '2025-12-20'),
+  ('2026-SP', '2026-02-01', '2026-05-31'), ('2026-AU', '2026-09-01', '2026-12-20');
 CREATE TABLE term_units (code text PRIMARY KEY REFERENCES terms, units int NOT NULL);
-INSERT INTO term_units VALUES ('2023-SP', 7), ('2023-AU', 9), ('2024-SP', 4), ('2024-AU', 8);
+INSERT INTO term_units VALUES ('2025-SP', 7), ('2025-AU', 9), ('2026-SP', 4), ('2026-AU', 8);
