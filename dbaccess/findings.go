@@ -349,6 +349,11 @@ func judgeFanOut(e *evidence) (judgement, bool) {
 		return judgement{}, false
 	}
 	rows, distinct, table := e.n(0, 1+2*worst), e.n(0, 2+2*worst), e.name(1+worst)
+	if e.Flags["reference"] {
+		return judgement{82, fmt.Sprintf("%s counts a row of %s as often as it is referred to: %d references, to %d "+
+			"different rows (several times). Count DISTINCT.", stages.Clip(e.Clause), table, rows, distinct),
+			facts("references", rows, "distinct_rows", distinct)}, true
+	}
 	by, stage := "", e.Stage
 	if join, before := e.run.multiplying(e.Stage); join != nil && e.Kind == parse.ProbeFanOut {
 		by = fmt.Sprintf(" by %s in line %d", stages.Clip(join.Text), join.FromLine)

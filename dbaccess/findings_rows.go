@@ -114,7 +114,7 @@ func judgeNoPartition(e *evidence) (judgement, bool) {
 			changes, rows,
 			e.name(1), strings.ToUpper(e.name(0)), e.name(1)), facts("rows", rows, "changes", changes, "restarts",
 			restarts)},
-		isGroup && changes > 0 && restarts*10 >= changes*8 && changes*2 < rows
+		changes > 0 && restarts*10 >= changes*8 && (isGroup && changes*2 < rows || e.Flags["reference"])
 }
 
 // judgeGaps finds that the row before is not of the day or the month before.
@@ -181,6 +181,11 @@ var countJudges = map[string]judge{
 	},
 	parse.ProbeSumDistinct: func(e *evidence) (judgement, bool) {
 		groups, lossy, lost := e.n(0, 0), e.n(0, 1), e.n(0, 2)
+		if kept, rows := e.n(0, 0), e.n(0, 1); e.Flags["rows"] {
+			return judgement{84, fmt.Sprintf("%s adds up rows after SELECT DISTINCT, which takes rows of %s with equal "+
+				"values for one: %d of %d different rows are left out. Select the key, too.", stages.Clip(e.Clause),
+				e.name(1), rows-kept, rows), facts("rows", rows, "kept", kept)}, kept < rows
+		}
 		return judgement{88, fmt.Sprintf("%s takes each different value once: in %d of %d groups rows of %s have an "+
 			"equal value by "+
 			"chance, and %d of them are left out. Remove the repeated rows before, not the same amounts.",

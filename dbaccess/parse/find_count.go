@@ -238,6 +238,33 @@ func findZerosForNull(d *stageDeriver, parts *blockParts) {
 	}
 }
 
+// findMeansOfAllRows finds sum(x) / count(*), a mean in which a row whose x is NULL counts as one with 0.
+func findMeansOfAllRows(d *stageDeriver, parts *blockParts) {
+	for _, t := range parts.node.TargetList {
+		forEachNode(t, func(n *pg_query.Node) bool {
+			left, right, _, ok := operator(n, "/")
+			if !ok {
+				return n.GetSelectStmt() == nil
+			}
+			sum, count := left.GetFuncCall(), right.GetFuncCall()
+			if functionName(sum) != "sum" || len(sum.Args) != 1 || sum.AggFilter != nil || sum.Over != nil ||
+				functionName(count) != "count" || !count.AggStar || count.AggFilter != nil || count.Over != nil ||
+				sum.Args[0].GetColumnRef() == nil {
+				return true
+			}
+			h, ok := d.expression(sum.Args[0])
+			if !ok {
+				return true
+			}
+			var f filler
+			m := f.put(h)
+			d.addProbe(parts, ProbeZeroForNull, -1, d.spanOr(n, parts.clause.targets), []string{d.textOf(sum.Args[0]), "0"},
+				fill("SELECT count(*), count(*) FILTER (WHERE "+m+" IS NULL)"+d.source(&f, parts), f.holes...))
+			return true
+		})
+	}
+}
+
 // findProductCounts finds COUNT(*) after joins that repeat the rows of all tables: what it counts is the row of none.
 func findProductCounts(d *stageDeriver, parts *blockParts) {
 	tables := parts.tables()

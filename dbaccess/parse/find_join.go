@@ -72,7 +72,8 @@ func isInvariant(call *pg_query.FuncCall) bool {
 // findFanOuts finds sums and counts over rows that a join has repeated.
 func findFanOuts(d *stageDeriver, parts *blockParts) {
 	tables := parts.tables()
-	if len(tables) < 2 {
+	if d.countedReferences(parts); len(tables) < 2 {
+		d.passedFanOuts(parts)
 		return
 	}
 	for _, a := range parts.aggregates() {
@@ -102,6 +103,100 @@ func findFanOuts(d *stageDeriver, parts *blockParts) {
 				}
 			}
 		}
+	}
+}
+
+// passedFanOuts finds sums and counts of a block over the rows of another one, which passes on what its joins repeat, or
+// leaves out rows of a table that are equal in the columns that it shows.
+func (d *stageDeriver) passedFanOuts(parts *blockParts) {
+	if len(parts.tables()) != 1 || parts.node.WhereClause != nil {
+		return
+	}
+	inner := d.partsOf(parts.tables()[0].child)
+	if inner == nil || inner.isGrouped() || inner.node.LimitCount != nil || !inner.clause.distinctOn.isEmpty() ||
+		hasWindowIn(inner.node.TargetList) {
+		return
+	}
+	for _, a := range parts.aggregates() {
+		if isInvariant(a.call) || len(a.call.Args) != 1 || a.call.AggFilter != nil {
+			continue
+		}
+		_, name := columnName(a.call.Args[0].GetColumnRef())
+		value := inner.targetOf(name)
+		item := d.onlyTable(inner, value)
+		if name == "" || value == nil || item == nil {
+			continue
+		}
+		s := d.spanOr(a.node, parts.clause.targets)
+		switch {
+		case len(inner.node.DistinctClause) > 0:
+			d.lostByDistinct(parts, inner, item, a, s)
+		case len(inner.tables()) > 1 && !d.isSelfJoin(inner.tables()) && !d.hasRange(inner):
+			d.repeatedRows(inner, ProbeFanOut, s, a, []*fromItem{item})
+		}
+	}
+}
+
+// hasWindowIn reports whether a list of expressions has a window function.
+func hasWindowIn(list []*pg_query.Node) bool {
+	return callsIn(list, func(f *pg_query.FuncCall) bool { return f.Over != nil })
+}
+
+// lostByDistinct adds a probe for the rows of a table that SELECT DISTINCT of a block leaves out before they are added up.
+func (d *stageDeriver) lostByDistinct(parts, inner *blockParts, item *fromItem, a aggregate, s span) {
+	if name := functionName(a.call); name != "sum" && name != "avg" {
+		return
+	}
+	var values []*pg_query.Node
+	for _, t := range inner.node.TargetList {
+		values = append(values, t.GetResTarget().GetVal())
+	}
+	var f filler
+	list, ok := d.marks(&f, values)
+	identity, isKey := d.rowIdentity(item)
+	if !ok || !isKey || item.isLateral || item.node.GetRangeFunction() != nil {
+		return
+	}
+	row := strings.Join(list, ", ")
+	before := len(d.plan.Probes)
+	d.addScoped(inner, ProbeSumDistinct, parts.id, s, fill("SELECT count(DISTINCT ROW("+row+")), count(DISTINCT ROW("+
+		row+", "+f.put(identity)+"))"+d.source(&f, inner), f.holes...))
+	if len(d.plan.Probes) > before {
+		d.plan.Probes[before].Names = []string{functionName(a.call), item.name}
+		d.plan.Probes[before].Flags = map[string]bool{"rows": true}
+	}
+}
+
+// countedReferences finds COUNT of a column that refers to a table, under the name of that table, which counts a row of
+// it as often as it is referred to.
+func (d *stageDeriver) countedReferences(parts *blockParts) {
+	for _, a := range parts.aggregates() {
+		if functionName(a.call) != "count" || a.call.AggDistinct || len(a.call.Args) != 1 || a.call.AggFilter != nil {
+			continue
+		}
+		ref := a.call.Args[0].GetColumnRef()
+		item := d.tableOf(parts.tables(), ref)
+		if ref == nil || item == nil || item.table == nil {
+			continue
+		}
+		_, name := columnName(ref)
+		table, _ := references(item.table, name)
+		table = table[strings.LastIndex(table, ".")+1:]
+		if table == "" || !namesTable(a.alias, table) || namesTable(a.alias, item.table.Name) {
+			continue
+		}
+		var f filler
+		h, ok1 := d.expression(a.call.Args[0])
+		m := f.put(h)
+		groups, ok2 := d.groups(&f, parts)
+		if !ok1 || !ok2 {
+			continue
+		}
+		inner := fill("SELECT count("+m+`) AS "n", count(DISTINCT `+m+`) AS "d"`+groups, f.holes...)
+		d.addFlagged(parts, ProbeCountAll, item.stage, d.spanOr(a.node, parts.clause.targets),
+			[]string{functionName(a.call), table}, map[string]bool{"reference": true},
+			fill(`SELECT 0, coalesce(sum("n"), 0)::bigint, coalesce(sum("d"), 0)::bigint FROM (@0) AS "g"`,
+				queryHole(inner)))
 	}
 }
 

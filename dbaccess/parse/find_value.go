@@ -416,7 +416,7 @@ func findMonths(d *stageDeriver, parts *blockParts) {
 	var months []*pg_query.Node
 	parts.visit(func(n *pg_query.Node, at place) {
 		f := n.GetFuncCall()
-		if f == nil || len(f.Args) != 2 || at == inWhere {
+		if f == nil || len(f.Args) != 2 || at == inWhere && !parts.isGrouped() {
 			return
 		}
 		format, argument := strings.ToUpper(f.Args[0].GetAConst().GetSval().GetSval()), f.Args[1]
@@ -428,7 +428,7 @@ func findMonths(d *stageDeriver, parts *blockParts) {
 			hasYear = hasYear || at == inTarget || at == inGroup
 		case "to_char", "extract", "date_part":
 			isYear := strings.Contains(format, "YY") || format == "YEAR" || format == "ISOYEAR" || format == "EPOCH"
-			hasYear = hasYear || isYear
+			hasYear = hasYear || isYear && at != inWhere // a year in WHERE leaves rows of one year
 			if !isYear && (strings.Contains(format, "MM") || strings.HasPrefix(format, "MON") || format == "QUARTER") {
 				months = append(months, argument)
 			}

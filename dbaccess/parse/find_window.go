@@ -122,7 +122,10 @@ func isNeighbour(w windowCall) bool {
 func findUnpartitioned(d *stageDeriver, parts *blockParts) {
 	for _, w := range parts.windowCalls() {
 		isRunning := slices.Contains([]string{"sum", "count", "avg"}, functionName(w.call)) && !w.frame
-		if len(w.partition) > 0 || len(w.order) < 2 || !isNeighbour(w) && !isRunning {
+		if len(w.partition) > 0 || len(w.order) < 2 || !isNeighbour(w) && !isRunning ||
+			slices.ContainsFunc(parts.windowCalls(), func(o windowCall) bool { // the group before is looked at
+				return isNeighbour(o) && len(o.call.Args) > 0 && equalNodes(o.call.Args[0], w.firstKey())
+			}) {
 			continue
 		}
 		var f filler
@@ -135,18 +138,25 @@ func findUnpartitioned(d *stageDeriver, parts *blockParts) {
 		inner := "SELECT " + keys[0] + ` AS "k", lag(` + keys[0] + ") OVER (" + over + `) AS "before", ` + keys[1] +
 			` AS "t", lag(` + keys[1] + ") OVER (" + over + `) AS "t before", row_number() OVER (` + over +
 			`) AS "n"` + from
-		descends := `"t" < "t before"`
+		descends := `"t" <= "t before"`
 		if w.order[1].GetSortBy().GetSortbyDir() == pg_query.SortByDir_SORTBY_DESC {
-			descends = `"t" > "t before"`
+			descends = `"t" >= "t before"`
 		}
 		const changes = `"n" > 1 AND "k" IS DISTINCT FROM "before"`
 		d.addFlagged(parts, ProbeNoPartition, -1, d.spanOr(w.node, parts.clause.targets),
 			[]string{functionName(w.call), d.textOf(w.order[0].GetSortBy().GetNode())},
-			map[string]bool{"neighbour": isNeighbour(w)},
+			map[string]bool{"neighbour": isNeighbour(w), "reference": d.isReferring(parts, w.firstKey())},
 			fill(`SELECT count(*), count(*) FILTER (WHERE `+changes+`), count(*) FILTER (WHERE `+changes+` AND `+
 				descends+`), coalesce(min(pg_typeof("k")::text), ''), coalesce(min(pg_typeof("t")::text), '') `+
 				`FROM (@0) AS "q"`, queryHole(fill(inner, f.holes...))))
 	}
+}
+
+// isReferring reports whether an expression is a column that refers to a row of a table.
+func (d *stageDeriver) isReferring(parts *blockParts, n *pg_query.Node) bool {
+	item := d.tableOf(parts.tables(), n.GetColumnRef())
+	_, name := columnName(n.GetColumnRef())
+	return n.GetColumnRef() != nil && item != nil && item.table != nil && isReferenced(item.table, name)
 }
 
 // findNeighbourTies finds LAG and LEAD over rows with the same values of ORDER BY and other values of the argument:

@@ -64,7 +64,7 @@ var finders = []func(*stageDeriver, *blockParts){
 	findCaseRemainders, findOtherTotals, findIntervalParts, findTwoZones, findDayEqualities, findMonthJoins,
 	findRunningShares, findJoinedMaxima, findEmptyPeriods, findTwiceZoned, findZoneColumns, findKeptGroups,
 	findListedUnions, findNegatedFirst, findSetPrecedence, findEarliest, findMonthEnds,
-	findSharedBounds, findUnknownCases,
+	findSharedBounds, findUnknownCases, findMeansOfAllRows,
 }
 
 // add adds a probe about a part of the text, unless one of its statements cannot be derived.
