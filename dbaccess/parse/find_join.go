@@ -76,7 +76,15 @@ func findFanOuts(d *stageDeriver, parts *blockParts) {
 		d.passedFanOuts(parts)
 		return
 	}
-	for _, a := range parts.aggregates() {
+	list := parts.aggregates()
+	if !parts.isGrouped() {
+		for _, w := range parts.windowCalls() {
+			if name := functionName(w.call); name == "sum" || name == "avg" {
+				list = append(list, aggregate{w.call, w.node, w.alias, w.isWhole})
+			}
+		}
+	}
+	for _, a := range list {
 		if isInvariant(a.call) {
 			continue
 		}

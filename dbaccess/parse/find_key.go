@@ -405,7 +405,7 @@ func findNullableMarks(d *stageDeriver, parts *blockParts) {
 			k, m := f.put(key), f.put(exprHole(d.text(c.span), c.node))
 			isRead := d.readsAt(parts, n.side, c.node, func(at place) bool { return at != inJoin })
 			d.addFlagged(parts, ProbeNullableMark, c.stage, c.span, []string{n.side.name, d.textOf(test.Arg)},
-				map[string]bool{"unread": !isRead && len(parts.sublinks()) == 0},
+				map[string]bool{"unread": !isRead && len(parts.sublinks()) == 0 && !d.isLookup(parts, n.side)},
 				fill("SELECT count(*) FILTER (WHERE "+m+" AND "+k+" IS NULL), count(*) FILTER (WHERE "+m+" AND "+k+
 					" IS NOT NULL)"+d.from(&f, parts), f.holes...))
 		}

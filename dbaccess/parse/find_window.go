@@ -488,7 +488,8 @@ func findNullsFirst(d *stageDeriver, parts *blockParts) {
 		if len(w.order) == 0 || !isNullsFirst(w.order[0]) || parts.isGrouped() {
 			continue
 		}
-		if functionName(w.call) == "first_value" || d.isChosen(parts, w) {
+		isRank := slices.Contains([]string{"rank", "dense_rank", "percent_rank", "cume_dist"}, functionName(w.call))
+		if functionName(w.call) == "first_value" || d.isChosen(parts, w) || isRank {
 			d.nullInPartition(parts, w.partition, w.order[0].GetSortBy().Node,
 				d.spanOr(w.node, parts.clause.targets), -1)
 		}
