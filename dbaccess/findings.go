@@ -131,8 +131,8 @@ var judges = map[string]judge{
 		switch {
 		case e.Flags["exclusive"]:
 			return judgement{76, fmt.Sprintf("%s leaves out the last day of the month, because the bound is that day "+
-				"and is exclusive: %d rows of that day pass all other conditions. Use < the first day of the next month.",
-				stages.Clip(e.Clause), rows), facts("rows_of_last_day", rows)}, rows > 0
+				"and is exclusive: %d rows of that day pass all other conditions. Use < the first day of the next "+
+				"month.", stages.Clip(e.Clause), rows), facts("rows_of_last_day", rows)}, rows > 0
 		case e.Flags["between"]:
 			score = 89
 		}

@@ -72,8 +72,8 @@ var keyJudges = map[string]judge{
 		if e.Flags["unread"] { // the join serves this test alone
 			score = 80
 		}
-		return judgement{score, fmt.Sprintf("%s is true for %d rows without a match in %s, and for %d rows with a match "+
-				"whose %s is NULL. "+
+		return judgement{score, fmt.Sprintf("%s is true for %d rows without a match in %s, and for %d rows with a "+
+				"match whose %s is NULL. "+
 				"Test the key to find the rows without a match.", stages.Clip(e.Clause), without, e.name(0), with,
 				e.name(1)),
 				facts("without_match", without, "with_match", with)},
@@ -152,8 +152,8 @@ var logicJudges = map[string]judge{
 			what = "NOT EXISTS is always false"
 		}
 		return judgement{90, fmt.Sprintf("the subquery of EXISTS reads no column of the outer query: it has %d "+
-			"rows, so %s, the same for all %d rows. Correlate it with the outer row.", inner, what, rows), facts("rows_of_subquery", inner,
-			"rows", rows)}, inner > 0 && rows > 1
+			"rows, so %s, the same for all %d rows. Correlate it with the outer row.", inner, what, rows),
+			facts("rows_of_subquery", inner, "rows", rows)}, inner > 0 && rows > 1
 	},
 	parse.ProbeNoOrder: func(e *evidence) (judgement, bool) {
 		kept, all, score := e.n(0, 0), e.n(1, 0), 80

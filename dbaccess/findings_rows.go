@@ -182,9 +182,9 @@ var countJudges = map[string]judge{
 	parse.ProbeSumDistinct: func(e *evidence) (judgement, bool) {
 		groups, lossy, lost := e.n(0, 0), e.n(0, 1), e.n(0, 2)
 		if kept, rows := e.n(0, 0), e.n(0, 1); e.Flags["rows"] {
-			return judgement{84, fmt.Sprintf("%s adds up rows after SELECT DISTINCT, which takes rows of %s with equal "+
-				"values for one: %d of %d different rows are left out. Select the key, too.", stages.Clip(e.Clause),
-				e.name(1), rows-kept, rows), facts("rows", rows, "kept", kept)}, kept < rows
+			return judgement{84, fmt.Sprintf("%s adds up rows after SELECT DISTINCT, which takes rows of %s with "+
+				"equal values for one: %d of %d different rows are left out. Select the key, too.",
+				stages.Clip(e.Clause), e.name(1), rows-kept, rows), facts("rows", rows, "kept", kept)}, kept < rows
 		}
 		return judgement{88, fmt.Sprintf("%s takes each different value once: in %d of %d groups rows of %s have an "+
 			"equal value by "+

@@ -258,7 +258,8 @@ func findMeansOfAllRows(d *stageDeriver, parts *blockParts) {
 			}
 			var f filler
 			m := f.put(h)
-			d.addProbe(parts, ProbeZeroForNull, -1, d.spanOr(n, parts.clause.targets), []string{d.textOf(sum.Args[0]), "0"},
+			d.addProbe(parts, ProbeZeroForNull, -1, d.spanOr(n, parts.clause.targets),
+				[]string{d.textOf(sum.Args[0]), "0"},
 				fill("SELECT count(*), count(*) FILTER (WHERE "+m+" IS NULL)"+d.source(&f, parts), f.holes...))
 			return true
 		})

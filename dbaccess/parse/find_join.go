@@ -114,8 +114,8 @@ func findFanOuts(d *stageDeriver, parts *blockParts) {
 	}
 }
 
-// passedFanOuts finds sums and counts of a block over the rows of another one, which passes on what its joins repeat, or
-// leaves out rows of a table that are equal in the columns that it shows.
+// passedFanOuts finds sums and counts of a block over the rows of another one, which passes on what its joins repeat,
+// or leaves out rows of a table that are equal in the columns that it shows.
 func (d *stageDeriver) passedFanOuts(parts *blockParts) {
 	if len(parts.tables()) != 1 || parts.node.WhereClause != nil {
 		return
@@ -150,7 +150,8 @@ func hasWindowIn(list []*pg_query.Node) bool {
 	return callsIn(list, func(f *pg_query.FuncCall) bool { return f.Over != nil })
 }
 
-// lostByDistinct adds a probe for the rows of a table that SELECT DISTINCT of a block leaves out before they are added up.
+// lostByDistinct adds a probe for the rows of a table that SELECT DISTINCT of a block leaves out before they are added
+// up.
 func (d *stageDeriver) lostByDistinct(parts, inner *blockParts, item *fromItem, a aggregate, s span) {
 	if name := functionName(a.call); name != "sum" && name != "avg" {
 		return

@@ -51,7 +51,8 @@ func findSharedLabels(d *stageDeriver, parts *blockParts) {
 		d.addProbe(parts, ProbeSharedLabel, d.groupStage(parts), d.groupSpan(parts, i),
 			[]string{name, item.table.Name, item.table.PrimaryKey[0]},
 			fill(`SELECT count(*), count(*) FILTER (WHERE "n" > 1), coalesce(max("n"), 0), `+
-				`coalesce(sum("n"), 0)::bigint FROM (@0) AS "g" WHERE "l" IS NOT NULL`, queryHole(fill(inner, f.holes...))))
+				`coalesce(sum("n"), 0)::bigint FROM (@0) AS "g" WHERE "l" IS NOT NULL`,
+				queryHole(fill(inner, f.holes...))))
 	}
 }
 

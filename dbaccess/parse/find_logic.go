@@ -356,8 +356,8 @@ func findSetPrecedence(d *stageDeriver, parts *blockParts) {
 		a := queryHole(derivedQuery{d.text(left), query.Larg})
 		b := queryHole(derivedQuery{d.text(middle), last.Larg})
 		c := queryHole(derivedQuery{d.text(end), last.Rarg})
-		other := fill(`SELECT * FROM (SELECT * FROM (@0) AS "a" `+d.setName(query)+` SELECT * FROM (@1) AS "b") AS "u" `+
-			d.setName(last)+` SELECT * FROM (@2) AS "c"`, a, b, c)
+		other := fill(`SELECT * FROM (SELECT * FROM (@0) AS "a" `+d.setName(query)+
+			` SELECT * FROM (@1) AS "b") AS "u" `+d.setName(last)+` SELECT * FROM (@2) AS "c"`, a, b, c)
 		first := query.Larg
 		for first.Op != pg_query.SetOperation_SETOP_NONE { // the last query of the left side
 			first = first.Rarg
@@ -548,8 +548,9 @@ func findLabelOrders(d *stageDeriver, parts *blockParts) {
 // their year are.
 func displaced(label, time, from string, f filler) derivedQuery {
 	labels := fill("SELECT "+label+` AS "l", min(`+time+`) AS "d", max(`+time+`) AS "e"`+from+" GROUP BY 1", f.holes...)
-	ranked := fill(`SELECT "l", "e", row_number() OVER (ORDER BY "l") AS "a", row_number() OVER (ORDER BY "d") AS "b", `+
-		`lead("d") OVER (ORDER BY "d") AS "next" FROM (@0) AS "q"`, queryHole(labels))
+	ranked := fill(`SELECT "l", "e", row_number() OVER (ORDER BY "l") AS "a", `+
+		`row_number() OVER (ORDER BY "d") AS "b", lead("d") OVER (ORDER BY "d") AS "next" FROM (@0) AS "q"`,
+		queryHole(labels))
 	return fill(`SELECT count(*), count(*) FILTER (WHERE "a" <> "b"), count(*) FILTER (WHERE "l" ~ '[[:alpha:]]'), `+
 		`count(*) FILTER (WHERE "e" >= "next") FROM (@0) AS "q"`, queryHole(ranked))
 }
@@ -604,8 +605,9 @@ func (d *stageDeriver) labelOfWindow(parts *blockParts, w windowCall) {
 		d.addProbe(parts, ProbeLabelOrder, -1, d.spanOr(w.firstKey(), parts.clause.targets),
 			[]string{d.textOf(w.firstKey()), "sorted", functionName(w.call), d.textOf(shown)},
 			fill(`SELECT count(*), count(*) FILTER (WHERE "a" <> "b"), `+
-				`count(*) FILTER (WHERE "d" <> "e" OR "d" IS NULL OR "n" > 1), coalesce(min(pg_typeof("l")::text), ''), `+
-				`coalesce(min(pg_typeof("d")::text), '') FROM (@0) AS "q"`, queryHole(ranked)))
+				`count(*) FILTER (WHERE "d" <> "e" OR "d" IS NULL OR "n" > 1), `+
+				`coalesce(min(pg_typeof("l")::text), ''), coalesce(min(pg_typeof("d")::text), '') `+
+				`FROM (@0) AS "q"`, queryHole(ranked)))
 	}
 }
 
@@ -658,7 +660,7 @@ func findCaseRemainders(d *stageDeriver, parts *blockParts) {
 	}
 }
 
-// findUnknownCases finds a CASE in the SELECT list or a group whose ELSE takes rows for which the conditions are unknown.
+// findUnknownCases finds a CASE as a column of the SELECT list whose ELSE takes rows for which a condition is unknown.
 func findUnknownCases(d *stageDeriver, parts *blockParts) {
 	parts.visit(func(n *pg_query.Node, at place) {
 		c := n.GetCaseExpr()
@@ -681,8 +683,9 @@ func findUnknownCases(d *stageDeriver, parts *blockParts) {
 		}
 		other := "NOT (" + strings.Join(is, " OR ") + ")"
 		d.addFlagged(parts, ProbeCaseRemainder, -1, d.spanOr(n, parts.clause.targets), []string{d.textOf(c.Defresult)},
-			map[string]bool{"else": true}, fill("SELECT count(*) FILTER (WHERE "+other+"), count(*) FILTER (WHERE "+other+
-				" AND NOT ("+strings.Join(isNot, " AND ")+"))"+d.source(&f, parts), f.holes...))
+			map[string]bool{"else": true},
+			fill("SELECT count(*) FILTER (WHERE "+other+"), count(*) FILTER (WHERE "+other+" AND NOT ("+
+				strings.Join(isNot, " AND ")+"))"+d.source(&f, parts), f.holes...))
 	})
 }
 

@@ -157,12 +157,12 @@ func findMonthEnds(d *stageDeriver, parts *blockParts) {
 			if !ok {
 				continue
 			}
-			from, to := "CAST("+list[2]+" AS timestamp)", "CAST("+list[1]+" AS timestamp)"
+			time := func(mark string) string { return "CAST(" + mark + " AS timestamp)" }
+			from, to, next := time(list[2]), time(list[1]), time(list[1])+" + interval '1 day'"
 			d.addFlagged(parts, ProbeLastDay, c.stage, c.span, nil, map[string]bool{"exclusive": true},
-				fill("SELECT count(*) FILTER (WHERE "+list[0]+" >= "+list[1]+" AND CAST("+list[0]+" AS timestamp) < "+to+
-					" + interval '1 day' AND "+from+" = date_trunc('month', "+from+") AND "+to+" + interval '1 day' = "+
-					"date_trunc('month', "+to+" + interval '1 day')"+d.othersHold(&f, parts, c)+")"+d.from(&f, parts),
-					f.holes...))
+				fill("SELECT count(*) FILTER (WHERE "+list[0]+" >= "+list[1]+" AND "+time(list[0])+" < "+next+" AND "+
+					from+" = date_trunc('month', "+from+") AND "+to+" = date_trunc('day', "+to+") AND "+next+
+					" = date_trunc('month', "+next+")"+d.othersHold(&f, parts, c)+")"+d.from(&f, parts), f.holes...))
 		}
 	}
 	for _, j := range parts.joins {
