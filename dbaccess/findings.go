@@ -350,7 +350,11 @@ func judgeFanOut(e *evidence) (judgement, bool) {
 	}
 	rows, distinct, table := e.n(0, 1+2*worst), e.n(0, 2+2*worst), e.name(1+worst)
 	if e.Flags["reference"] {
-		return judgement{82, fmt.Sprintf("%s counts a row of %s as often as it is referred to: %d references, to %d "+
+		score := 66
+		if e.Flags["alone"] {
+			score = 82
+		}
+		return judgement{score, fmt.Sprintf("%s counts a row of %s as often as it is referred to: %d references, to %d "+
 			"different rows (several times). Count DISTINCT.", stages.Clip(e.Clause), table, rows, distinct),
 			facts("references", rows, "distinct_rows", distinct)}, true
 	}

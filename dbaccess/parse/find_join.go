@@ -191,6 +191,7 @@ func (d *stageDeriver) countedReferences(parts *blockParts) {
 		_, name := columnName(ref)
 		table, _ := references(item.table, name)
 		table = table[strings.LastIndex(table, ".")+1:]
+		isAlone := namesTable(a.alias, table) && namesTable(table, a.alias) // rows "with a customer" are others
 		if table == "" || !namesTable(a.alias, table) || namesTable(a.alias, item.table.Name) {
 			continue
 		}
@@ -203,7 +204,7 @@ func (d *stageDeriver) countedReferences(parts *blockParts) {
 		}
 		inner := fill("SELECT count("+m+`) AS "n", count(DISTINCT `+m+`) AS "d"`+groups, f.holes...)
 		d.addFlagged(parts, ProbeCountAll, item.stage, d.spanOr(a.node, parts.clause.targets),
-			[]string{functionName(a.call), table}, map[string]bool{"reference": true},
+			[]string{functionName(a.call), table}, map[string]bool{"reference": true, "alone": isAlone},
 			fill(`SELECT 0, coalesce(sum("n"), 0)::bigint, coalesce(sum("d"), 0)::bigint FROM (@0) AS "g"`,
 				queryHole(inner)))
 	}
