@@ -354,8 +354,8 @@ func judgeFanOut(e *evidence) (judgement, bool) {
 		if e.Flags["alone"] {
 			score = 82
 		}
-		return judgement{score, fmt.Sprintf("%s counts a row of %s as often as it is referred to: %d references, to %d "+
-			"different rows (several times). Count DISTINCT.", stages.Clip(e.Clause), table, rows, distinct),
+		return judgement{score, fmt.Sprintf("%s counts a row of %s as often as it is referred to: %d references, "+
+			"to %d different rows (several times). Count DISTINCT.", stages.Clip(e.Clause), table, rows, distinct),
 			facts("references", rows, "distinct_rows", distinct)}, true
 	}
 	by, stage := "", e.Stage

@@ -26,3 +26,6 @@ INSERT INTO terms VALUES ('2025-SP', '2025-02-01', '2025-05-31'), ('2025-AU', '2
   ('2026-SP', '2026-02-01', '2026-05-31'), ('2026-AU', '2026-09-01', '2026-12-20');
 CREATE TABLE term_units (code text PRIMARY KEY REFERENCES terms, units int NOT NULL);
 INSERT INTO term_units VALUES ('2025-SP', 7), ('2025-AU', 9), ('2026-SP', 4), ('2026-AU', 8);
+CREATE TABLE seasons (code text PRIMARY KEY, starts_on date NOT NULL, ends_on date NOT NULL);
+INSERT INTO seasons VALUES ('a', '2025-01-01', '2025-04-01'), ('b', '2025-04-01', '2025-08-01'),
+  ('c', '2025-08-01', '2030-01-01');
