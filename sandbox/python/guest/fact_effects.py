@@ -135,8 +135,10 @@ class Watcher:
         if probe.n > MAX_TIMES or not are_of_now:
             return
         if type(target) is dict and is_plain_key(key) and has_plain_keys(target):
-            probe.overwritten += key in target
             probe.keys.add(key)
+            if key in target:
+                probe.overwritten += 1
+                probe.replace(target[key], key, value)
         elif package_of(target) == "numpy" and class_name(target) == "ndarray":
             with Quiet():
                 self._store_in_array(probe, target, value)
@@ -167,15 +169,15 @@ class Watcher:
         self._work += len(target)
         if target.index.equals(value.index) or not value.index.is_unique:
             return
-        lacking = int((~target.index.isin(value.index)).sum())
-        unused = int((~value.index.isin(target.index)).sum())
-        if lacking or unused:
+        lacking = target.index[~target.index.isin(value.index)]
+        unused = value.index[~value.index.isin(target.index)]
+        if len(lacking) or len(unused):
             probe.note(
                 "align",
                 82,
-                f"rows were matched by label (index), not by position: {lacking} of {len(target)} labels of the table "
-                f"are not in the index of the value, and are missing (NaN); {unused} of {len(value)} labels of the "
-                f"value are not in the table",
+                f"rows were matched by label (index), not by position: {len(lacking)} of {len(target)} labels of the "
+                f"table{fact_tables.examples(lacking)} are not in the index of the value, and are missing (NaN); "
+                f"{len(unused)} of {len(value)} labels of the value{fact_tables.examples(unused)} are not in the table",
             )
         elif len(target.index) != len(value.index) or not (target.index == value.index).all():
             probe.note(
@@ -288,6 +290,11 @@ class Watcher:
                 self._work += comparison.work
 
 
+def _replaced_text(probe: Probe) -> str:
+    """Returns the values of the first keys whose values were replaced: "; 'a': 1, then 2"."""
+    return "".join(f"; {key}: {', then '.join(texts)}" for key, texts in probe.replaced.items())
+
+
 def facts_of(probe: Probe) -> "list[dict]":
     """Returns what was seen of an expression, once the code has run, as sandbox.Fact."""
     node, found = probe.node, dict(probe.effects)
@@ -302,7 +309,8 @@ def facts_of(probe: Probe) -> "list[dict]":
     if probe.kind == "store" and not probe.is_update and probe.overwritten and 0 < len(probe.keys) < probe.n:
         several = f"{probe.n} assignments" if probe.n < MAX_TIMES else f"the first {probe.n} assignments"
         found["overwritten"] = (72, f"{several} to {count(len(probe.keys), 'key')}: {probe.overwritten} "
-                                    f"replaced (overwrote) a value that was there already")  # fmt: skip
+                                    f"replaced (overwrote) a value that was there already"
+                                    f"{_replaced_text(probe)}")  # fmt: skip
     if probe.pairs is not None:
         found.update(_facts_of_pairs(probe, probe.pairs))
     if "types" in found and probe.n > 1:

@@ -9,6 +9,7 @@ import re
 import fact_columns
 from fact_values import (
     MAX_COLUMNS,
+    MAX_EXAMPLES,
     MAX_ITEMS,
     NUMBERS,
     Probe,
@@ -35,6 +36,13 @@ _FILTERING = (
 _ACROSS_ROWS = (
     "diff", "pct_change", "shift", "rolling", "cumsum", "cumprod", "ffill", "bfill", "interpolate", "expanding", "ewm",
 )  # fmt: skip
+
+
+def examples(labels) -> str:
+    """Returns the first labels of an index in parentheses; "" for none."""
+    first = list(dict.fromkeys(map(show, labels[: MAX_EXAMPLES + 1])))
+    more = ", ..." if len(labels) > MAX_EXAMPLES else ""
+    return f" ({', '.join(first[:MAX_EXAMPLES])}{more})" if first else ""
 
 
 class Comparison:
@@ -262,14 +270,15 @@ class Comparison:
         left, right = self._inputs[0][2].index, self._inputs[1][2].index
         if left is None or right is None or left.equals(right):
             return
-        only_left, only_right = int((~left.isin(right)).sum()), int((~right.isin(left)).sum())
-        if only_left or only_right:
+        only_left, only_right = left[~left.isin(right)], right[~right.isin(left)]
+        if len(only_left) or len(only_right):
             missing = made.column(made.names[0]).missing if made.names else 0
             self._probe.note(
                 "align",
                 82 if missing else 60,
-                f"rows were matched by label (index), not by position: {count(only_left, 'label')} only on the left, "
-                f"{only_right} only on the right; {missing} of {made.n} results were missing (NaN)",
+                f"rows were matched by label (index), not by position: {count(len(only_left), 'label')} only on the "
+                f"left{examples(only_left)}, {len(only_right)} only on the right{examples(only_right)}; "
+                f"{missing} of {made.n} results were missing (NaN)",
             )
 
     def _blocks(self, made: Table) -> None:

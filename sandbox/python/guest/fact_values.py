@@ -24,6 +24,8 @@ MAX_COLUMNS = 40
 MAX_TEXT = 40  # characters of a value
 MAX_BITS = 1000  # of an integer that is written in digits
 MAX_LOOKED_AT = 20  # keys or items that stand for all of them
+MAX_EXAMPLES = 3  # labels or keys that a fact names
+MAX_REPLACED_VALUES = 4  # of a key
 
 NUMBERS = (int, float, decimal.Decimal, fractions.Fraction)
 TIMES = (datetime.date, datetime.datetime, datetime.time, datetime.timedelta)
@@ -366,7 +368,7 @@ class Probe:
 
     __slots__ = ("number", "node", "kind", "code", "children", "n", "scalars", "last", "is_kept", "effects", "pairs",
                  "last_text", "context", "stores", "is_update", "missed", "keys", "overwritten", "others", "frame",
-                 "has_parent")  # fmt: skip
+                 "has_parent", "replaced")  # fmt: skip
 
     def __init__(self, number: int, node: ast.expr, kind: str, code: str) -> None:
         self.number, self.node, self.kind, self.code = number, node, kind, code
@@ -383,7 +385,19 @@ class Probe:
         self.last_text = ""
         self.context: typing.Any = None
         self.keys: set = set()
+        self.replaced: dict[str, list[str]] = {}  # of an assignment: the values of a key, one after the other
         self.others: dict[str, int] = {}
+
+    def replace(self, before, key, value) -> None:
+        """Keeps the texts of a value of a dict and of the one that takes its place, for the first few keys."""
+        name = show(key)
+        if len(self.replaced) >= MAX_EXAMPLES and name not in self.replaced:
+            return
+        if is_scalar(before) and is_scalar(value) and show(before) != show(value):
+            chain = self.replaced.setdefault(name, [])
+            for text in (show(before), show(value)):
+                if len(chain) < MAX_REPLACED_VALUES and chain[-1:] != [text]:
+                    chain.append(text)
 
     def child(self, role: str) -> "Probe | None":
         """Returns the first part with a role."""

@@ -32,9 +32,9 @@ best = max(map(float, prices.values()))
     ),
     (
         "overwritten",
-        "3 assignments to 2 keys",
+        "4 assignments to 2 keys: 2 replaced (overwrote) a value that was there already; 'a': 1, then 3, then 5",
         """
-rows = [('a', 1), ('b', 2), ('a', 3)]
+rows = [('a', 1), ('b', 2), ('a', 3), ('a', 5)]
 d = {}
 for k, v in rows:
     d[k] = v
@@ -76,7 +76,8 @@ for i, x in enumerate([1.0, 2.5, 3.75]):
     ),
     (
         "align",
-        "by label (index), not by position: 3 of 3 labels of the table",
+        "by label (index), not by position: 3 of 3 labels of the table (0, 1, 2) are not in the index of the value, and "
+        "are missing (NaN); 3 of 3 labels of the value (7, 8, 9) are not in the table",
         """
 import pandas as pd
 df = pd.DataFrame({'a': [1, 2, 3]})
@@ -748,11 +749,12 @@ t = s.astype(int)
     ),
     (
         "align",
-        "by label (index)",
+        "by label (index), not by position: 2 labels only on the left ('u', 'w'), 4 only on the right ('x', 'y', 'z', "
+        "...); 6 of 7 results were missing (NaN)",
         """
 import pandas as pd
-a = pd.Series([1, 2, 3])
-b = pd.Series([1, 2, 3], index=[1, 2, 3])
+a = pd.Series([1, 2, 3], index=list('uvw'))
+b = pd.Series([1, 2, 3, 4, 5], index=list('vxyzt'))
 c = a - b
 """,
         """
