@@ -3,7 +3,7 @@
 import ast
 import itertools
 
-from fact_values import MAX_ITEMS, Probe, class_name, is_missing, is_scalar, show
+from fact_values import MAX_ITEMS, Probe, Strips, class_name, is_missing, is_scalar, show
 from fact_views import Column
 
 # Methods that may leave all values as they are: it says nothing when they do.
@@ -64,6 +64,7 @@ class Change:
             self._signed()
             self._cut()
         self._epoch()
+        self._strips()
         self._no_effect()
         self._type()
 
@@ -106,6 +107,13 @@ class Change:
             pairs = zip(itertools.islice(self._before.values, MAX_ITEMS), self._after.values, strict=False)
             texts = {show(after) for before, after in pairs if is_missing(before) and not is_missing(after)}
         return " and became " + ", ".join(sorted(texts)[:3]) if texts else ""
+
+    def _strips(self) -> None:
+        strips = Strips(self._probe.node)
+        if strips.text:
+            for given, made in zip(itertools.islice(self._before.values, MAX_ITEMS), self._after.values, strict=False):
+                strips.add(given, made)
+            strips.note(self._probe, self._label, self._before.n)
 
     def _unsigned(self) -> None:
         before, after = self._before, self._after

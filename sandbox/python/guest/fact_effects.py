@@ -199,6 +199,7 @@ class Watcher:
         if probe.pairs is None:
             probe.pairs = Pairs()
         probe.pairs.add(source.last, value)
+        probe.strips.add(source.last, value)
 
     def _compare_types(self, probe: Probe, node: ast.Compare) -> None:
         left, right = probe.child("left"), probe.child("right")
@@ -297,6 +298,7 @@ def _replaced_text(probe: Probe) -> str:
 
 def facts_of(probe: Probe) -> "list[dict]":
     """Returns what was seen of an expression, once the code has run, as sandbox.Fact."""
+    probe.strips.note(probe, "", probe.pairs.n if probe.pairs is not None else 0)
     node, found = probe.node, dict(probe.effects)
     if "nearly" in found and probe.n > 1:
         score, text = found["nearly"]

@@ -16,6 +16,7 @@ from fact_values import (
     class_name,
     constant,
     count,
+    is_missing,
     is_scalar,
     module,
     numeric_text,
@@ -239,7 +240,7 @@ class Comparison:
         for name in made.names:
             if name in told:
                 continue
-            before = main.column(main.names[0]) if are_single else self._column_before(name)
+            before = self._most_missing() if are_single else self._column_before(name)
             if before is None:
                 continue
             label = f"{name}: " if not are_single and name != "" else ""
@@ -253,6 +254,14 @@ class Comparison:
                 are_series=made.kind == main.kind == "Series",
                 are_same_rows=_have_same_labels(main, made) and self._name not in ("merge", "join"),
             ).note()
+
+    def _most_missing(self) -> Column:
+        """Returns the column of the first table, or of that operand of a computation which lacks the most values."""
+        columns = [table.column(table.names[0]) for _, _, table in self._inputs if len(table.names) == 1]
+        first = self._main.column(self._main.names[0])
+        if not isinstance(self._node, ast.BinOp):
+            return first
+        return max((c for c in columns if c.n == first.n), key=lambda c: c.missing, default=first)
 
     def _column_before(self, name) -> "Column | None":
         """Returns the column of a name in the first table, or in the last other table that has it."""
@@ -444,7 +453,8 @@ class Comparison:
             missing = f", and {column.missing} of them are missing (NaN)" if column.missing else ""
             self._probe.note("reduced", 56 if missing else 41, show(value) + missing)
             return
-        text = f"{show(value)}, computed from {count(column.n, 'value')}"
+        used = f"{column.n - column.missing} of " if column.missing and not is_missing(value) else ""
+        text = f"{show(value)}, computed from {used}{count(column.n, 'value')}"
         if column.low is not None:
             text += f" ({span(column.low, column.high)})"
         if column.is_number and column.n > 2:

@@ -363,12 +363,43 @@ class Pairs:
             pass
 
 
+class Strips:
+    """Texts that lost more than the prefix or suffix which their strip names, since strip takes a set of characters."""
+
+    def __init__(self, node: "ast.expr | None") -> None:
+        function = node.func if isinstance(node, ast.Call) and len(node.args) == 1 else None
+        name = function.attr if isinstance(function, ast.Attribute) else ""
+        text = constant(node.args[0]) if isinstance(node, ast.Call) and name in ("strip", "lstrip", "rstrip") else None
+        self.name, self.text = name, text if type(text) is str and len(text) > 1 and text.strip() else ""
+        self.n = 0
+        self.example = ("", "")
+
+    def add(self, given, made) -> None:
+        """Looks at a text before and after the strip."""
+        if not self.text or type(given) is not str or type(made) is not str:
+            return
+        without = given if self.name == "rstrip" else given.removeprefix(self.text)
+        without = without if self.name == "lstrip" else without.removesuffix(self.text)
+        if len(made) < len(without) < len(given):
+            self.n += 1
+            self.example = self.example if self.n > 1 else (given, made)
+
+    def note(self, probe: "Probe", label: str, n: int) -> None:
+        """Notes what was lost, if something was. n is the number of texts."""
+        if self.n:
+            pair = " -> ".join(map(show, self.example))
+            text = (
+                f"{self.n} of {n} texts lost more than {show(self.text)}: {pair} ({self.name} removes these characters "
+            )
+            probe.note("strip", 84, f"{label}{text}in any order; removeprefix and removesuffix remove a text)")
+
+
 class Probe:
     """One expression of the code, and what was seen of it."""
 
     __slots__ = ("number", "node", "kind", "code", "children", "n", "scalars", "last", "is_kept", "effects", "pairs",
                  "last_text", "context", "stores", "is_update", "missed", "keys", "overwritten", "others", "frame",
-                 "has_parent", "replaced")  # fmt: skip
+                 "has_parent", "replaced", "strips")  # fmt: skip
 
     def __init__(self, number: int, node: ast.expr, kind: str, code: str) -> None:
         self.number, self.node, self.kind, self.code = number, node, kind, code
@@ -384,6 +415,7 @@ class Probe:
         self.effects: dict[str, tuple[int, str]] = {}
         self.last_text = ""
         self.context: typing.Any = None
+        self.strips = Strips(node)
         self.keys: set = set()
         self.replaced: dict[str, list[str]] = {}  # of an assignment: the values of a key, one after the other
         self.others: dict[str, int] = {}

@@ -59,6 +59,57 @@ d = {k: v for k, v in rows}
 """,
     ),
     (
+        "strip",
+        "2 of 3 texts lost more than 'SKU-': 'SKU-K410' -> '410'",
+        """
+import pandas as pd
+s = pd.Series(['SKU-A310', 'SKU-K410', 'SKU-U7'])
+t = s.str.lstrip('SKU-')
+""",
+        """
+import pandas as pd
+s = pd.Series(['SKU-A310', 'SKU-K410', 'SKU-U7'])
+t = s.str.removeprefix('SKU-')
+""",
+    ),
+    (
+        "strip",
+        "1 of 2 texts lost more than '.txt': 'tt.txt' -> ''",
+        """
+names = [name.rstrip('.txt') for name in ['a.txt', 'tt.txt']]
+""",
+        """
+names = [name.rstrip('. ') for name in ['a. ', 't .']]
+""",
+    ),
+    (
+        "reduced",
+        "4.0, computed from 2 of 3 values (1.0 to 3.0), the median 2.0, 1 missing (NaN)",
+        """
+import pandas as pd
+total = pd.Series([1.0, None, 3.0]).sum()
+""",
+        """
+import pandas as pd
+total = pd.Series([1.0, 3.0]).sum()
+""",
+    ),
+    (
+        "missing",
+        "3 of 3 values were missing (NaN) after this and 2 before",
+        """
+import pandas as pd
+a, b = pd.Series([1, 2, 3]), pd.Series([1.0, None, None])
+c = pd.Series([None, 1.0, 1.0])
+d = a * b * c
+""",
+        """
+import pandas as pd
+a, b = pd.Series([1, 2, 3]), pd.Series([1.0, None, None])
+d = a * b
+""",
+    ),
+    (
         "cut",
         "2 values lost the fraction: 2.5 was stored as 2",
         """
