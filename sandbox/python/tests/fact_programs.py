@@ -127,8 +127,8 @@ for i, x in enumerate([1.0, 2.5, 3.75]):
     ),
     (
         "align",
-        "by label (index), not by position: 3 of 3 labels of the table (0, 1, 2) are not in the index of the value, and "
-        "are missing (NaN); 3 of 3 labels of the value (7, 8, 9) are not in the table",
+        "by label (index), not by position: 3 of 3 labels of the table (0, 1, 2) are not in the index of the value, "
+        "and are missing (NaN); 3 of 3 labels of the value (7, 8, 9) are not in the table",
         """
 import pandas as pd
 df = pd.DataFrame({'a': [1, 2, 3]})
