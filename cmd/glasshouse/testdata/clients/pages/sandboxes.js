@@ -52,10 +52,13 @@ amount = 41`);
     await wantNothingWrong(page);
   },
 
-  async 'the page of a sandbox, in both schemes and on a phone'(ids) {
+  async 'the page of a sandbox, in both schemes and on a phone'() {
+    const { sandbox_id: sandbox } = await call('POST', '/sandbox/create', {});
+    await run(sandbox, 'import pathlib\npathlib.Path("/session/artifacts/a.txt").write_text("a")\nvalues = {"a": 1}');
+    await run(sandbox, '1 / 0');
     for (const colorScheme of schemes) {
       const page = await open(adminKey, { colorScheme });
-      await page.goto(`${address}/ui/sandboxes/${ids.sandbox}`);
+      await page.goto(`${address}/ui/sandboxes/${sandbox}`);
       await settled(page);
       await wantAccessible(page);
       await shoot(page, `sandbox-${colorScheme}`);
@@ -67,7 +70,7 @@ amount = 41`);
     }
     const { key } = await call('POST', '/keys', { name: `visitor ${Date.now()}`, user_id: `visitor-${Date.now()}`, role: 'agent' });
     const page = await open(key);
-    await page.goto(`${address}/ui/sandboxes/${ids.sandbox}`);
+    await page.goto(`${address}/ui/sandboxes/${sandbox}`);
     await page.getByText('there is no such sandbox, or it is not yours').waitFor();
   },
 };
