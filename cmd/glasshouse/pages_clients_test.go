@@ -21,17 +21,32 @@ import (
 
 // TestPages opens the pages under /ui/ in Chromium: sign-in, lists, filters, live updates, hostile outputs, revoked
 // keys, and what axe-core says of each page in both colour schemes. GLASSHOUSE_SCREENSHOTS names a folder that gets a
-// picture of each page.
+// picture of each page. Two halves of the checks run at a time, each with a service of its own, because a browser and
+// its service leave a processor idle. GLASSHOUSE_PAGES_SUITE and GLASSHOUSE_PAGES_CHECK choose checks of both.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	browser := findBrowser(t)
+	halves := []string{"1", "2"}
+	if os.Getenv("GLASSHOUSE_PAGES_SUITE") != "" || os.Getenv("GLASSHOUSE_PAGES_CHECK") != "" {
+		halves = []string{""}
+	}
+	for _, half := range halves {
+		t.Run("half "+half, func(t *testing.T) {
+			t.Parallel()
+			checkHalf(t, browser, half)
+		})
+	}
+}
+
+// checkHalf runs half of the checks of pages; "" is all. They share a service.
+func checkHalf(t *testing.T, browser, half string) {
+	t.Helper()
 	endpoint := chattest.Start(chatScripts)
 	defer endpoint.Close()
-	// All checks share a service, and each leaves its sandboxes.
 	_, admin := start(t, binary(t), dataDir(t), withPackages(), "--model-url="+endpoint.URL(), "--model-name=scripted",
-		"--max-sandboxes-per-user=200",
+		"--max-sandboxes-per-user=200", // each check leaves its sandboxes
 		"--mask-columns=users.email")
-	checkPages(t, browser, admin, "GLASSHOUSE_MODEL_HOST="+endpoint.Host())
+	checkPages(t, browser, admin, "GLASSHOUSE_MODEL_HOST="+endpoint.Host(), "GLASSHOUSE_PAGES_HALF="+half)
 }
 
 // TestPagesWithAnIdentityProvider signs in to the pages in Chromium with an identity provider.

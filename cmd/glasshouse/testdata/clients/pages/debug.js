@@ -296,7 +296,7 @@ done = True
 
   async 'the draft of the debugger is of one user'() {
     const { key } = await call('POST', '/keys', { name: `debugger, ${Date.now()}`, user_id: 'visitor', role: 'developer' });
-    const page = watchRefusals(await open(adminKey));
+    const page = watchRefusals(await open(adminKey, { signsIn: true }));
     await page.goto(`${address}/ui/debug`);
     const editor = page.locator('.cm-content');
     const signInAs = async (who) => {

@@ -79,7 +79,7 @@ module.exports = {
   },
 
   async 'two tabs share a session'() {
-    const one = await open(adminKey);
+    const one = await open(adminKey, { signsIn: true });
     const two = await one.context().newPage();
     await two.goto(`${address}/ui/statements`);
     await heading(two, 'Statements');

@@ -79,10 +79,13 @@ module.exports = {
     const capture = (id) => run(sandbox, `await db_query("DELETE FROM raw_data WHERE id = ${id} /* ${mark} */")`);
     await capture(1);
     const page = await open(adminKey);
+    await page.clock.install(); // the pages look every few seconds
+    const later = () => page.clock.fastForward(12_000);
     await page.goto(`${address}/ui/writes?status=pending`);
     const writes = page.locator('.write', { hasText: mark });
     await writes.first().getByText('WHERE id = 1').waitFor();
     await capture(2);
+    await later();
     await writes.nth(1).getByText('WHERE id = 2').waitFor(); // behind the others: nothing moves below the pointer
     const { pending: waiting } = await call('GET', '/pending-writes/count');
     await page.locator('nav .badge', { hasText: String(waiting) }).waitFor();
@@ -92,6 +95,7 @@ module.exports = {
     await writes.first().getByText('pending').waitFor();
     const { pending_writes: pending } = await call('GET', '/pending-writes?status=pending');
     for (const { id, query } of pending) if (query.includes(mark)) await call('POST', `/pending-writes/${id}/reject`, {});
+    await later();
     await writes.first().getByText('rejected').waitFor();
     await writes.last().getByText('rejected').waitFor();
     // An empty list shows the first write itself.
@@ -101,6 +105,7 @@ module.exports = {
     await page.getByText('No writes match these filters.').waitFor();
     await call('POST', '/sandbox/agent/quick-execute', { config: { write_policy: 'capture' },
       code: `await db_query("DELETE FROM raw_data WHERE id = 3 /* ${mark} */")` }, key);
+    await later();
     await writes.first().getByText('WHERE id = 3').waitFor();
     await wantNothingWrong(page);
   },
