@@ -10,6 +10,7 @@ import { isTable, Value } from "../parts/value";
 import { parameter, setParameters } from "../router";
 import { mayDebug } from "../session";
 import { cellPath, lastName, linesOf, sectionsOf } from "../why/answer";
+import { endOfRun, lineAddress } from "../why/line_address";
 import { printedNames } from "../why/printed";
 import { recordedReplay } from "../why/recorded_replay";
 import { useWhy } from "../why/use_why";
@@ -28,6 +29,7 @@ interface AnswerState {
   name: string; // of the last line: cells are asked by it, or ""
   recording: string; // the execution whose recording answers, or ""
   marks: LineMark[]; // of the lines that the answer names
+  at: string; // where the question is asked: a step, or the end
   asked: ReturnType<typeof useWhy>;
 }
 
@@ -53,6 +55,7 @@ export function useAnswer(e: Execution | undefined): AnswerState {
     name: isShown ? name : "",
     recording,
     marks: lines.map((line) => ({ line, isFailure: false })),
+    at: steps > 0 ? String(steps) : endOfRun,
     asked,
   };
 }
@@ -99,7 +102,6 @@ export function Answer(props: { of: Execution; answer: AnswerState; children: Co
       : undefined;
   const button = <WhyButton of={e} answer={answer} ask={ask} />;
   const wide = output !== undefined || isTable(e.result);
-  const path = `/ui/executions/${encodeURIComponent(recording)}/steps`;
   const hasValue = output !== undefined || e.result !== null;
   const result = (
     <>
@@ -140,7 +142,7 @@ export function Answer(props: { of: Execution; answer: AnswerState; children: Co
             asked={answer.asked}
             path={`/executions/${encodeURIComponent(recording)}`}
             ms={e.usage.wall_ms}
-            jump={(step, text) => <a href={`${path}?step=${step}`}>{text}</a>}
+            jump={(line, text) => <a href={lineAddress(recording, question, line, answer.at)}>{text}</a>}
             close={() => ask("")}
           />
         )}

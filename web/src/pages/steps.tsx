@@ -11,13 +11,13 @@ import type { Names } from "../parts/python_names";
 import { parameter, setParameters } from "../router";
 import { Page } from "../shell";
 import { linesOf, sectionsOf } from "../why/answer";
-import { useWhy } from "../why/use_why";
 import { marks as failureOf } from "./execution_marks";
 import { Find } from "./steps_find";
 import { useStepKeys } from "./steps_keys";
 import { runBeside } from "./steps_lines";
 import { marksOf } from "./steps_marks";
 import { StepOutputs } from "./steps_outputs";
+import { knows, useQuestion } from "./steps_question";
 import { type Recording, useRecording } from "./steps_recording";
 import { Scrubber } from "./steps_scrubber";
 import { Answer, History, Jump } from "./steps_story";
@@ -30,9 +30,6 @@ const noNames: Names = { assignments: [], prints: [] };
 
 // slowDelay is the time in milliseconds after which the values of another step are shown as such. Most values are there sooner.
 const slowDelay = 150;
-
-// shortRun is the time in milliseconds of a run that is run again for the facts without another click.
-const shortRun = 10_000;
 
 // Steps shows a recorded execution at one of its steps, and moves through them both ways. The step number and the
 // current line follow the pointer at once, from the lines of all steps; the values follow when they arrive.
@@ -103,15 +100,8 @@ function Recorded({ recording, record }: { recording: Recording; record: Executi
   const frame = frames[Math.min(frames.length - 1, Number(parameter("frame")) || 0)];
   const isCurrent = shown?.view.step === step;
   const isSlow = useDelay(!isCurrent, slowDelay);
-  const chosen = parameter("name");
-  const isResult = chosen === "result" && !knows(shown, frame, chosen);
-  // Of the end, the answer is that of the whole run, which can follow cells, too.
-  const asked = useWhy(
-    chosen ? path : "",
-    isResult ? "" : chosen,
-    addressed > total ? 0 : addressed,
-    record.usage.wall_ms <= shortRun,
-  );
+  const question = useQuestion(recording, record, frame);
+  const { asked, variable, isResult } = question;
   const result = step > total && record.result !== null ? record.result : undefined;
   // While only the step moves, the values need no work.
   const variables = useMemo(
@@ -129,7 +119,7 @@ function Recorded({ recording, record }: { recording: Recording; record: Executi
       ),
     [names, lines, shown],
   );
-  const contents = useContents(recording, frame, chosen);
+  const contents = useContents(recording, frame, variable);
   const line = lines.lineOf(step);
   const shownLine =
     (isCurrent && frame !== frames[0] ? frame?.line_number : line) ?? (isCurrent ? frame?.line_number : undefined) ?? 0;
@@ -139,7 +129,7 @@ function Recorded({ recording, record }: { recording: Recording; record: Executi
     const position = lines.positionOf(step);
     const to = runBeside(runs, position, -1) ?? runBeside(runs, position - 1, 1);
     if (!knows(shown, frame, name) && to !== undefined) go(lines.stepAt(to));
-    setParameters({ name }, true);
+    setParameters({ name, asked: "" }, true);
   };
   const named = asked.why ? linesOf(sectionsOf(asked.why)) : [];
   const failed = failureOf(record)
@@ -174,30 +164,19 @@ function Recorded({ recording, record }: { recording: Recording; record: Executi
         </div>
         <div class={isSlow ? "state late" : "state"} aria-busy={!isCurrent}>
           {variables}
-          {chosen && (
-            <Answer
-              asked={asked}
-              path={path}
-              ms={record.usage.wall_ms}
-              go={go}
-              close={() => setParameters({ name: "" }, true)}
-            />
+          {question.name && (
+            <Answer question={question} step={addressed} total={total} path={path} ms={record.usage.wall_ms} go={go} />
           )}
         </div>
         <div class="steps-more">
           {contents && <Contents key={contents.name} path={path} {...contents} />}
-          {chosen && !isResult && <History path={path} name={chosen} step={addressed} go={go} />}
+          {variable && !isResult && <History path={path} name={variable} step={addressed} go={go} />}
           <Find path={path} step={addressed} found={go} />
           <StepOutputs outputs={outputs} step={step} go={show} />
         </div>
       </div>
     </>
   );
-}
-
-// knows reports whether a variable has a value at a step.
-function knows(shown: Recording["shown"], frame: StepFrame | undefined, name: string): boolean {
-  return [...(frame?.variables ?? []), ...(shown?.view.globals ?? [])].some((v) => v.name === name);
 }
 
 interface OpenedContents {

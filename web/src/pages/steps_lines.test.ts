@@ -1,9 +1,12 @@
 import { beforeEach, expect, test } from "vitest";
 import { serve } from "../testing/service";
 import { buckets, firstAtLeast, runBeside, StepLines } from "./steps_lines";
+import { stepAfter } from "./steps_question";
 
 // A recording of 12 steps. Steps 5 to 7 were not recorded; the lines of all other steps are below.
 const lines = [1, 2, 3, 2, /* gap */ 3, 2, 3, 4, 0];
+// The line at step 2 calls a function, in which the steps 3, 4 and 8 are.
+const depths = [1, 1, 2, 2, /* gap */ 2, 1, 1, 2, 1];
 let recording: StepLines;
 
 beforeEach(async () => {
@@ -13,11 +16,13 @@ beforeEach(async () => {
     gaps: [{ first: 5, last: 7, reason: "too fast" }],
   });
   const padded = new TextEncoder().encode(head.padEnd(Math.ceil(head.length / 4) * 4));
-  const body = new Uint8Array(4 + padded.length + 4 * lines.length);
+  const body = new Uint8Array(4 + padded.length + 6 * lines.length);
   const view = new DataView(body.buffer);
   view.setUint32(0, padded.length, true);
   body.set(padded, 4);
   for (const [index, line] of lines.entries()) view.setUint32(4 + padded.length + 4 * index, line, true);
+  const behind = 4 + padded.length + 4 * lines.length;
+  for (const [index, depth] of depths.entries()) view.setUint16(behind + 2 * index, depth, true);
   serve(() => new Response(body));
   recording = await StepLines.load("/executions/e-1", new AbortController().signal);
 });
@@ -30,6 +35,21 @@ test("recorded steps have positions in a row, and the end of the run is the last
 
 test("a step that was not recorded has the position of the one before it", () => {
   expect([5, 6, 7].map((step) => recording.positionOf(step))).toEqual([3, 3, 3]);
+});
+
+test("a line has run where the calls that it made have ended", () => {
+  expect([0, 1, 2, 5, 6, 8, 9].map((position) => recording.after(position))).toEqual([1, 5, 3, 6, 8, 9, 9]);
+});
+
+test("the step after a line is the next one in its function, and that of a line that failed is the failure", () => {
+  const at = (step: number, end = 13) => stepAfter(recording, { line: 0, step }, 13, end);
+  expect([at(1), at(2), at(12), at(12, 12)]).toEqual([2, 9, 13, 12]);
+});
+
+test("a line without a step is seen after its last run before the question", () => {
+  const at = (line: number, before = 13) => stepAfter(recording, { line, step: 0 }, before, 13);
+  expect([at(2), at(2, 4), at(3)]).toEqual([10, 9, 12]);
+  expect(at(7)).toBe(12); // inside of the statement that begins at line 4
 });
 
 test("a position outside is the nearest one inside", () => {

@@ -20,15 +20,18 @@ export class StepLines {
   readonly gaps: Gap[];
   private readonly segments: Segment[] = [];
   private readonly lines: Uint32Array;
+  private readonly depths: Uint16Array; // the number of frames of each step
   private readonly runs = new Map<number, Uint32Array>(); // by line
 
   private constructor(
     readonly total: number,
     gaps: Gap[],
     lines: Uint32Array,
+    depths: Uint16Array,
   ) {
     this.gaps = gaps;
     this.lines = lines;
+    this.depths = depths;
     let first = 1;
     let position = 0;
     for (const gap of [...gaps, { first: total + 2, last: total + 1 }]) {
@@ -42,7 +45,7 @@ export class StepLines {
 
   // without returns what is known before the lines are loaded: the number of steps.
   static without(total: number): StepLines {
-    return new StepLines(total, [], new Uint32Array());
+    return new StepLines(total, [], new Uint32Array(), new Uint16Array());
   }
 
   static async load(path: string, signal: AbortSignal): Promise<StepLines> {
@@ -55,7 +58,8 @@ export class StepLines {
       gaps: Gap[];
     };
     const start = 4 + length;
-    return new StepLines(head.total_steps, head.gaps, new Uint32Array(body, start, head.count)); // depths follow
+    const lines = new Uint32Array(body, start, head.count);
+    return new StepLines(head.total_steps, head.gaps, lines, new Uint16Array(body, start + 4 * head.count, head.count));
   }
 
   // stepAt returns the step at a position, or at the nearest one.
@@ -74,6 +78,15 @@ export class StepLines {
   // lineOf returns the line of a step: 0 in another file than the program's, undefined if it is not known.
   lineOf(step: number): number | undefined {
     return this.lines[this.positionOf(step)];
+  }
+
+  // after returns the position at which the line of a position has run, with the calls that it made: the next position in
+  // the same function or in a caller, or the end.
+  after(position: number): number {
+    const depth = this.depths[position] ?? 0;
+    let next = position + 1;
+    while (next < this.count - 1 && this.depths[next]! > depth) next++;
+    return Math.min(next, this.count - 1);
   }
 
   // runsOf returns the positions of the steps at a line, in order.

@@ -94,7 +94,7 @@ export function useRecording(id: string): Recording {
     setStep(next);
     views.want(next);
     window.clearTimeout(timer.current);
-    const address = () => setParameters({ step: String(next), frame: "" }, true);
+    const address = () => setParameters({ step: String(next), frame: "", after: "" }, true);
     if (!timer.current) address(); // a single move
     timer.current = window.setTimeout(() => {
       timer.current = 0;

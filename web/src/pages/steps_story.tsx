@@ -5,30 +5,48 @@ import type { VariableChange } from "../api/records";
 import { count, plural } from "../format";
 import { Failure } from "../parts/feedback";
 import { Panel } from "../parts/panel";
+import { setParameters } from "../router";
 import { clipped } from "../why/answer";
-import type { Asked } from "../why/use_why";
 import { WhyPanel } from "../why/why_panel";
+import type { Question } from "./steps_question";
 
 const maxChanges = 100; // of one request
 const maxValue = 80; // characters
 
-// Answer says why a variable has its value, next to it. A click on a line goes to its step.
+// Answer says why a variable has its value, next to it. A click on a line goes to the step after it has run, and the
+// question stays.
 export function Answer(props: {
-  asked: Asked;
+  question: Question;
+  step: number;
+  total: number;
   path: string;
   ms: number;
   go: (step: number) => void;
-  close: () => void;
 }) {
-  const { go, ...rest } = props;
+  const { question, step, total, path, ms, go } = props;
+  const { at, isKept, asked, follow } = question;
   return (
     <WhyPanel
-      {...rest}
-      jump={(step, text) => (
-        <button class="link" title={`Go to step ${count(step)}`} onClick={() => go(step)}>
+      asked={asked}
+      path={path}
+      ms={ms}
+      jump={(line, text) => (
+        <button class="link" title="Go to the step after this line has run" onClick={() => follow(line)}>
           {text}
         </button>
       )}
+      close={() => setParameters({ name: "", asked: "" }, true)}
+      note={
+        isKept &&
+        at !== step && (
+          <>
+            Asked at{" "}
+            <button class="link" onClick={() => go(at)}>
+              {at > total ? "the end of the run" : `step ${count(at)}`}
+            </button>
+          </>
+        )
+      }
     />
   );
 }

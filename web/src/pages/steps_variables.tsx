@@ -120,7 +120,7 @@ function Row({ name, value, type, mark }: { name: string; value: string; type: s
       class="row-button"
       aria-pressed={isChosen}
       title={`${type}: show why, and when it changed`}
-      onClick={() => setParameters({ name: isChosen ? "" : name }, true)}
+      onClick={() => setParameters({ name: isChosen ? "" : name, asked: "" }, true)}
     >
       <code class="name">{name}</code>
       <code class="value">{value}</code>

@@ -5,6 +5,7 @@ import { Failure, Loading } from "../parts/feedback";
 import { Panel } from "../parts/panel";
 import { clipped, type Shown, sectionsOf } from "./answer";
 import { CellOrigin, Origin } from "./cell_origin";
+import type { Line } from "./line_address";
 import type { Asked } from "./use_why";
 
 // longValue is the length in characters from which on a value does not fit into a heading.
@@ -14,8 +15,8 @@ const maxSteps = 6; // of the chain, that are shown at once
 const maxReads = 3;
 const maxValue = 48; // characters of a value in the chain
 
-// Jump shows a step, or a link to it.
-export type Jump = (step: number, text: string) => ComponentChildren;
+// Jump shows a link to the step after a line has run.
+export type Jump = (line: Line, text: string) => ComponentChildren;
 
 // titleOf returns the heading of an answer.
 export function titleOf({ name, value = "" }: Pick<Why, "name" | "value">): string {
@@ -31,7 +32,7 @@ export function WhyPanel(props: {
   ms: number;
   jump: Jump;
   close?: () => void;
-  children?: ComponentChildren;
+  note?: ComponentChildren; // below the heading
 }) {
   const { asked, path, jump } = props;
   const { why, problem, isLooking, look } = asked;
@@ -56,6 +57,7 @@ export function WhyPanel(props: {
         </h2>
         {close}
       </header>
+      {props.note && <p class="why-none">{props.note}</p>}
       <Findings title="Check first" look="evident" list={sections.first} jump={jump} />
       {why.cell && <Origin of={why.cell} />}
       <Findings title="Check if intended" look="possible" list={sections.intended} jump={jump} />
@@ -82,7 +84,6 @@ export function WhyPanel(props: {
         </details>
       )}
       {isVariable && <CellOrigin path={path} name={why.name} type={why.type ?? ""} />}
-      {props.children}
       <Open of={why} />
     </section>
   );
@@ -97,7 +98,7 @@ function Findings({ title, look, list, jump }: { title: string; look: string; li
       <ul>
         {list.map(({ line, step, code, text }, index) => (
           <li key={index}>
-            <span class="why-line">{step ? jump(step, `line ${line}`) : line > 0 ? `line ${line}` : ""}</span>
+            <span class="why-line">{step ? jump({ line, step }, `line ${line}`) : line > 0 ? `line ${line}` : ""}</span>
             <span>
               {code && <code title={code}>{clipped(code, 70)}</code>} <span class="why-text">{text}</span>
             </span>
@@ -114,7 +115,7 @@ function Chain({ of: why, jump }: { of: Why; jump: Jump }) {
   if (steps.length === 0) return null;
   const line = (cause: (typeof steps)[number]) => (
     <li key={`${cause.step} ${cause.name}`}>
-      <span class="why-line">{jump(cause.step, `line ${cause.line_number}`)}</span>
+      <span class="why-line">{jump({ line: cause.line_number, step: cause.step }, `line ${cause.line_number}`)}</span>
       <span>
         <code title={cause.line_code.trim()}>{clipped(cause.line_code, 90)}</code> <Effect of={cause} />
       </span>

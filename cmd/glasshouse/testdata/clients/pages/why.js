@@ -57,7 +57,9 @@ module.exports = {
       await page.reload(); // the question is in the address
       await evident(page).filter({ hasText: cause }).waitFor();
       await evident(page).getByRole('link', { name: 'line 4' }).click();
-      await page.locator('.cm-current', { hasText: 'or 0' }).waitFor();
+      await page.locator('.cm-current', { hasText: 'for row in rows' }).waitFor(); // line 4 has run
+      await page.getByText(/^Why the result is 1\.\d+/).waitFor();
+      await evident(page).filter({ hasText: cause }).waitFor();
       await wantNothingWrong(page);
     }
     const phone = await open(adminKey, { viewport: { width: 390, height: 844 } });
@@ -76,6 +78,42 @@ module.exports = {
     await wantOneScrollArea(phone);
     await shoot(phone, 'phone-why-result');
     await wantNothingWrong(phone);
+  },
+
+  // A line leads to where its value is there, with the same question, which stays while the reader moves on.
+  async 'a line of the answer is shown after it has run'() {
+    const { execution_id: id } = await quick(average, true);
+    const page = await open(adminKey);
+    const chain = (text) => page.locator('.chain li', { hasText: text });
+    const value = (name) => page.locator('.variables li', { has: page.locator('.name', { hasText: new RegExp(`^${name}$`) }) }).locator('.value');
+    await page.goto(`${address}/ui/executions/${id}`);
+    await page.getByRole('button', { name: 'Why this result?' }).click();
+    await chain('average = total / len(rows)').getByRole('link', { name: 'line 8' }).click();
+    await page.locator('.cm-current', { hasText: 'print(' }).waitFor();
+    await value('average').filter({ hasText: /^1\.\d+$/ }).waitFor();
+    const heading = page.getByText(/^Why the result is 1\.\d+/);
+    await heading.waitFor();
+    await settled(page);
+    await wantAccessible(page);
+    await shoot(page, 'steps-after-line');
+    await page.keyboard.press('ArrowLeft');
+    await page.locator('.cm-current', { hasText: 'average = total' }).waitFor();
+    await page.keyboard.press('ArrowRight');
+    await page.locator('.cm-current', { hasText: 'print(' }).waitFor();
+    await heading.waitFor();
+    // The same in the steps. A line that calls a function has run when the function has ended.
+    await chain('total += seconds(row)').getByRole('button', { name: 'line 7' }).click();
+    await page.locator('.cm-current', { hasText: 'for row in rows' }).waitFor();
+    await heading.waitFor();
+    await page.getByText('Asked at the end of the run').waitFor();
+    await page.reload();
+    await heading.waitFor();
+    await page.locator('.cm-current', { hasText: 'for row in rows' }).waitFor();
+    // Another variable is another question, at the step that is shown.
+    await value('total').click();
+    await page.getByText(/^Why total is/).waitFor();
+    await page.getByText('Asked at').waitFor({ state: 'detached' });
+    await wantNothingWrong(page);
   },
 
   async 'why a cell of the result has its value'() {
