@@ -1,21 +1,19 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
-import { Problem } from "../api/problem";
+import { useEffect, useRef } from "preact/hooks";
 import type { Execution, Output } from "../api/records";
-import { duration, plural } from "../format";
+import { plural } from "../format";
 import type { LineMark } from "../parts/code";
-import { Copy, Failure } from "../parts/feedback";
+import { Copy } from "../parts/feedback";
 import { Panel } from "../parts/panel";
 import { isTable, Value } from "../parts/value";
 import { parameter, setParameters } from "../router";
-import { mayDebug } from "../session";
 import { cellPath, lastName, linesOf, sectionsOf } from "../why/answer";
 import { endOfRun, lineAddress } from "../why/line_address";
 import { printedNames } from "../why/printed";
-import { recordedReplay } from "../why/recorded_replay";
 import { useWhy } from "../why/use_why";
 import { WhyPanel } from "../why/why_panel";
 import { OutputPanel, resultPath, whyCell } from "./execution_outputs";
+import { WhyButtons } from "./execution_why";
 
 // shortRun is the time in milliseconds of a run that is run again for the facts without another click.
 const shortRun = 10_000;
@@ -100,7 +98,7 @@ export function Answer(props: { of: Execution; answer: AnswerState; children: Co
     name && recording
       ? whyCell(({ row, column }) => ask(cellPath(name, row, { name: column, index: 0 }, false)))
       : undefined;
-  const button = <WhyButton of={e} answer={answer} ask={ask} />;
+  const button = <WhyButtons of={e} subjects={answer.subjects} recording={recording} ask={ask} />;
   const wide = output !== undefined || isTable(e.result);
   const hasValue = output !== undefined || e.result !== null;
   const result = (
@@ -149,67 +147,4 @@ export function Answer(props: { of: Execution; answer: AnswerState; children: Co
       </div>
     </>
   );
-}
-
-// WhyButton asks why the result is so. Of a failed run it asks for the variables that the failed line names.
-function WhyButton({ of: e, answer, ask }: { of: Execution; answer: AnswerState; ask: (name: string) => void }) {
-  const [problem, setProblem] = useState<Problem>();
-  const [isRecording, setRecording] = useState(false);
-  const { recording } = answer;
-  const asked = recording ? parameter("why") : "";
-  const subjects = (e.status === "failed" ? namedAt(e) : answer.subjects).filter((name) => name !== asked);
-  if (!isOver(e) || subjects.length === 0) return null;
-  if (!recording && (!mayDebug.value || !e.input_log || !e.code || e.kind === "database-query")) return null;
-  const record = async (name: string) => {
-    setRecording(true);
-    setProblem(undefined);
-    try {
-      setParameters({ recording: (await recordedReplay(e.execution_id)).execution_id, why: name }, true);
-    } catch (thrown) {
-      setProblem(Problem.from(thrown));
-    }
-    setRecording(false);
-  };
-  const isFailure = e.status === "failed";
-  return (
-    <>
-      {problem && <Failure problem={problem} />}
-      {subjects.map((name) => (
-        <button
-          key={name}
-          class={isFailure ? "" : "primary"}
-          disabled={isRecording}
-          title={
-            recording
-              ? ""
-              : "The run was not recorded. It runs again with the rows that it got: once for a recording, unless there is one already, and once for the values in between."
-          }
-          onClick={() => (recording ? ask(name) : void record(name))}
-        >
-          {isRecording
-            ? "Running again…"
-            : recording
-              ? questionOf(name, e)
-              : `${questionOf(name, e)} (runs again twice, ${duration(e.usage.wall_ms)} each without a recording)`}
-        </button>
-      ))}
-    </>
-  );
-}
-
-const shortValue = 20; // characters of a value that fits into a question
-
-// questionOf asks why a variable has its value, which is the one at a failure, if there was one.
-export function questionOf(name: string, e: Execution): string {
-  if (name === "result") return "Why this result?";
-  const value = (e.exception?.traceback ?? []).filter(({ file }) => !file).at(-1)?.variables?.[name];
-  return value && value.length <= shortValue ? `Why is “${name}” ${value}?` : `Why has “${name}” this value?`;
-}
-
-// namedAt returns the variables that the line of a failure names, at most three.
-export function namedAt(e: Execution): string[] {
-  const frame = (e.exception?.traceback ?? []).filter(({ file }) => !file).at(-1);
-  if (!frame) return [];
-  const words = frame.code.replace(/"[^"]*"|'[^']*'/g, "").match(/[\p{L}_][\p{L}\p{N}_]*/gu) ?? [];
-  return [...new Set(words)].filter((word) => Object.hasOwn(frame.variables ?? {}, word)).slice(0, 3);
 }

@@ -166,7 +166,7 @@ module.exports = {
     const { execution_id: id } = await quick('total = 0\nfor n in range(3):\n    total += n / 7\nprint("total", round(total, 2))', true);
     const page = await open(adminKey);
     await page.goto(`${address}/ui/executions/${id}`);
-    await page.getByRole('button', { name: 'Why has “total” this value?' }).click();
+    await page.getByRole('button', { name: 'Why is total this?' }).click();
     await page.getByText(/^Why total is 0\.42/).waitFor();
     await wantNothingWrong(page);
   },
@@ -175,7 +175,8 @@ module.exports = {
     const { execution_id: id } = await quick(average, false);
     const page = await open(adminKey);
     await page.goto(`${address}/ui/executions/${id}`);
-    await page.getByRole('button', { name: /^Why this result\? \(runs again twice, [\d.]+ m?s each without a recording\)$/ }).click();
+    await page.getByText(/^runs the code again, about [\d.]+ m?s$/).waitFor();
+    await page.getByRole('button', { name: 'Why this result?', exact: true }).click();
     await evident(page).filter({ hasText: cause }).waitFor();
     const replay = new URL(page.url()).searchParams.get('recording');
     const { replay: compared } = await call('GET', `/executions/${replay}`);
@@ -208,7 +209,7 @@ module.exports = {
     const { execution_id: id } = await quick(failing, true);
     const page = await open(adminKey);
     await page.goto(`${address}/ui/executions/${id}`);
-    await page.getByRole('button', { name: 'Why is “total” 0?' }).click();
+    await page.getByRole('button', { name: 'Why is total 0?' }).click();
     await page.getByText('Why total is 0').waitFor();
     await page.locator('.chain li', { hasText: 'total = sum(rows.values())' }).waitFor();
     await settled(page);
