@@ -12,6 +12,7 @@ import { Rename } from "../parts/rename";
 import { navigate, setParameters } from "../router";
 import { isAdmin, mayDebug } from "../session";
 import { Page } from "../shell";
+import { canReplay, type KnownReplay, type Replay, useKnownReplay } from "../why/recorded_replay";
 import { Answer, useAnswer } from "./execution_answer";
 import { asCurl, asPython } from "./execution_commands";
 import { Artifacts, Comparison, Connections, Facts, Failed, Logs, Queries } from "./execution_details";
@@ -111,7 +112,8 @@ export function useNow(runs: boolean): number {
 // Execution is the page of one execution.
 export function Execution({ id }: { id: string }) {
   const { record: e, problem, stdout, stderr, reload, rename } = useExecution(id);
-  const answer = useAnswer(e);
+  const known = useKnownReplay(e);
+  const answer = useAnswer(e, known);
   const runs = e !== undefined && !isOver(e);
   const now = useNow(runs);
   useEffect(() => {
@@ -156,7 +158,7 @@ export function Execution({ id }: { id: string }) {
           {name}
         </>
       }
-      actions={<Actions of={e} />}
+      actions={<Actions of={e} known={known} />}
     >
       <p class="summary">
         <Status of={e.status} />
@@ -181,7 +183,7 @@ export function Execution({ id }: { id: string }) {
         <div class="main">
           <Failed of={e} />
           {e.replay && <Comparison of={e.replay} by={e.execution_id} />}
-          <Answer of={e} answer={answer}>
+          <Answer of={e} answer={answer} known={known}>
             {code && (
               <Panel
                 title="Code"
@@ -236,12 +238,11 @@ export function stepsOf(e: Record): number {
   return isOver(e) && mayDebug.value ? e.recorded_steps : 0;
 }
 
-function Actions({ of: e }: { of: Record }) {
+function Actions({ of: e, known }: { of: Record; known: KnownReplay }) {
   const steps = stepsOf(e);
   const canRunAgain = isOver(e) && Boolean(e.code) && e.kind !== "database-query"; // the code of a query is SQL
   const [problem, setProblem] = useState<Problem>();
   const [isCancelled, setCancelled] = useState(false);
-  const [isReplaying, setReplaying] = useState(false);
   const gone = useRef(false);
   useEffect(
     () => () => {
@@ -283,25 +284,7 @@ function Actions({ of: e }: { of: Record }) {
           Time travel: {plural(steps, "step")}
         </a>
       )}
-      {steps === 0 && canRunAgain && e.input_log && mayDebug.value && (
-        <button
-          disabled={isReplaying}
-          title={`Runs the code again with the rows that it got, and records it. The run took ${duration(e.usage.wall_ms)}.`}
-          onClick={attempt(async () => {
-            setReplaying(true);
-            try {
-              const again = await post<Record>(`/executions/${encodeURIComponent(e.execution_id)}/replay`, {
-                record: true,
-              });
-              if (!gone.current) navigate(`/ui/executions/${encodeURIComponent(again.execution_id)}/steps`);
-            } finally {
-              if (!gone.current) setReplaying(false);
-            }
-          })}
-        >
-          {isReplaying ? "Running again…" : `Step through (runs again, ${duration(e.usage.wall_ms)})`}
-        </button>
-      )}
+      {steps === 0 && canReplay(e) && <StepThrough of={e} known={known} attempt={attempt} />}
       {canRunAgain && (
         <a class="button" href={`/ui/play?execution=${encodeURIComponent(e.execution_id)}`}>
           Open in the playground
@@ -338,5 +321,48 @@ function Actions({ of: e }: { of: Record }) {
         />
       )}
     </>
+  );
+}
+
+// StepThrough leads to the steps of a run that was not recorded: those of a replay, which is made if there is none.
+export function StepThrough(props: {
+  of: Record;
+  known: KnownReplay;
+  attempt: (action: () => Promise<unknown>) => () => Promise<void>;
+}) {
+  const { of: e, known, attempt } = props;
+  const [isReplaying, setReplaying] = useState(false);
+  const gone = useRef(false);
+  useEffect(
+    () => () => {
+      gone.current = true;
+    },
+    [],
+  );
+  const addressOf = (replay: Replay) => `/ui/executions/${encodeURIComponent(replay.execution_id)}/steps`;
+  if (known.replay)
+    return (
+      <a class="button" href={addressOf(known.replay)} title="The run ran again, did the same, and was recorded">
+        Step through: {plural(known.replay.recorded_steps, "step")}
+      </a>
+    );
+  const record = async () => {
+    setReplaying(true);
+    try {
+      const replay = await known.record();
+      if (!gone.current) navigate(addressOf(replay));
+    } finally {
+      if (!gone.current) setReplaying(false);
+    }
+  };
+  const cost = known.isLooking ? "" : ` (runs again, ${duration(e.usage.wall_ms)})`;
+  return (
+    <button
+      disabled={isReplaying}
+      title={`Runs the code again with the rows that it got, and records it. The run took ${duration(e.usage.wall_ms)}.`}
+      onClick={attempt(record)}
+    >
+      {isReplaying ? "Running again…" : `Step through${cost}`}
+    </button>
   );
 }

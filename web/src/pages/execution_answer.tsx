@@ -10,6 +10,7 @@ import { parameter, setParameters } from "../router";
 import { cellPath, lastName, linesOf, sectionsOf } from "../why/answer";
 import { endOfRun, lineAddress } from "../why/line_address";
 import { printedNames } from "../why/printed";
+import type { KnownReplay } from "../why/recorded_replay";
 import { useWhy } from "../why/use_why";
 import { WhyPanel } from "../why/why_panel";
 import { OutputPanel, resultPath, whyCell } from "./execution_outputs";
@@ -33,15 +34,21 @@ interface AnswerState {
 
 // useAnswer finds what a run has answered. The address has the question, and the replay that answers it if the run itself
 // was not recorded.
-export function useAnswer(e: Execution | undefined): AnswerState {
+export function useAnswer(e: Execution | undefined, { replay, isLooking }: KnownReplay): AnswerState {
   const output = e?.outputs.find(({ role }) => role === "result");
   const { name, isShown } = lastName(e?.code ?? "");
   const hasResult = output !== undefined || (e !== undefined && e.result !== null);
-  const recording = !e ? "" : e.recorded_steps > 0 && isOver(e) ? e.execution_id : parameter("recording");
+  const recording = !e
+    ? ""
+    : e.recorded_steps > 0 && isOver(e)
+      ? e.execution_id
+      : parameter("recording") || (replay?.execution_id ?? "");
   const question = recording ? parameter("why") : "";
-  const steps = question && question !== "result" && e?.status === "failed" ? e.recorded_steps : 0;
+  const recorded = e?.recorded_steps || (replay?.execution_id === recording ? replay.recorded_steps : 0);
+  const isFailure = e?.status === "failed" && question !== "result";
+  const steps = question && isFailure ? recorded : 0; // of a failure, the variables are those where it failed
   const asked = useWhy(
-    question ? `/executions/${encodeURIComponent(recording)}` : "",
+    question && !(isFailure && isLooking) ? `/executions/${encodeURIComponent(recording)}` : "",
     question === "result" ? "" : question,
     steps,
     (e?.usage.wall_ms ?? 0) <= shortRun,
@@ -88,17 +95,17 @@ function useInSight(question: string, isThere: boolean) {
 }
 
 // Answer shows the result, the code, and next to them why the result is so. A run that was not recorded is run again once.
-export function Answer(props: { of: Execution; answer: AnswerState; children: ComponentChildren }) {
-  const { of: e, answer } = props;
+export function Answer(props: { of: Execution; answer: AnswerState; known: KnownReplay; children: ComponentChildren }) {
+  const { of: e, answer, known } = props;
   const { output, recording, name } = answer;
   const question = recording ? parameter("why") : "";
-  const ask = (why: string) => setParameters({ why }, true);
+  const ask = (why: string) => setParameters({ why, recording: e.recorded_steps > 0 ? "" : recording }, true);
   const place = useInSight(question, answer.asked.why !== undefined);
   const askOfRow =
     name && recording
       ? whyCell(({ row, column }) => ask(cellPath(name, row, { name: column, index: 0 }, false)))
       : undefined;
-  const button = <WhyButtons of={e} subjects={answer.subjects} recording={recording} ask={ask} />;
+  const button = <WhyButtons of={e} subjects={answer.subjects} recording={recording} known={known} ask={ask} />;
   const wide = output !== undefined || isTable(e.result);
   const hasValue = output !== undefined || e.result !== null;
   const result = (

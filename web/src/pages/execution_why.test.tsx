@@ -50,14 +50,17 @@ test("the first question is the main action, and what it costs stands once", () 
     input_log: {},
     usage: { wall_ms: 17.3 },
   } as unknown as Execution;
+  const known = { replay: undefined, isLooking: false, record: () => Promise.reject(new Error("not asked")) };
   const buttons = (recording: string) => {
-    const page = draw(<WhyButtons of={run} subjects={["leader", "top"]} recording={recording} ask={() => {}} />);
+    const page = draw(
+      <WhyButtons of={run} subjects={["leader", "top"]} recording={recording} known={known} ask={() => {}} />,
+    );
     return [...page.querySelectorAll("button, span")].map((e) => [e.textContent, e.className]);
   };
   const questions = [
     ["Why is leader this?", "primary"],
     ["Why is top this?", ""],
   ];
-  expect(buttons("")).toEqual([...questions, ["runs the code again, about 34.6 ms", "why-cost"]]);
+  expect(buttons("")).toEqual([...questions, ["runs the code again, about 35 ms", "why-cost"]]);
   expect(buttons("r")).toEqual(questions);
 });

@@ -4,8 +4,7 @@ import type { Execution } from "../api/records";
 import { duration } from "../format";
 import { Failure } from "../parts/feedback";
 import { parameter, setParameters } from "../router";
-import { mayDebug } from "../session";
-import { recordedReplay } from "../why/recorded_replay";
+import { canReplay, type KnownReplay } from "../why/recorded_replay";
 
 // WhyButtons ask why the values of a run are so, the first of them with the look of the main action. Of a failed run they ask
 // for the variables that the failed line names, of which none is the main one. What it costs to ask stands once.
@@ -13,9 +12,10 @@ export function WhyButtons(props: {
   of: Execution;
   subjects: string[];
   recording: string; // that answers, or ""
+  known: KnownReplay;
   ask: (name: string) => void;
 }) {
-  const { of: e, recording, ask } = props;
+  const { of: e, recording, known, ask } = props;
   const [problem, setProblem] = useState<Problem>();
   const [recorded, setRecorded] = useState(""); // the subject for which the run runs again, or ""
   const asked = recording ? parameter("why") : "";
@@ -23,12 +23,12 @@ export function WhyButtons(props: {
   const subjects = isFailure ? namedAt(e) : props.subjects;
   const shown = subjects.filter((name) => name !== asked);
   if (e.completed_at === null || shown.length === 0) return null;
-  if (!recording && (!mayDebug.value || !e.input_log || !e.code || e.kind === "database-query")) return null;
+  if (!recording && !canReplay(e)) return null;
   const record = async (name: string) => {
     setRecorded(name);
     setProblem(undefined);
     try {
-      setParameters({ recording: (await recordedReplay(e.execution_id)).execution_id, why: name }, true);
+      setParameters({ recording: (await known.record()).execution_id, why: name }, true);
     } catch (thrown) {
       setProblem(Problem.from(thrown));
     }
@@ -47,7 +47,7 @@ export function WhyButtons(props: {
           {recorded === name ? "Running again…" : questionOf(name, e)}
         </button>
       ))}
-      {!recording && (
+      {!recording && !known.isLooking && (
         <span
           class="why-cost"
           title="The run was not recorded. It runs again with the rows that it got: once for a recording, and once for the values in between."
@@ -61,7 +61,8 @@ export function WhyButtons(props: {
 
 // costOf says what an answer costs without a recording: a run for the recording, and one for the values in between.
 export function costOf(e: Pick<Execution, "usage">): string {
-  return `runs the code again, about ${duration(2 * e.usage.wall_ms)}`;
+  const ms = Math.max(1, Math.round(2 * e.usage.wall_ms));
+  return `runs the code again, about ${ms < 1000 ? `${ms} ms` : duration(ms)}`;
 }
 
 const shortValue = 20; // characters of a value that fits into a question

@@ -178,6 +178,7 @@ module.exports = {
     await page.getByText(/^runs the code again, about [\d.]+ m?s$/).waitFor();
     await page.getByRole('button', { name: 'Why this result?', exact: true }).click();
     await evident(page).filter({ hasText: cause }).waitFor();
+    await page.getByRole('link', { name: /^Step through: [\d,]+ steps$/ }).waitFor();
     const replay = new URL(page.url()).searchParams.get('recording');
     const { replay: compared } = await call('GET', `/executions/${replay}`);
     assert.deepStrictEqual([compared.of, compared.grade], [id, 'identical']);
@@ -189,10 +190,17 @@ module.exports = {
     await evident(page).filter({ hasText: cause }).waitFor();
     await settled(page);
     await page.goto(`${address}/ui/executions/${id}`);
+    const steps = page.getByRole('link', { name: /^Step through: [\d,]+ steps$/ });
+    await steps.waitFor();
+    assert.doesNotMatch(await page.locator('main').innerText(), /runs (the code )?again/);
     await page.getByRole('button', { name: /^Why this result/ }).click();
     await evident(page).filter({ hasText: cause }).waitFor();
     await settled(page);
     assert.strictEqual(new URL(page.url()).searchParams.get('recording'), replay);
+    assert.strictEqual(await replays(), made);
+    await steps.click(); // those of the same recording
+    await page.locator('.cm-current').waitFor();
+    assert.strictEqual(new URL(page.url()).pathname, `/ui/executions/${replay}/steps`);
     assert.strictEqual(await replays(), made);
     // The list hides what only looked at the work, and says so.
     await page.goto(`${address}/ui/executions`);
