@@ -12,17 +12,28 @@ test("findings with numbers come first, notes come last, and the code is apart f
     ],
     facts: [
       fact,
-      { ...fact, kind: "value", score: 25, text: "400 values" },
+      { ...fact, kind: "value", score: 25, text: "400 values: 400 int, 0 to 9" },
       { ...fact, line: 9, kind: "always", score: 35, text: "was true" },
+      { ...fact, line: 9, column: 20, code: "b", kind: "value", score: 25, text: "3 values: 2 int, 1 None" },
+      { ...fact, line: 8, kind: "value", score: 25, text: "3 values: 3 float" },
+      { ...fact, line: 8, kind: "value", score: 25, text: "37.5 -> 37.5" },
+      { ...fact, line: 7, kind: "value", score: 25, text: "6 values: 6 None" },
       { ...fact, kind: "value", score: 20, text: "too little" },
     ],
   });
   expect(sections.first).toEqual([{ line: 6, step: 9, code: 'row["ms"] or 0', text: "57 of 400 became 0" }]);
   expect(sections.intended.map(({ text }) => text)).toEqual(["query 1 returned 400 rows"]);
   expect(sections.more.map(({ text }) => text)).toEqual(["the groups are in alphabetical order"]);
-  expect(sections.facts.map(({ line, text }) => [line, text])).toEqual([
-    [9, "was true"],
-    [6, "400 values"],
+  // Not line 6, which is to check first, and not line 8, of which nothing is told.
+  expect(sections.facts).toEqual([
+    {
+      line: 9,
+      parts: [
+        { code: 'row["ms"] or 0', text: "was true" },
+        { code: "b", text: "3 values: 2 int, 1 None" },
+      ],
+    },
+    { line: 7, parts: [{ code: 'row["ms"] or 0', text: "6 values: 6 None" }] },
   ]);
   expect(linesOf(sections)).toEqual([6, 2]);
 });

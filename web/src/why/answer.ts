@@ -17,12 +17,18 @@ export interface Shown {
   text: string;
 }
 
+// Did is what a line did: what its expressions got and gave.
+export interface Did {
+  line: number;
+  parts: { code: string; text: string }[];
+}
+
 // Sections is an answer in the order in which it is read.
 export interface Sections {
   first: Shown[]; // "Check first"
   intended: Shown[]; // "Check if intended"
   more: Shown[]; // the others, and notes
-  facts: Shown[]; // what the lines did
+  facts: Did[]; // what the other lines did
 }
 
 // sectionsOf sorts the findings and facts of an answer. Notes are not shown before causes.
@@ -31,16 +37,38 @@ export function sectionsOf({ findings, facts }: Pick<Why, "findings" | "facts">)
   const causes = all.filter(({ kind }) => !notes.has(kind));
   const shown = causes.slice(0, maxFindings);
   const of = (finding: Finding) => shownFinding(finding, facts ?? []);
+  const first = shown.filter(({ score }) => score >= evidentScore).map(of);
   return {
-    first: shown.filter(({ score }) => score >= evidentScore).map(of),
+    first,
     intended: shown.filter(({ score }) => score < evidentScore).map(of),
     more: [...causes.slice(maxFindings), ...all.filter(({ kind }) => notes.has(kind))].map(of),
-    facts: (facts ?? [])
-      .filter(({ score }) => score >= leastScore && score < findingScore)
-      .slice(0, maxFacts)
-      .sort((a, b) => b.line - a.line || a.column - b.column)
-      .map(({ line, code, text }) => ({ line, step: 0, code: oneLine(code), text: oneLine(text) })),
+    facts: didOf((facts ?? []).filter(({ line }) => !first.some((found) => found.line === line))),
   };
+}
+
+// didOf returns what lines did, the last line first.
+function didOf(facts: Fact[]): Did[] {
+  const told = facts
+    .filter(({ score, text }) => score >= leastScore && score < findingScore && !saysNothing(text))
+    .slice(0, maxFacts)
+    .sort((a, b) => b.line - a.line || a.column - b.column);
+  const lines = new Map<number, Did>();
+  for (const { line, code, text } of told) {
+    const did = lines.get(line) ?? { line, parts: [] };
+    lines.set(line, did);
+    did.parts.push({ code: oneLine(code), text: oneLine(text) });
+  }
+  return [...lines.values()];
+}
+
+// saysNothing reports whether a fact has only the number and the type of values, or a value that stayed the same. That all
+// values are None, or true, says something.
+function saysNothing(text: string): boolean {
+  const line = oneLine(text);
+  const [before, after, ...more] = line.split(/ (?:->|→) /);
+  return (
+    /^[\d,]+ values?(?:: [\d,]+ (?!(?:None|True|False)$)[\w.]+)?$/.test(line) || (before === after && more.length === 0)
+  );
 }
 
 const oneLine = (text: string) => text.split(/\s+/).join(" ").trim();

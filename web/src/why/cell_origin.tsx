@@ -6,13 +6,15 @@ import { count } from "../format";
 import { Failure } from "../parts/feedback";
 import { isTableType } from "../parts/table";
 import { clipped } from "./answer";
+import type { Jump } from "./line_address";
 
 const maxShown = 8; // rows and values of a step that the page shows; the answer has more
 const hasParts = /^(list|tuple|dict|Rows|defaultdict|OrderedDict|Counter)$/;
 
 // CellOrigin asks for a part of a variable that has parts, and lists the rows and cells that it was made from. It replays
 // the run.
-export function CellOrigin({ path, name, type }: { path: string; name: string; type: string }) {
+export function CellOrigin(props: { path: string; name: string; type: string; jump: Jump }) {
+  const { path, name, type, jump } = props;
   const [part, setPart] = useState("");
   const [cell, setCell] = useState<Cell>();
   const [problem, setProblem] = useState<Problem>();
@@ -55,20 +57,20 @@ export function CellOrigin({ path, name, type }: { path: string; name: string; t
         <button disabled={isLooking || part.trim() === ""}>{isLooking ? "Running again…" : "Follow it"}</button>
       </form>
       {problem && <Failure problem={problem} />}
-      {cell && <Origin of={cell} />}
+      {cell && <Origin of={cell} jump={jump} />}
     </>
   );
 }
 
 // Origin lists the steps of a cell, the last first.
-export function Origin({ of: cell }: { of: Cell }) {
+export function Origin({ of: cell, jump }: { of: Cell; jump: Jump }) {
   return (
     <div class="why-part chain">
       <h3>Where this cell came from{cell.value && `: ${clipped(cell.value, 40)}`}</h3>
       <ul aria-label="Origin of the cell">
         {cell.from.map((step, index) => (
           <li key={index}>
-            <span class="why-line">line {step.line}</span>
+            <span class="why-line">{jump({ line: step.line, step: 0 }, `line ${step.line}`)}</span>
             <span>
               <code title={step.code}>{clipped(step.code, 90)}</code>{" "}
               <span class="why-effect">

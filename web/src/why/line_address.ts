@@ -1,8 +1,13 @@
+import type { ComponentChildren } from "preact";
+
 // Line is a line of an answer. Its step is the one before the line runs, or 0 if only the line is known.
 export interface Line {
   line: number;
   step: number;
 }
+
+// Jump shows a link to the step after a line has run.
+export type Jump = (line: Line, text: string) => ComponentChildren;
 
 // The steps page has these parameters in its address: "after" is the step whose line has run at the step that is shown, or
 // lastRun, "line" is its line, and "asked" is the step at which a question was asked, or endOfRun.

@@ -3,9 +3,9 @@ import type { Why } from "../api/records";
 import { count, duration, plural } from "../format";
 import { Failure, Loading } from "../parts/feedback";
 import { Panel } from "../parts/panel";
-import { clipped, type Shown, sectionsOf } from "./answer";
+import { clipped, type Did, type Shown, sectionsOf } from "./answer";
 import { CellOrigin, Origin } from "./cell_origin";
-import type { Line } from "./line_address";
+import type { Jump } from "./line_address";
 import type { Asked } from "./use_why";
 
 // longValue is the length in characters from which on a value does not fit into a heading.
@@ -13,10 +13,8 @@ const longValue = 40;
 
 const maxSteps = 6; // of the chain, that are shown at once
 const maxReads = 3;
+const maxOpen = 4; // lines, from which on what they did is folded
 const maxValue = 48; // characters of a value in the chain
-
-// Jump shows a link to the step after a line has run.
-export type Jump = (line: Line, text: string) => ComponentChildren;
 
 // titleOf returns the heading of an answer.
 export function titleOf({ name, value = "" }: Pick<Why, "name" | "value">): string {
@@ -59,7 +57,7 @@ export function WhyPanel(props: {
       </header>
       {props.note && <p class="why-none">{props.note}</p>}
       <Findings title="Check first" look="evident" list={sections.first} jump={jump} />
-      {why.cell && <Origin of={why.cell} />}
+      {why.cell && <Origin of={why.cell} jump={jump} />}
       <Findings title="Check if intended" look="possible" list={sections.intended} jump={jump} />
       {sections.first.length + sections.intended.length === 0 && why.replay_id && (
         <p class="why-none">Nothing unusual was found in the lines that made it.</p>
@@ -75,7 +73,7 @@ export function WhyPanel(props: {
         </p>
       )}
       {problem && <Failure problem={problem} />}
-      <Findings title="What these lines did" look="did" list={sections.facts} jump={jump} />
+      <WhatLinesDid of={sections.facts} jump={jump} />
       <Chain of={why} jump={jump} />
       {sections.more.length > 0 && (
         <details class="why-more">
@@ -83,7 +81,7 @@ export function WhyPanel(props: {
           <Findings title="" look="did" list={sections.more} jump={jump} />
         </details>
       )}
-      {isVariable && <CellOrigin path={path} name={why.name} type={why.type ?? ""} />}
+      {isVariable && <CellOrigin path={path} name={why.name} type={why.type ?? ""} jump={jump} />}
       <Open of={why} />
     </section>
   );
@@ -98,13 +96,49 @@ function Findings({ title, look, list, jump }: { title: string; look: string; li
       <ul>
         {list.map(({ line, step, code, text }, index) => (
           <li key={index}>
-            <span class="why-line">{step ? jump({ line, step }, `line ${line}`) : line > 0 ? `line ${line}` : ""}</span>
+            <span class="why-line">{line > 0 && jump({ line, step }, `line ${line}`)}</span>
             <span>
               {code && <code title={code}>{clipped(code, 70)}</code>} <span class="why-text">{text}</span>
             </span>
           </li>
         ))}
       </ul>
+    </div>
+  );
+}
+
+// WhatLinesDid lists what the other lines did, folded if it is long.
+function WhatLinesDid({ of: lines, jump }: { of: Did[]; jump: Jump }) {
+  if (lines.length === 0) return null;
+  const list = (
+    <ul>
+      {lines.map(({ line, parts }) => (
+        <li key={line}>
+          <span class="why-line">{jump({ line, step: 0 }, `line ${line}`)}</span>
+          <span>
+            {parts.map(({ code, text }, index) => (
+              <div key={index}>
+                <code title={code}>{clipped(code, 70)}</code> <span class="why-text">{text}</span>
+              </div>
+            ))}
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+  return (
+    <div class="why-part did">
+      {lines.length > maxOpen ? (
+        <details>
+          <summary>What these {lines.length} lines did</summary>
+          {list}
+        </details>
+      ) : (
+        <>
+          <h3>What these lines did</h3>
+          {list}
+        </>
+      )}
     </div>
   );
 }

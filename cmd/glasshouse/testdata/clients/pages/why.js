@@ -101,6 +101,10 @@ module.exports = {
     await page.keyboard.press('ArrowRight');
     await page.locator('.cm-current', { hasText: 'print(' }).waitFor();
     await heading.waitFor();
+    await page.locator('.did').getByRole('button', { name: 'line 7' }).click(); // of which only the line is known
+    await page.locator('.cm-current', { hasText: 'for row in rows' }).waitFor();
+    await page.keyboard.press('ArrowRight');
+    await page.locator('.cm-current', { hasText: 'average = total' }).waitFor();
     // The same in the steps. A line that calls a function has run when the function has ended.
     await chain('total += seconds(row)').getByRole('button', { name: 'line 7' }).click();
     await page.locator('.cm-current', { hasText: 'for row in rows' }).waitFor();
