@@ -50,10 +50,11 @@ function sourceOf({ rows, columns, types, total, totalColumns, remote }: TablePr
 }
 
 // RecordedTable shows the rows of a table with so many rows and columns that a recording keeps, at the path of the object.
+// The first column has the labels of the rows.
 export function RecordedTable(props: { path: string; label: string; rows: number; columns: number }) {
   const { path, label, rows, columns } = props;
   const source = useMemo(() => new RecordedSource(path), [path]);
-  return <Grid source={source} label={label} whole={{ rows, columns }} />;
+  return <Grid source={source} label={label} whole={{ rows, columns }} labels={1} />;
 }
 
 // RemoteTable shows rows of which none are here.

@@ -349,7 +349,10 @@ module.exports = {
       await value(page, 'array').getByRole('button').click();
       await page.getByRole('group', { name: 'Contents of array' }).getByText('[2, 3]').waitFor();
       await value(page, 'wide').getByRole('button').click();
-      await page.getByText('17 columns of 41').waitFor(); // with the index
+      await page.getByText('16 columns of 40').waitFor(); // without the index
+      // A value that does not fit ends with an ellipsis.
+      const cut = await value(page, 'wide').locator('.value').evaluate((e) => [e.scrollHeight > e.clientHeight, getComputedStyle(e).webkitLineClamp]);
+      assert.deepStrictEqual(cut, [true, '4']);
       await wantNothingWrong(page);
     }
     const phone = await open(adminKey, { viewport: { width: 375, height: 740 } });
