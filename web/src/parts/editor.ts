@@ -37,6 +37,8 @@ export const theme = EditorView.theme({
   "&.cm-focused": { outline: "2px solid var(--accent)", outlineOffset: "-2px" },
   ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.6", maxHeight: "640px" },
   ".cm-content": { padding: "8px 0" },
+  // A page says where lines stay whole, and scroll.
+  ".cm-content.cm-lineWrapping": { whiteSpace: "var(--code-space, break-spaces)", flexShrink: "var(--code-shrink, 1)" },
   ".cm-gutters": { backgroundColor: "var(--ground)", color: "var(--muted)", border: "none", padding: "0 6px" },
   ".cm-line": { padding: "0 12px" },
   ".cm-current": { backgroundColor: "var(--accent-ground)", boxShadow: "inset 3px 0 var(--accent)" },

@@ -120,6 +120,23 @@ module.exports = {
     await wantNothingWrong(page);
   },
 
+  async 'the code beside an answer keeps its lines whole'() {
+    const { execution_id: id } = await quick(average, true);
+    const page = await open(adminKey);
+    await page.goto(`${address}/ui/executions/${id}`);
+    const height = (text) => page.locator('.cm-line', { hasText: text }).evaluate((e) => e.getBoundingClientRect().height);
+    await page.getByRole('button', { name: 'Why this result?' }).click();
+    await page.locator('.cm-called', { hasText: 'duration_ms"] or 0' }).waitFor();
+    await settled(page);
+    assert.strictEqual(await height('rows = db_query'), await height('total = 0.0'), 'the height of a long line');
+    const scroller = page.locator('.cm-scroller').first();
+    const [inside, outside] = await scroller.evaluate((e) => [e.scrollWidth, e.clientWidth]);
+    assert(inside > outside, `${inside} > ${outside}: the code scrolls sideways`);
+    await page.getByLabel('Code', { exact: true }).focus(); // the keys scroll it
+    await wantAccessible(page);
+    await wantNothingWrong(page);
+  },
+
   async 'why a cell of the result has its value'() {
     const { execution_id: id } = await quick(table, true);
     const page = await open(adminKey);

@@ -1,1 +1,0 @@
-import{a,b,c,d,e,f,g,h}from"/ui/assets/chunk-T67R7LER.js";import"/ui/assets/chunk-5M73IU74.js";import"/ui/assets/chunk-EDW3YD3M.js";import"/ui/assets/chunk-LYHWI6OD.js";import"/ui/assets/chunk-PY2GMOMY.js";export{e as decorations,a as highlighting,h as largeEdits,d as leave,f as markedLine,g as showCode,c as specialCharacters,b as theme};
