@@ -164,7 +164,8 @@ var judges = map[string]judge{
 	},
 	parse.ProbeEmptyCount: func(e *evidence) (judgement, bool) {
 		groups, empty, score := e.n(0, 0), e.n(0, 1), 65
-		if e.n(0, 2) == 1 { // each group is one row of the other side, which nobody needs to count
+		// Each group is one row of the other side, which nobody needs to count, unless the count is of lines.
+		if e.n(0, 2) == 1 && !e.Flags["lines"] {
 			score = 88
 		}
 		return judgement{score, fmt.Sprintf("%s counts the row without a match of the %s as 1: %d of %d groups have "+
@@ -468,7 +469,11 @@ func judgeIntegerDivision(e *evidence) (judgement, bool) {
 
 func judgeTextNumber(e *evidence) (judgement, bool) {
 	values, digits, lengths, zeros := e.n(0, 0), e.n(0, 1), e.n(0, 2), e.n(0, 3)
-	return judgement{87, fmt.Sprintf("%s is a text and %s as one: all %d values are numbers of %d lengths, and '9' "+
+	score := 87
+	if e.Flags["shown"] { // the result has the same rows in any order
+		score = 66
+	}
+	return judgement{score, fmt.Sprintf("%s is a text and %s as one: all %d values are numbers of %d lengths, and '9' "+
 		"comes after '10'. Cast it to a number.", e.name(0), e.name(1), digits, lengths), facts("values", values,
 		"numbers",
 		digits,
@@ -476,14 +481,15 @@ func judgeTextNumber(e *evidence) (judgement, bool) {
 }
 
 // judgeNullArithmetic finds an expression that is NULL because one operand is. A time that is absent is not known, so
-// that a difference of times has no value either.
+// that a difference of times has no value either. What is shown is below stages.ScoreLikely, because a question may ask
+// for the NULL: the change from a month without a value is unknown, not 0.
 func judgeNullArithmetic(e *evidence) (judgement, bool) {
 	rows, left, right := e.n(0, 0), e.n(0, 1), e.n(0, 2)
 	lost, operand := left, e.name(1)
 	if right > left {
 		lost, operand = right, e.name(0)
 	}
-	what, score := "which the result shows as NULL", 72
+	what, score := "which the result shows as NULL", 66
 	switch {
 	case e.Flags["aggregated"]:
 		what, score = "and the aggregate leaves these rows out", 82

@@ -41,6 +41,12 @@ var keyJudges = map[string]judge{
 	parse.ProbePeriod: func(e *evidence) (judgement, bool) {
 		rows, followed, reversed, overlaps, keys := e.n(0, 0), e.n(0, 1), e.n(0, 2), e.n(0, 3), e.n(0, 4)
 		joined, before := e.n(1, 0), e.n(2, 0)
+		// The rows with periods are the subject if the join repeats none of them: not the rows of the other side.
+		isOnce := e.n(2, 1) == e.n(2, 2)
+		if isOnce && (e.Flags["measured"] || e.Flags["counted"] && e.n(3, 0) == 1) ||
+			e.Flags["finer"] && e.n(3, 0) == e.n(3, 1) {
+			return judgement{}, false
+		}
 		return judgement{86, fmt.Sprintf("%s has %d rows of %d keys, each for a period from %s to %s that do not "+
 				"overlap, and "+
 				"no condition chooses the valid period: the join makes %d rows of %d, and rows are counted several "+
@@ -69,7 +75,8 @@ var keyJudges = map[string]judge{
 	},
 	parse.ProbeNullableMark: func(e *evidence) (judgement, bool) {
 		without, with, score := e.n(0, 0), e.n(0, 1), 66
-		if e.Flags["unread"] { // the join serves this test alone
+		// The join serves this test alone, and the test is not whether the row refers to another one.
+		if e.Flags["unread"] && !e.Flags["reference"] {
 			score = 80
 		}
 		return judgement{score, fmt.Sprintf("%s is true for %d rows without a match in %s, and for %d rows with a "+
@@ -96,8 +103,11 @@ var keyJudges = map[string]judge{
 			facts("rows", rows, "null_keys", nulls, "unmatched", unmatched)}, nulls+unmatched > 0
 	},
 	parse.ProbeSelfPairs: func(e *evidence) (judgement, bool) {
-		rows, self := e.n(0, 0), e.n(0, 1)
-		return judgement{76, fmt.Sprintf("the join also pairs each row of %s with itself: %d of %d rows. Add %s.%s "+
+		rows, self, score := e.n(0, 0), e.n(0, 1), 76
+		if e.Flags["grouped"] { // a row may be compared with the mean of its group, and is one of the group
+			score = 66
+		}
+		return judgement{score, fmt.Sprintf("the join also pairs each row of %s with itself: %d of %d rows. Add %s.%s "+
 			"<> %s.%s, or < to "+
 			"have each pair once.", e.name(0), self, rows, e.name(1), e.name(3), e.name(2), e.name(3)),
 			facts("rows", rows, "with_itself", self)}, self > 0 && self < rows
@@ -194,8 +204,11 @@ var logicJudges = map[string]judge{
 	},
 	parse.ProbeLabelOrder: judgeLabelOrder,
 	parse.ProbeConcatNull: func(e *evidence) (judgement, bool) {
-		rows, nulls := e.n(0, 0), e.n(0, 1)
-		return judgement{78, fmt.Sprintf("%s is NULL for %d of %d rows, because a part of it (%s) is NULL. Use "+
+		rows, nulls, score := e.n(0, 0), e.n(0, 1), 78
+		if e.Flags["one"] { // no other column is lost
+			score = 66
+		}
+		return judgement{score, fmt.Sprintf("%s is NULL for %d of %d rows, because a part of it (%s) is NULL. Use "+
 				"coalesce, or concat.",
 				stages.Clip(e.Clause), nulls, rows, e.name(0)), facts("rows", rows, "null_rows", nulls)}, nulls > 0 &&
 				nulls < rows

@@ -118,14 +118,14 @@ func TestFindingsOfManyForms(t *testing.T) {
 }
 
 // A wrong statement has the finding of its kind, and a right one of the same form has neither that finding nor a likely
-// one of another kind.
+// one of another kind. A possible one may have the finding, since its clause may be meant, but no likely one.
 func TestFindingsOfPairs(t *testing.T) {
 	t.Parallel()
 	r := openShop(t, dbaccess.Config{})
 	text, err := os.ReadFile("testdata/stages/pairs.json")
 	var list []struct {
-		Kind, Wrong, Right string
-		Score, Line        int // at least, and where: 0 for any
+		Kind, Wrong, Right, Possible string
+		Score, Line                  int // at least, and where: 0 for any
 	}
 	if err == nil {
 		err = json.Unmarshal(text, &list)
@@ -149,6 +149,14 @@ func TestFindingsOfPairs(t *testing.T) {
 		}) {
 			t.Errorf("%s: got %+v, want the finding %s, with a score of %d at line %d", c.Wrong, wrong, c.Kind, c.Score,
 				c.Line)
+		}
+		if c.Possible != "" {
+			for _, f := range find(c.Possible) {
+				if f.Score >= stages.ScoreLikely {
+					t.Errorf("%s: a statement that may be right has the finding %d %s: %s", c.Possible, f.Score, f.Kind,
+						f.Text)
+				}
+			}
 		}
 		for _, f := range find(c.Right) {
 			if isKind(f) || f.Score >= stages.ScoreLikely {

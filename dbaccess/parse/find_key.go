@@ -234,60 +234,6 @@ func (p *blockParts) sublinks() (list []*pg_query.Node) {
 	return list
 }
 
-// findPeriods finds a join with a table that has several rows of a key, each for a period of time, where nothing
-// chooses the period.
-func findPeriods(d *stageDeriver, parts *blockParts) {
-	for _, j := range parts.joins {
-		pairs := d.equalPairs(j)
-		if len(pairs) == 0 {
-			continue
-		}
-		for _, side := range []struct {
-			item, other *fromItem
-			isLeft      bool
-		}{{j.right, j.left, false}, {j.left, j.right, true}} {
-			if len(side.item.tables()) != 1 || side.item.tables()[0].table == nil {
-				continue
-			}
-			item := side.item.tables()[0]
-			from, to := d.periodOf(item)
-			if from == "" || d.mentions(parts, item, from) || d.mentions(parts, item, to) {
-				continue
-			}
-			var keys []hole
-			for _, p := range pairs {
-				if side.isLeft {
-					keys = append(keys, exprHole(d.text(p.left), p.leftNode))
-				} else {
-					keys = append(keys, exprHole(d.text(p.right), p.rightNode))
-				}
-			}
-			var f filler
-			table := f.put(side.item.hole(d.clauseText))
-			list := ""
-			for i, k := range keys {
-				if i > 0 {
-					list += ", "
-				}
-				list += f.put(k)
-			}
-			a := f.put(ownHole(quoteName(item.name) + "." + quoteName(from)))
-			b := f.put(ownHole(quoteName(item.name) + "." + quoteName(to)))
-			inner := fill("SELECT ROW("+list+`) AS "key", `+a+` AS "a", `+b+` AS "b", lead(`+a+") OVER (PARTITION BY "+
-				list+" ORDER BY "+a+`) AS "next" FROM `+table, f.holes...)
-			var g filler
-			joined := g.put(j.hole(d.clauseText))
-			d.addProbe(parts, ProbePeriod, j.stage, j.qual, []string{item.name, from, to},
-				fill(`SELECT count(*), count(*) FILTER (WHERE "next" IS NOT NULL), count(*) FILTER (WHERE "b" < "a"), `+
-					`count(*) FILTER (WHERE "next" IS NOT NULL AND ("b" IS NULL OR "b" > "next")), `+
-					`count(DISTINCT "key") FROM (@0) AS "q"`, queryHole(inner)),
-				fill("SELECT count(*) FROM "+joined, g.holes...),
-				fill("SELECT count(*) FROM @0", side.other.hole(d.clauseText)))
-			break
-		}
-	}
-}
-
 // findSharedBounds finds a value BETWEEN two columns of a table whose periods adjoin: at the bound that two of them
 // share, both match.
 func findSharedBounds(d *stageDeriver, parts *blockParts) {
@@ -319,24 +265,6 @@ func findSharedBounds(d *stageDeriver, parts *blockParts) {
 				fill(`SELECT count(*), count(*) FILTER (WHERE "both") FROM (@0) AS "g"`, queryHole(inner)))
 		}
 	}
-}
-
-// periodOf returns two columns of a table that may be the begin and the end of a period, or "": the end may be absent.
-func (d *stageDeriver) periodOf(item *fromItem) (from, to string) {
-	var times []Column
-	for _, c := range item.table.Columns {
-		if isTimeType(c.Type) {
-			times = append(times, c)
-		}
-	}
-	for i, a := range times {
-		for _, b := range times[i+1:] {
-			if a.Type == b.Type {
-				return a.Name, b.Name
-			}
-		}
-	}
-	return "", ""
 }
 
 // findOuterFilters finds a condition of a LEFT JOIN that is on the side whose rows are all kept.
@@ -406,11 +334,20 @@ func findNullableMarks(d *stageDeriver, parts *blockParts) {
 			k, m := f.put(key), f.put(exprHole(d.text(c.span), c.node))
 			isRead := d.readsAt(parts, n.side, c.node, func(at place) bool { return at != inJoin })
 			d.addFlagged(parts, ProbeNullableMark, c.stage, c.span, []string{n.side.name, d.textOf(test.Arg)},
-				map[string]bool{"unread": !isRead && len(parts.sublinks()) == 0 && !d.isLookup(parts, n.side)},
+				map[string]bool{"unread": !isRead && len(parts.sublinks()) == 0 && !d.isLookup(parts, n.side),
+					"reference": isReference(n.side.table, test.Arg)},
 				fill("SELECT count(*) FILTER (WHERE "+m+" AND "+k+" IS NULL), count(*) FILTER (WHERE "+m+" AND "+k+
 					" IS NOT NULL)"+d.from(&f, parts), f.holes...))
 		}
 	}
+}
+
+// isReference reports whether a column of a table refers to another row, so that NULL means that there is none.
+func isReference(t *Table, column *pg_query.Node) bool {
+	_, name := columnName(column.GetColumnRef())
+	return t != nil && slices.ContainsFunc(t.ForeignKeys, func(k ForeignKey) bool {
+		return len(k.Columns) == 1 && k.Columns[0] == name
+	})
 }
 
 // readsAt reports whether a block has a column of an item in the clauses that isAt takes, outside of a condition.
@@ -504,8 +441,8 @@ func findSelfPairs(d *stageDeriver, parts *blockParts) {
 			key := quoteName(r.table.PrimaryKey[0])
 			var f filler
 			m := f.put(ownHole(quoteName(l.name) + "." + key + " = " + quoteName(r.name) + "." + key))
-			d.addProbe(parts, ProbeSelfPairs, j.stage, j.qual, []string{r.table.Name, l.name, r.name,
-				r.table.PrimaryKey[0]},
+			d.addFlagged(parts, ProbeSelfPairs, j.stage, j.qual, []string{r.table.Name, l.name, r.name,
+				r.table.PrimaryKey[0]}, map[string]bool{"grouped": len(parts.node.GroupClause) > 0},
 				fill("SELECT count(*), count(*) FILTER (WHERE "+m+")"+d.source(&f, parts), f.holes...))
 			break
 		}

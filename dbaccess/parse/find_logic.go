@@ -627,15 +627,15 @@ func findNullsInTexts(d *stageDeriver, parts *blockParts) {
 		if !ok {
 			continue
 		}
-		column := ""
+		column, isOne := "", len(columnsOf(value)) == 1
 		for _, ref := range columnsOf(value) {
 			if c := d.columnOf(parts, &pg_query.Node{Node: &pg_query.Node_ColumnRef{ColumnRef: ref}}); c != nil &&
 				c.IsNullable {
 				column = c.Name
 			}
 		}
-		d.addProbe(parts, ProbeConcatNull, -1, d.spanOr(value, parts.clause.targets), []string{column},
-			fill("SELECT count(*), count(*) FILTER (WHERE "+list[0]+" IS NULL)"+d.source(&f, parts), f.holes...))
+		d.addFlagged(parts, ProbeConcatNull, -1, d.spanOr(value, parts.clause.targets), []string{column},
+			map[string]bool{"one": isOne}, fill("SELECT count(*), count(*) FILTER (WHERE "+list[0]+" IS NULL)"+d.source(&f, parts), f.holes...))
 	}
 }
 

@@ -225,8 +225,12 @@ func findTextNumbers(d *stageDeriver, parts *blockParts) {
 		first = len(parts.node.DistinctClause)
 	}
 	if first < len(parts.node.SortClause) {
-		n := parts.node.SortClause[first]
-		d.textNumber(parts, parts.sortKey(n), d.spanOr(n.GetSortBy().GetNode(), parts.clause.order), "sorted")
+		n, what := parts.node.SortClause[first], "sorted"
+		isWhole := parts.node.LimitCount == nil && parts.node.LimitOffset == nil && parts.clause.distinctOn.isEmpty()
+		if isWhole && n.GetSortBy().GetSortbyDir() != pg_query.SortByDir_SORTBY_DESC {
+			what = "shown" // the order only shows the rows of the result
+		}
+		d.textNumber(parts, parts.sortKey(n), d.spanOr(n.GetSortBy().GetNode(), parts.clause.order), what)
 	}
 	for _, w := range parts.windowCalls() {
 		d.textNumber(parts, w.firstKey(), d.spanOr(w.firstKey(), parts.clause.targets), "sorted")
@@ -265,7 +269,11 @@ func (d *stageDeriver) textNumber(parts *blockParts, n *pg_query.Node, s span, w
 		f.holes = f.holes[:1]
 		from, what = d.from(&f, parts), "compared"
 	}
-	d.addProbe(parts, ProbeTextNumber, -1, s, []string{h.inner(), what},
+	isShown := what == "shown"
+	if isShown {
+		what = "sorted"
+	}
+	d.addFlagged(parts, ProbeTextNumber, -1, s, []string{h.inner(), what}, map[string]bool{"shown": isShown},
 		fill("SELECT count("+m+"), count(*) FILTER (WHERE "+m+" ~ '^[0-9]+([.][0-9]+)*$'), count(DISTINCT "+
 			"length("+m+")) FILTER (WHERE "+m+" ~ '^[0-9]+([.][0-9]+)*$'), count(*) FILTER (WHERE "+m+" ~ "+
 			"'^0[0-9]')"+from, f.holes...))

@@ -29,3 +29,10 @@ INSERT INTO term_units VALUES ('2025-SP', 7), ('2025-AU', 9), ('2026-SP', 4), ('
 CREATE TABLE seasons (code text PRIMARY KEY, starts_on date NOT NULL, ends_on date NOT NULL);
 INSERT INTO seasons VALUES ('a', '2025-01-01', '2025-04-01'), ('b', '2025-04-01', '2025-08-01'),
   ('c', '2025-08-01', '2030-01-01');
+-- Bills have two dates, as a period has, and do not overlap.
+CREATE TABLE bills (id int PRIMARY KEY, site_id int NOT NULL REFERENCES sites, issued_on date NOT NULL,
+  due_on date NOT NULL, cents int NOT NULL);
+INSERT INTO bills SELECT s.id * 10 + n, s.id, date '2024-01-01' + n * 30, date '2024-01-21' + n * 30, 100 * n + s.id
+  FROM sites s, generate_series(1, 4) n;
+CREATE TABLE bill_lines (id int PRIMARY KEY, bill_id int NOT NULL REFERENCES bills, cents int NOT NULL);
+INSERT INTO bill_lines SELECT id * 10 + n, id, cents / 2 FROM bills, generate_series(1, 2) n;
