@@ -635,7 +635,8 @@ func findNullsInTexts(d *stageDeriver, parts *blockParts) {
 			}
 		}
 		d.addFlagged(parts, ProbeConcatNull, -1, d.spanOr(value, parts.clause.targets), []string{column},
-			map[string]bool{"one": isOne}, fill("SELECT count(*), count(*) FILTER (WHERE "+list[0]+" IS NULL)"+d.source(&f, parts), f.holes...))
+			map[string]bool{"one": isOne}, fill("SELECT count(*), count(*) FILTER (WHERE "+list[0]+" IS NULL)"+
+				d.source(&f, parts), f.holes...))
 	}
 }
 
