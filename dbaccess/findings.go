@@ -481,8 +481,8 @@ func judgeTextNumber(e *evidence) (judgement, bool) {
 }
 
 // judgeNullArithmetic finds an expression that is NULL because one operand is. A time that is absent is not known, so
-// that a difference of times has no value either. What is shown is below stages.ScoreLikely, because a question may ask
-// for the NULL: the change from a month without a value is unknown, not 0.
+// that a difference of times has no value either. The scores are below stages.ScoreLikely, because a question may ask for
+// the NULL: the change from a month without a value is unknown, not 0.
 func judgeNullArithmetic(e *evidence) (judgement, bool) {
 	rows, left, right := e.n(0, 0), e.n(0, 1), e.n(0, 2)
 	lost, operand := left, e.name(1)
@@ -492,9 +492,9 @@ func judgeNullArithmetic(e *evidence) (judgement, bool) {
 	what, score := "which the result shows as NULL", 66
 	switch {
 	case e.Flags["aggregated"]:
-		what, score = "and the aggregate leaves these rows out", 82
+		what, score = "and the aggregate leaves these rows out", 69
 	case e.Flags["tested"]:
-		what, score = "and these rows do not pass", 80
+		what, score = "and these rows do not pass", 68
 	}
 	if e.Flags["time"] || len(e.rows) > 0 && len(e.rows[0]) > 3 && !isNumber(e.rows[0][3]) {
 		score = 60
