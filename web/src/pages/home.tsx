@@ -141,7 +141,7 @@ function Charts({ hours, step, events }: { hours: number; step: number; events: 
   const runs = sum((bar) => bar.executions);
   return (
     <div class="charts">
-      <Chart title="Runs" value={`${count(runs)}, ${count(failed)} failed`} begin={begin}>
+      <Chart title="Runs" value={count(runs)} note={failed > 0 ? `${count(failed)} failed` : ""} begin={begin}>
         <Bars
           parts={[
             { values: bars.map((bar) => bar.failed), class: "failed" },
@@ -171,12 +171,14 @@ function Charts({ hours, step, events }: { hours: number; step: number; events: 
   );
 }
 
-function Chart(props: { title: string; value: string; begin: string; children: ComponentChildren }) {
-  const { title, value, begin, children } = props;
+function Chart(props: { title: string; value: string; note?: string; begin: string; children: ComponentChildren }) {
+  const { title, value, note, begin, children } = props;
   return (
     <section class="chart" aria-label={title}>
       <h2>{title}</h2>
-      <p class="value">{value}</p>
+      <p class="value">
+        {value} {note && <small class="muted">{note}</small>}
+      </p>
       {children}
       <p class="ends muted" aria-hidden="true">
         <span>{begin}</span>
@@ -191,6 +193,7 @@ function Costs({ of: activity, charted }: { of: Activity; charted: number }) {
   const { days, keys } = costs(activity.keys);
   if (keys.length === 0) return null;
   const total = keys.reduce((sum, key) => sum + key.total, 0);
+  const otherTotal = whyOtherTotal(total, charted, activity.since);
   return (
     <section class="chart wide" aria-label="Cost by key">
       <h2>CPU time by key and day (UTC)</h2>
@@ -207,9 +210,6 @@ function Costs({ of: activity, charted }: { of: Activity; charted: number }) {
           label={`CPU time by key: ${keys.map(({ name, total }) => `${name} ${duration(total)}`).join(", ")}`}
         />
       )}
-      {whyOtherTotal(total, charted, activity.since) && (
-        <p class="muted">{whyOtherTotal(total, charted, activity.since)}</p>
-      )}
       <ul class="legend">
         {keys.map(({ name, total }, n) => (
           <li key={name}>
@@ -220,6 +220,7 @@ function Costs({ of: activity, charted }: { of: Activity; charted: number }) {
           </li>
         ))}
       </ul>
+      {otherTotal && <p class="chart-note muted">{otherTotal}</p>}
     </section>
   );
 }
