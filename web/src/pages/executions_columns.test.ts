@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { ago, titleOf } from "../format";
-import { parseChoice } from "./executions_columns";
+import { isCodeTitle, parseChoice } from "./executions_columns";
 
 test("a stored choice of columns has only columns that there are", () => {
   expect(parseChoice("user,gone,code")).toEqual(["user", "code"]);
@@ -14,6 +14,13 @@ test("a run is called by its title, its first comment or its first line", () => 
   expect(titleOf({ code: "import os\ntotal = 1 # not this" })).toBe("total = 1 # not this");
   expect(titleOf({ code: "-- open orders\nSELECT 1" })).toBe("open orders");
   expect(titleOf({})).toBe("");
+});
+
+test("only a line of the code is shown as code", () => {
+  expect(isCodeTitle({ code: "import os\n  total = 1" })).toBe(true);
+  expect(isCodeTitle({ code: "# How many orders?\nx = 1" })).toBe(false);
+  expect(isCodeTitle({ title: "x = 1", code: "x = 1" })).toBe(false);
+  expect(isCodeTitle({ code: "" })).toBe(false);
 });
 
 test("times are relative, and old ones are days", () => {

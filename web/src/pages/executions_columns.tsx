@@ -47,11 +47,17 @@ const allColumns: Column[] = [
   { name: "number memory", label: "Memory", width: "64px", cell: (e) => (isOver(e) ? megabytes(e.memory_usage) : "–") },
 ];
 
+// isCodeTitle reports whether the list calls a run by a line of its code, rather than by words: a title, or a comment.
+export function isCodeTitle(e: Pick<Summary, "title" | "code">): boolean {
+  const title = titleOf(e);
+  return !e.title && title !== "" && (e.code ?? "").split("\n").some((line) => line.trim() === title);
+}
+
 function Title({ of: e }: { of: Summary }) {
   const title = titleOf(e) || "no code";
   return (
     <span class={e.error ? "run-title with-error" : "run-title"}>
-      {e.title ? <span class="name">{title}</span> : <code>{title}</code>}
+      {isCodeTitle(e) ? <code>{title}</code> : <span class="name">{title}</span>}
       {e.error && <span class={e.status === "cancelled" ? "error muted" : "error"}>{e.error}</span>}
     </span>
   );
