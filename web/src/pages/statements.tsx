@@ -319,8 +319,8 @@ function TopTable({ top, hasDatabases }: { top: Top; hasDatabases: boolean }) {
     <>
       <p class="muted below-filters">
         {plural(top.statements.length, "shape")}, {plural(top.considered, "call")}
-        {top.since && ` since ${fullTime(top.since)}`}. Statements that differ only in their constants have the same
-        shape.
+        {top.since && ` since ${fullTime(top.since).replace(/\.\d+/, "")}`}. Statements that differ only in their
+        constants have the same shape.
       </p>
       <Rows
         rows={top.statements}

@@ -63,7 +63,12 @@ export function Apply(props: {
   };
   if (!isAsking)
     return (
-      <button ref={first} disabled={disabled} onClick={() => show(true)}>
+      <button
+        ref={first}
+        class={alarmTexts(write).length > 0 ? undefined : "primary"}
+        disabled={disabled}
+        onClick={() => show(true)}
+      >
         Apply
       </button>
     );
