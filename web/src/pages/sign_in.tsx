@@ -91,13 +91,13 @@ export function SignIn() {
             {problem}
           </p>
         )}
+        <button class={methods.provider ? undefined : "primary"} disabled={running}>
+          {running ? "Signing in…" : methods.provider ? "Sign in with a key" : "Sign in"}
+        </button>
         <p id="key-help" class="muted">
           <code>glasshouse login-link</code> prints a link that signs an admin in without a key. The admin's key is in
           the file <code>admin.key</code> of the data folder; <code>glasshouse keys create</code> makes others.
         </p>
-        <button class={methods.provider ? undefined : "primary"} disabled={running}>
-          {running ? "Signing in…" : methods.provider ? "Sign in with a key" : "Sign in"}
-        </button>
       </form>
       <SchemeSwitch />
     </main>
