@@ -590,23 +590,13 @@ func findEmptyCounts(d *stageDeriver, parts *blockParts) {
 			}
 			var g filler
 			own := g.put(kept.hole(d.clauseText))
-			d.addFlagged(parts, ProbeEmptyCount, n.join.stage, d.spanOr(a.node, parts.clause.targets),
-				[]string{n.side.name, n.join.joinWord()}, map[string]bool{"lines": countsLines(a.alias, n.side)},
+			d.addProbe(parts, ProbeEmptyCount, n.join.stage, d.spanOr(a.node, parts.clause.targets),
+				[]string{n.side.name, n.join.joinWord()},
 				fill(`SELECT count(*), count(*) FILTER (WHERE "u" > 0 AND "m" = 0), coalesce(max("u"), 0) FROM (@0) `+
 					`AS "g"`,
 					queryHole(inner)), fill("SELECT count(*) FROM "+own, g.holes...))
 		}
 	}
-}
-
-// countsLines reports whether a count is called one of the rows or lines of a result, which have one for an unmatched
-// row, too. The lines of a table of lines are its rows.
-func countsLines(alias string, item *fromItem) bool {
-	words := nameWords(alias)
-	isLine := slices.Contains(words, "row") || slices.Contains(words, "line")
-	return isLine && (item.table == nil || !slices.ContainsFunc(nameWords(item.table.Name), func(w string) bool {
-		return slices.Contains(words, w)
-	}))
 }
 
 // findTextKeys finds joins over texts that have more matches without upper case and blanks.
