@@ -10,7 +10,7 @@ import (
 type Options struct {
 	Name    string // of the statement, such as "Query 1"; "": "Statement"
 	Samples bool   // a few rows after each stage
-	All     bool   // in the text, also findings that are only possible
+	All     bool   // also what takes longer than the statement; in the text, findings that are only possible
 }
 
 // maxClauseChars bounds a clause in a text.

@@ -58,8 +58,8 @@ func (s *Service) Attach(ctx context.Context, in dap.Attach) (*dap.Target, error
 func (s *Service) StatementsOf(caller sandbox.Key, d *Session) debugger.Statements {
 	return debugger.Statements{
 		Reader: caller.ID + " " + caller.User,
-		Stages: func(ctx context.Context, number int) (*stages.Stages, error) {
-			return s.Runs.StagesOf(ctx, caller, d.Execution(), number, stages.Options{Samples: true})
+		Stages: func(ctx context.Context, number int) (*stages.Stages, error) { // an editor cannot ask for the rest
+			return s.Runs.StagesOf(ctx, caller, d.Execution(), number, stages.Options{Samples: true, All: true})
 		},
 	}
 }
