@@ -181,7 +181,7 @@ var logicJudges = map[string]judge{
 	},
 	parse.ProbeSetPrecedence: func(e *evidence) (judgement, bool) {
 		got, other, score := e.n(0, 0), e.n(1, 0), 66
-		if e.Flags["same"] { // two alternatives of one column, to both of which the condition may belong
+		if e.Flags["same"] { // both queries differ in a constant only, so INTERSECT was probably meant for both
 			score = 78
 		}
 		return judgement{score, fmt.Sprintf("INTERSECT binds stronger than %s, so it is of the last two queries "+

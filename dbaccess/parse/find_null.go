@@ -352,7 +352,8 @@ func onlySums(n *pg_query.Node) bool {
 	})
 }
 
-// nullGroups adds the probe of an expression over aggregates, of which a sum over no value is NULL.
+// nullGroups adds the probe of an expression over aggregates. It is NULL for a group without values, because their sum
+// is NULL.
 func (d *stageDeriver) nullGroups(parts *blockParts, n, left, right *pg_query.Node, isTested bool) {
 	var f filler
 	list, ok1 := d.marks(&f, []*pg_query.Node{n, left, right})

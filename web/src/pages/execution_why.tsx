@@ -7,7 +7,7 @@ import { parameter, setParameters } from "../router";
 import { canReplay, type KnownReplay } from "../why/recorded_replay";
 
 // WhyButtons ask why the values of a run are so, the first of them with the look of the main action. Of a failed run they ask
-// for the variables that the failed line names, of which none is the main one. What it costs to ask stands once.
+// for the variables that the failed line names, and none of these is the main one. The page says once what asking costs.
 export function WhyButtons(props: {
   of: Execution;
   subjects: string[];

@@ -24,7 +24,7 @@ test("findings with numbers come first, notes come last, and the code is apart f
   expect(sections.first).toEqual([{ line: 6, step: 9, code: 'row["ms"] or 0', text: "57 of 400 became 0" }]);
   expect(sections.intended.map(({ text }) => text)).toEqual(["query 1 returned 400 rows"]);
   expect(sections.more.map(({ text }) => text)).toEqual(["the groups are in alphabetical order"]);
-  // Not line 6, which is to check first, and not line 8, of which nothing is told.
+  // Line 6 is left out because it stands in "Check first", and line 8 because the answer says nothing about it.
   expect(sections.facts).toEqual([
     {
       line: 9,
