@@ -96,12 +96,11 @@ total = pd.Series([1.0, 3.0]).sum()
     ),
     (
         "missing",
-        "3 of 3 values were missing (NaN) after this and 2 before",
+        "2 of 3 values were missing (NaN) after this and 0 before",
         """
 import pandas as pd
-a, b = pd.Series([1, 2, 3]), pd.Series([1.0, None, None])
-c = pd.Series([None, 1.0, 1.0])
-d = a * b * c
+a = pd.Series([1, 2, 3])
+d = a.map({1: 1.0})
 """,
         """
 import pandas as pd
