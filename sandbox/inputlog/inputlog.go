@@ -43,6 +43,8 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
+
+	"glasshouse/sandbox/protocol"
 )
 
 // Mode says what logs keep.
@@ -77,6 +79,8 @@ type Log struct {
 	Requests []Request `json:"requests,omitempty"` // in the order of the run
 	// RequestsMissing is the number of later requests, for which the log had no room.
 	RequestsMissing int64 `json:"requests_missing,omitempty"`
+	// IsPacked: protocol.PackIntegers has changed the answers in the encoded log. It is false in logs of earlier versions.
+	IsPacked bool `json:"packed,omitempty"`
 }
 
 // File is a file that came with the request of a run.
@@ -135,8 +139,13 @@ var (
 	})
 )
 
-// encode returns the log as history stores it: zstd of a JSON line, and then the answers that are kept, in parts.
+// encode returns the log as history stores it: zstd of a JSON line, and then the answers that are kept, in parts of
+// whole frames. It changes the answers.
 func (l *Log) encode(answers net.Buffers) ([]byte, error) {
+	l.IsPacked = len(answers) > 0
+	for _, frames := range answers {
+		protocol.PackIntegers(frames)
+	}
 	head, err := json.Marshal(l) // one line
 	if err != nil {
 		return nil, fmt.Errorf("encode an input log: %w", err)
@@ -208,6 +217,9 @@ func Decode(data []byte) (*Log, error) {
 			return nil, fmt.Errorf("decode an input log: the answer %d is cut: %w", n+1, io.ErrUnexpectedEOF)
 		}
 		r.Answer, rest = rest[:r.Size:r.Size], rest[r.Size:]
+		if l.IsPacked {
+			protocol.UnpackIntegers(r.Answer)
+		}
 	}
 	return l, nil
 }

@@ -1,7 +1,11 @@
 package inputlog
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
+	"net"
+	"slices"
 	"testing"
 
 	"glasshouse/sandbox"
@@ -62,6 +66,74 @@ func TestHashesTellTheSameRows(t *testing.T) {
 		}
 		if got, err := c.Compare(); got != want || err != nil {
 			t.Errorf("%d: got %d, %v, want %d", n, got, err, want)
+		}
+	}
+}
+
+// Logs of earlier versions have their numbers as they were sent.
+func TestLogsHaveTheirAnswersPackedOrNot(t *testing.T) {
+	t.Parallel()
+	keys, err := NewKeys([]byte("the secret of a data folder"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := protocol.NewRowEncoder(protocol.FormPlain, false)
+	for n := range int64(3) { // each batch is sent alone
+		numbers := sandbox.ColumnValues{Ints: slices.Collect(func(yield func(int64) bool) {
+			for i := range int64(20_000) {
+				yield(n*20_000 + i)
+			}
+		})}
+		batch := sandbox.RowBatch{
+			Columns: []sandbox.Column{{Name: "n", Type: "int8", Kind: "int"}},
+			Data:    []sandbox.ColumnValues{numbers}, Count: len(numbers.Ints),
+		}
+		if err := rows.WriteBatch(batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := rows.End(false); err != nil {
+		t.Fatal(err)
+	}
+	r := keys.Record(Rows)
+	for range 2 {
+		r.Begin([]byte(`{"what":"query","sql":"SELECT n FROM numbers"}`))
+		half := bytes.Index(rows.Frames(), []byte("M")) - 4 // the columns, and the rows
+		for _, part := range [][]byte{rows.Frames()[:half], rows.Frames()[half:]} {
+			r.Add(len(part), func() []byte { return bytes.Clone(part) })
+		}
+	}
+	packed, err := r.End(nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(packed) > 20_000 {
+		t.Errorf("the log of 120 000 numbers has %d bytes, want less than 20 000", len(packed))
+	}
+	l, err := Decode(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	earlier := *l
+	earlier.IsPacked = false
+	head, err := json.Marshal(&earlier)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := slices.Concat(head, []byte("\n"), rows.Frames(), rows.Frames())
+	unpacked, err := encodeLarge(net.Buffers{text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, data := range [][]byte{packed, unpacked} {
+		l, err := Decode(data)
+		if err != nil || len(l.Requests) != 2 {
+			t.Fatal(l, err)
+		}
+		for _, request := range l.Requests {
+			if !bytes.Equal(request.Answer, rows.Frames()) {
+				t.Errorf("got another answer of %d bytes, want %d", len(request.Answer), len(rows.Frames()))
+			}
 		}
 	}
 }
