@@ -28,9 +28,10 @@ const (
 	maxStageCost   = 20
 	smallStageCost = 5000
 	largeTable     = 100_000
-	// From slowStatement or smallStageCost on, and unless all is asked for, how joins match, what may be wrong and what
-	// is in the stages is computed only within moreTimeFactor times the statement's own time, or slowStatement. The
-	// rows of a slow statement are those of its last stage.
+	// From smallStageCost on, and unless all is asked for, how joins match, what may be wrong and what is in the stages
+	// is computed only within moreTimeFactor times the statement's own time, or slowStatement. The planner of a slow
+	// statement is asked for its cost: perhaps only the machine is busy. The rows of a slow statement are those of its
+	// last stage.
 	slowStatement  = 100 * time.Millisecond
 	moreTimeFactor = 2
 	maxStageSets   = 2 // transactions for stages at the same time
@@ -286,7 +287,12 @@ func (run *stageRun) execute(ctx context.Context, set *QuerySet) error {
 	if run.isLarge {
 		run.ownCost, _, _ = run.explain(ctx, run.itself.statement.Original, run.params)
 	}
-	if run.more = run.until; !run.options.All && (run.own > slowStatement || run.ownCost > smallStageCost) {
+	isLong := run.ownCost > smallStageCost
+	if run.ownCost == 0 && run.own > slowStatement {
+		cost, _, ok := run.explain(ctx, run.itself.statement.Original, run.params)
+		isLong = !ok || cost > smallStageCost
+	}
+	if run.more = run.until; isLong && !run.options.All {
 		run.more = began.Add(moreTimeFactor * max(run.own, slowStatement))
 	}
 	run.runCounts(ctx, parse.CountsRows)

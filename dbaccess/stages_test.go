@@ -337,6 +337,45 @@ func TestStagesAreEstimatedBeyondTheBudget(t *testing.T) {
 	}
 }
 
+// A busy machine makes statements slow. What is small for the planner is counted all the same.
+func TestStagesOfASlowStatementThatIsSmall(t *testing.T) {
+	t.Parallel()
+	s := dbtest.Start(t)
+	conn, err := dbtest.Connect(t.Context(), s.URL(embedded.RoleOwner, embedded.DatabaseKnowledge))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	for _, sql := range []string{
+		"CREATE FUNCTION slow(n int) RETURNS int LANGUAGE plpgsql IMMUTABLE COST 1 AS " +
+			"$$ DECLARE later timestamptz := clock_timestamp() + '10 ms'; " +
+			"BEGIN WHILE clock_timestamp() < later LOOP END LOOP; RETURN n; END $$",
+		"CREATE TABLE few AS SELECT generate_series(1, 30) AS id", "GRANT SELECT ON few TO glasshouse_reader",
+		"GRANT EXECUTE ON FUNCTION slow TO glasshouse_reader",
+	} {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := dbaccess.Open(t.Context(), dbaccess.Config{
+		URL: s.URL(embedded.RoleReader, embedded.DatabaseKnowledge), AllowFunctions: []string{"slow"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	const sql = "SELECT a.id FROM few a JOIN few b ON b.id = a.id WHERE slow(b.id) > 0"
+	got, err := r.Stages(t.Context(), sql, nil, sandbox.QueryLimits{}, stages.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkInvariants(t, sql, got)
+	join := stage(t, got, stages.KindJoin, "JOIN few b")
+	if m := join.Multiplied; m == nil || m.MaxRight == nil || len(got.NotLooked) > 0 {
+		t.Errorf("got %+v of a join, and not looked at %v, want how its sides match", m, got.NotLooked)
+	}
+}
+
 // A call that is cancelled ends its statement on the server, and its connection is used again.
 func TestStagesAreCancelled(t *testing.T) {
 	t.Parallel()
