@@ -17,7 +17,7 @@ type stagesInput struct {
 		Database   string         `json:"database,omitempty" doc:"A name of GET /databases; none: the default one"`
 		Parameters sandbox.Object `json:"params,omitempty" doc:"The values of :name in the statement"`
 		Samples    bool           `json:"samples,omitempty" doc:"With up to 5 rows after each stage"`
-		All        bool           `json:"all,omitempty" doc:"Also what takes long; text has findings that are only possible"`
+		All        bool           `json:"all,omitempty" doc:"Also what takes long, and in text what is only possible"`
 	}
 }
 
@@ -31,7 +31,7 @@ type stagesOfInput struct {
 	Number int `path:"n" minimum:"1" doc:"The number of the statement in queries, from 1"`
 	Body   *struct {
 		Samples bool `json:"samples,omitempty" doc:"With up to 5 rows after each stage"`
-		All     bool `json:"all,omitempty" doc:"Also what takes long; text has findings that are only possible"`
+		All     bool `json:"all,omitempty" doc:"Also what takes long, and in text what is only possible"`
 	} `required:"false"`
 }
 
