@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"testing"
@@ -75,8 +76,7 @@ func TestIntegersOfAllSizesArePacked(t *testing.T) {
 	for count := range len(numbers) {
 		var raw frames
 		for _, n := range numbers[:count] {
-			raw.tail = append(raw.tail, byte(n), byte(n>>8), byte(n>>16), byte(n>>24), byte(n>>32), byte(n>>40), byte(n>>48),
-				byte(n>>56))
+			raw.tail = binary.LittleEndian.AppendUint64(raw.tail, uint64(n))
 		}
 		raw.tail = append(raw.tail, make([]byte, count%8)...) // RowWriter writes whole numbers; others stay
 		packed, back := make([]byte, len(raw.tail)), make([]byte, len(raw.tail))
