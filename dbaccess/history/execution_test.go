@@ -20,13 +20,14 @@ func TestEveryFieldComesBack(t *testing.T) {
 	h := newStore(t)
 	e := runningExecution("e")
 	e.Context = json.RawMessage(`{"b":1,"a":2}`)
-	e.Tags = map[string]string{"team": "risk", "": "any\x00text"}
+	e.Tags, e.Title = map[string]string{"team": "risk", "": "any text"}, "a title"
 	h.begin(t, e)
 	begun, err := h.Execution(ctx, "e")
 	if err != nil || string(begun.Result) != "null" || string(begun.Context) != string(e.Context) ||
 		begun.Code != e.Code || begun.CompletedAt != nil || !reflect.DeepEqual(begun.Tags, e.Tags) {
 		t.Errorf("running execution: got %+v, %v", begun, err)
 	}
+	wantSummary(t, h, e)
 	at, message := e.CreatedAt.Add(time.Second), "ValueError: no"
 	e.Error, e.Result = &message, json.RawMessage(`{"z":1,"a":[1e400,9007199254740993]}`)
 	e.Exception = &sandbox.Exception{Type: "ValueError", Message: "no", Line: 3,
@@ -49,6 +50,19 @@ func TestEveryFieldComesBack(t *testing.T) {
 	if got, err := h.Execution(ctx, "e"); err != nil || !reflect.DeepEqual(got, *e) {
 		t.Errorf("ended execution: %v\ngot  %+v\nwant %+v", err, got, *e)
 	}
+	wantSummary(t, h, e)
+}
+
+// wantSummary checks what the columns of an execution have of it, which lists show.
+func wantSummary(t *testing.T, h *testStore, e *sandbox.Execution) {
+	t.Helper()
+	got, _, err := h.ExecutionSummaries(context.Background(), sandbox.ExecutionFilter{})
+	if err != nil || len(got) != 1 {
+		t.Fatalf("got %d summaries, %v, want one", len(got), err)
+	}
+	if want := e.Summary(); !reflect.DeepEqual(got[0], want) {
+		t.Errorf("summary:\ngot  %+v\nwant %+v", got[0], want)
+	}
 }
 
 func TestAnyBytesComeBack(t *testing.T) {
@@ -59,10 +73,11 @@ func TestAnyBytesComeBack(t *testing.T) {
 	e.Code, e.Error = "print('\x00 \xc3(')", &message
 	e.Stdout, e.Stderr = "a\x00b\xff\xfe\u2028<&>", strings.Repeat("\x80", 1000)
 	e.Result = json.RawMessage(`"\u0000 \ud800"`)
+	e.Tags = map[string]string{"": "any\x00text"}
 	h.begin(t, e)
 	h.finish(t, e, sandbox.StatusFailed)
 	got, err := h.Execution(context.Background(), "e")
-	if err != nil || got.Code != e.Code || got.Stdout != e.Stdout || got.Stderr != e.Stderr || *got.Error != message ||
+	if err != nil || got.Code != e.Code || !reflect.DeepEqual(got.Tags, e.Tags) || got.Stdout != e.Stdout || got.Stderr != e.Stderr || *got.Error != message ||
 		string(got.Result) != string(e.Result) {
 		t.Errorf("got code %q, stdout %q, stderr %.20q, result %s, %v",
 			got.Code, got.Stdout, got.Stderr, got.Result, err)
