@@ -79,7 +79,7 @@ type Log struct {
 	Requests []Request `json:"requests,omitempty"` // in the order of the run
 	// RequestsMissing is the number of later requests, for which the log had no room.
 	RequestsMissing int64 `json:"requests_missing,omitempty"`
-	// IsPacked: protocol.PackIntegers has changed the answers in the encoded log. Logs of earlier versions are not.
+	// IsPacked: protocol.PackNumbers has changed the answers in the encoded log. Logs of earlier versions are not.
 	IsPacked bool `json:"packed,omitempty"`
 }
 
@@ -144,7 +144,7 @@ var (
 func (l *Log) encode(answers net.Buffers) ([]byte, error) {
 	l.IsPacked = len(answers) > 0
 	for _, frames := range answers {
-		protocol.PackIntegers(frames)
+		protocol.PackNumbers(frames)
 	}
 	head, err := json.Marshal(l) // one line
 	if err != nil {
@@ -218,7 +218,7 @@ func Decode(data []byte) (*Log, error) {
 		}
 		r.Answer, rest = rest[:r.Size:r.Size], rest[r.Size:]
 		if l.IsPacked {
-			protocol.UnpackIntegers(r.Answer)
+			protocol.UnpackNumbers(r.Answer)
 		}
 	}
 	return l, nil

@@ -3,31 +3,106 @@ package protocol
 import (
 	"encoding/binary"
 	"iter"
+	"math"
 	"slices"
 )
 
-// PackIntegers rearranges the integers and times in whole frames of an answer, in place, so that a compressor is faster
-// and writes less: of each column, it replaces the values by their differences, since neighbours are often near each
-// other, and puts the first bytes of all differences before all second bytes, and so on. zstd then takes a third to a
-// half of the time for such columns, and writes a fourth of a percent (a number for each row) to 106 percent (ten
-// different values) of the bytes. Floats stay as they are: prices would take twice the bytes. UnpackIntegers is the
-// inverse, for any bytes.
-func PackIntegers(frames []byte) {
-	var packed []byte
-	for raw := range integerColumns(frames) {
+// PackNumbers rearranges the numbers and times in whole frames of an answer, in place, so that a compressor is faster
+// and writes less. A column of floats that all have at most nine decimals, as prices do, becomes one of integers: its
+// form is then their number of digits, 0 to 9. Integers are replaced by their differences, since neighbours are often
+// near each other, and the first bytes of all differences come before all second bytes, and so on. zstd then takes a
+// third to a half of the time for such columns. Of the bytes, it writes less than a percent for a number for each row,
+// half to two thirds for times in order and prices, and 107 percent for ten different integers. Other floats stay as
+// they are. UnpackNumbers is the inverse for all that RowWriter writes.
+func PackNumbers(frames []byte) {
+	var integers, packed []byte
+	for form, raw := range numberColumns(frames) {
+		numbers := raw
+		if form[0] == 'd' {
+			integers = slices.Grow(integers[:0], len(raw))[:len(raw)]
+			digits, ok := integersOf(integers, raw)
+			if !ok {
+				continue
+			}
+			form[0], numbers = byte('0'+digits), integers
+		}
 		packed = slices.Grow(packed[:0], len(raw))[:len(raw)]
-		packIntegers(packed, raw)
+		packIntegers(packed, numbers)
 		copy(raw, packed)
 	}
 }
 
-// UnpackIntegers restores frames that PackIntegers has changed.
-func UnpackIntegers(frames []byte) {
+// UnpackNumbers restores frames that PackNumbers has changed.
+func UnpackNumbers(frames []byte) {
 	var raw []byte
-	for packed := range integerColumns(frames) {
+	for form, packed := range numberColumns(frames) {
+		if form[0] == 'd' {
+			continue
+		}
 		raw = slices.Grow(raw[:0], len(packed))[:len(packed)]
 		unpackIntegers(raw, packed)
 		copy(packed, raw)
+		if form[0] != 'q' {
+			floatsOf(packed, int(form[0]-'0'))
+			form[0] = 'd'
+		}
+	}
+}
+
+const (
+	maxPackedDigits = 9
+	sampledFloats   = 1000 // of a column, from which the number of digits is found
+	maxExactInteger = 1 << 53
+	packedNaN       = math.MinInt64 // no other float becomes it
+)
+
+// integersOf writes floats, times ten to the power of digits, to integers as 64-bit integers. ok is false if a float is
+// not exactly such an integer divided by that power; the content of integers is then not defined.
+func integersOf(integers, floats []byte) (digits int, ok bool) {
+	step := 8 * max(len(floats)/8/sampledFloats, 1)
+	for i := 0; i+8 <= len(floats); i += step {
+		bits := binary.LittleEndian.Uint64(floats[i:])
+		for {
+			if _, ok := integerOf(bits, math.Pow10(digits)); ok {
+				break
+			}
+			if digits++; digits > maxPackedDigits {
+				return 0, false
+			}
+		}
+	}
+	power := math.Pow10(digits)
+	for i := 0; i+8 <= len(floats); i += 8 {
+		n, ok := integerOf(binary.LittleEndian.Uint64(floats[i:]), power)
+		if !ok {
+			return 0, false
+		}
+		binary.LittleEndian.PutUint64(integers[i:], uint64(n))
+	}
+	return digits, len(floats)%8 == 0
+}
+
+// integerOf returns a float, times a power of ten, if it is an integer that gives the same bits when it is divided.
+func integerOf(bits uint64, power float64) (n int64, ok bool) {
+	if bits == math.Float64bits(math.NaN()) { // as RowWriter writes NULL
+		return packedNaN, true
+	}
+	x := math.RoundToEven(math.Float64frombits(bits) * power)
+	if !(math.Abs(x) < maxExactInteger) { // also for NaN
+		return 0, false
+	}
+	return int64(x), math.Float64bits(x/power) == bits
+}
+
+// floatsOf is the inverse of integersOf, in place.
+func floatsOf(numbers []byte, digits int) {
+	power := math.Pow10(digits)
+	for i := 0; i+8 <= len(numbers); i += 8 {
+		x := math.NaN()
+		if n := int64(binary.LittleEndian.Uint64(numbers[i:])); n != packedNaN {
+			x = float64(n) / power
+		}
+		binary.LittleEndian.PutUint64(numbers[i:], math.Float64bits(x))
 	}
 }
 
@@ -106,10 +181,11 @@ func transpose(m *[8]uint64) {
 	}
 }
 
-// integerColumns yields the bytes of each column of 64-bit integers in whole frames. It leaves the rest of a frame out
-// that RowWriter has not written. Changes of the yielded bytes do not change what it yields.
-func integerColumns(frames []byte) iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
+// numberColumns yields the form and the bytes of each column of 64-bit numbers in whole frames: the form is q, d or a
+// digit. It leaves the rest of a frame out that RowWriter has not written. The caller may change the form to another of
+// these, and the bytes.
+func numberColumns(frames []byte) iter.Seq2[[]byte, []byte] {
+	return func(yield func([]byte, []byte) bool) {
 		for rest := frames; len(rest) >= headerBytes; {
 			size, kind := int(binary.BigEndian.Uint32(rest)), Kind(rest[4])
 			if size > len(rest)-headerBytes {
@@ -120,15 +196,15 @@ func integerColumns(frames []byte) iter.Seq[[]byte] {
 			if kind != KindRows || len(body) < 4 {
 				continue
 			}
-			if r := (marshalReader{rest: body[4:]}); !r.integerColumns(yield) {
+			if r := (marshalReader{rest: body[4:]}); !r.numberColumns(yield) {
 				return
 			}
 		}
 	}
 }
 
-// integerColumns reads a batch of rows. It returns false if the caller should stop.
-func (r *marshalReader) integerColumns(yield func([]byte) bool) bool {
+// numberColumns reads a batch of rows. It returns false if the caller should stop.
+func (r *marshalReader) numberColumns(yield func([]byte, []byte) bool) bool {
 	isTuple, items, err := r.open()
 	if err != nil || !isTuple || items != 2 || r.skip(1) != nil {
 		return true
@@ -142,7 +218,8 @@ func (r *marshalReader) integerColumns(yield func([]byte) bool) bool {
 		if err != nil {
 			return true
 		}
-		if form == "q" && !yield(raw) {
+		isNumbers := len(form) == 1 && (form[0] == 'q' || form[0] == 'd' || form[0] >= '0' && form[0] <= '9')
+		if isNumbers && !yield(form, raw) {
 			return false
 		}
 	}
@@ -150,21 +227,34 @@ func (r *marshalReader) integerColumns(yield func([]byte) bool) bool {
 }
 
 // packedColumn reads a column. It returns no form for a list of values.
-func (r *marshalReader) packedColumn() (form string, raw []byte, err error) {
+func (r *marshalReader) packedColumn() (form, raw []byte, err error) {
 	isTuple, items, err := r.open()
 	if err == nil && isTuple && items >= 2 {
-		var text, values any
-		if text, err = r.value(2); err == nil {
-			values, err = r.value(2)
+		if form, err = r.bytes('u'); err == nil {
+			raw, err = r.bytes('s')
 		}
-		form, _ = text.(string)
-		raw, _ = values.([]byte)
 		items -= 2
 	}
 	for ; err == nil && items > 0; items-- {
 		err = r.skip(2)
 	}
 	return form, raw, err
+}
+
+// bytes reads a text or a bytes object, as its code says, without a copy.
+func (r *marshalReader) bytes(code byte) ([]byte, error) {
+	got, err := r.take(1)
+	if err != nil {
+		return nil, err
+	}
+	if got[0] != code {
+		return nil, errMarshal("unexpected type %q, want %q", got, code)
+	}
+	size, err := r.size()
+	if err != nil {
+		return nil, err
+	}
+	return r.take(size)
 }
 
 // open reads the beginning of a tuple or a list.
