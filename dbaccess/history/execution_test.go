@@ -77,7 +77,8 @@ func TestAnyBytesComeBack(t *testing.T) {
 	h.begin(t, e)
 	h.finish(t, e, sandbox.StatusFailed)
 	got, err := h.Execution(context.Background(), "e")
-	if err != nil || got.Code != e.Code || !reflect.DeepEqual(got.Tags, e.Tags) || got.Stdout != e.Stdout || got.Stderr != e.Stderr || *got.Error != message ||
+	if err != nil || got.Code != e.Code || !reflect.DeepEqual(got.Tags, e.Tags) || got.Stdout != e.Stdout ||
+		got.Stderr != e.Stderr || *got.Error != message ||
 		string(got.Result) != string(e.Result) {
 		t.Errorf("got code %q, stdout %q, stderr %.20q, result %s, %v",
 			got.Code, got.Stdout, got.Stderr, got.Result, err)
