@@ -147,7 +147,7 @@ func FuzzPackNumbers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, frames []byte) {
 		for form := range numberColumns(frames) {
 			if form[0] != 'q' && form[0] != 'd' {
-				t.Skip("RowWriter writes no such form")
+				return // RowWriter writes no such form
 			}
 		}
 		changed := bytes.Clone(frames)
