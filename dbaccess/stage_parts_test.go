@@ -1,14 +1,11 @@
 package dbaccess_test
 
 import (
-	"context"
 	"encoding/json"
 	"strings"
 	"testing"
 
 	"glasshouse/dbaccess"
-	"glasshouse/dbaccess/dbtest"
-	"glasshouse/dbaccess/embedded"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/stages"
 )
@@ -85,13 +82,7 @@ func TestStagesOfViews(t *testing.T) {
 // query, and its rows stay. Masked columns in a view's query are not used either.
 func TestStagesOfViewsThatMayNotBeRead(t *testing.T) {
 	t.Parallel()
-	s := dbtest.Start(t)
-	conn, err := dbtest.Connect(t.Context(), s.URL(embedded.RoleOwner, embedded.DatabaseKnowledge))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
-	for _, sql := range []string{
+	r := openMade(t, dbaccess.Config{MaskColumns: []string{"masked.word"}, AllowViews: []string{"of_words"}},
 		"CREATE TABLE secret AS SELECT i AS id, 'value' || i AS word FROM generate_series(1, 90) i",
 		"CREATE VIEW of_secret AS SELECT id FROM secret WHERE id > 10",
 		"CREATE TABLE own AS SELECT i AS id, i % 3 AS who FROM generate_series(1, 90) i",
@@ -103,19 +94,7 @@ func TestStagesOfViewsThatMayNotBeRead(t *testing.T) {
 		"CREATE VIEW of_view AS SELECT id FROM of_masked WHERE id > 30",
 		"REVOKE ALL ON secret FROM glasshouse_reader",
 		"GRANT SELECT ON of_secret, of_own, own, masked, of_masked, of_words, of_view TO glasshouse_reader",
-	} {
-		if _, err := conn.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
-	}
-	r, err := dbaccess.Open(t.Context(), dbaccess.Config{
-		URL: s.URL(embedded.RoleReader, embedded.DatabaseKnowledge), MaskColumns: []string{"masked.word"},
-		AllowViews: []string{"of_words"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
+	)
 	for _, c := range []struct {
 		view, reason string
 		rows         int64

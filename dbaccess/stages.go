@@ -29,9 +29,9 @@ const (
 	smallStageCost = 5000
 	largeTable     = 100_000
 	// From smallStageCost on, and unless all is asked for, how joins match, what may be wrong and what is in the stages
-	// is computed only within moreTimeFactor times the statement's own time, or slowStatement. The planner of a slow
-	// statement is asked for its cost: perhaps only the machine is busy. The rows of a slow statement are those of its
-	// last stage.
+	// is computed only within moreTimeFactor times the statement's own time, or slowStatement. The planner gives the
+	// cost of a statement that takes longer than slowStatement, because a small one is slow on a busy machine. The rows
+	// of a slow statement are those of its last stage.
 	slowStatement  = 100 * time.Millisecond
 	moreTimeFactor = 2
 	maxStageSets   = 2 // transactions for stages at the same time
@@ -284,14 +284,15 @@ func (run *stageRun) execute(ctx context.Context, set *QuerySet) error {
 			run.values[run.plan.Stages[main.Last].Follows][parse.CountOut] = run.out.Rows
 		}
 	}
+	var cost float64
+	isKnown, isSlow := false, run.own > slowStatement
+	if run.isLarge || isSlow {
+		cost, _, isKnown = run.explain(ctx, run.itself.statement.Original, run.params)
+	}
 	if run.isLarge {
-		run.ownCost, _, _ = run.explain(ctx, run.itself.statement.Original, run.params)
+		run.ownCost = cost
 	}
-	isLong := run.ownCost > smallStageCost
-	if run.ownCost == 0 && run.own > slowStatement {
-		cost, _, ok := run.explain(ctx, run.itself.statement.Original, run.params)
-		isLong = !ok || cost > smallStageCost
-	}
+	isLong := cost > smallStageCost || isSlow && !isKnown
 	if run.more = run.until; isLong && !run.options.All {
 		run.more = began.Add(moreTimeFactor * max(run.own, slowStatement))
 	}

@@ -37,6 +37,29 @@ func stageCases(t testing.TB) (list []stageCase) {
 	return list
 }
 
+// openMade returns the reader of a database in which its owner has run statements.
+func openMade(t testing.TB, c dbaccess.Config, statements ...string) *dbaccess.Reader {
+	t.Helper()
+	s := dbtest.Start(t)
+	conn, err := dbtest.Connect(t.Context(), s.URL(embedded.RoleOwner, embedded.DatabaseKnowledge))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	for _, sql := range statements {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.URL = s.URL(embedded.RoleReader, embedded.DatabaseKnowledge)
+	r, err := dbaccess.Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	return r
+}
+
 // openShop returns a reader of a database with the tables of a shop.
 func openShop(t testing.TB, c dbaccess.Config) *dbaccess.Reader {
 	t.Helper()
@@ -297,25 +320,10 @@ func TestStagesThatFail(t *testing.T) {
 // A count that would take far longer than the statement is estimated, and computed if all is asked for.
 func TestStagesAreEstimatedBeyondTheBudget(t *testing.T) {
 	t.Parallel()
-	s := dbtest.Start(t)
-	conn, err := dbtest.Connect(t.Context(), s.URL(embedded.RoleOwner, embedded.DatabaseKnowledge))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
-	for _, sql := range []string{
+	r := openMade(t, dbaccess.Config{},
 		"CREATE TABLE large AS SELECT i AS id, i % 7 AS kind FROM generate_series(1, 150000) i",
 		"ALTER TABLE large ADD PRIMARY KEY (id)", "ANALYZE large", "GRANT SELECT ON large TO glasshouse_reader",
-	} {
-		if _, err := conn.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
-	}
-	r, err := dbaccess.Open(t.Context(), dbaccess.Config{URL: s.URL(embedded.RoleReader, embedded.DatabaseKnowledge)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
+	)
 	const sql = "SELECT a.id FROM large a JOIN large b ON b.id = a.id + 1 WHERE a.id = 5"
 	got, err := r.Stages(t.Context(), sql, nil, sandbox.QueryLimits{}, stages.Options{})
 	if err != nil {
@@ -337,33 +345,16 @@ func TestStagesAreEstimatedBeyondTheBudget(t *testing.T) {
 	}
 }
 
-// A busy machine makes statements slow. What is small for the planner is counted all the same.
+// A small statement is slow on a busy machine. If the planner gives it a small cost, all is counted.
 func TestStagesOfASlowStatementThatIsSmall(t *testing.T) {
 	t.Parallel()
-	s := dbtest.Start(t)
-	conn, err := dbtest.Connect(t.Context(), s.URL(embedded.RoleOwner, embedded.DatabaseKnowledge))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
-	for _, sql := range []string{
-		"CREATE FUNCTION slow(n int) RETURNS int LANGUAGE plpgsql IMMUTABLE COST 1 AS " +
-			"$$ DECLARE later timestamptz := clock_timestamp() + '10 ms'; " +
+	r := openMade(t, dbaccess.Config{AllowFunctions: []string{"slow"}},
+		"CREATE FUNCTION slow(n int) RETURNS int LANGUAGE plpgsql IMMUTABLE COST 1 AS "+
+			"$$ DECLARE later timestamptz := clock_timestamp() + '10 ms'; "+
 			"BEGIN WHILE clock_timestamp() < later LOOP END LOOP; RETURN n; END $$",
 		"CREATE TABLE few AS SELECT generate_series(1, 30) AS id", "GRANT SELECT ON few TO glasshouse_reader",
 		"GRANT EXECUTE ON FUNCTION slow TO glasshouse_reader",
-	} {
-		if _, err := conn.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
-	}
-	r, err := dbaccess.Open(t.Context(), dbaccess.Config{
-		URL: s.URL(embedded.RoleReader, embedded.DatabaseKnowledge), AllowFunctions: []string{"slow"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
+	)
 	const sql = "SELECT a.id FROM few a JOIN few b ON b.id = a.id WHERE slow(b.id) > 0"
 	got, err := r.Stages(t.Context(), sql, nil, sandbox.QueryLimits{}, stages.Options{})
 	if err != nil {
@@ -536,28 +527,11 @@ SELECT count(*) FROM b JOIN orders ON orders.id = b.id JOIN a ON a.id = b.id`, n
 // does not tell.
 func TestStagesThatContradictTheRows(t *testing.T) {
 	t.Parallel()
-	s := dbtest.Start(t)
-	conn, err := dbtest.Connect(t.Context(), s.URL(embedded.RoleOwner, embedded.DatabaseKnowledge))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
-	for _, sql := range []string{
+	r := openMade(t, dbaccess.Config{AllowFunctions: []string{"several"}},
 		"CREATE FUNCTION several(int) RETURNS SETOF int LANGUAGE sql IMMUTABLE AS 'VALUES (1), (2)'",
 		"CREATE TABLE few AS SELECT generate_series(1, 5) AS id", "GRANT SELECT ON few TO glasshouse_reader",
 		"GRANT EXECUTE ON FUNCTION several TO glasshouse_reader",
-	} {
-		if _, err := conn.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
-	}
-	r, err := dbaccess.Open(t.Context(), dbaccess.Config{
-		URL: s.URL(embedded.RoleReader, embedded.DatabaseKnowledge), AllowFunctions: []string{"several"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
+	)
 	got, err := r.Stages(t.Context(), `SELECT several(id) FROM few`, nil, sandbox.QueryLimits{}, stages.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package dbaccess_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,8 +10,6 @@ import (
 	"testing"
 
 	"glasshouse/dbaccess"
-	"glasshouse/dbaccess/dbtest"
-	"glasshouse/dbaccess/embedded"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/stages"
 )
@@ -40,24 +37,9 @@ const tracedTables = `
 // openTraced returns a reader of a database that has tracedTables. Two columns of these are masked.
 func openTraced(t testing.TB) *dbaccess.Reader {
 	t.Helper()
-	s := dbtest.Start(t)
-	conn, err := dbtest.Connect(t.Context(), s.URL(embedded.RoleOwner, embedded.DatabaseKnowledge))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
-	if _, err := conn.Exec(t.Context(), tracedTables); err != nil {
-		t.Fatal(err)
-	}
-	r, err := dbaccess.Open(t.Context(), dbaccess.Config{
-		URL:         s.URL(embedded.RoleReader, embedded.DatabaseKnowledge),
+	return openMade(t, dbaccess.Config{
 		MaskColumns: []string{"customers.email", "visits.secret"}, ServerCheck: true,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.Close)
-	return r
+	}, tracedTables)
 }
 
 // rowsText returns the rows of an answer by the keys of their tables: "orders 10 11; visits 1/home 1/home (1)", with

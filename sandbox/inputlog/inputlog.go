@@ -79,7 +79,7 @@ type Log struct {
 	Requests []Request `json:"requests,omitempty"` // in the order of the run
 	// RequestsMissing is the number of later requests, for which the log had no room.
 	RequestsMissing int64 `json:"requests_missing,omitempty"`
-	// IsPacked: protocol.PackNumbers has changed the answers in the encoded log. Logs of earlier versions are not.
+	// IsPacked says that protocol.PackNumbers has changed the answers in the encoded log. Earlier versions did not.
 	IsPacked bool `json:"packed,omitempty"`
 }
 
