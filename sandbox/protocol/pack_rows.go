@@ -91,7 +91,8 @@ func integerOf(bits uint64, power float64) (n int64, ok bool) {
 	if !(math.Abs(x) < maxExactInteger) { // also for NaN
 		return 0, false
 	}
-	return int64(x), math.Float64bits(x/power) == bits
+	n = int64(x)
+	return n, math.Float64bits(float64(n)/power) == bits // not for a negative zero
 }
 
 // floatsOf is the inverse of integersOf, in place.
