@@ -91,18 +91,23 @@ func debugRows(options) []measurement {
 	return rows
 }
 
-// timeWhy asks where a value of a random step comes from, from the recording alone. An older revision has no facts, and
-// refuses the parameter.
+// timeWhy asks where a value of a random step comes from.
 func timeWhy(ctx context.Context, d *debugSession) (sampleFunc, error) {
-	without := "&facts=false"
-	if _, err := d.send(ctx, d.alone, "GET", "/executions/"+d.Execution+"/why?name=total"+without, nil); err != nil {
-		without = ""
-	}
+	path := d.whyPath(ctx, "total")
 	return func() (float64, error) {
 		step := 10 + rand.IntN(d.Where.Steps-10)
-		path := fmt.Sprintf("/executions/%s/why?name=total&step=%d%s", d.Execution, step, without)
-		return d.timeCall(ctx, "GET", path, nil)()
+		return d.timeCall(ctx, "GET", fmt.Sprintf("%stotal&step=%d", path, step), nil)()
 	}, nil
+}
+
+// whyPath returns the path of a question about a variable, whose name is to be appended, that is answered from the
+// recording alone. An older revision has no facts, and refuses the parameter.
+func (d *debugSession) whyPath(ctx context.Context, variable string) string {
+	path := "/executions/" + d.Execution + "/why?"
+	if _, err := d.send(ctx, d.alone, "GET", path+"facts=false&name="+variable, nil); err != nil {
+		return path + "name="
+	}
+	return path + "facts=false&name="
 }
 
 // openLongWhy asks why of values of an analysis: of each variable at the end, and of early ones at any step.
@@ -114,10 +119,11 @@ func openLongWhy(ctx context.Context, g *glasshouse) (sampler, error) {
 	if err != nil {
 		return sampler{}, err
 	}
+	to := d.whyPath(ctx, "out")
 	early := []string{"amount", "name", "stats", "log", "row"}
 	late := []string{"out", "report", "merged", "scores", "best", "words", "share", "top", "smooth"}
 	return only(func() (float64, error) {
-		path := "/executions/" + d.Execution + "/why?facts=false&name="
+		path := to
 		if rand.IntN(2) == 0 {
 			path += fmt.Sprintf("%s&step=%d", early[rand.IntN(len(early))], 1000+rand.IntN(d.Where.Steps-1000))
 		} else {

@@ -135,7 +135,7 @@ func (r *Reader) replay(
 	if begin != nil && !begin(s) {
 		return nil
 	}
-	next, found, offset := math.MaxInt, true, from.offset
+	next, found, offset, due := math.MaxInt, true, from.offset, 0
 	// advance finds the next record that matters, and goes to the last checkpoint before it.
 	advance := func() error {
 		if next, found = u.nextChange(&r.table, s, w); !found {
@@ -170,8 +170,8 @@ func (r *Reader) replay(
 			return err
 		}
 		offset += size
-		if rec.Kind == KindLine {
-			u.addCheckpoint(s, offset)
+		if rec.Kind == KindLine && offset >= due {
+			due = u.addCheckpoint(s, offset)
 		}
 		if !visit(s, &rec) {
 			return nil
