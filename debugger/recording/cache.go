@@ -13,8 +13,8 @@ import (
 // checkpoints have at least as many bytes as the earlier key frame, so the checkpoints of a chunk take hardly more
 // memory than the chunk.
 const (
-	// maxCachedBytes bounds the chunks of one recording, besides the one that was read last. Larger chunks are not kept.
-	// A loop of 90 000 steps takes 3 MB, most of it marks: when it does not fit, each jump costs 0.4 ms more.
+	// maxCachedBytes bounds the chunks of one recording, besides the one that was read last. Larger chunks are not
+	// kept. A loop of 90 000 steps does not fit into half as much, and each jump in it then takes 0.4 ms longer.
 	maxCachedBytes     = 4 << 20
 	minCheckpointBytes = 2 << 10 // of records between checkpoints
 )
