@@ -332,15 +332,16 @@ func runAttempts(t *testing.T, list []attempt, at *targets, report *escapeReport
 	}
 	defer i.Close()
 	for _, a := range list {
-		escaped, end, err := a.run(i, at)
-		if err != nil {
-			t.Errorf("%s, %s: %v", a.escape.name, a.mode, err)
-			continue
-		}
-		report.add(a, escaped)
-		if want := a.mode == noLayer; escaped != want {
-			t.Errorf("%s, which tries %s, against %s: got escaped %v, want %v; its run ended: %s",
-				a.escape.name, a.escape.tries, a.mode, escaped, want, end)
-		}
+		t.Run(a.escape.name+"/"+a.mode, func(t *testing.T) {
+			escaped, end, err := a.run(i, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			report.add(a, escaped)
+			if want := a.mode == noLayer; escaped != want {
+				t.Errorf("the program, which tries %s, got escaped %v, want %v; its run ended: %s",
+					a.escape.tries, escaped, want, end)
+			}
+		})
 	}
 }
