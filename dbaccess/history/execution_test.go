@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -253,6 +254,44 @@ func TestListsArePlannedForTheirArguments(t *testing.T) {
 		statements, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		if conn.Release(); err != nil || len(statements) > 0 {
 			t.Errorf("got generic plans of %q, %v, want none", statements, err)
+		}
+	}
+}
+
+// Matches may be frequent among the newest executions, frequent among the older ones only, or rare.
+func TestSearchReadsPagesInOrder(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	const count, newest = maxSorted + 2*maxScanned, maxScanned + 100
+	s.query(t, fmt.Sprintf(`INSERT INTO executions (id, sandbox_id, owner, kind, status, code, created_at, completed_at,
+			record, seconds)
+		SELECT format('e-%%s', n), 'box', 'ada', 'execute', 'completed',
+			CASE WHEN n <= %d THEN 'profit' ELSE 'margin' END || CASE WHEN n %% 1000 = 7 THEN ' zebra' ELSE '' END,
+			now() - interval '1 second' * n, now(), '{}', n
+		FROM generate_series(1, %d) n`, newest, count))
+	for _, c := range []struct {
+		text        string
+		order       sandbox.ExecutionOrder
+		first, next int // number of the first one of a page, and of the one after it
+	}{
+		{"profit", "", 1, 2},
+		{"margin", "", newest + 1, newest + 2},
+		{"margin", sandbox.ListByDuration, count, count - 1},
+		{"profit", sandbox.ListByDuration, newest, newest - 1},
+		{"zebra", "", 7, 1007},
+		{"zebra", sandbox.ListByDuration, count - 993, count - 1993},
+	} {
+		f := sandbox.ExecutionFilter{Text: c.text, Order: c.order, Limit: 3}
+		for page := range 2 {
+			list, cursor, err := s.ExecutionSummaries(t.Context(), f)
+			var got, want []string
+			for n, e := range list {
+				got, want = append(got, e.ID), append(want, fmt.Sprint("e-", c.first+(3*page+n)*(c.next-c.first)))
+			}
+			if err != nil || len(got) != 3 || cursor == "" || !slices.Equal(got, want) {
+				t.Errorf("%q by %q, page %d: got %v, cursor %q, %v, want three, %v", c.text, c.order, page, got, cursor, err, want)
+			}
+			f.After = cursor
 		}
 	}
 }

@@ -12,13 +12,14 @@ import (
 	"glasshouse/sandbox"
 )
 
-// A search for a text or for tags first reads the newest executions, and uses the index only if they do not fill the
-// page. The newest executions have enough matches if matches are frequent: reading them takes milliseconds, while the
-// index would find all matches first. If few of the newest minScanned executions match, matches are rare, and the index
-// finds them fastest.
+// A search for a text or for tags first reads the newest executions, which have enough matches if matches are frequent
+// today: reading them takes milliseconds, while the index would find all matches first. If few of the newest minScanned
+// executions match, it finds the others with the index. If there are less than maxSorted, they are sorted. Otherwise
+// the executions are read in the order of the list until the page is full: matches were frequent once.
 const (
 	minScanned = 1000
 	maxScanned = 5000
+	maxSorted  = 10_000
 )
 
 var executionSummaries = timeline[sandbox.ExecutionSummary]{
@@ -89,11 +90,24 @@ func (s *Store) ExecutionSummaries(
 			break // the others do not fill the page either
 		}
 	}
-	// The matches are materialized, so that their order does not lead PostgreSQL to read all executions by time.
-	found := t
-	found.from = fmt.Sprintf(`(WITH found AS MATERIALIZED (SELECT * FROM executions WHERE %s AND %s)
-		SELECT * FROM found) found`, &c, &matches)
-	return found.page(ctx, s, scopeOf(f), conditions{args: matches.args}, "", f.Limit)
+	c = conditions{clauses: append(c.clauses, matches.clauses...), args: matches.args}
+	found, err := s.findExecutions(ctx, scopeOf(f), c, maxSorted)
+	if err != nil {
+		return nil, "", err
+	}
+	if len(found) < maxSorted { // else PostgreSQL would sort them all
+		c = conditions{}
+		c.add("id = ANY (?)", found)
+	}
+	return t.page(ctx, s, scopeOf(f), c, "", f.Limit)
+}
+
+// findExecutions returns the IDs of executions that match, at most limit of them, in no order. An order would lead
+// PostgreSQL to read all executions in that order until it has enough.
+func (s *Store) findExecutions(ctx context.Context, of scope, c conditions, limit int) ([]string, error) {
+	read := func(ctx context.Context, f func(context.Context) error) error { return s.readExecutions(ctx, of, f) }
+	sql := fmt.Sprintf(`SELECT id FROM executions WHERE %s LIMIT %d`, &c, limit)
+	return query(ctx, s, read, pgx.RowTo[string], sql, append([]any{pgx.QueryExecModeCacheDescribe}, c.args...)...)
 }
 
 var sandboxSummaries = timeline[sandbox.SandboxSummary]{
