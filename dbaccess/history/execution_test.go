@@ -289,7 +289,8 @@ func TestSearchReadsPagesInOrder(t *testing.T) {
 				got, want = append(got, e.ID), append(want, fmt.Sprint("e-", c.first+(3*page+n)*(c.next-c.first)))
 			}
 			if err != nil || len(got) != 3 || cursor == "" || !slices.Equal(got, want) {
-				t.Errorf("%q by %q, page %d: got %v, cursor %q, %v, want three, %v", c.text, c.order, page, got, cursor, err, want)
+				t.Errorf("%q by %q, page %d: got %v, cursor %q, %v, want three, %v", c.text, c.order, page, got, cursor,
+					err, want)
 			}
 			f.After = cursor
 		}
