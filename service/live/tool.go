@@ -15,7 +15,9 @@ import (
 
 // Limits of a run of a tool (runTool).
 const (
-	toolSeconds    = 8
+	// toolSeconds bounds a tool's time. An analysis by jedi takes a second of CPU time: a machine with twelve busy
+	// threads for each core needs 12 s for it.
+	toolSeconds    = 30
 	toolCPUPercent = 100
 )
 
