@@ -100,8 +100,8 @@ func timeWhy(ctx context.Context, d *debugSession) (sampleFunc, error) {
 	}, nil
 }
 
-// whyPath returns the path of a question about a variable, whose name is to be appended, that is answered from the
-// recording alone. An older revision has no facts, and refuses the parameter.
+// whyPath returns the path of a question why, up to the name of the variable. The recording alone answers it: without
+// facts, unless an older revision, asked about variable, refuses the parameter for that.
 func (d *debugSession) whyPath(ctx context.Context, variable string) string {
 	path := "/executions/" + d.Execution + "/why?"
 	if _, err := d.send(ctx, d.alone, "GET", path+"facts=false&name="+variable, nil); err != nil {
