@@ -1,12 +1,17 @@
 package zygote
 
 import (
+	"bytes"
+	"debug/elf"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"glasshouse/sandbox/environment"
 	"glasshouse/sandbox/isolate/layer"
@@ -71,6 +76,9 @@ func MinimalRoot(py environment.Interpreter) (binds, links map[string]string, pa
 	}
 	libraries, _ := filepath.Glob("/usr/lib/*-linux-gnu")
 	paths = append(paths, libraries...)
+	if loader := loaderOf(py.Executable); loader != "" {
+		paths = append(paths, loader)
+	}
 	paths = append(paths, "/usr/lib64", "/usr/local/lib", "/usr/share/zoneinfo", "/usr/lib/locale", "/usr/share/fonts",
 		"/etc/ld.so.cache", "/etc/alternatives")
 	for _, dir := range []string{"/lib", "/lib64"} {
@@ -93,6 +101,31 @@ func MinimalRoot(py environment.Interpreter) (binds, links map[string]string, pa
 		packages = append(packages, inside)
 	}
 	return binds, links, packages
+}
+
+// loaderOf returns the path of the loader that a program names, without links in its folder; "" if it names none. On
+// amd64 the loader lies in a folder of libraries, on arm64 next to them: /lib/ld-linux-aarch64.so.1.
+func loaderOf(program string) string {
+	file, err := elf.Open(program)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	for _, part := range file.Progs {
+		if part.Type != elf.PT_INTERP {
+			continue
+		}
+		name, err := io.ReadAll(io.LimitReader(part.Open(), unix.PathMax))
+		if err != nil {
+			return ""
+		}
+		dir, base := filepath.Split(string(bytes.TrimRight(name, "\x00")))
+		if dir, err = filepath.EvalSymlinks(dir); err != nil {
+			return ""
+		}
+		return filepath.Join(dir, base)
+	}
+	return ""
 }
 
 // isInside reports whether path lies in one of the folders in binds.
