@@ -261,8 +261,10 @@ func cannotSucceed(e escape, at *targets) string {
 	switch e.needs {
 	case "":
 	case "x32":
-		if _, _, errno := unix.RawSyscall(0x40000000|39, 0, 0, 0); errno != 0 {
-			return "the kernel has no x32 ABI"
+		// In a process of its own: a filter of systemd may kill the thread that tries it.
+		const getpid = "import ctypes, sys; sys.exit(ctypes.CDLL(None).syscall(0x40000000 | 39) < 0)"
+		if err := exec.Command(at.context["python"].(string), "-c", getpid).Run(); err != nil {
+			return "the kernel has no x32 ABI, or a filter of the tests forbids it"
 		}
 	case "ipv6":
 		if at.context["port6"] == nil {
