@@ -14,7 +14,7 @@ import (
 
 // A search for a text or for tags first reads the newest executions, which have enough matches if matches are frequent
 // today: reading them takes milliseconds, while the index would find all matches first. If few of the newest minScanned
-// executions match, it finds the others with the index. If there are less than maxSorted, they are sorted. Otherwise
+// executions match, it finds the others with the index. If there are fewer than maxSorted, they are sorted. Otherwise
 // the executions are read in the order of the list until the page is full: matches were frequent once.
 const (
 	minScanned = 1000
