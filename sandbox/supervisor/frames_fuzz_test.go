@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/isolate"
 	"glasshouse/sandbox/protocol"
@@ -112,7 +113,8 @@ func runFrames(t *testing.T, stream []byte, isDebugged bool) (*sandbox.Execution
 	defer pipe.Close()
 	defer end.Close()
 	loop := &runLoop{
-		process: process, callbacks: Callbacks{Requests: answering{}}, meter: new(workMeter),
+		process: process, callbacks: Callbacks{Requests: answering{}},
+		meter:  &workMeter{work: new(limit.Work), user: "guest", process: process},
 		stdout: newOutputBuffer(pipe, 100, nil), stderr: newOutputBuffer(pipe, 100, nil),
 		debugInfo: sandbox.DebugInfo{Logs: []sandbox.Note{}, Variables: map[string][]sandbox.Note{}},
 		truncated: map[string]int64{}, outputBytesLeft: maxOutputBytes, noteBytesLeft: maxNoteBytes,
