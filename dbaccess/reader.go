@@ -109,6 +109,7 @@ type Reader struct {
 	statements *limit.Shared // connections for statements of all users
 	stageUsers *limit.Keyed  // concurrent calls of Stages of one user
 	stageSets  *limit.Keyed  // of all users
+	budget     stageBudget   // of the statements that are derived from one
 	ownParsers *Parsers      // nil: the configuration's
 	audit      loginAudit
 	overdue    overdue
@@ -157,6 +158,7 @@ func Open(ctx context.Context, c Config) (*Reader, error) {
 		perUser: limit.NewKeyed(c.PerUser), perSandbox: limit.NewKeyed(c.PerSandbox),
 		statements: limit.NewShared(int(c.MaxConns), c.Users), audit: newLoginAudit(),
 		stageUsers: limit.NewKeyed(1), stageSets: limit.NewKeyed(maxStageSets),
+		budget: defaultStageBudget,
 		overdue: overdue{
 			report: c.Overdue, closing: closing, ofUser: map[string]int{}, ofSandbox: map[string]int{},
 		},

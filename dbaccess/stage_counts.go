@@ -172,7 +172,7 @@ func (run *stageRun) explain(
 	if err != nil {
 		return 0, 0, false
 	}
-	result, err := run.set.query(ctx, q, min(time.Second, max(run.remaining(), deadlineMargin)), 1, true)
+	result, err := run.set.query(ctx, q, min(run.reader.budget.least/2, max(run.remaining(), deadlineMargin)), 1, true)
 	if err != nil || len(result.Rows) != 1 || len(result.Rows[0]) != 1 {
 		return 0, 0, false
 	}

@@ -16,12 +16,11 @@ import (
 
 // Budgets of the counts of a statement.
 const (
-	stageTimeFactor = 10               // times the statement's own time
-	minStageTime    = 2 * time.Second  // unless all is asked for
-	maxStageTime    = 10 * time.Second // with the statement itself
-	// endMargin is the part of maxStageTime in which the last derived statement is cancelled, and the transaction ends.
+	stageTimeFactor = 10 // times the statement's own time
+	// endMargin is the part of stageBudget.most in which the last derived statement is cancelled, and the transaction
+	// ends.
 	endMargin = 250 * time.Millisecond
-	// lateStageTime is the time for the stages of a statement that takes maxStageTime alone.
+	// lateStageTime is the time for the stages of a statement that takes stageBudget.most alone.
 	lateStageTime = time.Second
 	// A stage is estimated if the planner's cost of its count is maxStageCost times that of the statement, and not
 	// small. The planner is asked only if a table has largeTable rows.
@@ -37,6 +36,15 @@ const (
 	maxStageSets   = 2 // transactions for stages at the same time
 	maxStageSQL    = 200
 )
+
+// stageBudget is the time for the statements that are derived from one. The time that the statement itself takes gives
+// more than the least.
+type stageBudget struct {
+	least time.Duration // unless all is asked for
+	most  time.Duration // with the statement itself
+}
+
+var defaultStageBudget = stageBudget{least: 2 * time.Second, most: 10 * time.Second}
 
 // Stages runs a query and counts the rows after each of its stages: tables, joins, conditions, groups and so on. All of
 // it runs on one snapshot and counts as one statement of the limits. Each derived statement is checked as a statement
@@ -268,11 +276,11 @@ func (run *stageRun) execute(ctx context.Context, set *QuerySet) error {
 		return err
 	}
 	run.own = time.Since(began)
-	least := minStageTime
+	budget := run.reader.budget
 	if run.options.All {
-		least = maxStageTime
+		budget.least = budget.most
 	}
-	run.until = endOfBudget(ctx, began.Add(-run.planTime), run.own, least)
+	run.until = budget.end(ctx, began.Add(-run.planTime), run.own)
 	run.out.Fingerprint, run.out.Ran = rows.QuerySummary.Fingerprint, rows.Ran
 	run.out.Schema, run.out.ReadsClock, run.out.Tables = rows.Schema, rows.ReadsClock, rows.Tables
 	run.out.Rows, run.out.Truncated, run.out.MS = int64(rows.QuerySummary.Rows), rows.Truncated, milliseconds(run.own)

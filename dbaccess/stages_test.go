@@ -57,6 +57,7 @@ func openMade(t testing.TB, c dbaccess.Config, statements ...string) *dbaccess.R
 		t.Fatal(err)
 	}
 	t.Cleanup(r.Close)
+	r.AllowTime()
 	return r
 }
 
@@ -90,6 +91,7 @@ func openShop(t testing.TB, c dbaccess.Config) *dbaccess.Reader {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.Close)
+	r.AllowTime()
 	return r
 }
 

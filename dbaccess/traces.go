@@ -128,19 +128,19 @@ func (run *traceRun) begin(ctx context.Context, q *checkedQuery) (sandbox.QueryS
 
 func (run *traceRun) setBudget(ctx context.Context, began time.Time) {
 	run.own = time.Since(began)
-	run.until = endOfBudget(ctx, began, run.own, minStageTime)
+	run.until = run.reader.budget.end(ctx, began, run.own)
 }
 
 // deadlineMargin is the time that an answer needs between its last statement and the deadline of its caller.
 const deadlineMargin = 100 * time.Millisecond
 
-// endOfBudget returns the time at which derived statements must end. began is when work on the statement began, and own
-// how long the statement itself took. They get at least least, unless all of it would take longer than maxStageTime, or
-// their caller stops waiting earlier.
-func endOfBudget(ctx context.Context, began time.Time, own, least time.Duration) time.Time {
+// end returns the time at which derived statements must end. began is when work on the statement began, and own how
+// long the statement itself took. They get at least b.least, unless all of it would take longer than b.most, or their
+// caller stops waiting earlier.
+func (b stageBudget) end(ctx context.Context, began time.Time, own time.Duration) time.Time {
 	now := time.Now()
-	until := now.Add(max((stageTimeFactor-1)*own, least))
-	last := began.Add(maxStageTime - endMargin)
+	until := now.Add(max((stageTimeFactor-1)*own, b.least))
+	last := began.Add(b.most - endMargin)
 	if last.Before(now) { // the statement alone takes as long
 		last = now.Add(lateStageTime)
 	}

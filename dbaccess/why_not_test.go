@@ -293,10 +293,7 @@ func TestWhyNotFollowsRowsToTheResult(t *testing.T) {
 			continue
 		}
 		column := no.Message[strings.LastIndexAny(no.Message, " ")+1:]
-		y, err := inTime(t, func() (*stages.Why, error) {
-			y, _, err := r.Why(t.Context(), sql, nil, 0, column, sandbox.QueryLimits{})
-			return y, err
-		})
+		y, _, err := r.Why(t.Context(), sql, nil, 0, column, sandbox.QueryLimits{})
 		if err != nil {
 			t.Errorf("%s: %v", sql, err)
 			continue
@@ -313,10 +310,7 @@ func TestWhyNotFollowsRowsToTheResult(t *testing.T) {
 				}
 			}
 			values := map[string]any{table.Items[0] + "." + table.Key[0]: table.First.Rows[0][at]}
-			got, err := inTime(t, func() (*stages.WhyNot, error) {
-				got, _, err := r.WhyNot(t.Context(), sql, nil, values, sandbox.QueryLimits{})
-				return got, err
-			})
+			got, _, err := r.WhyNot(t.Context(), sql, nil, values, sandbox.QueryLimits{})
 			no, isRefused := errors.AsType[*sandbox.Refusal](err)
 			switch {
 			case isRefused && no.Reason == "ambiguous-name":
@@ -335,20 +329,4 @@ func TestWhyNotFollowsRowsToTheResult(t *testing.T) {
 	if followed < 140 && !testing.Short() || followed < 10 {
 		t.Errorf("followed %d rows to the result, want 140", followed)
 	}
-}
-
-// inTime asks again while a part of the answer says that its time was used up, as on a busy machine.
-func inTime[A any](t *testing.T, ask func() (A, error)) (answer A, err error) {
-	t.Helper()
-	for range 5 {
-		answer, err = ask()
-		text := asJSON(t, answer) + fmt.Sprint(err)
-		isLate := strings.Contains(text, "the time for the statement is used up") ||
-			strings.Contains(text, "it took too long")
-		if !isLate {
-			break
-		}
-		t.Logf("asked again: %s", text)
-	}
-	return answer, err
 }
