@@ -136,8 +136,9 @@ var executionColumns = []executionColumn{
 	column("", "", func(r *row) *int64 { return &r.summary.RecordedSteps }).listedAs(recordedSteps("id")),
 }
 
-// The SQL of the table executions. The row of an ended execution replaces an earlier row, and may be inserted again.
-// The row of a running execution is ignored if the execution already has a row.
+// The SQL of the table executions. The row of an ended execution replaces that of the running one, and may be inserted
+// again. The node that ran it may also replace the end that another node recorded in its place (Recover), and no other
+// node may. The row of a running execution is ignored if the execution already has a row.
 var (
 	storedColumns = columnsThat(func(c executionColumn) bool { return c.name != "" })
 	listedColumns = columnsThat(func(c executionColumn) bool { return c.expr != "" })
@@ -159,7 +160,8 @@ var (
 	replaceExecution = " ON CONFLICT (id) DO UPDATE SET " +
 		joined(columnsThat(func(c executionColumn) bool { return c.name != "" && !c.isKept }),
 			func(_ int, c executionColumn) string { return c.name + " = excluded." + c.name }) +
-		" WHERE excluded.completed_at IS NOT NULL"
+		" WHERE excluded.completed_at IS NOT NULL" +
+		" AND (executions.completed_at IS NULL OR excluded.node = executions.node)"
 )
 
 func nameOf(_ int, c executionColumn) string { return c.name }

@@ -27,8 +27,8 @@
 //  5. A bad row harms no other row. A row that PostgreSQL refuses is stored as a file in Dir/refused, the service's
 //     log names the file, and a row that points to the file takes its place.
 //  6. A failed log degrades. If the log cannot be written, Begin, Progress and Finish wait for PostgreSQL instead.
-//  7. One service at a time uses a database. Open refuses a second one (ownership.go). Each row has its node, which is
-//     the folder of the service that wrote it.
+//  7. One service at a time uses a database. Open refuses a second one (ownership.go), and a service that another one
+//     has replaced stores no more executions. Each row has its node, which is the folder of the service that wrote it.
 //  8. Old executions can be deleted in small batches (retention.go). Deletion has one code path (erase.go).
 //  9. An execution is stored as it is given: the record is its JSON, and Execution returns the same values.
 //

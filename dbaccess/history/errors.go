@@ -25,7 +25,11 @@ func unavailable(err error) error {
 		return err
 	}
 	detail := "the history database does not answer, and nothing runs without history: try again in a moment"
-	if isReadOnly(err) {
+	switch {
+	case isReplaced(err):
+		detail = "the history database does not confirm that only this service uses it: try again in a moment, or " +
+			"ask the operator, who finds the reason in the service's log"
+	case isReadOnly(err):
 		detail = "the history database is read-only, and nothing runs without history: ask the operator, who " +
 			"connects the service to the primary server or ends default_transaction_read_only"
 	}
@@ -36,6 +40,13 @@ func unavailable(err error) error {
 func isReadOnly(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && pg.Code == "25006"
+}
+
+// isReplaced reports whether a transaction failed because another node has the database now, or because the database
+// has lost this node (node.renew).
+func isReplaced(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.Code == "GH001" // of require_node
 }
 
 func isUnavailable(err error) bool {
@@ -53,8 +64,8 @@ func isConnectionError(err error) bool {
 	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		// SQLSTATE: shutting down or starting up; connection exception; insufficient resources; read-only, which may
-		// mean that another server is the primary now.
-		return hasClass(pg, "57P", "08", "53", "25006")
+		// mean that another server is the primary now; and a replaced node, whose row may return after a promotion.
+		return hasClass(pg, "57P", "08", "53", "25006") || isReplaced(err)
 	}
 	var connect *pgconn.ConnectError
 	var network net.Error // includes deadlines

@@ -86,12 +86,13 @@ func (s *Store) Recover(ctx context.Context) (int, error) {
 	if err := s.writer.waitInserted(ctx, scope{}); err != nil {
 		return 0, unavailable(err)
 	}
-	err = s.readWithin(ctx, func(ctx context.Context) error {
-		var b pgx.Batch
-		b.Queue(`UPDATE sandboxes SET state = $1, ended_at = $2 WHERE state = $3`,
+	err = s.transactAsOwner(ctx, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE sandboxes SET state = $1, ended_at = $2 WHERE state = $3`,
 			string(sandbox.StateLost), now, string(sandbox.StateActive))
-		b.Queue(`DELETE FROM progress`) // no execution runs
-		return s.pool.SendBatch(ctx, &b).Close()
+		if err == nil {
+			_, err = tx.Exec(ctx, `DELETE FROM progress`) // no execution runs
+		}
+		return err
 	})
 	for node, count := range ofOthers {
 		s.logger.Warnf("history: node %s left %d executions running; they are recorded as cancelled. If its data "+

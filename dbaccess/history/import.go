@@ -225,7 +225,7 @@ func (m *importer) flush(ctx context.Context) error {
 		}
 	}
 	if len(m.rows) > 0 {
-		if err := insertRows(ctx, m.conn, m.store.owner.node.ID, m.rows, nil); err != nil {
+		if err := insertRows(ctx, m.conn, m.store.owner.node, m.rows, nil); err != nil {
 			return err
 		}
 	}

@@ -30,7 +30,7 @@ const (
 // inserter inserts rows into PostgreSQL over a connection of its own. One goroutine may use it.
 type inserter struct {
 	connect    func(context.Context) (*pgx.Conn, error)
-	node       string // id of this node
+	node       node   // this one, with its epoch
 	refusedDir string // for the records that PostgreSQL refuses
 	logger     logrus.FieldLogger
 
@@ -95,7 +95,9 @@ func (in *inserter) insert(rows []row) (left []row, err error) {
 					"write-ahead log", len(left))
 			}
 			in.unreachable = true
-			in.close()
+			if !isReplaced(err) {
+				in.close()
+			}
 			return left, err
 		}
 		rows = rows[n:]

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // node is a service with a folder, as the table nodes has it. The id is in a file of the folder, so a node keeps its
@@ -54,32 +53,54 @@ func openNode(dir string) (node, error) {
 	return node{ID: clean(id), Host: clean(host), PID: os.Getpid(), Folder: clean(folder)}, errors.Join(err, hostErr)
 }
 
-// register stores the node as the one that uses the database, with the next epoch, on the database's disk.
-func (n *node) register(ctx context.Context, conn *pgx.Conn) error {
-	var batch pgx.Batch // one transaction
-	batch.Queue(`SELECT set_config('synchronous_commit', 'on', true)`)
-	batch.Queue(`INSERT INTO nodes (id, epoch, host, pid, folder, started_at, seen_at)
-		SELECT $1, coalesce(max(epoch), 0) + 1, $2, $3, $4, now(), now() FROM nodes
+// register stores the node as the one that uses the database, with the next epoch.
+func (n *node) register(ctx context.Context, tx pgx.Tx) error {
+	return tx.QueryRow(ctx, `INSERT INTO nodes (id, epoch, host, pid, folder, started_at, seen_at)
+		SELECT $1, coalesce(max(epoch), 0) + 1, $2, $3, $4, clock_timestamp(), clock_timestamp() FROM nodes
 		ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, host = excluded.host, pid = excluded.pid,
 			folder = excluded.folder, started_at = excluded.started_at, seen_at = excluded.seen_at, ended_at = NULL
-		RETURNING epoch, started_at`, n.ID, n.Host, n.PID, n.Folder).QueryRow(func(row pgx.Row) error {
-		return row.Scan(&n.Epoch, &n.StartedAt)
-	})
-	return conn.SendBatch(ctx, &batch).Close()
+		RETURNING epoch, started_at`, n.ID, n.Host, n.PID, n.Folder).Scan(&n.Epoch, &n.StartedAt)
 }
 
-// renew stores a sign of life of the node if conn holds the lock and no other node has used the database since. The
+// replace gives the node the next epoch, which its service does not have, so its service stores nothing more. It waits
+// for a transaction of that service. It returns an error if that service has given a sign of life since n was read.
+func (n *node) replace(ctx context.Context, tx pgx.Tx) error {
+	tag, err := tx.Exec(ctx, `UPDATE nodes SET epoch = (SELECT max(epoch) + 1 FROM nodes), ended_at = now()
+		WHERE id = $1 AND epoch = $2 AND seen_at = $3`, n.ID, n.Epoch, n.SeenAt)
+	if err == nil && tag.RowsAffected() == 0 {
+		return errOwnedBy(n)
+	}
+	return err
+}
+
+// renew stores a sign of life of the node, or returns errReplaced if another node has used the database since. The
 // database may have lost the node, because a standby that lacks it has become the primary server. Then renew stores the
 // node again.
-func (n *node) renew(ctx context.Context, conn *pgx.Conn) (pgconn.CommandTag, error) {
-	return conn.Exec(ctx, `INSERT INTO nodes (id, epoch, host, pid, folder, started_at, seen_at)
+func (n *node) renew(ctx context.Context, conn *pgx.Conn) error {
+	// No change of a key: that would wait for the transactions of the writer.
+	tag, err := conn.Exec(ctx, `UPDATE nodes SET seen_at = now() WHERE id = $1 AND epoch = $2
+		AND NOT EXISTS (SELECT FROM nodes WHERE epoch > $2)`, n.ID, n.Epoch)
+	if err != nil || tag.RowsAffected() > 0 {
+		return err
+	}
+	tag, err = conn.Exec(ctx, `INSERT INTO nodes (id, epoch, host, pid, folder, started_at, seen_at)
 		SELECT $1, $2, $3, $4, $5, $6, now()
 			WHERE NOT EXISTS (SELECT FROM nodes WHERE epoch > $2 OR epoch = $2 AND id <> $1)
-			AND EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()
-				AND classid::bigint << 32 | objid::bigint = $7 AND granted)
 		ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, host = excluded.host, pid = excluded.pid,
 			folder = excluded.folder, started_at = excluded.started_at, seen_at = excluded.seen_at, ended_at = NULL`,
-		n.ID, n.Epoch, n.Host, n.PID, n.Folder, n.StartedAt, int64(ownershipLock))
+		n.ID, n.Epoch, n.Host, n.PID, n.Folder, n.StartedAt)
+	if err == nil && tag.RowsAffected() == 0 {
+		return errReplaced
+	}
+	return err
+}
+
+// mayRun reports whether the service of a node that used the database last may still run when one with the folder of
+// another node starts: the folder of a service that was killed may be used at once, and a copy of it may not. n is nil
+// if no node has used the database.
+func (n *node) mayRun(other node) bool {
+	isSame := n != nil && n.ID == other.ID && n.Host == other.Host && n.Folder == other.Folder
+	return n != nil && n.EndedAt == nil && !isSame
 }
 
 // follows reports whether a node has used the database after another one.
@@ -87,24 +108,20 @@ func (n *node) follows(before node) bool {
 	return n.Epoch > before.Epoch || n.Epoch == before.Epoch && n.ID != before.ID
 }
 
-// lastNode returns the node that used the database last, and how long its lease still lasts. It returns nil if no node
-// has used the database. A lease begins again when PostgreSQL starts, because its node can renew it only then.
-func lastNode(ctx context.Context, conn *pgx.Conn, lease time.Duration) (last *node, left time.Duration, err error) {
+// lastNode returns the node that used the database last, or nil if none has.
+func lastNode(ctx context.Context, db interface { // a connection or a transaction
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}) (*node, error) {
 	var exists bool
-	if err = conn.QueryRow(ctx, `SELECT to_regclass('nodes') IS NOT NULL`).Scan(&exists); err != nil || !exists {
-		return nil, 0, err
+	if err := db.QueryRow(ctx, `SELECT to_regclass('nodes') IS NOT NULL`).Scan(&exists); err != nil || !exists {
+		return nil, err
 	}
-	last = &node{}
-	var used float64 // seconds of the lease
-	err = conn.QueryRow(ctx, `SELECT id, epoch, host, pid, folder, started_at, seen_at, ended_at,
-			extract(epoch FROM clock_timestamp() - greatest(seen_at, pg_postmaster_start_time()))
-		FROM nodes ORDER BY epoch DESC LIMIT 1`).Scan(&last.ID, &last.Epoch, &last.Host, &last.PID, &last.Folder,
-		&last.StartedAt, &last.SeenAt, &last.EndedAt, &used)
+	var n node
+	err := db.QueryRow(ctx, `SELECT id, epoch, host, pid, folder, started_at, seen_at, ended_at FROM nodes
+		ORDER BY epoch DESC LIMIT 1`).Scan(&n.ID, &n.Epoch, &n.Host, &n.PID, &n.Folder, &n.StartedAt, &n.SeenAt,
+		&n.EndedAt)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, 0, nil
+		return nil, nil
 	}
-	if last.EndedAt == nil {
-		left = max(lease-time.Duration(used*float64(time.Second)), 0)
-	}
-	return last, left, err
+	return &n, err
 }

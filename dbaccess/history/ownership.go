@@ -4,36 +4,39 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/sirupsen/logrus"
 
 	"glasshouse/sandbox"
 )
 
-// ownershipLock is the key of the advisory lock. migrate uses another one.
+// ownershipLock is the key of the advisory lock of register. migrate uses another one.
 const ownershipLock = 7236849272
 
 const (
-	leaseDuration   = 10 * time.Second       // after its last sign of life, a node has this long to return
-	renewInterval   = 2 * time.Second        // between two signs of life
-	renewTimeout    = 5 * time.Second        // of one sign of life, and of one attempt to reconnect
-	leaseMargin     = 2 * time.Second        // this node stops before others regard its lease as ended
-	lockPatience    = time.Second            // for the lock of another node
-	ownLockPatience = 30 * time.Second       // for the lock that a killed process of this node left; see keepAlive
-	lockRetryDelay  = 100 * time.Millisecond // between two attempts to lock
+	leaseDuration = 10 * time.Second       // after its last sign of life, a node has this long to return
+	renewInterval = 2 * time.Second        // between two signs of life
+	renewTimeout  = 5 * time.Second        // of one sign of life, and of one attempt to connect
+	leaseMargin   = 2 * time.Second        // this node stops before others regard its lease as ended
+	flushPatience = 30 * time.Second       // for a transaction of the node that this one replaces
+	watchInterval = 100 * time.Millisecond // between two looks at another node
+	maxWatchGap   = time.Second            // a look that takes longer says nothing about the other node
 )
 
 // ownership makes this node the only one that uses a history database. A service that starts closes the executions
 // which it finds open, so two services on one database would cancel each other's executions.
 //
-// The node holds a session-level advisory lock on a connection of its own, and renews its row in nodes. PostgreSQL
-// releases the lock when the process or its machine dies. If the connection is lost, ownership connects and locks
-// again. Another node takes the database only when the lock is free and the lease of the last node has ended. So a node
-// can return after a restart of PostgreSQL. If it returns too late, it finds a higher epoch in nodes and refuses all
-// new work until it is restarted.
+// The node that uses the database is the one with the highest epoch in the table nodes, unless it has ended. It renews
+// its row every renewInterval. Another node watches the row before it takes the database: it takes it if the row does
+// not change for the duration of the lease, by its own clock, and gives up when the row changes. To take it, it gives
+// both nodes new epochs. Each transaction of the writer begins with a check of its epoch (require_node), so a service
+// that was only slow stores no executions after another one has taken its place. It refuses all new work until it is
+// restarted. The ends that it has answered are in its log, and its next start on this database stores them.
 type ownership struct {
 	connect func(context.Context) (*pgx.Conn, error)
 	lease   time.Duration
@@ -48,29 +51,21 @@ type ownership struct {
 	takenBy   *node     // another node that took the database; then this node never owns it again
 
 	// Used by one goroutine: first that of acquire, then that of keep.
-	conn    *pgx.Conn // holds the lock; nil: the connection is lost
-	backend backend   // of the last conn
-}
-
-// backend identifies a process of PostgreSQL.
-type backend struct {
-	pid     uint32
-	started time.Time
+	conn *pgx.Conn // nil: the connection is lost
+	last *node     // the node that acquire found last; nil: none
 }
 
 // ErrOwned is the error of Open if another service uses the database.
 var ErrOwned = errors.New("another service uses this database")
 
-// errNotHeld means that the connection does not hold the lock, or that nodes has another node with this epoch or with a
-// higher one.
-var errNotHeld = errors.New("the lock on the history database is lost")
+// errReplaced means that nodes has another node with this epoch or with a higher one.
+var errReplaced = errors.New("another node has used the history database since")
 
 // newOwnership returns the ownership that acquire takes. config is that of the database's other connections.
 func newOwnership(config *pgx.ConnConfig, n node, lease time.Duration, logger logrus.FieldLogger) *ownership {
 	config = config.Copy()
 	config.RuntimeParams["application_name"] = "glasshouse-owner"
 	config.RuntimeParams["synchronous_commit"] = "off" // nothing is lost with a sign of life
-	keepAlive(config.RuntimeParams)
 	return &ownership{
 		connect: func(ctx context.Context) (*pgx.Conn, error) {
 			return pgx.ConnectConfig(ctx, config.Copy())
@@ -79,66 +74,83 @@ func newOwnership(config *pgx.ConnConfig, n node, lease time.Duration, logger lo
 	}
 }
 
-// keepAlive makes PostgreSQL notice within 20 s that the machine of a client is gone, and release its lock.
-func keepAlive(params map[string]string) {
-	params["tcp_keepalives_idle"], params["tcp_keepalives_interval"], params["tcp_keepalives_count"] = "5", "5", "3"
-}
-
-// acquire locks the database. It waits until the lease of another node that was killed has ended. It returns an error
-// that names the other node if that node runs. The caller then calls register and close, or only close.
+// acquire waits until the lease of another node that was killed has ended. It returns an error that names the other
+// node if that node runs. The caller then calls register and close, or only close.
 func (o *ownership) acquire(ctx context.Context) (err error) {
 	if o.conn, err = o.connect(ctx); err != nil {
 		return err
 	}
-	waiting := false
-	for began := time.Now(); ; {
-		locked, err := o.lock(ctx)
-		if err != nil {
+	for since := time.Now(); ; {
+		asked := time.Now()
+		before := o.last
+		if o.last, err = lastNode(ctx, o.conn); err != nil {
 			return err
 		}
-		last, left, err := lastNode(ctx, o.conn, o.lease)
-		if err != nil {
-			return err
-		}
-		isOther := last != nil && last.ID != o.node.ID
 		switch {
-		case locked && (!isOther || left == 0):
+		case !o.last.mayRun(o.node):
 			return nil
-		case locked:
-			if _, err := o.conn.Exec(ctx, `SELECT pg_advisory_unlock($1)`, int64(ownershipLock)); err != nil {
-				return err
-			}
-			if !waiting {
-				o.logger.Warnf("history: the node %s used the database a moment ago and did not end properly; "+
-					"waiting %.0f s in case it returns", last, left.Seconds())
-			}
-			waiting, began = true, time.Now()
-		case isOther && time.Since(began) > lockPatience:
-			return fmt.Errorf("%w: node %s; stop that service, or give this one another database", ErrOwned, last)
-		case time.Since(began) > ownLockPatience:
-			return fmt.Errorf("%w: stop it, or give this one another database", ErrOwned)
+		case before == nil || before.Epoch != o.last.Epoch:
+			since = time.Now()
+			o.logger.Warnf("history: the node %s has not ended its use of the database; waiting up to %.0f s for a "+
+				"sign of life", o.last, o.lease.Seconds())
+		case !before.SeenAt.Equal(o.last.SeenAt):
+			return errOwnedBy(o.last)
+		case time.Since(asked) > maxWatchGap:
+			since = time.Now() // the server was slow, for the other node too
+		case time.Since(since) >= o.lease:
+			return nil
 		}
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-time.After(lockRetryDelay):
+		case <-time.After(watchInterval):
 		}
 	}
 }
 
-// lock tries to lock the database on conn.
-func (o *ownership) lock(ctx context.Context) (locked bool, err error) {
-	err = o.conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, int64(ownershipLock)).Scan(&locked)
-	return locked, err
+func errOwnedBy(n *node) error {
+	return fmt.Errorf("%w: node %s; stop that service, or give this one another database", ErrOwned, n)
 }
 
-// register makes this node the owner with a new epoch, and starts to renew the lease. The schema must be migrated.
+// isFirst reports whether acquire found no node, and perhaps no table of nodes.
+func (o *ownership) isFirst() bool { return o.last == nil }
+
+// register makes this node the owner with a new epoch, in place of the one that acquire found, and starts to renew the
+// lease. It waits for a transaction in which the other node stores executions, which the server may still have when
+// that node is gone. It returns an error if another node has used the database since acquire. The table nodes must
+// exist.
 func (o *ownership) register(ctx context.Context) error {
-	sent := time.Now()
-	if err := o.node.register(ctx, o.conn); err != nil {
-		return err
+	var sent time.Time
+	err := pgx.BeginFunc(ctx, o.conn, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `SELECT set_config('synchronous_commit', 'on', true),
+			set_config('lock_timeout', $2, true), pg_advisory_xact_lock($1)`,
+			int64(ownershipLock), strconv.FormatInt(flushPatience.Milliseconds(), 10))
+		if err == nil {
+			_, err = tx.Exec(ctx, `SELECT FROM nodes ORDER BY epoch DESC LIMIT 1 FOR UPDATE`)
+		}
+		if err != nil {
+			return err
+		}
+		last, err := lastNode(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if last.mayRun(o.node) && (o.isFirst() || last.Epoch != o.last.Epoch || !last.SeenAt.Equal(o.last.SeenAt)) {
+			return errOwnedBy(last)
+		}
+		if last.mayRun(o.node) && last.ID != o.node.ID {
+			if err := last.replace(ctx, tx); err != nil {
+				return err
+			}
+		}
+		sent = time.Now()
+		return o.node.register(ctx, tx)
+	})
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "55P03" && o.last != nil { // lock_timeout
+		return fmt.Errorf("the node %s is silent, but the server still has a transaction of it, or a service that "+
+			"starts: try again, or end it with pg_terminate_backend: %w", o.last, err)
 	}
-	if err := o.noteBackend(ctx); err != nil {
+	if err != nil {
 		return err
 	}
 	o.confirmed = sent
@@ -147,17 +159,11 @@ func (o *ownership) register(ctx context.Context) error {
 	return nil
 }
 
-// noteBackend remembers the server's process that holds the lock.
-func (o *ownership) noteBackend(ctx context.Context) error {
-	return o.conn.QueryRow(ctx, `SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()`).
-		Scan(&o.backend.pid, &o.backend.started)
-}
-
 // check returns FaultUnavailable unless this node owns the database.
 func (o *ownership) check() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.takenBy != nil {
+	if o.takenBy != nil || errors.Is(o.refused, errReplaced) {
 		return &sandbox.Error{Fault: sandbox.FaultUnavailable, Detail: "another service has taken over the history " +
 			"database, so this one starts no new work: ask the operator, who finds the reason in the service's log"}
 	}
@@ -178,12 +184,11 @@ func (o *ownership) check() error {
 func (o *ownership) keep(ctx context.Context) {
 	defer close(o.stopped)
 	var reported error // the reason in the log why the ownership is not confirmed
-	for ctx.Err() == nil {
-		if o.conn != nil {
-			o.waitForLoss(ctx)
-		}
-		if ctx.Err() != nil {
+	for pause := renewInterval; ; {
+		select {
+		case <-ctx.Done():
 			return
+		case <-time.After(pause):
 		}
 		err := o.confirm(ctx)
 		o.mu.Lock()
@@ -191,56 +196,45 @@ func (o *ownership) keep(ctx context.Context) {
 		o.mu.Unlock()
 		if err == nil {
 			if reported != nil {
-				o.logger.Info("history: this service has locked the history database again")
+				o.logger.Info("history: the history database confirms again that only this service uses it")
 			}
-			reported = nil
+			reported, pause = nil, renewInterval
 			continue
 		}
-		if other := o.successor(ctx); other != nil {
+		pause = maxRetryDelay
+		var other *node
+		if errors.Is(err, errReplaced) {
+			other = o.successor(ctx)
+		}
+		if other != nil {
 			o.mu.Lock()
 			o.takenBy = other
 			o.mu.Unlock()
-			o.logger.Errorf("history: the node %s has taken over the history database while this service had lost "+
-				"its connection. This service starts no new work and answers 503. Stop one of the two services, and "+
-				"restart this one if it remains", other)
+			o.logger.Errorf("history: the node %s has taken over the history database while this service gave no sign "+
+				"of life. This service starts no new work and answers 503. Stop one of the two services, and restart "+
+				"this one if it remains. Its next start stores the ends that it has answered since", other)
 			return
 		}
 		if (reported == nil || isReadOnly(err) && !isReadOnly(reported)) && ctx.Err() == nil {
-			o.logger.WithError(err).Warn("history: the connection that keeps other services off the history " +
-				"database is lost; connecting again")
+			o.logger.WithError(err).Warn("history: the history database does not confirm that only this service " +
+				"uses it; trying again")
 			reported = err
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(maxRetryDelay):
-		}
-	}
-}
-
-// waitForLoss returns after renewInterval, or as soon as the connection is lost, which sets conn to nil.
-func (o *ownership) waitForLoss(ctx context.Context) {
-	waitCtx, cancel := context.WithTimeout(ctx, renewInterval)
-	defer cancel()
-	if _, err := o.conn.WaitForNotification(waitCtx); err != nil && waitCtx.Err() == nil {
-		o.disconnect()
 	}
 }
 
 // confirm renews the lease, on a new connection if there is none.
-func (o *ownership) confirm(ctx context.Context) error {
+func (o *ownership) confirm(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewTimeout) // close still needs the connection
+	defer cancel()
 	if o.conn == nil {
-		if err := o.reconnect(ctx); err != nil {
+		if o.conn, err = o.connect(ctx); err != nil {
+			o.conn = nil
 			return err
 		}
 	}
 	sent := time.Now()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewTimeout) // close still needs the connection
-	defer cancel()
-	tag, err := o.node.renew(ctx, o.conn)
-	if err == nil && tag.RowsAffected() == 0 {
-		err = errNotHeld
-	}
-	if err != nil {
+	if err = o.node.renew(ctx, o.conn); err != nil {
 		o.disconnect()
 		return err
 	}
@@ -248,30 +242,6 @@ func (o *ownership) confirm(ctx context.Context) error {
 	o.confirmed = sent
 	o.mu.Unlock()
 	return nil
-}
-
-// reconnect connects and locks. If the server has not yet noticed that the last connection is lost, reconnect ends that
-// connection's process.
-func (o *ownership) reconnect(ctx context.Context) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, renewTimeout)
-	defer cancel()
-	if o.conn, err = o.connect(ctx); err != nil {
-		o.conn = nil
-		return err
-	}
-	locked, err := o.lock(ctx)
-	switch {
-	case err == nil && locked:
-		err = o.noteBackend(ctx)
-	case err == nil:
-		_, err = o.conn.Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-			WHERE pid = $1 AND backend_start = $2`, o.backend.pid, o.backend.started)
-		err = errors.Join(errNotHeld, err)
-	}
-	if err != nil {
-		o.disconnect()
-	}
-	return err
 }
 
 // successor returns the node that has taken the database from this one, or nil.
@@ -283,7 +253,7 @@ func (o *ownership) successor(ctx context.Context) *node {
 		return nil
 	}
 	defer conn.Close(ctx)
-	last, _, err := lastNode(ctx, conn, o.lease)
+	last, err := lastNode(ctx, conn)
 	if err != nil || last == nil || !last.follows(o.node) {
 		return nil
 	}
@@ -297,7 +267,7 @@ func (o *ownership) disconnect() {
 	o.conn = nil
 }
 
-// close ends the lease and releases the lock.
+// close ends the lease.
 func (o *ownership) close() {
 	if o.stop != nil {
 		o.stop()

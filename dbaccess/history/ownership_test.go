@@ -3,7 +3,9 @@ package history
 import (
 	"bytes"
 	"context"
-	"fmt"
+	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -74,7 +76,7 @@ func TestSecondServiceIsRefused(t *testing.T) {
 		t.Errorf("the first service's sandbox: got %s, %v; want active", b.State, err)
 	}
 
-	_ = first.Close() // a proper end has no lease: the next service need not wait
+	_ = first.Close() // after a proper end the next service need not wait
 	out, logger := newTestLog()
 	second, err = Open(ctx, Config{URL: first.url, Dir: t.TempDir()}, logger)
 	if err != nil {
@@ -93,6 +95,50 @@ func TestSecondServiceIsRefused(t *testing.T) {
 	}
 	if !out.has("node " + first.owner.node.ID + " left 1 executions running") {
 		t.Error("the log does not say which node left an execution")
+	}
+}
+
+// Somebody starts a copy of the data folder of a service that runs.
+func TestCopyOfAFolderIsRefused(t *testing.T) {
+	t.Parallel()
+	first, dir := newStore(t), t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "node"), []byte(first.owner.node.ID), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	second, err := Open(context.Background(), Config{URL: first.url, Dir: dir}, first.logger)
+	if !errors.Is(err, ErrOwned) {
+		_ = second.Close()
+		t.Errorf("a service with a copy of the folder: got %v, want %v", err, ErrOwned)
+	}
+	first.begin(t, runningExecution("e"))
+}
+
+// A service that was about to record the executions of a killed one as cancelled is replaced, and its records are
+// inserted later.
+func TestEndOfAnotherNodeIsKept(t *testing.T) {
+	t.Parallel()
+	h := newStore(t)
+	e := runningExecution("e")
+	h.begin(t, e)
+	h.finish(t, e, sandbox.StatusCompleted)
+	status := func() string {
+		if _, err := h.Execution(context.Background(), "e"); err != nil { // and wait until it is inserted
+			t.Fatal(err)
+		}
+		return h.query(t, `SELECT status FROM executions`)[0]
+	}
+	if got := status(); got != "completed" {
+		t.Fatalf("got %s, want completed", got)
+	}
+	h.query(t, `UPDATE executions SET node = 'another' RETURNING id`)
+	h.finish(t, e, sandbox.StatusCancelled)
+	if got := status(); got != "completed" {
+		t.Errorf("after the cancellation by another node: got %s, want completed", got)
+	}
+	h.query(t, `UPDATE executions SET node = $1 RETURNING id`, h.owner.node.ID)
+	h.finish(t, e, sandbox.StatusFailed)
+	if got := status(); got != "failed" {
+		t.Errorf("after the end that its own node adds: got %s, want failed", got)
 	}
 }
 
@@ -124,7 +170,7 @@ func TestRowsHaveTheirNode(t *testing.T) {
 	}
 }
 
-// The connection of the lock is lost, and another service starts before this one has reconnected.
+// A service loses its connections, and another one starts before it has connected again.
 func TestServiceReturnsWithinItsLease(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -156,7 +202,8 @@ func TestServiceWhoseDatabaseWasTakenOverStartsNoNewWork(t *testing.T) {
 	p, proxied := newProxy(t, url)
 	out, logger := newTestLog()
 	clock := &testClock{}
-	first, err := open(ctx, Config{URL: proxied, Dir: t.TempDir()}, logger, clock.Now, patient)
+	dir := t.TempDir()
+	first, err := open(ctx, Config{URL: proxied, Dir: dir}, logger, clock.Now, patient)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,26 +247,83 @@ func TestServiceWhoseDatabaseWasTakenOverStartsNoNewWork(t *testing.T) {
 			t.Errorf("%s: got %v, want %s because the database was taken over", name, err, sandbox.FaultUnavailable)
 		}
 	}
-	// Its client gets the answer, so history must have it.
+	// Its client gets the answer. It is stored when the first service has the database again.
 	if err := first.Finish(ctx, end(running, sandbox.StatusCompleted)); err != nil {
 		t.Errorf("Finish: %v", err)
 	}
-	if _, err := first.Execution(ctx, "running"); err != nil { // and wait until it is inserted
-		t.Error(err)
+	second.begin(t, runningExecution("new"))
+	if _, err := first.Execution(ctx, "running"); !hasFault(err, sandbox.FaultUnavailable) {
+		t.Errorf("a read of the first service, whose records wait: got %v, want %s", err, sandbox.FaultUnavailable)
 	}
-	if e, err := second.Execution(ctx, "running"); err != nil || e.Status != sandbox.StatusCompleted {
-		t.Errorf("the execution in history: got %s, %v; want completed", e.Status, err)
-	}
-	for n, want := range []sandbox.State{sandbox.StateDeleted, sandbox.StateLost} {
-		if b, err := second.Sandbox(ctx, sandboxes[n]); err != nil || b.State != want {
-			t.Errorf("sandbox %s in history: got %s, %v; want %s", sandboxes[n], b.State, err, want)
+	check := func(h *testStore, status sandbox.Status, states ...sandbox.State) {
+		t.Helper()
+		if e, err := h.Execution(ctx, "running"); err != nil || e.Status != status {
+			t.Errorf("the execution in history: got %s, %v; want %s", e.Status, err, status)
+		}
+		for n, want := range states {
+			if b, err := h.Sandbox(ctx, sandboxes[n]); err != nil || b.State != want {
+				t.Errorf("sandbox %s in history: got %s, %v; want %s", sandboxes[n], b.State, err, want)
+			}
 		}
 	}
-	second.begin(t, runningExecution("new"))
+	check(second, sandbox.StatusCancelled, sandbox.StateLost, sandbox.StateLost)
+	if err := first.Close(); err == nil || !strings.Contains(err.Error(), "are not in the history database") {
+		t.Errorf("Close of the first service: got %v, want the number of records that wait", err)
+	}
+	_ = second.Close()
+	check(openStore(t, Config{URL: url, Dir: dir}), sandbox.StatusCompleted, sandbox.StateDeleted, sandbox.StateLost)
 }
 
-// A network has lost the connection of the lock, and the server does not know: it still regards the lock as held.
-func TestLockOfALostConnectionIsReleased(t *testing.T) {
+// A service stops while it stores records, and another one takes the database. The transaction ends first.
+func TestTakeOverWaitsForATransaction(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	first := newStore(t)
+	running := runningExecution("running")
+	first.begin(t, running)
+	first.owner.stop() // no more signs of life
+	<-first.owner.stopped
+	tx, err := first.pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(ctx) }()
+	if _, err := tx.Exec(ctx, `SELECT require_node($1, $2)`, first.owner.node.ID, first.owner.node.Epoch); err != nil {
+		t.Fatal(err)
+	}
+	impatient := patient
+	impatient.lease = 10 * time.Millisecond
+	opened, dir := make(chan error, 1), t.TempDir()
+	go func() {
+		second, err := open(ctx, Config{URL: first.url, Dir: dir}, first.logger, time.Now, impatient)
+		if err == nil {
+			defer second.Close()
+		}
+		opened <- err
+	}()
+	eventually(t, "the second service waits for the transaction", func() bool {
+		return len(first.query(t, `SELECT pid::text FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'SELECT FROM nodes%'`)) == 1
+	})
+	select {
+	case err := <-opened:
+		t.Errorf("the second service has the database while the first one stores records: %v", err)
+	default:
+	}
+	if err := tx.Commit(ctx); err != nil {
+		t.Error(err)
+	}
+	if err := <-opened; err != nil {
+		t.Fatal(err)
+	}
+	first.finish(t, running, sandbox.StatusCompleted)
+	if _, err := first.Execution(ctx, "running"); err == nil || !strings.Contains(err.Error(), "does not confirm") {
+		t.Errorf("a record of the first service: got %v, want one that is not stored", err)
+	}
+}
+
+// A network has lost the connections, and the server does not know.
+func TestServiceConnectsAgain(t *testing.T) {
 	t.Parallel()
 	url := databaseURL(t)
 	p, proxied := newProxy(t, url)
@@ -231,32 +335,9 @@ func TestLockOfALostConnectionIsReleased(t *testing.T) {
 	defer h.Close()
 	p.cutUnnoticed()
 	p.restore()
-	eventually(t, "this service has the lock", func() bool { return out.has("locked the history database again") })
+	eventually(t, "the database confirms again", func() bool { return out.has("confirms again that only") })
 	if err := h.Begin(context.Background(), runningExecution("e")); err != nil {
 		t.Error(err)
-	}
-}
-
-// The server ends the connection of the lock.
-func TestLockIsTakenAgain(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	h := newStore(t)
-	lockers := fmt.Sprintf(`FROM pg_locks JOIN pg_database d ON d.oid = database AND d.datname = current_database()
-		WHERE locktype = 'advisory' AND granted AND classid::bigint << 32 | objid::bigint = %d`, ownershipLock)
-	before := h.query(t, `SELECT pid::text `+lockers)
-	if len(before) != 1 {
-		t.Fatalf("connections that hold the lock: got %q, want one", before)
-	}
-	h.query(t, `SELECT pg_terminate_backend(pid)::text `+lockers)
-	eventually(t, "another connection holds the lock", func() bool {
-		now := h.query(t, `SELECT pid::text `+lockers)
-		return len(now) == 1 && now[0] != before[0]
-	})
-	h.begin(t, runningExecution("e"))
-	if second, err := Open(ctx, Config{URL: h.url, Dir: t.TempDir()}, h.logger); err == nil {
-		_ = second.Close()
-		t.Error("a second service opened the database")
 	}
 }
 

@@ -76,9 +76,13 @@ func (s *Store) AddWrite(ctx context.Context, w sandbox.PendingWrite, maxWrites,
 }
 
 // MoveWrite stores a pending write if its stored status is still from, and returns FaultBusy otherwise. Therefore each
-// decision is taken once. It returns after the commit is on disk.
+// decision is taken once. It returns after the commit is on disk. A service that does not own the database may not
+// begin to apply a write: the one that does regards such a write as interrupted.
 func (s *Store) MoveWrite(ctx context.Context, w sandbox.PendingWrite, from sandbox.WriteStatus) error {
 	record, err := json.Marshal(w)
+	if err == nil && w.Status == sandbox.WriteApplying {
+		err = s.owner.check()
+	}
 	if err != nil {
 		return err
 	}
@@ -115,7 +119,7 @@ func (s *Store) FinishWrite(ctx context.Context, w sandbox.PendingWrite) error {
 // interruptWrites marks the writes that were being applied when a service ended as unknown. No service is applying one:
 // the caller owns the database.
 func (s *Store) interruptWrites(ctx context.Context) error {
-	return s.transact(ctx, func(tx pgx.Tx) error {
+	return s.transactAsOwner(ctx, func(tx pgx.Tx) error {
 		rows, _ := tx.Query(ctx, `SELECT record FROM pending_writes WHERE status = $1 FOR UPDATE`,
 			string(sandbox.WriteApplying)) // CollectRows returns its error
 		list, err := pgx.CollectRows(rows, scanWrite)

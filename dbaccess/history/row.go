@@ -215,13 +215,15 @@ const insertQueries = `INSERT INTO queries (execution_id, number, sandbox_id, ow
 	ON CONFLICT DO NOTHING`
 
 // insertRows inserts rows of a node with different keys in one transaction. The transaction also deletes the progress
-// of executions whose end is among the rows, because the end contains it.
-func insertRows(ctx context.Context, conn *pgx.Conn, node string, rows []row, ended []string) error {
-	var batch pgx.Batch                // PostgreSQL runs a pipeline as one transaction
+// of executions whose end is among the rows, because the end contains it. The error is a replacement (isReplaced) if
+// another node has the database now.
+func insertRows(ctx context.Context, conn *pgx.Conn, of node, rows []row, ended []string) error {
+	var batch pgx.Batch // PostgreSQL runs a pipeline as one transaction
+	batch.Queue(`SELECT require_node($1, $2)`, of.ID, of.Epoch)
 	small := make([]row, 0, len(rows)) // executions
 	var progress []row
 	for _, r := range rows {
-		r.node = node
+		r.node = of.ID
 		switch {
 		case r.isProgress():
 			progress = append(progress, r)

@@ -85,6 +85,7 @@ func open(
 	}
 	config.ConnConfig.RuntimeParams["application_name"] = "glasshouse-history"
 	config.ConnConfig.RuntimeParams["synchronous_commit"] = "on"
+	keepAlive(config.ConnConfig.RuntimeParams)
 	config.MaxConns = max(config.MaxConns, minPoolConns)
 	writeConfig := config.Copy()
 	writeConfig.MaxConns, writeConfig.MinConns = maxWriteConns, 0
@@ -105,21 +106,24 @@ func open(
 	if s.writePool, err = pgxpool.NewWithConfig(ctx, writeConfig); err == nil {
 		err = s.owner.acquire(ctx)
 	}
+	if err == nil && !s.owner.isFirst() {
+		err = s.owner.register(ctx)
+	}
 	if err == nil {
 		err = migrate(ctx, s.pool)
 	}
-	if err == nil {
-		err = ensureTextIndex(ctx, s.pool, logger)
+	if err == nil && s.owner.isFirst() {
+		err = s.owner.register(ctx)
 	}
 	if err == nil {
-		err = s.owner.register(ctx)
+		err = ensureTextIndex(ctx, s.pool, logger)
 	}
 	if err != nil {
 		s.release()
 		return nil, fmt.Errorf("history database: %w", err)
 	}
 	db := &inserter{
-		node: node.ID,
+		node: s.owner.node,
 		connect: func(ctx context.Context) (*pgx.Conn, error) {
 			return connectForInserts(ctx, config.ConnConfig.Copy())
 		},
@@ -231,6 +235,22 @@ func (s *Store) readWithin(ctx context.Context, f func(context.Context) error) e
 			err = f(ctx)
 		}
 		return err
+	})
+}
+
+// keepAlive makes PostgreSQL notice within 20 s that the machine of a client is gone, and end its transactions.
+func keepAlive(params map[string]string) {
+	params["tcp_keepalives_idle"], params["tcp_keepalives_interval"], params["tcp_keepalives_count"] = "5", "5", "3"
+}
+
+// transactAsOwner is transact for changes that no other node may have made unnecessary since: the transaction fails if
+// this node no longer owns the database.
+func (s *Store) transactAsOwner(ctx context.Context, f func(pgx.Tx) error) error {
+	return s.transact(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SELECT require_node($1, $2)`, s.owner.node.ID, s.owner.node.Epoch); err != nil {
+			return err
+		}
+		return f(tx)
 	})
 }
 
