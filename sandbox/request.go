@@ -26,6 +26,10 @@ type Request struct {
 
 	// A client cannot set these in a body: the transport does.
 
+	// IdempotencyKey tells a repeat of a request of the user from a new one, which has another key. It is "" for a
+	// request that always runs.
+	IdempotencyKey string `json:"-"`
+
 	Kind            Kind  `json:"-"`
 	WithoutDatabase bool  `json:"-"` // refuse every request of the code
 	Scope           Scope `json:"-"` // of the code's variables

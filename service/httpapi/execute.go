@@ -22,14 +22,22 @@ func (base64) Schema(huma.Registry) *huma.Schema {
 	return s
 }
 
+// OnceForm has the header that keeps a repeat of a request from running again. It is exported as huma reads exported
+// embedded fields only.
+type OnceForm struct {
+	IdempotencyKey string `header:"Idempotency-Key" maxLength:"255" doc:"A repeat with the same key runs nothing"`
+}
+
 type executeInput struct {
 	InSandbox
 	ExecutionForm
+	OnceForm
 	Body sandbox.Request
 }
 
 type quickExecuteInput struct {
 	ExecutionForm
+	OnceForm
 	Body struct {
 		sandbox.Request
 		Config *policy.Policy `json:"config,omitempty"`
@@ -46,7 +54,7 @@ func (a *api) routeExecute(r *routes) {
 }
 
 func (a *api) executeCode(ctx context.Context, caller sandbox.Key, in *executeInput) (*executionResponse, error) {
-	in.Body.Kind = sandbox.KindExecute
+	in.Body.Kind, in.Body.IdempotencyKey = sandbox.KindExecute, in.IdempotencyKey
 	if in.wantsEvents() || in.wantsAsync() {
 		log, err := a.runs.Start(ctx, caller, in.ID, in.Body, nil)
 		return a.startedResponse(ctx, in.ExecutionForm, log, err)
@@ -58,7 +66,7 @@ func (a *api) executeCode(ctx context.Context, caller sandbox.Key, in *executeIn
 func (a *api) quickExecuteCode(
 	ctx context.Context, caller sandbox.Key, in *quickExecuteInput,
 ) (*executionResponse, error) {
-	in.Body.Kind = sandbox.KindQuick
+	in.Body.Kind, in.Body.IdempotencyKey = sandbox.KindQuick, in.IdempotencyKey
 	config := configOf(in.RawBody)
 	if in.wantsEvents() || in.wantsAsync() {
 		log, err := a.runs.Start(ctx, caller, "", in.Body.Request, config)

@@ -53,11 +53,14 @@ var ErrDebuggerIdle = errors.New("the debug session was idle for too long")
 
 // Execute runs code in a sandbox and returns its execution, even if the code failed. If the code did not start, it
 // returns FaultBusy, FaultGone, FaultTooLarge, FaultInvalid, FaultUnavailable, FaultLimit, FaultFull or an internal
-// error.
+// error. A request with an idempotency key runs once, even if ctx ends. A repeat returns the execution of the first
+// one, or FaultInvalid if the first one had other code.
 func (s *Service) Execute(
 	ctx context.Context, caller sandbox.Key, sandboxID string, request sandbox.Request,
 ) (*sandbox.Execution, error) {
-	return s.executeObserved(ctx, caller, sandboxID, request, observers{})
+	return s.once(ctx, caller, sandboxID, request, func(ctx context.Context) (*sandbox.Execution, error) {
+		return s.executeObserved(ctx, caller, sandboxID, request, observers{})
+	})
 }
 
 // ExecuteSteps is Execute, and calls steps with each line that ran, until steps returns false. The run waits for it. It
@@ -123,7 +126,9 @@ func (s *Service) executeIn(
 func (s *Service) QuickExecute(
 	ctx context.Context, caller sandbox.Key, request sandbox.Request, config []byte,
 ) (*sandbox.Execution, error) {
-	return s.quickExecuteObserved(ctx, caller, request, config, observers{})
+	return s.once(ctx, caller, "", request, func(ctx context.Context) (*sandbox.Execution, error) {
+		return s.quickExecuteObserved(ctx, caller, request, config, observers{})
+	})
 }
 
 func (s *Service) quickExecuteObserved(
@@ -154,12 +159,13 @@ func (s *Service) ExecuteEphemeral(
 func (s *Service) Start(
 	ctx context.Context, caller sandbox.Key, sandboxID string, request sandbox.Request, config []byte,
 ) (*EventLog, error) {
-	return s.start(ctx, func(ctx context.Context, log *EventLog) (*sandbox.Execution, error) {
+	run := func(ctx context.Context, log *EventLog) (*sandbox.Execution, error) {
 		if sandboxID == "" {
 			return s.quickExecuteObserved(ctx, caller, request, config, observers{events: log})
 		}
 		return s.executeObserved(ctx, caller, sandboxID, request, observers{events: log})
-	})
+	}
+	return s.startOnce(ctx, caller, sandboxID, request, run)
 }
 
 // start calls execute in a goroutine and returns its event log as soon as the execution is on record.
@@ -254,10 +260,13 @@ func (s *Service) newRun(caller sandbox.Key, sb sandbox.Sandbox, request sandbox
 	if len(request.Context) == 0 {
 		request.Context = sandbox.Object("{}")
 	}
-	now := s.Clock()
+	now, id := s.Clock(), s.NewID()
+	if request.IdempotencyKey != "" {
+		id = keyedID(caller.User, request.IdempotencyKey)
+	}
 	r := &run{service: s, caller: caller, request: request, observers: o, sandbox: sb, ended: make(chan struct{})}
 	r.opening = sandbox.Execution{
-		ID: s.NewID(), SandboxID: sb.ID, User: caller.User, Kind: request.Kind, Status: sandbox.StatusRunning,
+		ID: id, SandboxID: sb.ID, User: caller.User, Kind: request.Kind, Status: sandbox.StatusRunning,
 		Code: request.Code, Context: json.RawMessage(request.Context), Annotations: request.Annotations,
 		Timestamp: now, CreatedAt: now,
 	}

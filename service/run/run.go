@@ -72,6 +72,7 @@ type Service struct {
 	eventLogs eventLogs      // by execution
 	inputs    inputStore
 	slots     *limit.Shared // of executions
+	keyed     *limit.Keyed  // a slot for each idempotency key, by the ID of its execution
 	feed      *ExecutionFeed
 	startedAt time.Time
 
@@ -89,7 +90,8 @@ func New(config Config) *Service {
 	}
 	s := &Service{
 		Config: config, running: map[string]*run{},
-		slots: limit.NewShared(config.Parallel, config.Access.Users), feed: newExecutionFeed(),
+		slots: limit.NewShared(config.Parallel, config.Access.Users), keyed: limit.NewKeyed(1),
+		feed:      newExecutionFeed(),
 		startedAt: config.Clock(), stop: make(chan struct{}),
 		inputs: inputStore{pending: map[string]chan struct{}{}},
 	}
