@@ -77,15 +77,19 @@ class AsyncClient:
         config: Mapping[str, Any] | None = None,
         record: bool = False,
         tags: Mapping[str, str] | None = None,
+        idempotency_key: str | None = None,
     ) -> Execution:
         """Runs code in a new sandbox, which is deleted afterwards.
 
         context: variables of the code. files: uploads that are in /data first, by path. timeout: seconds. config: the
         sandbox's config, such as {"max_memory_mb": 512}. record: keep a recording, for `executions.why`.
-        tags: texts by name, to find the execution with `executions.list`.
+        tags: texts by name, to find the execution with `executions.list`. idempotency_key: a text of at most 255
+        characters that no other run of the user has. A second run with it returns the first one's execution, and the
+        code runs once. So the client sends the request again if the connection breaks.
         """
         call = ops.run_call(
-            None, code, context=context, files=files, timeout=timeout, config=config, record=record, tags=tags
+            None, code, context=context, files=files, timeout=timeout, config=config, record=record, tags=tags,
+            idempotency_key=idempotency_key,
         )
         return await self._do(ops.run(call))
 
@@ -170,12 +174,17 @@ class AsyncClient:
             return result
 
     async def _send(self, call: ops.Call) -> ops.Reply:
-        attempt = 0
+        attempt = lost = 0
         while True:
             try:
                 response = await self._http.request(**_transport.request_arguments(call))
             except httpx.HTTPError as error:
-                raise _transport.connection_failed(error, self._http.base_url) from error
+                delay = _transport.repeat_delay(error, call, lost)
+                if delay is None:
+                    raise _transport.connection_failed(error, self._http.base_url) from error
+                await asyncio.sleep(delay)
+                lost += 1
+                continue
             if response.is_success:
                 return ops.Reply(response.content)
             problem = _transport.error_of(response)
@@ -188,13 +197,18 @@ class AsyncClient:
     @contextlib.asynccontextmanager
     async def _open(self, call: ops.Call, headers: Mapping[str, str]) -> AsyncIterator[httpx.Response]:
         """Opens a stream of events. Leaving it closes the connection."""
-        attempt = 0
+        attempt = lost = 0
         while True:
             try:
                 request = self._http.build_request(**_transport.request_arguments(call, headers))
                 response = await self._http.send(request, stream=True)
             except httpx.HTTPError as error:
-                raise _transport.connection_failed(error, self._http.base_url) from error
+                delay = _transport.repeat_delay(error, call, lost)
+                if delay is None:
+                    raise _transport.connection_failed(error, self._http.base_url) from error
+                await asyncio.sleep(delay)
+                lost += 1
+                continue
             if response.is_success:
                 try:
                     yield response
@@ -472,16 +486,18 @@ class AsyncSandbox:
         on_stderr: Callable[[str], object] | None = None,
         on_output: Callable[[models.Output], object] | None = None,
         on_query: Callable[[models.Query], object] | None = None,
+        idempotency_key: str | None = None,
     ) -> Execution:
         """Runs code. With a callback, the run is streamed, and goes on being so if the connection breaks.
 
         context: variables of the code. files: uploads that are in /data first, by path. timeout: seconds. record:
-        keep a recording, for `executions.why`. tags: as in Client.run. on_stdout and on_stderr get
+        keep a recording, for `executions.why`. tags, idempotency_key: as in Client.run. on_stdout and on_stderr get
         text as it is printed; on_output and on_query get rich outputs and statements.
         """
         streams = any(each is not None for each in (on_stdout, on_stderr, on_output, on_query))
         call = ops.run_call(
-            self.id, code, context=context, files=files, timeout=timeout, record=record, tags=tags, stream=streams
+            self.id, code, context=context, files=files, timeout=timeout, record=record, tags=tags, stream=streams,
+            idempotency_key=idempotency_key,
         )
         if not streams:
             return await self._client._do(ops.run(call))

@@ -33,6 +33,7 @@ class Call:
     content: bytes | None = None
     stream: bool = False  # the answer is a stream of events
     retry: bool = True  # send it again if the service refuses it because it is full
+    idempotency_key: str | None = None  # send it again if the answer is lost: the service runs it once
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +64,7 @@ def run_call(
     files: Files | None = None,
     config: Mapping[str, Any] | None = None,
     stream: bool = False,
+    idempotency_key: str | None = None,
     **fields: Any,
 ) -> Call:
     """Returns the call that runs code, in a fresh sandbox if sandbox_id is None. fields: other fields of the body."""
@@ -74,7 +76,7 @@ def run_call(
         path = f"/sandbox/{sandbox_id}/execute"
     elif config:
         body["config"] = dict(config)
-    return Call("POST", path, body, TEXT, stream=stream)
+    return Call("POST", path, body, TEXT, stream=stream, idempotency_key=idempotency_key)
 
 
 def _body(code: str, fields: Mapping[str, Any]) -> Json:

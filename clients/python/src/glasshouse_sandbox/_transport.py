@@ -14,6 +14,7 @@ from ._operations import Call
 DEFAULT_URL = "http://127.0.0.1:8080"
 MAX_RETRIES = 5  # of a request that the service did not begin (429, 503)
 MAX_RETRY_AFTER = 30.0  # seconds; a longer wait is the caller's decision
+MAX_REPEATS = 6  # of a request with an idempotency key whose answer was lost, within 12 s: a service restarts in 3
 # A run may take 300 s and wait for a slot before. The service answers or closes the connection by itself.
 TIMEOUT = httpx.Timeout(10.0, read=360.0, write=60.0)
 
@@ -30,6 +31,8 @@ def request_arguments(call: Call, headers: Mapping[str, str] | None = None) -> d
     """Returns the arguments of httpx's build_request for a call."""
     arguments: dict[str, Any] = {"method": call.method, "url": call.path, "params": dict(call.params) or None}
     arguments["headers"] = dict(headers or {})
+    if call.idempotency_key is not None:
+        arguments["headers"]["Idempotency-Key"] = call.idempotency_key
     if call.stream:
         arguments["headers"]["Accept"] = "text/event-stream"
     if call.content is not None:
@@ -54,6 +57,18 @@ def connection_failed(error: httpx.HTTPError, base_url: httpx.URL) -> errors.Con
     return errors.ConnectionFailed(
         f"no answer from {base_url}: {error or type(error).__name__}. Is the service running? GLASSHOUSE_URL names it"
     )
+
+
+def repeat_delay(error: httpx.HTTPError, call: Call, lost: int) -> float | None:
+    """Returns how long to wait before a request whose answer was lost is sent again, in seconds, or None if it is not.
+
+    lost: how many answers were lost before. A first attempt that found no service is not repeated.
+    """
+    was_sent = isinstance(error, (httpx.ReadError, httpx.WriteError, httpx.CloseError, httpx.RemoteProtocolError))
+    is_repeat = lost > 0 and isinstance(error, httpx.TransportError)
+    if call.idempotency_key is None or not (was_sent or is_repeat) or lost >= MAX_REPEATS:
+        return None
+    return float(min(0.2 * 2**lost, 5.0))
 
 
 def retry_delay(error: errors.GlasshouseError, attempt: int) -> float | None:
