@@ -29,6 +29,7 @@ type Request struct {
 	// IdempotencyKey tells a repeat of a request of the user from a new one, which has another key. It is "" for a
 	// request that always runs.
 	IdempotencyKey string `json:"-"`
+	ExecutionID    string `json:"-"` // of a request with an idempotency key; else ""
 
 	Kind            Kind  `json:"-"`
 	WithoutDatabase bool  `json:"-"` // refuse every request of the code

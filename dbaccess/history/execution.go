@@ -137,6 +137,14 @@ func (s *Store) cancelOpen(ctx context.Context, id, reason string, now time.Time
 	return s.Finish(ctx, &e)
 }
 
+// HasExecution reports whether there is an execution with an id. It does not read the record.
+func (s *Store) HasExecution(ctx context.Context, id string) (exists bool, err error) {
+	err = s.readExecutions(ctx, ofExecution(id), func(ctx context.Context) error {
+		return s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM executions WHERE id = $1)`, clean(id)).Scan(&exists)
+	})
+	return exists, err
+}
+
 // Execution returns the execution with an id, or FaultNotFound. A running execution has its queries and connections so
 // far.
 func (s *Store) Execution(ctx context.Context, id string) (sandbox.Execution, error) {

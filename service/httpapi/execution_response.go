@@ -294,7 +294,7 @@ func (a *api) startedResponse(
 		case <-ctx.Done():
 		}
 	}
-	body := acceptedExecution{e.ID, e.SandboxID, sandbox.StatusRunning, location}
+	body := acceptedExecution{e.ID, e.SandboxID, e.Status, location}
 	return jsonResponse(http.StatusAccepted, body, "Location", location, "Preference-Applied", "respond-async"), nil
 }
 

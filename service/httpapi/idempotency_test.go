@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -40,6 +41,14 @@ func TestRepeatWithAKeyRunsNothing(t *testing.T) {
 	}
 	if a := c.do(t, "POST", path, body, "Idempotency-Key", "job 2"); a.get("result") != 3.0 {
 		t.Errorf("with another key: got the result %v, want 3", a.get("result"))
+	}
+
+	for _, code := range []string{"1 +", "1 / 0", "import os; os._exit(1)"} { // a failure is an end, too
+		one := c.do(t, "POST", path, map[string]any{"code": code}, "Idempotency-Key", code)
+		two := c.do(t, "POST", path, map[string]any{"code": code}, "Idempotency-Key", code)
+		if one.status != http.StatusOK || one.get("execution_id") != two.get("execution_id") {
+			t.Errorf("%s: got %s, and with the same key %s", code, one.text, two.text)
+		}
 	}
 
 	quick := map[string]any{"code": "1 + 1"}
@@ -81,6 +90,18 @@ func TestKeyOfAnotherRequestIsRefused(t *testing.T) {
 				!strings.Contains(string(a.text), "Idempotency-Key") {
 				t.Errorf("%s: got HTTP %d and %s, want 422 with the execution %s", c2.name, a.status, a.text, named)
 			}
+		}
+	}
+	small := "/sandbox/" + c.create(t, map[string]any{"upload_max_bytes": 1000}) + "/execute"
+	large := []any{map[string]any{"path": "f", "content": strings.Repeat("x", 2000)}}
+	for n, files := range []any{large, large, nil} {
+		body := map[string]any{"code": countRuns}
+		if files != nil {
+			body["files"] = files
+		}
+		a := c.do(t, "POST", small, body, "Idempotency-Key", "files")
+		if want := files == nil; (a.get("result") == 1.0) != want || a.get("status") == "failed" {
+			t.Errorf("request %d: got HTTP %d and %s, want it to run: %v", n, a.status, a.text, want)
 		}
 	}
 	deleted := c.create(t, nil)
@@ -126,6 +147,13 @@ func TestConcurrentRepeatsRunOnce(t *testing.T) {
 // The run of a request with a key goes on when its client loses the connection, and a repeat gets its end.
 func TestRunWithAKeySurvivesItsClient(t *testing.T) {
 	t.Parallel()
+	for _, accept := range []string{"application/json", "text/event-stream"} {
+		t.Run(accept, func(t *testing.T) { testSurvivingRun(t, accept) })
+	}
+}
+
+func testSurvivingRun(t *testing.T, accept string) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	code := "import pathlib, time\nwhile not pathlib.Path('/data/go').exists(): time.sleep(0.01)\n" + countRuns
@@ -139,7 +167,12 @@ func TestRunWithAKeySurvivesItsClient(t *testing.T) {
 			req.Header.Set("Content-Type", "application/json")
 			req.Header.Set("Authorization", "Bearer "+c.secret)
 			req.Header.Set("Idempotency-Key", "k")
-			_, err = http.DefaultClient.Do(req)
+			req.Header.Set("Accept", accept)
+			var resp *http.Response
+			if resp, err = http.DefaultClient.Do(req); err == nil {
+				_, err = io.ReadAll(resp.Body)
+				resp.Body.Close()
+			}
 		}
 		lost <- err
 	}()

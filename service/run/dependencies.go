@@ -19,6 +19,7 @@ type History interface {
 	Progress(context.Context, sandbox.Progress) error
 	Finish(context.Context, *sandbox.Execution) error
 	Execution(ctx context.Context, id string) (sandbox.Execution, error)
+	HasExecution(ctx context.Context, id string) (bool, error)
 	Executions(context.Context, sandbox.ExecutionFilter) (list []sandbox.Execution, next string, err error)
 	KeepChunk(ctx context.Context, execution string, c sandbox.Chunk) error // of a recording
 	KeepInputs(ctx context.Context, e *sandbox.Execution, log []byte) error

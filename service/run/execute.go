@@ -2,6 +2,7 @@ package run
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,6 +28,9 @@ type observers struct {
 	debug  *debugging    // of a run with breakpoints; else nil
 	events *EventLog     // of a streamed run; else nil
 	replay *replayInputs // of a replay; else nil
+	// recorded is called when the run has its slot and is about to be on record. If it returns false, the run does not
+	// begin. nil: it begins.
+	recorded func() bool
 	// base is the state that the session has before the code runs; nil: the one that it has. Executions make it.
 	base *sandbox.Base
 	// files is the session whose files the session gets after that; nil: it has those that the executions wrote.
@@ -58,9 +62,7 @@ var ErrDebuggerIdle = errors.New("the debug session was idle for too long")
 func (s *Service) Execute(
 	ctx context.Context, caller sandbox.Key, sandboxID string, request sandbox.Request,
 ) (*sandbox.Execution, error) {
-	return s.once(ctx, caller, sandboxID, request, func(ctx context.Context) (*sandbox.Execution, error) {
-		return s.executeObserved(ctx, caller, sandboxID, request, observers{})
-	})
+	return s.once(ctx, caller, sandboxID, request, s.executorIn(caller, sandboxID, nil))
 }
 
 // ExecuteSteps is Execute, and calls steps with each line that ran, until steps returns false. The run waits for it. It
@@ -126,9 +128,17 @@ func (s *Service) executeIn(
 func (s *Service) QuickExecute(
 	ctx context.Context, caller sandbox.Key, request sandbox.Request, config []byte,
 ) (*sandbox.Execution, error) {
-	return s.once(ctx, caller, "", request, func(ctx context.Context) (*sandbox.Execution, error) {
-		return s.quickExecuteObserved(ctx, caller, request, config, observers{})
-	})
+	return s.once(ctx, caller, "", request, s.executorIn(caller, "", config))
+}
+
+// executorIn returns the executor of a sandbox or, if sandboxID is "", of new ones with config.
+func (s *Service) executorIn(caller sandbox.Key, sandboxID string, config []byte) executor {
+	return func(ctx context.Context, request sandbox.Request, o observers) (*sandbox.Execution, error) {
+		if sandboxID == "" {
+			return s.quickExecuteObserved(ctx, caller, request, config, o)
+		}
+		return s.executeObserved(ctx, caller, sandboxID, request, o)
+	}
 }
 
 func (s *Service) quickExecuteObserved(
@@ -159,13 +169,7 @@ func (s *Service) ExecuteEphemeral(
 func (s *Service) Start(
 	ctx context.Context, caller sandbox.Key, sandboxID string, request sandbox.Request, config []byte,
 ) (*EventLog, error) {
-	run := func(ctx context.Context, log *EventLog) (*sandbox.Execution, error) {
-		if sandboxID == "" {
-			return s.quickExecuteObserved(ctx, caller, request, config, observers{events: log})
-		}
-		return s.executeObserved(ctx, caller, sandboxID, request, observers{events: log})
-	}
-	return s.startOnce(ctx, caller, sandboxID, request, run)
+	return s.startOnce(ctx, caller, sandboxID, request, s.executorIn(caller, sandboxID, config))
 }
 
 // start calls execute in a goroutine and returns its event log as soon as the execution is on record.
@@ -260,10 +264,7 @@ func (s *Service) newRun(caller sandbox.Key, sb sandbox.Sandbox, request sandbox
 	if len(request.Context) == 0 {
 		request.Context = sandbox.Object("{}")
 	}
-	now, id := s.Clock(), s.NewID()
-	if request.IdempotencyKey != "" {
-		id = keyedID(caller.User, request.IdempotencyKey)
-	}
+	now, id := s.Clock(), cmp.Or(request.ExecutionID, s.NewID())
 	r := &run{service: s, caller: caller, request: request, observers: o, sandbox: sb, ended: make(chan struct{})}
 	r.opening = sandbox.Execution{
 		ID: id, SandboxID: sb.ID, User: caller.User, Kind: request.Kind, Status: sandbox.StatusRunning,
@@ -342,6 +343,8 @@ func (r *run) begin(ctx context.Context) (_ context.Context, end func(), err err
 	r.timeline.Queued, r.timeline.Slot = queuedAt, r.slotAt
 	if err != nil {
 		releaseSlot = func() {}
+	} else if r.observers.recorded != nil && !r.observers.recorded() {
+		err = errNotBegun()
 	} else {
 		if r.observers.events != nil { // whoever finds the record may follow the run
 			r.service.eventLogs.keep(&r.opening, r.sandbox.Owner, r.observers.events, r.isStreamed)
@@ -408,7 +411,11 @@ func (r *run) acquireSlot(ctx context.Context) (release func(), err error) {
 	case access.LimitReached(ctx) != nil:
 		return nil, access.LimitReached(ctx)
 	}
-	return nil, sandbox.Errorf(sandbox.FaultGone,
+	return nil, errNotBegun()
+}
+
+func errNotBegun() error {
+	return sandbox.Errorf(sandbox.FaultGone,
 		"the execution was cancelled, or its sandbox was deleted, before it began; none of its code ran")
 }
 

@@ -65,14 +65,15 @@ type Service struct {
 	Config
 
 	mu         sync.Mutex
-	running    map[string]*run // by execution
+	running    map[string]*run   // by execution
+	attempts   map[string]string // running executions of idempotency keys, by the ID of the key's first attempt
 	isDraining bool
 
 	work      sync.WaitGroup // Drain waits for it
 	eventLogs eventLogs      // by execution
 	inputs    inputStore
 	slots     *limit.Shared // of executions
-	keyed     *limit.Keyed  // a slot for each idempotency key, by the ID of its execution
+	keyed     *limit.Keyed  // a slot for each idempotency key, by the ID of its first attempt
 	feed      *ExecutionFeed
 	startedAt time.Time
 
@@ -89,7 +90,7 @@ func New(config Config) *Service {
 		config.NewID = access.NewID
 	}
 	s := &Service{
-		Config: config, running: map[string]*run{},
+		Config: config, running: map[string]*run{}, attempts: map[string]string{},
 		slots: limit.NewShared(config.Parallel, config.Access.Users), keyed: limit.NewKeyed(1),
 		feed:      newExecutionFeed(),
 		startedAt: config.Clock(), stop: make(chan struct{}),

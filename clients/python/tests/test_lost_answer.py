@@ -91,3 +91,9 @@ def test_key_of_another_run_is_refused(service):
     service.run("1", idempotency_key="a key")
     with pytest.raises(glasshouse_sandbox.InvalidInput, match="Idempotency-Key"):
         service.run("2", idempotency_key="a key")
+
+
+@pytest.mark.parametrize("key", ["", " a", "a\n", "é"])
+def test_key_that_a_header_cannot_have_is_an_error(service, key):
+    with pytest.raises(ValueError, match="idempotency_key"):
+        service.run("1", idempotency_key=key)

@@ -83,9 +83,9 @@ class AsyncClient:
 
         context: variables of the code. files: uploads that are in /data first, by path. timeout: seconds. config: the
         sandbox's config, such as {"max_memory_mb": 512}. record: keep a recording, for `executions.why`.
-        tags: texts by name, to find the execution with `executions.list`. idempotency_key: a text of at most 255
-        characters that no other run of the user has. A second run with it returns the first one's execution, and the
-        code runs once. So the client sends the request again if the connection breaks.
+        tags: texts by name, to find the execution with `executions.list`. idempotency_key: at most 255 printable
+        ASCII characters that no other run of the user has. A second run with it returns the first one's execution, and
+        the code runs once. So the client sends the request again if the connection breaks.
         """
         call = ops.run_call(
             None, code, context=context, files=files, timeout=timeout, config=config, record=record, tags=tags,

@@ -68,6 +68,9 @@ def run_call(
     **fields: Any,
 ) -> Call:
     """Returns the call that runs code, in a fresh sandbox if sandbox_id is None. fields: other fields of the body."""
+    key = idempotency_key
+    if key is not None and not (key and key.isascii() and key.isprintable() and key.strip() == key):
+        raise ValueError("idempotency_key: use printable ASCII characters, and no space at its ends")
     body = _body(code, fields)
     if files:
         body["files"] = [_file(path, content) for path, content in files.items()]

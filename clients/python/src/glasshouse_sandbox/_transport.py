@@ -64,7 +64,8 @@ def repeat_delay(error: httpx.HTTPError, call: Call, lost: int) -> float | None:
 
     lost: how many answers were lost before. A first attempt that found no service is not repeated.
     """
-    was_sent = isinstance(error, (httpx.ReadError, httpx.WriteError, httpx.CloseError, httpx.RemoteProtocolError))
+    was_sent = isinstance(error, (httpx.NetworkError, httpx.TimeoutException, httpx.RemoteProtocolError))
+    was_sent = was_sent and not isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout))
     is_repeat = lost > 0 and isinstance(error, httpx.TransportError)
     if call.idempotency_key is None or not (was_sent or is_repeat) or lost >= MAX_REPEATS:
         return None
