@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -49,11 +51,34 @@ func (c *client) hold(ctx context.Context, path string, answers chan<- heldReque
 	<-ctx.Done()
 }
 
+// openConnections returns the number of TCP connections that the service at an address has not closed.
+func openConnections(t *testing.T, address string) (n int) {
+	t.Helper()
+	_, port, _ := strings.Cut(strings.TrimPrefix(address, "http://"), ":")
+	number, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := os.ReadFile("/proc/net/tcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(table)) {
+		columns := strings.Fields(line)
+		isOpen := len(columns) > 3 && (columns[3] == "01" || columns[3] == "08") // ESTABLISHED, CLOSE_WAIT
+		if isOpen && strings.HasSuffix(columns[1], fmt.Sprintf(":%04X", number)) {
+			n++
+		}
+	}
+	return n
+}
+
 // One user's streams, waiting requests and WebSockets leave connections to other users. More of them get 429 at once.
 func TestConnectionsOfAUserLeaveSomeToOthers(t *testing.T) {
 	t.Parallel()
 	// With 1024 descriptors the service has 104 connections. One user can hold 84 of them, which are not closed.
 	const sent, refused = 100, 16
+	const maxLeft = 104 - sent - 1 // between two of the cases, for the service never to have too many
 	_, admin := start(t, limited(t, "ulimit -n 1024"), dataDir(t), "--compat", "jupyter")
 	ada, grace := admin.newUser(t, "ada"), admin.newUser(t, "grace")
 	id := ada.begin(t, ada.newSandbox(t, nil), "import time\nwhile True: time.sleep(1)")
@@ -103,6 +128,12 @@ func TestConnectionsOfAUserLeaveSomeToOthers(t *testing.T) {
 			}
 			cancel()
 			eventually(t, func() error { // the service has noticed that the connections are closed
+				if n := openConnections(t, ada.address); n > maxLeft {
+					return fmt.Errorf("the service still has %d connections", n)
+				}
+				return nil
+			})
+			eventually(t, func() error {
 				answer := make(chan heldRequest, 1)
 				ended, end := context.WithCancel(t.Context())
 				defer end()
