@@ -173,16 +173,20 @@ class AsyncClient:
             result: T = end.value
             return result
 
+    async def _wait_to_repeat(self, error: httpx.HTTPError, call: ops.Call, lost: int) -> None:
+        """Waits before a request whose answer was lost is sent again. Raises ConnectionFailed if it is not."""
+        delay = _transport.repeat_delay(error, call, lost)
+        if delay is None:
+            raise _transport.connection_failed(error, self._http.base_url) from error
+        await asyncio.sleep(delay)
+
     async def _send(self, call: ops.Call) -> ops.Reply:
         attempt = lost = 0
         while True:
             try:
                 response = await self._http.request(**_transport.request_arguments(call))
             except httpx.HTTPError as error:
-                delay = _transport.repeat_delay(error, call, lost)
-                if delay is None:
-                    raise _transport.connection_failed(error, self._http.base_url) from error
-                await asyncio.sleep(delay)
+                await self._wait_to_repeat(error, call, lost)
                 lost += 1
                 continue
             if response.is_success:
@@ -203,10 +207,7 @@ class AsyncClient:
                 request = self._http.build_request(**_transport.request_arguments(call, headers))
                 response = await self._http.send(request, stream=True)
             except httpx.HTTPError as error:
-                delay = _transport.repeat_delay(error, call, lost)
-                if delay is None:
-                    raise _transport.connection_failed(error, self._http.base_url) from error
-                await asyncio.sleep(delay)
+                await self._wait_to_repeat(error, call, lost)
                 lost += 1
                 continue
             if response.is_success:

@@ -173,16 +173,20 @@ class Client:
             result: T = end.value
             return result
 
+    def _wait_to_repeat(self, error: httpx.HTTPError, call: ops.Call, lost: int) -> None:
+        """Waits before a request whose answer was lost is sent again. Raises ConnectionFailed if it is not."""
+        delay = _transport.repeat_delay(error, call, lost)
+        if delay is None:
+            raise _transport.connection_failed(error, self._http.base_url) from error
+        time.sleep(delay)
+
     def _send(self, call: ops.Call) -> ops.Reply:
         attempt = lost = 0
         while True:
             try:
                 response = self._http.request(**_transport.request_arguments(call))
             except httpx.HTTPError as error:
-                delay = _transport.repeat_delay(error, call, lost)
-                if delay is None:
-                    raise _transport.connection_failed(error, self._http.base_url) from error
-                time.sleep(delay)
+                self._wait_to_repeat(error, call, lost)
                 lost += 1
                 continue
             if response.is_success:
@@ -203,10 +207,7 @@ class Client:
                 request = self._http.build_request(**_transport.request_arguments(call, headers))
                 response = self._http.send(request, stream=True)
             except httpx.HTTPError as error:
-                delay = _transport.repeat_delay(error, call, lost)
-                if delay is None:
-                    raise _transport.connection_failed(error, self._http.base_url) from error
-                time.sleep(delay)
+                self._wait_to_repeat(error, call, lost)
                 lost += 1
                 continue
             if response.is_success:
